@@ -1,0 +1,75 @@
+/** The transport-free message types that every protocol engine, policy and the trace share. */
+
+/** Header fields in order of arrival, flat: `[name0, value0, name1, value1, …]`; names are lower-case; latin1 text. */
+export type HeaderList = string[];
+
+/** A request after normalisation; policies may change every field. */
+export interface HttpRequest {
+  method: string;
+  scheme: "http" | "https";
+  /** `host[:port]` as received (its case is kept); `` only before validation. */
+  authority: string;
+  /** Begins with `/`, or is `*` for `OPTIONS *`. */
+  path: string;
+  /** `` or begins with `?`. */
+  search: string;
+  readonly version: "HTTP/1.0" | "HTTP/1.1" | "HTTP/2";
+  /** Without Host and hop-by-hop fields. */
+  headers: HeaderList;
+}
+
+export interface HttpResponse {
+  status: number;
+  /** Without hop-by-hop fields. */
+  headers: HeaderList;
+}
+
+/** A response that the gateway itself makes. `body` is UTF-8 text; content-length is added by the sender. */
+export interface LocalReply extends HttpResponse {
+  readonly body: string;
+}
+
+/** First value of `name` (lower-case), or undefined. */
+export function getHeader(headers: HeaderList, name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1];
+  return undefined;
+}
+
+/** Removes every field called `name` (lower-case), in place. */
+export function removeHeader(headers: HeaderList, name: string): void {
+  let to = 0;
+  for (let from = 0; from < headers.length; from += 2) {
+    if (headers[from] === name) continue;
+    if (to !== from) {
+      headers[to] = headers[from] as string;
+      headers[to + 1] = headers[from + 1] as string;
+    }
+    to += 2;
+  }
+  headers.length = to;
+}
+
+/** Replaces every field called `name` by one with `value`, at the place of the first, else at the end. */
+export function setHeader(headers: HeaderList, name: string, value: string): void {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] !== name) continue;
+    headers[i + 1] = value;
+    let to = i + 2;
+    for (let from = i + 2; from < headers.length; from += 2) {
+      if (headers[from] === name) continue;
+      headers[to] = headers[from] as string;
+      headers[to + 1] = headers[from + 1] as string;
+      to += 2;
+    }
+    headers.length = to;
+    return;
+  }
+  headers.push(name, value);
+}
+
+/** The host part of an authority (`example.com:80` → `example.com`, `[::1]:80` → `[::1]`), lower-case. */
+export function hostOf(authority: string): string {
+  const colon = authority.lastIndexOf(":");
+  const host = colon > authority.lastIndexOf("]") ? authority.slice(0, colon) : authority;
+  return host.toLowerCase();
+}

@@ -1,0 +1,194 @@
+/**
+ * The frozen runtime configuration: plain data that crosses threads by structured clone. Both the configuration file and
+ * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
+ */
+import type { PolicySet } from "./policies.ts";
+
+export interface Ir {
+  readonly binds: readonly Bind[];
+  readonly routeGroups: readonly RouteGroup[];
+  readonly backends: readonly Backend[];
+  readonly services: readonly Service[];
+  readonly workloads: readonly Workload[];
+  /** Policies attached to targets (reference 1.9 and 1.10), kept for the dump; already merged into the `policies` they apply to. */
+  readonly targeted: readonly TargetedPolicy[];
+}
+
+/** One listening socket address. */
+export interface Bind {
+  /** `bind/<port>` */
+  readonly key: string;
+  /** Host to listen on: `::` (dual stack) or `0.0.0.0`. */
+  readonly host: string;
+  /** 0 asks the system for a free port; the runtime reports the one it got. */
+  readonly port: number;
+  readonly protocol: "http" | "tls" | "tcp";
+  readonly tunnelProtocol: "direct" | "proxy" | "connect" | "hboneWaypoint" | "hboneGateway";
+  readonly mode: "standard" | "internal";
+  readonly frontend: Frontend;
+  readonly listeners: readonly Listener[];
+}
+
+/** `frontendPolicies.http` and `.tcp` (reference 1.10) with every default filled in; the limits of a connection. */
+export interface Frontend {
+  /** Request body buffer and trace capture bound. Default 2 MiB. */
+  readonly maxBufferSize: number;
+  /** Bytes of request line and header fields together. Default 61440. */
+  readonly maxHeadSize: number;
+  /** Default 100. */
+  readonly maxHeaders: number;
+  /** Bytes of the request target. Default 8192 (more: 414). */
+  readonly maxTargetSize: number;
+  /** Largest request body, 0 = unlimited (default). More: 413. */
+  readonly maxRequestBodySize: number;
+  /** A keep-alive connection without a request is closed after this. Default 600000. */
+  readonly idleTimeout: number;
+  /** From the first byte of a head to its end. Default 60000 (never above idleTimeout). Late: 408. */
+  readonly headerReadTimeout: number;
+  /** A body, in either direction, that makes no progress for this long ends the exchange. Default 300000. */
+  readonly streamIdleTimeout: number;
+  /** Bytes per second that a request body must average after a grace of 10 s. Default 240; 0 = off. */
+  readonly minBodyRate: number;
+  /** Accepted connections per worker; more are closed at once. Default 50000. */
+  readonly maxConnections: number;
+  /** Graceful close after this age; 0 = off (default). */
+  readonly maxConnectionDuration: number;
+  readonly headerCase: "lowercase" | "preserve";
+  readonly keepalives: Keepalives;
+}
+
+export interface Keepalives {
+  readonly enabled: boolean;
+  readonly time: number;
+}
+
+export interface Listener {
+  /** File: `<ns>/<gateway>/bind/<port>/<listener>` for binds, `gateway/<gateway>[/<listener>]` for gateways. */
+  readonly key: string;
+  readonly name: string;
+  readonly gatewayName: string;
+  readonly gatewayNamespace: string;
+  /** Lower-case; `` or `*` = any; `*.example.com` = wildcard. */
+  readonly hostname: string;
+  readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS";
+  readonly tls?: TlsServer;
+  readonly policies: PolicySet;
+  readonly routes: readonly Route[];
+  readonly tcpRoutes: readonly TcpRoute[];
+}
+
+/** Server-side TLS with the files already read (PEM text). */
+export interface TlsServer {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
+  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
+  readonly maxVersion?: "TLSv1.2" | "TLSv1.3";
+  readonly cipherSuites?: readonly string[];
+}
+
+export interface Route {
+  /** `<listenerKey>/<ns>/<name>` */
+  readonly key: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly ruleName?: string;
+  /** Lower-case; empty = any host. */
+  readonly hostnames: readonly string[];
+  /** Never empty: the default is one path prefix `/`. */
+  readonly matches: readonly RouteMatch[];
+  readonly policies: PolicySet;
+  readonly backends: readonly RouteBackend[];
+}
+
+export interface RouteMatch {
+  readonly path: PathMatch;
+  readonly method?: string;
+  readonly headers: readonly ValueMatch[];
+  readonly query: readonly ValueMatch[];
+}
+
+export type PathMatch =
+  | { readonly type: "exact"; readonly value: string }
+  | { readonly type: "pathPrefix"; readonly value: string }
+  | { readonly type: "regex"; readonly value: string };
+
+/** `name` of a header is lower-case or a pseudo header (`:method`, `:scheme`, `:authority`, `:path`); regex must match the whole value. */
+export interface ValueMatch {
+  readonly name: string;
+  readonly type: "exact" | "regex";
+  readonly value: string;
+}
+
+export interface RouteBackend {
+  /** `/<routeKey>/backend<idx>`, or the key of a named backend (`/<name>`). */
+  readonly key: string;
+  readonly weight: number;
+  readonly target: Target;
+  readonly policies: PolicySet;
+}
+
+export type Target =
+  | { readonly type: "static"; readonly host: string; readonly port: number }
+  | { readonly type: "unix"; readonly path: string }
+  | { readonly type: "service"; readonly key: string; readonly port: number }
+  | { readonly type: "dynamic"; readonly expression?: string }
+  | { readonly type: "internal"; readonly path: string }
+  | { readonly type: "routeGroup"; readonly name: string }
+  | { readonly type: "invalid"; readonly reference: string };
+
+export interface RouteGroup {
+  readonly name: string;
+  readonly routes: readonly Route[];
+}
+
+export interface TcpRoute {
+  readonly key: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly hostnames: readonly string[];
+  readonly backends: readonly RouteBackend[];
+}
+
+/** A named backend, referred to as `backend: /name`. */
+export interface Backend {
+  /** `/<name>` */
+  readonly key: string;
+  readonly name: string;
+  readonly target: Target;
+  readonly policies: PolicySet;
+}
+
+/** A service-discovery object; key `<namespace>/<hostname>`. Field names as in the dump (reference 4.4). */
+export interface Service {
+  readonly name: string;
+  readonly namespace: string;
+  readonly hostname: string;
+  readonly vips: readonly string[];
+  /** service port → target port */
+  readonly ports: Readonly<Record<string, number>>;
+  readonly appProtocols?: Readonly<Record<string, string>>;
+}
+
+export interface Workload {
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly workloadIps: readonly string[];
+  readonly hostname?: string;
+  readonly network?: string;
+  readonly node?: string;
+  readonly status: "healthy" | "unhealthy";
+  readonly capacity: number;
+  readonly locality?: { readonly region?: string; readonly zone?: string; readonly subzone?: string };
+  /** service key (`<namespace>/<hostname>`) → service port → workload port */
+  readonly services: Readonly<Record<string, Readonly<Record<string, number>>>>;
+}
+
+export interface TargetedPolicy {
+  readonly key: string;
+  readonly name: { readonly kind?: string; readonly name: string; readonly namespace: string } | null;
+  readonly target: Readonly<Record<string, unknown>>;
+  /** The policy as the dump shows it (reference 4.4 `policies[].policy`). */
+  readonly policy: Readonly<Record<string, unknown>>;
+}

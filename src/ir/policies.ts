@@ -1,0 +1,56 @@
+/** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
+
+/** `T` of `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13); applied in the order add, set, remove. */
+export interface HeaderModifier {
+  readonly add?: Readonly<Record<string, string>>;
+  readonly set?: Readonly<Record<string, string>>;
+  readonly remove?: readonly string[];
+}
+
+/** How a redirect or rewrite changes the authority; `auto` = the backend's hostname, `none` = leave it. */
+export type AuthorityChange =
+  | { readonly full: string }
+  | { readonly host: string }
+  | { readonly port: number }
+  | "auto"
+  | "none";
+
+export type PathChange = { readonly full: string } | { readonly prefix: string };
+
+/** Reference 3.15. */
+export interface UrlRewrite {
+  readonly authority?: AuthorityChange;
+  readonly path?: PathChange;
+}
+
+/** Reference 3.14; `status` default 302. */
+export interface RequestRedirect {
+  readonly scheme?: "http" | "https";
+  readonly authority?: AuthorityChange;
+  readonly path?: PathChange;
+  readonly status?: number;
+}
+
+/** Reference 3.12 (static body; expressions come with the other policies). */
+export interface DirectResponse {
+  readonly status: number;
+  readonly body?: string;
+}
+
+/** Reference 3.17, milliseconds. */
+export interface Timeout {
+  readonly requestTimeout?: number;
+  readonly backendRequestTimeout?: number;
+}
+
+/** One value per kind; an absent key costs nothing at run time. */
+export interface PolicySet {
+  readonly requestHeaderModifier?: HeaderModifier;
+  readonly responseHeaderModifier?: HeaderModifier;
+  readonly urlRewrite?: UrlRewrite;
+  readonly requestRedirect?: RequestRedirect;
+  readonly directResponse?: DirectResponse;
+  readonly timeout?: Timeout;
+}
+
+export type PolicyKind = keyof PolicySet;

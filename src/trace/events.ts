@@ -1,0 +1,96 @@
+/** Every event of a trace stream (interface.md "Resources and their fields", reference 4.2). */
+export type Severity = "success" | "info" | "warn" | "error";
+
+/** Times are integer microseconds since the trace started. */
+export interface TraceEvent {
+  readonly eventStart: number | null;
+  readonly eventEnd: number;
+  readonly severity: Severity;
+  /** Nested outbound callouts, outermost first; absent for the request itself. */
+  readonly scope?: readonly string[];
+  readonly message: TraceMessage;
+}
+
+export type Phase = "gateway" | "route" | "backend";
+
+export type TraceMessage =
+  | { readonly type: "requestStarted" }
+  | {
+      readonly type: "requestSnapshot" | "responseSnapshot";
+      readonly stage: string;
+      readonly requestState: RequestState;
+    }
+  | {
+      readonly type: "routeSelection";
+      readonly selectedRoute: string | null;
+      readonly evaluatedRoutes: readonly string[];
+      readonly candidates: readonly Candidate[];
+    }
+  | {
+      readonly type: "policySelection";
+      readonly phase: Phase;
+      readonly effectivePolicy: Readonly<Record<string, unknown>>;
+    }
+  | { readonly type: "policy"; readonly kind: string; readonly result: PolicyResult }
+  | { readonly type: "policyEvent"; readonly kind: string; readonly details: unknown }
+  | {
+      readonly type: "authorizationResult";
+      readonly rules: readonly {
+        readonly name: string;
+        readonly matched: boolean;
+        readonly mode: "allow" | "deny" | "require";
+      }[];
+      readonly result: "allow" | "deny";
+    }
+  | { readonly type: "backendCallStart"; readonly target: string }
+  | {
+      readonly type: "bodySnapshot";
+      readonly stage: "final request" | "response";
+      readonly body: string;
+      readonly truncated?: boolean;
+    }
+  | { readonly type: "backendCallResult"; readonly status: number | null; readonly error: string | null }
+  | { readonly type: "requestFinished"; readonly status: number | null; readonly error: string | null }
+  | { readonly type: "dropped"; readonly count: number };
+
+export type PolicyResult =
+  | {
+      readonly type: "apply";
+      readonly details: unknown;
+      readonly snapshot: { readonly before: unknown; readonly after: unknown } | null;
+    }
+  | { readonly type: "skip"; readonly reason: string };
+
+/** Why one route won or lost. `route` is a route key. */
+export interface Candidate {
+  readonly route: string;
+  readonly matched: boolean;
+  /** Such as `selected`, `host: …`, `path: …`, `method: …`, `header x: …`, `query q: …`, `precedence: …`. */
+  readonly reason: string;
+}
+
+export interface RequestState {
+  readonly request?: {
+    readonly method: string;
+    readonly uri: string;
+    readonly path: string;
+    readonly pathAndQuery: string;
+    readonly host: string;
+    readonly scheme: string;
+    readonly version: string;
+    readonly headers: Readonly<Record<string, string>>;
+    /** ISO 8601 UTC */
+    readonly startTime: string;
+  };
+  readonly source?: {
+    readonly address: string;
+    readonly port: number;
+    readonly rawAddress: string;
+    readonly rawPort: number;
+  };
+  readonly backend?: { readonly name: string; readonly type: string; readonly protocol: string };
+  readonly response?: { readonly code: number; readonly headers: Readonly<Record<string, string>> };
+  /** Decimal seconds followed by `s`; only at stage `raw response`. */
+  readonly proxy?: { readonly requestProcessingDuration: string; readonly upstreamDuration: string };
+  readonly env: Readonly<Record<string, string>>;
+}
