@@ -1,0 +1,51 @@
+# Shared by the launchers beside this file, which set `root` (the package's folder) and source it.
+# POSIX sh; one `exec`, so the program keeps the launcher's process id, signals and exit code.
+
+# Node.js 24 is the first that runs the TypeScript of a checkout as it is, and the oldest that is tested.
+minimum=24
+
+# recent NODE: is it a Node.js of at least $minimum?
+recent() {
+  version=$("$1" --version 2>/dev/null) || return 1
+  major=${version#v}
+  major=${major%%.*}
+  [ "$major" -ge "$minimum" ] 2>/dev/null
+}
+
+# Sets `node`: the pinned one of a checkout, the one npm hoisted beside an installed package, else the one on PATH.
+find_node() {
+  node=$root/node_modules/node/bin/node
+  [ -x "$node" ] && return
+  case $root in
+    */node_modules/*)
+      node=${root%/*}/node/bin/node
+      [ -x "$node" ] && recent "$node" && return
+      ;;
+  esac
+  if node=$(command -v node); then
+    recent "$node" && return
+    found="found $version at $node"
+  else
+    found="found none on PATH"
+  fi
+  echo "${0##*/}: Node.js $minimum or newer is needed; $found." >&2
+  if [ -d "$root/src" ]; then
+    echo "Run \"npm ci\" in $root: it installs the right one beside the sources." >&2
+  else
+    echo "Install Node.js $minimum, or put it first on PATH." >&2
+  fi
+  exit 1
+}
+
+# launch MODULE ARGUMENT...: MODULE is a path below src/ (checkout) or dist/ (installed package), without extension.
+launch() {
+  entry=$root/src/$1.ts
+  [ -f "$entry" ] || entry=$root/dist/$1.js
+  if [ ! -f "$entry" ]; then
+    echo "${0##*/}: $root has neither src/$1.ts nor dist/$1.js; reinstall the package, or run \"npm run build\"." >&2
+    exit 1
+  fi
+  shift
+  find_node
+  exec "$node" "$entry" "$@"
+}
