@@ -1,0 +1,202 @@
+/** Reads a field section (RFC 9112 section 5) in one pass, strictly, and sorts out the fields that concern the connection. */
+import type { HeaderList } from "../message.ts";
+import { COLON, CR, isBlank, LF, SP, TAB, VALUE } from "./characters.ts";
+import { COLUMN, COLUMN_BITS, kindsByRow, NAMES, NEXT, START } from "./field-names.ts";
+import { type HeadError, invalid } from "./head-error.ts";
+
+/** What is done with a field besides reading it. */
+const PASS = 0;
+const DROP = 1;
+const HOST = 2;
+const CONTENT_LENGTH = 3;
+const TRANSFER_ENCODING = 4;
+const CONNECTION = 5;
+const UPGRADE = 6;
+const TE = 7;
+const EXPECT = 8;
+
+/** Field kinds by row of the name automaton; which fields are special depends on the kind of section. */
+export type FieldKinds = Uint8Array;
+
+export const REQUEST_FIELDS: FieldKinds = kindsByRow({
+  host: HOST,
+  "content-length": CONTENT_LENGTH,
+  "transfer-encoding": TRANSFER_ENCODING,
+  connection: CONNECTION,
+  upgrade: UPGRADE,
+  te: TE,
+  expect: EXPECT,
+  "keep-alive": DROP,
+  "proxy-authenticate": DROP,
+  "proxy-connection": DROP,
+  trailer: DROP,
+});
+
+export const RESPONSE_FIELDS: FieldKinds = kindsByRow({
+  "content-length": CONTENT_LENGTH,
+  "transfer-encoding": TRANSFER_ENCODING,
+  connection: CONNECTION,
+  upgrade: UPGRADE,
+  te: DROP,
+  "keep-alive": DROP,
+  "proxy-connection": DROP,
+});
+
+/** A trailer must not change how the message is framed, routed, authenticated or understood (RFC 9110 6.5.1): dropped. */
+export const TRAILER_FIELDS: FieldKinds = kindsByRow(
+  Object.fromEntries(
+    `age authorization cache-control connection content-encoding content-length content-range content-type cookie date
+    expect expires forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive location
+    max-forwards origin pragma proxy-authenticate proxy-authorization proxy-connection range retry-after set-cookie te
+    trailer transfer-encoding upgrade vary via warning www-authenticate x-api-key x-forwarded-client-cert x-forwarded-for
+    x-forwarded-host x-forwarded-port x-forwarded-proto x-real-ip`
+      .split(/\s+/)
+      .map((name) => [name, DROP]),
+  ),
+);
+
+const TOO_MANY: HeadError = { code: "TG_HEAD_TOO_LARGE", detail: "too many header fields" };
+const FOLDED = invalid("folded header line");
+const EMPTY_NAME = invalid("empty header name");
+const BAD_NAME = invalid("invalid character in a header name");
+const SPACE_BEFORE_COLON = invalid("space before the colon of a header");
+const NO_COLON = invalid("header line without a colon");
+const BARE_CR = invalid("CR without LF");
+const BARE_LF = invalid("LF without CR");
+const BAD_VALUE = invalid("control character in a header value");
+const TWO_HOSTS = invalid("more than one Host");
+const TWO_LENGTHS = invalid("more than one Content-Length");
+const TWO_CODINGS = invalid("more than one Transfer-Encoding");
+const TRAILING_BYTES = invalid("bytes after the end of the header section");
+
+/** What a section held: the list to hand on and the raw values of the special fields, undefined when absent. */
+export class FieldSection {
+  headers: HeaderList = [];
+  /** Names as received, one for each field of `headers`; null unless asked for. */
+  rawNames: string[] | null = null;
+  host: string | undefined;
+  contentLength: string | undefined;
+  transferEncoding: string | undefined;
+  /** Several Connection, Upgrade, TE or Expect fields are joined by commas (RFC 9110 5.3). */
+  connection: string | undefined;
+  upgrade: string | undefined;
+  te: string | undefined;
+  expect: string | undefined;
+
+  reset(preserveCase: boolean): void {
+    this.headers = [];
+    this.rawNames = preserveCase ? [] : null;
+    this.host = undefined;
+    this.contentLength = undefined;
+    this.transferEncoding = undefined;
+    this.connection = undefined;
+    this.upgrade = undefined;
+    this.te = undefined;
+    this.expect = undefined;
+  }
+}
+
+/**
+ * Reads the fields of `text` from `start`; its last two characters must be the CRLF of the empty line. `section` is reset
+ * first. Every character is checked; the returned error, if any, is the first one met.
+ */
+export function parseFields(
+  text: string,
+  start: number,
+  maxFields: number,
+  kinds: FieldKinds,
+  preserveCase: boolean,
+  section: FieldSection,
+): HeadError | undefined {
+  section.reset(preserveCase);
+  const { headers, rawNames } = section;
+  let fieldsLeft = maxFields;
+  let i = start;
+  for (;;) {
+    const nameStart = i;
+    let row = START;
+    let column = COLUMN[text.charCodeAt(i)] as number;
+    while (column > 0) {
+      row = NEXT[(row << COLUMN_BITS) | column] as number;
+      column = COLUMN[text.charCodeAt(++i)] as number;
+    }
+    const nameEnd = i;
+    let code = text.charCodeAt(i);
+    if (code !== COLON || nameEnd === nameStart) {
+      if (code !== CR || nameEnd !== nameStart || text.charCodeAt(i + 1) !== LF) return nameError(text, nameStart, i);
+      return i + 2 === text.length ? undefined : TRAILING_BYTES;
+    }
+    if (--fieldsLeft < 0) return TOO_MANY;
+
+    code = text.charCodeAt(++i);
+    while (code === SP || code === TAB) code = text.charCodeAt(++i);
+    const valueStart = i;
+    while (VALUE[code] === 1) code = text.charCodeAt(++i);
+    if (code !== CR || text.charCodeAt(i + 1) !== LF) return valueError(code);
+    let valueEnd = i;
+    i += 2;
+    while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
+    const value = text.slice(valueStart, valueEnd);
+
+    const kind = kinds[row] as number;
+    if (kind !== PASS) {
+      const error = keepSpecial(section, kind, value);
+      if (error !== undefined) return error;
+      if (kind !== CONTENT_LENGTH && kind !== EXPECT) continue;
+    }
+    headers.push(NAMES[row] ?? text.slice(nameStart, nameEnd).toLowerCase(), value);
+    if (rawNames !== null) rawNames.push(text.slice(nameStart, nameEnd));
+  }
+}
+
+function keepSpecial(section: FieldSection, kind: number, value: string): HeadError | undefined {
+  switch (kind) {
+    case HOST:
+      if (section.host !== undefined) return TWO_HOSTS;
+      section.host = value;
+      return undefined;
+    case CONTENT_LENGTH:
+      if (section.contentLength !== undefined) return TWO_LENGTHS;
+      section.contentLength = value;
+      return undefined;
+    case TRANSFER_ENCODING:
+      if (section.transferEncoding !== undefined) return TWO_CODINGS;
+      section.transferEncoding = value;
+      return undefined;
+    case CONNECTION:
+      section.connection = joined(section.connection, value);
+      return undefined;
+    case UPGRADE:
+      section.upgrade = joined(section.upgrade, value);
+      return undefined;
+    case TE:
+      section.te = joined(section.te, value);
+      return undefined;
+    case EXPECT:
+      section.expect = joined(section.expect, value);
+      return undefined;
+    default:
+      return undefined;
+  }
+}
+
+function joined(before: string | undefined, value: string): string {
+  return before === undefined ? value : `${before}, ${value}`;
+}
+
+/** The reason why no field name followed by a colon stands at `start`; `at` is the first character that is not of a token. */
+function nameError(text: string, start: number, at: number): HeadError {
+  const code = text.charCodeAt(at);
+  if (at === start) {
+    if (isBlank(code)) return FOLDED;
+    if (code === COLON) return EMPTY_NAME;
+  }
+  if (code === LF) return BARE_LF;
+  if (code === CR) return text.charCodeAt(at + 1) === LF ? NO_COLON : BARE_CR;
+  return isBlank(code) ? SPACE_BEFORE_COLON : BAD_NAME;
+}
+
+function valueError(code: number): HeadError {
+  if (code === LF) return BARE_LF;
+  return code === CR ? BARE_CR : BAD_VALUE;
+}

@@ -1,0 +1,178 @@
+/**
+ * Parses heads of HTTP/1.x messages strictly: whatever two parsers could read differently is refused (RFC 9112, request
+ * smuggling). One pass over one latin1 string, every character checked against a table.
+ */
+import type { HeaderList } from "../message.ts";
+import { CR, LF, SP, TOKEN, VALUE, VISIBLE } from "./characters.ts";
+import { FieldSection, parseFields, REQUEST_FIELDS, RESPONSE_FIELDS } from "./fields.ts";
+import { interpretFraming, listHas } from "./framing.ts";
+import { type HeadError, invalid } from "./head-error.ts";
+
+export type { HeadError } from "./head-error.ts";
+
+/** The size of the whole head is limited by the caller, who has to buffer it. */
+export interface HeadLimits {
+  /** Fields, counting those that are not handed on. */
+  readonly maxHeaders: number;
+  /** Bytes of the request target. */
+  readonly maxTargetSize: number;
+}
+
+/** A request's head. One instance serves a whole connection: `parseRequestHead` sets every field anew. */
+export class RequestHead {
+  method = "";
+  /** As received; `parseTarget` takes it apart. */
+  target = "";
+  minor: 0 | 1 = 1;
+  /** A new array for each head. Without Host, the hop-by-hop fields and what Connection nominates. */
+  headers: HeaderList = [];
+  /** Names as received, one for each field of `headers`; null unless asked for. */
+  rawNames: string[] | null = null;
+  host: string | undefined;
+  /** Bytes of the body, -1 without Content-Length. */
+  contentLength = -1;
+  chunked = false;
+  /** The client allows another request on the connection. */
+  keepAlive = true;
+  /** The protocols the client offers to switch to, `` for none. */
+  upgrade = "";
+  expectContinue = false;
+  /** The client forwards or reads trailers (TE: trailers). */
+  trailersAccepted = false;
+}
+
+/** A response's head. One instance serves a whole connection: `parseResponseHead` sets every field anew. */
+export class ResponseHead {
+  status = 0;
+  reason = "";
+  minor: 0 | 1 = 1;
+  /** A new array for each head. Without the hop-by-hop fields and what Connection nominates. */
+  headers: HeaderList = [];
+  /** Names as received, one for each field of `headers`; null unless asked for. */
+  rawNames: string[] | null = null;
+  /** Bytes of the body, -1 without Content-Length. */
+  contentLength = -1;
+  chunked = false;
+  keepAlive = true;
+  /** The protocol the server switches to, `` for none. */
+  upgrade = "";
+}
+
+const BAD_METHOD = invalid("the method is not a token of 1 to 32 characters");
+const BAD_TARGET = invalid("invalid character in the request target");
+const NO_TARGET = invalid("request line without a target");
+const BAD_REQUEST_LINE = invalid("request line does not end in HTTP/1.0 or HTTP/1.1 and CRLF");
+const BAD_STATUS_LINE = invalid("status line is not HTTP/1.x, three digits, reason and CRLF");
+const TARGET_TOO_LONG: HeadError = { code: "TG_URI_TOO_LONG", detail: "the request target is too long" };
+const BAD_VERSION: HeadError = { code: "TG_HTTP_VERSION", detail: "only HTTP/1.0 and HTTP/1.1 are spoken here" };
+const BAD_EXPECTATION: HeadError = { code: "TG_EXPECTATION_FAILED", detail: "only 100-continue is understood" };
+
+const MAX_METHOD_LENGTH = 32;
+/** Characters of `HTTP/1.1`. */
+const VERSION_LENGTH = 8;
+
+/** Parsing never yields, so one section serves every connection of the thread; the head takes over what it holds. */
+const section = new FieldSection();
+
+/**
+ * Parses `text`, latin1, from the first byte of the request line up to and including the final CRLFCRLF, into `head`.
+ * Returns undefined, or why the request is refused: then `head` is not to be used and the connection is to be closed after
+ * the response. Host and target are left to `parseTarget`. `preserveCase` asks for `rawNames`.
+ */
+export function parseRequestHead(
+  text: string,
+  limits: HeadLimits,
+  head: RequestHead,
+  preserveCase: boolean,
+): HeadError | undefined {
+  let i = 0;
+  while (TOKEN[text.charCodeAt(i)] === 1) i++;
+  if (i === 0 || i > MAX_METHOD_LENGTH || text.charCodeAt(i) !== SP) return BAD_METHOD;
+  head.method = i === 3 && text.charCodeAt(0) === 0x47 && text.startsWith("GET") ? "GET" : text.slice(0, i);
+
+  const targetStart = ++i;
+  while (VISIBLE[text.charCodeAt(i)] === 1) i++;
+  if (i - targetStart > limits.maxTargetSize) return TARGET_TOO_LONG;
+  if (text.charCodeAt(i) !== SP) return text.charCodeAt(i) === CR ? BAD_REQUEST_LINE : BAD_TARGET;
+  if (i === targetStart) return NO_TARGET;
+  head.target = text.slice(targetStart, i);
+
+  const minor = minorVersion(text, ++i);
+  if (minor < 0) return versionError(text, i, BAD_REQUEST_LINE);
+  i += VERSION_LENGTH;
+  if (text.charCodeAt(i) !== CR || text.charCodeAt(i + 1) !== LF) return BAD_REQUEST_LINE;
+  head.minor = minor === 1 ? 1 : 0;
+
+  const error =
+    parseFields(text, i + 2, limits.maxHeaders, REQUEST_FIELDS, preserveCase, section) ??
+    interpretFraming(section, head);
+  if (error !== undefined) return error;
+  head.headers = section.headers;
+  head.rawNames = section.rawNames;
+  head.host = section.host;
+  head.trailersAccepted = section.te !== undefined && listHas(section.te, "trailers");
+  head.expectContinue = false;
+  if (section.expect !== undefined) {
+    if (section.expect.toLowerCase() !== "100-continue") return BAD_EXPECTATION;
+    // An HTTP/1.0 client cannot wait for it (RFC 9110 10.1.1).
+    head.expectContinue = head.minor === 1;
+  }
+  return undefined;
+}
+
+/** Like `parseRequestHead`, for a response. The caller knows which responses have no body in spite of their fields. */
+export function parseResponseHead(
+  text: string,
+  limits: HeadLimits,
+  head: ResponseHead,
+  preserveCase: boolean,
+): HeadError | undefined {
+  const minor = minorVersion(text, 0);
+  if (minor < 0) return versionError(text, 0, BAD_STATUS_LINE);
+  let i = VERSION_LENGTH;
+  if (text.charCodeAt(i) !== SP) return BAD_STATUS_LINE;
+  const status = threeDigits(text, i + 1);
+  if (status < 100) return BAD_STATUS_LINE;
+  i += 4;
+  // The space before an empty reason is often forgotten, and nothing can be mistaken then.
+  if (text.charCodeAt(i) === SP) i++;
+  else if (text.charCodeAt(i) !== CR) return BAD_STATUS_LINE;
+  const reasonStart = i;
+  while (VALUE[text.charCodeAt(i)] === 1) i++;
+  if (text.charCodeAt(i) !== CR || text.charCodeAt(i + 1) !== LF) return BAD_STATUS_LINE;
+  head.minor = minor === 1 ? 1 : 0;
+  head.status = status;
+  head.reason = text.slice(reasonStart, i);
+
+  const error =
+    parseFields(text, i + 2, limits.maxHeaders, RESPONSE_FIELDS, preserveCase, section) ??
+    interpretFraming(section, head);
+  if (error !== undefined) return error;
+  head.headers = section.headers;
+  head.rawNames = section.rawNames;
+  return undefined;
+}
+
+/** 1 or 0 for `HTTP/1.1` or `HTTP/1.0` at `at`, else -1. */
+function minorVersion(text: string, at: number): number {
+  if (!text.startsWith("HTTP/1.", at)) return -1;
+  const digit = text.charCodeAt(at + VERSION_LENGTH - 1) - 0x30;
+  return digit === 0 || digit === 1 ? digit : -1;
+}
+
+/** A proper version that is not spoken is told apart from text that is no version. */
+function versionError(text: string, at: number, malformed: HeadError): HeadError {
+  const wellFormed =
+    text.startsWith("HTTP/", at) && isDigit(text, at + 5) && text[at + 6] === "." && isDigit(text, at + 7);
+  return wellFormed && text.charCodeAt(at + VERSION_LENGTH) === CR ? BAD_VERSION : malformed;
+}
+
+function threeDigits(text: string, at: number): number {
+  if (!isDigit(text, at) || !isDigit(text, at + 1) || !isDigit(text, at + 2)) return -1;
+  return Number(text.slice(at, at + 3));
+}
+
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0x30 && code <= 0x39;
+}

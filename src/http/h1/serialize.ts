@@ -1,0 +1,59 @@
+/**
+ * Makes the text of heads, chunk headers and trailers, to be sent as latin1. Nothing is checked here: names and values must
+ * come from a parser of this folder or satisfy `isToken` and `isFieldValue`.
+ */
+import { STATUS_CODES } from "node:http";
+import type { HeaderList } from "../message.ts";
+
+/** Status lines by status, made once. */
+const STATUS_LINES: readonly string[] = Array.from({ length: 1000 }, (_, status) => {
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+});
+
+/**
+ * A request's head with its final empty line. `rawNames`, parallel to the fields of `headers`, replaces their names;
+ * `extra` is lines that are formatted already, such as `connection: close\r\n`.
+ */
+export function requestHeadText(
+  method: string,
+  pathAndQuery: string,
+  host: string,
+  headers: HeaderList,
+  rawNames: readonly string[] | null,
+  extra: string,
+): string {
+  const start = `${method} ${pathAndQuery} HTTP/1.1\r\nhost: ${host}\r\n`;
+  return `${appendFields(start, headers, rawNames)}${extra}\r\n`;
+}
+
+/** A response's head with its final empty line; `status` is 100 to 999. See `requestHeadText` for the rest. */
+export function responseHeadText(
+  status: number,
+  headers: HeaderList,
+  rawNames: readonly string[] | null,
+  extra: string,
+): string {
+  return `${appendFields(STATUS_LINES[status] as string, headers, rawNames)}${extra}\r\n`;
+}
+
+/** What goes before `size` bytes of data; CRLF goes after them. `size` is at least 1: 0 would end the message. */
+export function chunkHeader(size: number): string {
+  return `${size.toString(16)}\r\n`;
+}
+
+/** Ends a chunked body without trailers. */
+export const LAST_CHUNK = "0\r\n\r\n";
+
+/** Ends a chunked body with trailers. */
+export function trailerText(trailers: HeaderList): string {
+  return `${appendFields("0\r\n", trailers, null)}\r\n`;
+}
+
+function appendFields(start: string, headers: HeaderList, rawNames: readonly string[] | null): string {
+  let text = start;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = rawNames === null ? headers[i] : rawNames[i >> 1];
+    text += `${name}: ${headers[i + 1]}\r\n`;
+  }
+  return text;
+}
