@@ -10,8 +10,8 @@ export interface TargetParts {
   path: string;
   /** `` or begins with `?`. */
   search: string;
-  /** `http` or `https` when the target is an absolute URI, else ``: the connection tells. */
-  scheme: string;
+  /** Changed only when the target is an absolute URI; preset it to that of the connection. */
+  scheme: "http" | "https";
 }
 
 const NO_HOST = invalid("HTTP/1.1 request without Host");
@@ -67,7 +67,6 @@ export function parseTarget(
   } else if (!isAuthority(hostHeader, 0, hostHeader.length)) {
     return BAD_HOST;
   }
-  out.scheme = "";
   out.authority = hostHeader ?? "";
   out.search = "";
   if (method === "CONNECT") return parseAuthorityForm(target, out);
