@@ -1,0 +1,68 @@
+/** The seams of the bench: a peer is a proxy that can be started, a row is something measured, a measure is a table line. */
+import type { Cores } from "./cores.ts";
+import type { Child } from "./proc.ts";
+
+/** What every row gets. */
+export interface Bench {
+  readonly rounds: number;
+  /** Length of one round of load. */
+  readonly seconds: number;
+  readonly cores: Cores;
+  /** For configuration, logs and bodies; removed at the end. */
+  readonly folder: string;
+  /** Tells the reader what happens or why something is left out. */
+  note(text: string): void;
+}
+
+export interface ProxyOptions {
+  readonly originPort: number;
+  readonly cpus: string | undefined;
+  readonly accessLog: boolean;
+}
+
+export interface RunningProxy {
+  readonly name: string;
+  readonly port: number;
+  readonly child: Child;
+}
+
+export interface Peer {
+  readonly name: string;
+  /** What to do to have it. */
+  readonly hint: string;
+  /** The program to start, or undefined when it is not installed. */
+  find(): string | undefined;
+  /** Starts it with one worker that forwards everything to the origin, and waits until it accepts connections. */
+  start(bench: Bench, program: string, options: ProxyOptions): Promise<RunningProxy>;
+}
+
+/** A target value. "must" is what the project promises, "aim" what it strives for. */
+export interface Limits {
+  readonly better: "less" | "more";
+  readonly must: number;
+  readonly aim: number;
+}
+
+export interface Measure {
+  readonly measure: string;
+  readonly tracegate: string;
+  readonly peers: string;
+  /** What the limits judge, e.g. a ratio, milliseconds, MiB; absent = information only. */
+  readonly value?: number;
+  readonly unit?: "" | "ms" | "MiB" | "failed";
+  readonly limits?: Limits;
+  /** Replaces the verdict where this machine cannot show it. */
+  readonly verdict?: string;
+}
+
+export interface RowResult {
+  readonly measures: readonly Measure[];
+  /** Every sample, for the JSON file. */
+  readonly samples: unknown;
+}
+
+export interface Row {
+  readonly name: string;
+  readonly title: string;
+  run(bench: Bench): Promise<RowResult>;
+}

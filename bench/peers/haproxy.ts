@@ -1,0 +1,46 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { freePort, waitForPort } from "../lib/ports.ts";
+import { Child, findProgram } from "../lib/proc.ts";
+import type { Peer, ProxyOptions } from "../lib/types.ts";
+
+/** HAProxy in the foreground with one thread; its counters are always on. */
+export const haproxy: Peer = {
+  name: "haproxy",
+  hint: "apt-get install haproxy",
+  find: () => findProgram("haproxy"),
+  async start(bench, program, options) {
+    const port = await freePort();
+    const file = join(bench.folder, `haproxy-${port}.cfg`);
+    await writeFile(file, config(port, options));
+    const child = new Child("haproxy", [program, "-db", "-f", file], {
+      ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
+      stdout: "ignore",
+      folder: bench.folder,
+    });
+    await waitForPort(port, child);
+    return { name: "haproxy", port, child };
+  },
+};
+
+function config(port: number, { originPort, accessLog }: ProxyOptions): string {
+  return `global
+  nbthread 1
+  maxconn 4000
+  ${accessLog ? "log stdout format raw local0" : ""}
+defaults
+  mode http
+  timeout connect 10s
+  timeout client 1h
+  timeout server 1h
+  timeout http-keep-alive 1h
+  option http-keep-alive
+  http-reuse always
+  ${accessLog ? "log global\n  option httplog" : ""}
+frontend front
+  bind 127.0.0.1:${port} backlog 4096
+  default_backend origin
+backend origin
+  server origin 127.0.0.1:${originPort} pool-purge-delay 1h
+`;
+}

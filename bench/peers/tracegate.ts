@@ -1,0 +1,90 @@
+import { existsSync } from "node:fs";
+import { rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { answersOk } from "../lib/http.ts";
+import { freePorts, waitFor, waitForPort } from "../lib/ports.ts";
+import { Child, NODE } from "../lib/proc.ts";
+import type { Bench, Peer, RunningProxy } from "../lib/types.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+export interface TracegateOptions {
+  readonly cpus: string | undefined;
+  readonly workers: number;
+  readonly accessLog: boolean;
+  /** The text of `routes:`, each line indented by at least two spaces. */
+  readonly routes: string;
+}
+
+export interface RunningTracegate extends RunningProxy {
+  readonly adminPort: number;
+  readonly statsPort: number;
+  readonly readyPort: number;
+  /** Puts other routes into the watched file, by one rename. */
+  rewrite(routes: string): Promise<void>;
+}
+
+export const tracegate: Peer = {
+  name: "tracegate",
+  hint: "run the bench in a checkout",
+  find: () => (existsSync(MAIN) ? MAIN : undefined),
+  start: (bench, _program, { originPort, cpus, accessLog }) =>
+    startTracegate(bench, { cpus, accessLog, workers: 1, routes: oneRoute(originPort) }),
+};
+
+/** Starts tracegate from a file, with the Node that runs the bench, and waits until it is ready and accepts connections. */
+export async function startTracegate(bench: Bench, options: TracegateOptions): Promise<RunningTracegate> {
+  const [port = 0, adminPort = 0, statsPort = 0, readyPort = 0] = await freePorts(4);
+  const file = join(bench.folder, `tracegate-${port}.yaml`);
+  const rewrite = async (routes: string): Promise<void> => {
+    await writeFile(`${file}.new`, config({ port, adminPort, statsPort, readyPort }, { ...options, routes }));
+    await rename(`${file}.new`, file);
+  };
+  await rewrite(options.routes);
+  const child = new Child("tracegate", [NODE, ...nodeFlags(), MAIN, "-f", file], {
+    ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
+    stdout: "ignore",
+    folder: bench.folder,
+  });
+  await waitFor(child, "/healthz/ready", () => answersOk(readyPort, "/healthz/ready"));
+  await waitForPort(port, child);
+  return { name: "tracegate", port, child, adminPort, statsPort, readyPort, rewrite };
+}
+
+/** One route that forwards everything, as the peers have. */
+export function oneRoute(originPort: number): string {
+  return `  - backends:\n    - host: 127.0.0.1:${originPort}\n`;
+}
+
+/** TRACEGATE_NODE_FLAGS, e.g. "--cpu-prof", for looking into a row. */
+function nodeFlags(): string[] {
+  return (process.env.TRACEGATE_NODE_FLAGS ?? "").split(" ").filter(Boolean);
+}
+
+interface Ports {
+  readonly port: number;
+  readonly adminPort: number;
+  readonly statsPort: number;
+  readonly readyPort: number;
+}
+
+function config(ports: Ports, { workers, accessLog, routes }: TracegateOptions): string {
+  return `config:
+  adminAddr: 127.0.0.1:${ports.adminPort}
+  statsAddr: 127.0.0.1:${ports.statsPort}
+  readinessAddr: 127.0.0.1:${ports.readyPort}
+  workerThreads: ${workers}
+  logging:
+    level: ${accessLog ? "info" : '"info,request=off"'}
+binds:
+- port: ${ports.port}
+  listeners:
+  - protocol: HTTP
+    routes:
+${indent(routes, "  ")}`;
+}
+
+function indent(text: string, by: string): string {
+  return text.replace(/^(?=.)/gm, by);
+}

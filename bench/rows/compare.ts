@@ -1,0 +1,67 @@
+/** What rows share: starting proxies side by side and measuring them in turns. */
+
+import type { Bench, Peer, ProxyOptions, RunningProxy } from "../lib/types.ts";
+import { type Load, measure, type Sample } from "../lib/wrk.ts";
+import { envoy } from "../peers/envoy.ts";
+import { haproxy } from "../peers/haproxy.ts";
+import { nginx } from "../peers/nginx.ts";
+import { tracegate } from "../peers/tracegate.ts";
+
+/** Tracegate first, then the peers. */
+export const PROXIES: readonly Peer[] = [tracegate, nginx, haproxy, envoy];
+
+/** Samples by name of the proxy or variant, one for each round. */
+export type Samples = Readonly<Record<string, readonly Sample[]>>;
+
+/** Starts those that are installed; says which are not. */
+export async function startAll(bench: Bench, peers: readonly Peer[], options: ProxyOptions): Promise<RunningProxy[]> {
+  const started: RunningProxy[] = [];
+  for (const peer of peers) {
+    const program = peer.find();
+    if (program === undefined) bench.note(`${peer.name} is not here and is left out (${peer.hint})`);
+    else started.push(await peer.start(bench, program, options));
+  }
+  return started;
+}
+
+export interface Variant {
+  readonly name: string;
+  readonly proxy: RunningProxy;
+  readonly load?: Partial<Load>;
+  /** Done before each of its rounds; what it returns is done after. */
+  readonly before?: () => Promise<() => void>;
+}
+
+/** A warm-up of each, then rounds A B C A B C …, so that whatever disturbs the machine disturbs all alike. */
+export async function interleave(bench: Bench, variants: readonly Variant[]): Promise<Samples> {
+  const samples: Record<string, Sample[]> = {};
+  for (const variant of variants) await oneRound(bench, variant, Math.min(2, bench.seconds));
+  for (let round = 1; round <= bench.rounds; round++) {
+    for (const variant of variants) {
+      const sample = await oneRound(bench, variant, bench.seconds);
+      bench.note(
+        `round ${round} ${variant.name}: ${sample.cpuMicrosPerRequest.toFixed(2)} µs/request, ` +
+          `${Math.round(sample.requestsPerSecond)} requests/s, p99 ${sample.p99Ms.toFixed(2)} ms`,
+      );
+      samples[variant.name] = [...(samples[variant.name] ?? []), sample];
+    }
+  }
+  return samples;
+}
+
+async function oneRound(bench: Bench, variant: Variant, seconds: number): Promise<Sample> {
+  const after = await variant.before?.();
+  try {
+    return await measure(bench, variant.proxy, { ...variant.load, seconds });
+  } finally {
+    after?.();
+  }
+}
+
+export function cpuOf(samples: Samples, name: string): number[] {
+  return (samples[name] ?? []).map((sample) => sample.cpuMicrosPerRequest);
+}
+
+export async function stopProxies(proxies: readonly RunningProxy[]): Promise<void> {
+  await Promise.all(proxies.map((proxy) => proxy.child.stop()));
+}
