@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatListenAddress, parseListenAddress } from "./listen-address.ts";
+
+test("each form of the grammar is read and written back", () => {
+  assert.deepEqual(parseListenAddress("off"), { type: "off" });
+  assert.deepEqual(parseListenAddress("unix:/run/admin.sock"), { type: "unix", path: "/run/admin.sock" });
+  assert.deepEqual(parseListenAddress("localhost:15000"), { type: "localhost", port: 15000 });
+  assert.deepEqual(parseListenAddress("127.0.0.1:0"), { type: "socket", host: "127.0.0.1", port: 0 });
+  assert.deepEqual(parseListenAddress("[::]:15020"), { type: "socket", host: "::", port: 15020 });
+  for (const text of ["off", "unix:/run/admin.sock", "localhost:1", "0.0.0.0:65535", "[::1]:9"])
+    assert.equal(formatListenAddress(parseListenAddress(text)), text);
+});
+
+test("a wrong address is refused with what is wrong and what was expected", () => {
+  const refused: Record<string, RegExp> = {
+    "": /has no port/,
+    "15000": /has no port/,
+    "localhost:65536": /"65536", which is not a number from 0 to 65535/,
+    "localhost:+1": /not a number/,
+    "localhost:": /not a number/,
+    "example.com:80": /neither an IP address nor localhost/,
+    "::1:80": /needs brackets: \[::1\]:80/,
+    "[127.0.0.1]:80": /neither an IP address/,
+    "unix:relative": /absolute path/,
+    [`unix:/${"x".repeat(200)}`]: /longer than 107 bytes/,
+  };
+  for (const [text, message] of Object.entries(refused)) {
+    assert.throws(() => parseListenAddress(text), message);
+    assert.throws(() => parseListenAddress(text), /expected off, unix:/);
+  }
+});

@@ -1,0 +1,70 @@
+import { isIP } from "node:net";
+
+/** Where one of the gateway's own servers listens (`adminAddr`, `statsAddr`, `readinessAddr`; reference 1.3). */
+export type ListenAddress =
+  | { readonly type: "off" }
+  | { readonly type: "unix"; readonly path: string }
+  /** Both loopback addresses: 127.0.0.1 and, where the machine has IPv6, ::1. */
+  | { readonly type: "localhost"; readonly port: number }
+  /** `host` is an IP literal without brackets. */
+  | { readonly type: "socket"; readonly host: string; readonly port: number };
+
+const GRAMMAR = "expected off, unix:/path, localhost:PORT, IP:PORT or [IPv6]:PORT";
+
+/**
+ * Parses `off`, `unix:/path`, `localhost:PORT`, `IP:PORT` or `[IPv6]:PORT`. Port 0 asks the system for a free one.
+ * @throws Error that quotes the text and says what was expected
+ */
+export function parseListenAddress(text: string): ListenAddress {
+  const value = text.trim();
+  if (value === "off") return { type: "off" };
+  if (value.startsWith("unix:")) return { type: "unix", path: unixPath(text, value.slice("unix:".length)) };
+  const colon = value.lastIndexOf(":");
+  if (colon < 0) throw invalid(text, "has no port");
+  const port = parsePort(text, value.slice(colon + 1));
+  const host = value.slice(0, colon);
+  if (host === "localhost") return { type: "localhost", port };
+  const bracketed = host.startsWith("[") && host.endsWith("]");
+  const literal = bracketed ? host.slice(1, -1) : host;
+  const family = isIP(literal);
+  if (bracketed && family === 6) return { type: "socket", host: literal, port };
+  if (!bracketed && family === 4) return { type: "socket", host: literal, port };
+  if (!bracketed && family === 6) throw invalid(text, `needs brackets: [${literal}]:${port}`);
+  throw invalid(text, `has a host that is neither an IP address nor localhost`);
+}
+
+/** The text form that `parseListenAddress` reads back. */
+export function formatListenAddress(address: ListenAddress): string {
+  switch (address.type) {
+    case "off":
+      return "off";
+    case "unix":
+      return `unix:${address.path}`;
+    case "localhost":
+      return `localhost:${address.port}`;
+    case "socket":
+      return formatHostPort(address.host, address.port);
+  }
+}
+
+/** `host:port`, with brackets around an IPv6 literal. */
+export function formatHostPort(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function unixPath(text: string, path: string): string {
+  if (!path.startsWith("/")) throw invalid(text, "needs an absolute path after unix:");
+  // sun_path holds 108 bytes with its final zero; the system would cut a longer path silently.
+  if (Buffer.byteLength(path) > 107) throw invalid(text, "has a socket path longer than 107 bytes");
+  return path;
+}
+
+function parsePort(text: string, digits: string): number {
+  const port = /^\d{1,5}$/.test(digits) ? Number(digits) : Number.NaN;
+  if (!(port <= 65_535)) throw invalid(text, `has the port "${digits}", which is not a number from 0 to 65535`);
+  return port;
+}
+
+function invalid(text: string, what: string): Error {
+  return new Error(`address "${text}" ${what}; ${GRAMMAR}`);
+}
