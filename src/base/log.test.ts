@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type LogFormat, LogOutput } from "./log.ts";
+import { parseLogFilter } from "./log-filter.ts";
+
+function capture(filter: string, format: LogFormat = "text"): { output: LogOutput; lines: string[] } {
+  const lines: string[] = [];
+  return { output: new LogOutput(parseLogFilter(filter), format, (line) => lines.push(line)), lines };
+}
+
+test("a text line holds time, level, target, message and fields", () => {
+  const { output, lines } = capture("info");
+  output.logger("config").warn("reload refused", { file: "a b.yaml", line: 3, hint: undefined, ok: false, next: null });
+  assert.match(
+    lines[0] ?? "",
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\twarn\tconfig reload refused file="a b\.yaml" line=3 ok=false next=null\n$/,
+  );
+});
+
+test("a JSON line starts with level, time and scope", () => {
+  const { output, lines } = capture("info", "json");
+  output.logger("config").error('said "no"', { file: "x", error: new Error("bad", { cause: new Error("worse") }) });
+  const line = lines[0] ?? "";
+  assert.match(line, /^\{"level":"error","time":"[^"]+Z","scope":"config",/);
+  const { time: _, ...rest } = JSON.parse(line);
+  assert.deepEqual(rest, { level: "error", scope: "config", message: 'said "no"', file: "x", error: "bad: worse" });
+});
+
+test("what a peer sends cannot forge a line or drive a terminal", () => {
+  for (const format of ["text", "json"] as const) {
+    const { output, lines } = capture("info", format);
+    output.logger("t").info("a\nb\u001b[2J\u009b", { path: "/x\r\n2026 forged\u2028" });
+    assert.equal(lines.length, 1);
+    const body = (lines[0] ?? "").slice(0, -1).replaceAll("\t", "");
+    assert.doesNotMatch(body, /[\p{Cc}\u2028]/u);
+  }
+});
+
+test("loggers follow a filter that is replaced while they live", () => {
+  const { output, lines } = capture("info,proxy=off");
+  const log = output.logger("proxy::match");
+  log.error("stopped");
+  output.filter = output.filter.with("proxy::match=debug");
+  log.debug("written");
+  log.trace("stopped");
+  assert.equal(lines.length, 1);
+  assert.match(lines[0] ?? "", /written/);
+});

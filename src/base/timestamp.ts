@@ -1,0 +1,17 @@
+let lastSecond = Number.NaN;
+let lastPrefix = "";
+
+/**
+ * RFC 3339 in UTC with milliseconds, such as `2026-02-03T04:05:06.789Z`, from milliseconds since the epoch. The part up
+ * to the second is kept from call to call, because log lines come many to a second.
+ */
+export function formatTimestamp(epochMs: number): string {
+  const whole = Math.floor(epochMs);
+  const second = Math.floor(whole / 1000);
+  if (second !== lastSecond) {
+    lastSecond = second;
+    lastPrefix = new Date(second * 1000).toISOString().slice(0, 20);
+  }
+  const ms = whole - second * 1000;
+  return `${lastPrefix}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+}

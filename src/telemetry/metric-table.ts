@@ -1,0 +1,73 @@
+/** Every metric of the data plane (reference 3.31), without the prefix. The order is that of the text output. */
+export const REQUEST_LABELS = [
+  "backend",
+  "protocol",
+  "method",
+  "status",
+  "reason",
+  "bind",
+  "gateway",
+  "listener",
+  "route",
+  "route_rule",
+] as const;
+
+/** Where in the configuration a request went. */
+export const PLACE_LABELS = ["backend", "bind", "gateway", "listener", "route", "route_rule"] as const;
+
+export const CONNECTION_LABELS = ["bind", "gateway", "listener", "protocol"] as const;
+
+export interface MetricSpec {
+  readonly type: "counter" | "histogram";
+  readonly help: string;
+  readonly labels: readonly string[];
+}
+
+export const METRICS = {
+  requests_total: { type: "counter", help: "HTTP requests handled.", labels: REQUEST_LABELS },
+  request_duration_seconds: {
+    type: "histogram",
+    help: "Time from the first byte of a request to the end of its response.",
+    labels: REQUEST_LABELS,
+  },
+  response_bytes_total: { type: "counter", help: "Bytes of response bodies sent to clients.", labels: REQUEST_LABELS },
+  retries_total: { type: "counter", help: "Attempts beyond the first.", labels: REQUEST_LABELS },
+  request_processing_seconds: {
+    type: "histogram",
+    help: "Time the gateway took before it called the backend.",
+    labels: PLACE_LABELS,
+  },
+  response_processing_seconds: {
+    type: "histogram",
+    help: "Time the gateway took between the backend's response head and its own.",
+    labels: PLACE_LABELS,
+  },
+  downstream_connections_total: {
+    type: "counter",
+    help: "Connections accepted from clients.",
+    labels: CONNECTION_LABELS,
+  },
+  downstream_received_bytes_total: {
+    type: "counter",
+    help: "Bytes received from clients.",
+    labels: CONNECTION_LABELS,
+  },
+  downstream_sent_bytes_total: { type: "counter", help: "Bytes sent to clients.", labels: CONNECTION_LABELS },
+  tls_handshake_duration_seconds: {
+    type: "histogram",
+    help: "Time that TLS handshakes with clients took.",
+    labels: CONNECTION_LABELS,
+  },
+  upstream_connect_duration_seconds: {
+    type: "histogram",
+    help: "Time that new connections to backends took, TLS included.",
+    labels: ["transport"],
+  },
+  upstream_call_duration_seconds: {
+    type: "histogram",
+    help: "Time from a call's start to its response head.",
+    labels: ["kind", "subtype"],
+  },
+} as const satisfies Record<string, MetricSpec>;
+
+export type MetricName = keyof typeof METRICS;

@@ -1,0 +1,177 @@
+import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, PROCESSING_BOUNDS, REQUEST_BOUNDS } from "./histogram.ts";
+import { CONNECTION_LABELS, type MetricName, PLACE_LABELS, REQUEST_LABELS } from "./metric-table.ts";
+
+export { Histogram, type HistogramSnapshot } from "./histogram.ts";
+
+/** Labels of a request. An empty value is shown as `unknown`. */
+export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], string>>;
+/** `protocol` is http, https, tcp or tls. */
+export type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
+
+/** Counters of the requests that share all labels. The owner increments the fields. */
+export class RequestSeries {
+  readonly labels: RequestLabels;
+  requests = 0;
+  /** Bytes of response bodies. */
+  bytes = 0;
+  /** Attempts beyond the first. */
+  retries = 0;
+  readonly duration = new Histogram(REQUEST_BOUNDS);
+  /** Shared by all series of the same place in the configuration. */
+  readonly requestProcessing: Histogram;
+  readonly responseProcessing: Histogram;
+
+  constructor(labels: RequestLabels, processing: Processing) {
+    this.labels = labels;
+    this.requestProcessing = processing.request;
+    this.responseProcessing = processing.response;
+  }
+}
+
+/** Counters of the client connections that share all labels. The owner increments the fields. */
+export class ConnectionSeries {
+  readonly labels: ConnectionLabels;
+  connections = 0;
+  /** Bytes from clients. */
+  received = 0;
+  /** Bytes to clients. */
+  sent = 0;
+  readonly handshake = new Histogram(HANDSHAKE_BOUNDS);
+
+  constructor(labels: ConnectionLabels) {
+    this.labels = labels;
+  }
+}
+
+interface Processing {
+  readonly labels: RequestLabels;
+  readonly request: Histogram;
+  readonly response: Histogram;
+}
+
+/** One series: label values in the order of the metric's table entry. */
+export interface Sample {
+  readonly labels: readonly string[];
+  readonly value: number | HistogramSnapshot;
+}
+
+/** Plain data that crosses threads. A metric without samples is absent. */
+export type MetricsSnapshot = { readonly [name in MetricName]?: readonly Sample[] };
+
+/**
+ * All counters of one worker thread. Finding a series costs a string; who counts keeps the series and increments its
+ * fields, which allocates nothing.
+ */
+export class Metrics {
+  readonly #requests = new Map<string, RequestSeries>();
+  readonly #processing = new Map<string, Processing>();
+  readonly #connections = new Map<string, ConnectionSeries>();
+  readonly #connects = new Map<string, Histogram>();
+  readonly #calls = new Map<string, Histogram>();
+
+  /** Gets or creates the series of these labels. */
+  requestSeries(labels: RequestLabels): RequestSeries {
+    const key = seriesKey(values(REQUEST_LABELS, labels));
+    return upsert(this.#requests, key, () => {
+      const place = seriesKey(values(PLACE_LABELS, labels));
+      const processing = upsert(this.#processing, place, () => ({
+        labels,
+        request: new Histogram(PROCESSING_BOUNDS),
+        response: new Histogram(PROCESSING_BOUNDS),
+      }));
+      return new RequestSeries(labels, processing);
+    });
+  }
+
+  /** Gets or creates the series of these labels. */
+  connection(labels: ConnectionLabels): ConnectionSeries {
+    return upsert(this.#connections, seriesKey(values(CONNECTION_LABELS, labels)), () => new ConnectionSeries(labels));
+  }
+
+  /** Durations of connects over one transport: `plaintext` or `tls`. */
+  upstreamConnect(transport: string): Histogram {
+    return upsert(this.#connects, seriesKey([transport]), () => new Histogram(REQUEST_BOUNDS));
+  }
+
+  /** Durations of calls, such as kind `Primary`, `Policy` or `Mirror` and subtype `Http` or `ExtAuthz`. */
+  upstreamCall(kind: string, subtype: string): Histogram {
+    return upsert(this.#calls, seriesKey([kind, subtype]), () => new Histogram(REQUEST_BOUNDS));
+  }
+
+  /** All counters as plain data. Series that have counted nothing yet are included. */
+  snapshot(): MetricsSnapshot {
+    const samples = new Map<MetricName, Sample[]>();
+    const add = (name: MetricName, labels: readonly string[], value: number | Histogram): void => {
+      const sample = { labels, value: typeof value === "number" ? value : value.snapshot() };
+      upsert(samples, name, () => []).push(sample);
+    };
+    for (const series of this.#requests.values()) {
+      const labels = values(REQUEST_LABELS, series.labels);
+      add("requests_total", labels, series.requests);
+      add("request_duration_seconds", labels, series.duration);
+      add("response_bytes_total", labels, series.bytes);
+      add("retries_total", labels, series.retries);
+    }
+    for (const { labels, request, response } of this.#processing.values()) {
+      add("request_processing_seconds", values(PLACE_LABELS, labels), request);
+      add("response_processing_seconds", values(PLACE_LABELS, labels), response);
+    }
+    for (const series of this.#connections.values()) {
+      const labels = values(CONNECTION_LABELS, series.labels);
+      add("downstream_connections_total", labels, series.connections);
+      add("downstream_received_bytes_total", labels, series.received);
+      add("downstream_sent_bytes_total", labels, series.sent);
+      add("tls_handshake_duration_seconds", labels, series.handshake);
+    }
+    for (const [key, histogram] of this.#connects) add("upstream_connect_duration_seconds", fromKey(key), histogram);
+    for (const [key, histogram] of this.#calls) add("upstream_call_duration_seconds", fromKey(key), histogram);
+    return Object.fromEntries(samples);
+  }
+}
+
+/** Adds up the snapshots of several threads, series by series. */
+export function mergeSnapshots(list: readonly MetricsSnapshot[]): MetricsSnapshot {
+  const merged = new Map<string, Map<string, Sample>>();
+  for (const snapshot of list)
+    for (const [name, samples] of Object.entries(snapshot)) {
+      const known = upsert(merged, name, () => new Map<string, Sample>());
+      for (const sample of samples) {
+        const key = seriesKey(sample.labels);
+        const before = known.get(key);
+        known.set(
+          key,
+          before === undefined ? sample : { labels: sample.labels, value: sum(before.value, sample.value) },
+        );
+      }
+    }
+  return Object.fromEntries(Array.from(merged, ([name, samples]) => [name, [...samples.values()]]));
+}
+
+function sum(a: Sample["value"], b: Sample["value"]): Sample["value"] {
+  if (typeof a === "number" || typeof b === "number") return Number(a) + Number(b);
+  return { bounds: a.bounds, counts: a.counts.map((count, i) => count + (b.counts[i] ?? 0)), sum: a.sum + b.sum };
+}
+
+function values<L extends string>(names: readonly L[], labels: Readonly<Record<L, string>>): string[] {
+  return names.map((name) => labels[name]);
+}
+
+/** No name in a configuration and no method or status holds this character. */
+const SEPARATOR = "\u0000";
+
+function seriesKey(labels: readonly string[]): string {
+  return labels.join(SEPARATOR);
+}
+
+function fromKey(key: string): string[] {
+  return key.split(SEPARATOR);
+}
+
+function upsert<K, V>(map: Map<K, V>, key: K, create: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = create();
+    map.set(key, value);
+  }
+  return value;
+}
