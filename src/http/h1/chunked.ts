@@ -210,13 +210,17 @@ export class ChunkedDecoder {
   }
 
   #finish(): void {
-    this.done = true;
-    if (this.#trailerText === "") return;
-    const error = parseFields(this.#trailerText, 0, MAX_TRAILERS, TRAILER_FIELDS, false, section);
-    if (error === undefined) this.trailers = section.headers;
-    else {
-      this.done = false;
-      this.error = `${error.detail} in the trailers`;
+    if (this.#trailerText !== "") {
+      const error = parseFields(this.#trailerText, 0, MAX_TRAILERS, TRAILER_FIELDS, false, section);
+      if (error !== undefined) this.error = `${error.detail} in the trailers`;
+      else if (changesFraming(section)) this.error = "field about framing or connection in the trailers";
+      this.trailers = section.headers;
     }
+    this.done = this.error === "";
   }
+}
+
+function changesFraming(trailers: FieldSection): boolean {
+  const { contentLength, transferEncoding, connection, upgrade } = trailers;
+  return (contentLength ?? transferEncoding ?? connection ?? upgrade) !== undefined;
 }
