@@ -14,7 +14,7 @@ export function markdownTable(measures: readonly Measure[]): string {
 /** "aim met", "met" or "missed"; empty for information. */
 export function verdictOf({ value, limits, verdict }: Measure): string {
   if (verdict !== undefined) return verdict;
-  if (value === undefined || limits === undefined) return "";
+  if (!isKnown(value) || limits === undefined) return "";
   if (reaches(value, limits.aim, limits)) return "aim met";
   return reaches(value, limits.must, limits) ? "met" : "missed";
 }
@@ -28,7 +28,7 @@ function cells(measure: Measure): string[] {
     measure.measure,
     measure.tracegate,
     measure.peers,
-    value === undefined ? "" : `${number(value)} ${unit}`.trim(),
+    isKnown(value) ? `${number(value)} ${unit}`.trim() : "",
     limit(limits?.must),
     limit(limits?.aim),
     verdictOf(measure),
@@ -43,4 +43,9 @@ export function number(value: number): string {
 
 function reaches(value: number, target: number, { better }: Limits): boolean {
   return better === "less" ? value <= target : value >= target;
+}
+
+/** A ratio to a proxy that is absent is NaN. */
+function isKnown(value: number | undefined): value is number {
+  return value !== undefined && Number.isFinite(value);
 }

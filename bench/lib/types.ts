@@ -47,9 +47,9 @@ export interface Measure {
   readonly measure: string;
   readonly tracegate: string;
   readonly peers: string;
-  /** What the limits judge, e.g. a ratio, milliseconds, MiB; absent = information only. */
+  /** What the limits judge, e.g. a ratio, milliseconds, MiB; absent = information only, NaN = one side is not here. */
   readonly value?: number;
-  readonly unit?: "" | "ms" | "MiB" | "failed";
+  readonly unit?: "ms" | "MiB";
   readonly limits?: Limits;
   /** Replaces the verdict where this machine cannot show it. */
   readonly verdict?: string;

@@ -30,8 +30,13 @@ export const tracegate: Peer = {
   hint: "run the bench in a checkout",
   find: () => (existsSync(MAIN) ? MAIN : undefined),
   start: (bench, _program, { originPort, cpus, accessLog }) =>
-    startTracegate(bench, { cpus, accessLog, workers: 1, routes: oneRoute(originPort) }),
+    startTracegate(bench, { ...onOneCore(bench), cpus, accessLog, routes: oneRoute(originPort) }),
 };
+
+/** What most rows start: one worker on the proxy's core, no access log. */
+export function onOneCore(bench: Bench): Omit<TracegateOptions, "routes"> {
+  return { cpus: bench.cores.proxy, workers: 1, accessLog: false };
+}
 
 /** Starts tracegate from a file, with the Node that runs the bench, and waits until it is ready and accepts connections. */
 export async function startTracegate(bench: Bench, options: TracegateOptions): Promise<RunningTracegate> {

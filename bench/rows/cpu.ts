@@ -44,7 +44,7 @@ function measuresOf(samples: Samples, suffix: string, judged: boolean): Measure[
       measure: `CPU per request against ${peer}${suffix}`,
       tracegate: micros(own),
       peers: micros(cpuOf(samples, peer)),
-      ...(own.length === 0 ? {} : { value: pairedRatio(own, cpuOf(samples, peer)) }),
+      value: pairedRatio(own, cpuOf(samples, peer)),
       ...(limits === undefined ? {} : { limits }),
     };
   });

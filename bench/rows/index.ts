@@ -1,5 +1,13 @@
 import type { Row } from "../lib/types.ts";
+import { admin } from "./admin.ts";
+import { armed } from "./armed.ts";
+import { body } from "./body.ts";
 import { cpu } from "./cpu.ts";
+import { idle } from "./idle.ts";
+import { reload } from "./reload.ts";
+import { routes } from "./routes.ts";
+import { startup } from "./startup.ts";
+import { workers } from "./workers.ts";
 
 /** In the order of the table. */
-export const ROWS: readonly Row[] = [cpu];
+export const ROWS: readonly Row[] = [cpu, routes, armed, body, idle, reload, workers, admin, startup];

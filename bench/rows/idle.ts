@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Child, NODE, residentMiB } from "../lib/proc.ts";
+import { number } from "../lib/table.ts";
+import type { Bench, Row, RunningProxy } from "../lib/types.ts";
+import { envoy } from "../peers/envoy.ts";
+import { nginx } from "../peers/nginx.ts";
+import { startOrigin } from "../peers/origin.ts";
+import { tracegate } from "../peers/tracegate.ts";
+import { startAll, stopProxies } from "./compare.ts";
+
+const SCRIPT = fileURLToPath(new URL("../load/idle.ts", import.meta.url));
+const CONNECTIONS = 10_000;
+/** Time for memory to settle before it is read. */
+const SETTLE_MS = 3000;
+
+/** Resident memory that 10,000 idle keep-alive connections add, each of which has done one request. */
+export const idle: Row = {
+  name: "idle",
+  title: "10,000 idle connections",
+  async run(bench) {
+    const origin = await startOrigin(bench);
+    const options = { originPort: origin.port, cpus: bench.cores.proxy, accessLog: false };
+    const proxies = await startAll(bench, [tracegate, nginx, envoy], options);
+    const grown: Record<string, number> = {};
+    for (const proxy of proxies) {
+      grown[proxy.name] = await growth(bench, proxy);
+      bench.note(`${proxy.name}: ${number(grown[proxy.name] ?? 0)} MiB`);
+    }
+    await stopProxies([...proxies, origin]);
+    const { tracegate: own, ...peers } = grown;
+    const measure = {
+      measure: "memory of 10,000 idle connections",
+      tracegate: own === undefined ? "" : `${number(own)} MiB`,
+      peers: Object.entries(peers)
+        .map(([name, size]) => `${name} ${number(size)} MiB`)
+        .join("; "),
+      value: own ?? Number.NaN,
+      unit: "MiB",
+      limits: { better: "less", must: 120, aim: 60 },
+    } as const;
+    return { measures: [measure], samples: grown };
+  },
+};
+
+async function growth(bench: Bench, proxy: RunningProxy): Promise<number> {
+  await delay(SETTLE_MS);
+  const empty = residentMiB(proxy.child.pid);
+  const command = [NODE, SCRIPT, String(proxy.port), String(CONNECTIONS)];
+  const client = new Child("idle client", command, { cpus: bench.cores.load, stdout: "pipe", folder: bench.folder });
+  const { stdin, stdout } = client.process;
+  if (stdin === null || stdout === null) throw new Error("the idle client has no pipes");
+  const lines = createInterface({ input: stdout });
+  await once(lines, "line", { signal: AbortSignal.timeout(60_000) });
+  await delay(SETTLE_MS);
+  const full = residentMiB(proxy.child.pid);
+  const answer = once(lines, "line", { signal: AbortSignal.timeout(10_000) });
+  stdin.write("\n");
+  const { open, failed } = JSON.parse(String((await answer)[0])) as { open: number; failed: number };
+  if (open !== CONNECTIONS)
+    throw new Error(`${proxy.name}: ${open} of ${CONNECTIONS} connections open, ${failed} failed`);
+  await client.stop();
+  return full - empty;
+}
