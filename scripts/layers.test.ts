@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cycles } from "./layers.ts";
+import { importsOf } from "./lib/source.ts";
+
+test("importsOf finds every form of import with its line, and none in comments", () => {
+  const source = [
+    'import { a } from "./a.ts";',
+    'import type { B } from "./b.ts";',
+    'import "./c.ts";',
+    "import {",
+    "  d,",
+    '} from "./d.ts";',
+    'export { e } from "./e.ts";',
+    'export * from "./f.ts";',
+    '// import { no } from "./comment.ts";',
+    "/*",
+    'import { no } from "./block.ts"; */',
+    'const g = await import("./g.ts");',
+    'const url = "http://host/x"; import { h } from "./h.ts";',
+  ].join("\n");
+  assert.deepEqual(
+    importsOf(source).map(({ specifier, kind, line }) => [specifier, kind, line]),
+    [
+      ["./a.ts", "static", 1],
+      ["./b.ts", "static", 2],
+      ["./c.ts", "static", 3],
+      ["./d.ts", "static", 6],
+      ["./e.ts", "static", 7],
+      ["./f.ts", "static", 8],
+      ["./g.ts", "lazy", 12],
+      ["./h.ts", "static", 13],
+    ],
+  );
+});
+
+test("cycles finds the shortest way round, a module that imports itself, and nothing in a tree", () => {
+  const graph = new Map([
+    ["a", ["b", "c"]],
+    ["b", ["c"]],
+    ["c", ["a", "d"]],
+    ["d", []],
+    ["self", ["self"]],
+  ]);
+  assert.deepEqual(
+    cycles(graph).map((cycle) => cycle.join()),
+    ["a,c", "b,c,a", "self"],
+  );
+  assert.deepEqual(
+    cycles(
+      new Map([
+        ["a", ["b"]],
+        ["b", []],
+      ]),
+    ),
+    [],
+  );
+});

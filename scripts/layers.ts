@@ -1,0 +1,123 @@
+/** Proves that imports point one way only, that no module is part of a cycle, and that heavy libraries stay in their rooms. */
+import { dirname, join } from "node:path/posix";
+import { projectFiles, readText } from "./lib/files.ts";
+import type { Result } from "./lib/report.ts";
+import { type Import, importsOf } from "./lib/source.ts";
+
+/** The rooms of src/ from the bottom to the top: each may import from itself and from those before it. */
+const ROOMS = [
+  "base",
+  "cel",
+  "ir",
+  "trace",
+  "telemetry",
+  "http",
+  "upstream",
+  "policies",
+  "config",
+  "proxy",
+  "worker",
+  "admin",
+  "xds",
+  "controller",
+  "cli",
+  "tui",
+  "main",
+];
+/** What serves requests. The rooms in VIEWS see it through snapshots and the admin interface only. */
+const DATA_PLANE = ["http", "upstream", "policies", "proxy", "worker"];
+const VIEWS = ["admin", "cli", "tui"];
+/** `import()` that may point upwards: a command loads the terminal library only when a terminal is to be drawn on. */
+const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"] };
+/** Libraries that only some rooms may import, because they are large or tie the code to one place. */
+const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly string[] }[] = [
+  { library: /^(ink|react|ink-[\w-]+)(\/|$)/, rooms: ["tui"] },
+  { library: /^@kubernetes\//, rooms: ["controller", "xds", "cli"] },
+  { library: /^@marcbachmann\/cel-js$/, rooms: ["cel"] },
+];
+
+/** `src/http/h1/parse.ts` → `http`, `src/main.ts` → `main`. */
+function roomOf(path: string): string {
+  return path.split("/")[1]?.replace(/\.ts$/, "") ?? "";
+}
+
+/** Why `from` may not import `item`, or undefined when it may. */
+function violation(from: string, to: string, kind: Import["kind"]): string | undefined {
+  const upper = ROOMS.indexOf(from);
+  const lower = ROOMS.indexOf(to);
+  if (upper < 0) return `src/${from} is not a room; the rooms are ${ROOMS.join(", ")}`;
+  if (lower < 0) return `src/${to} is not a room; the rooms are ${ROOMS.join(", ")}`;
+  if (VIEWS.includes(from) && DATA_PLANE.includes(to)) return `${from} may not see the data plane (${to})`;
+  if (lower <= upper) return undefined;
+  if (kind === "lazy" && LAZY_UPWARDS[from]?.includes(to)) return undefined;
+  return `${from} may import only from rooms before it, not from ${to}`;
+}
+
+/** The shortest way from `start` back to itself, without its end; undefined when there is none. */
+function shortestCycle(graph: ReadonlyMap<string, readonly string[]>, start: string): string[] | undefined {
+  const cameFrom = new Map<string, string>();
+  const queue = [start];
+  for (const node of queue) {
+    for (const next of graph.get(node) ?? []) {
+      if (next === start) {
+        const path = [node];
+        for (let at = node; at !== start; ) {
+          at = cameFrom.get(at) ?? start;
+          path.unshift(at);
+        }
+        return path;
+      }
+      if (cameFrom.has(next)) continue;
+      cameFrom.set(next, node);
+      queue.push(next);
+    }
+  }
+  return undefined;
+}
+
+/** Of every module that imports itself in a roundabout way the shortest such way; each way once. */
+export function cycles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const found = new Map<string, string[]>();
+  for (const start of graph.keys()) {
+    const cycle = shortestCycle(graph, start);
+    const key = [...(cycle ?? [])].sort().join();
+    if (cycle !== undefined && !found.has(key)) found.set(key, cycle);
+  }
+  return [...found.values()];
+}
+
+/** Checks every module below src/. Tests may import from any room: they set real things up around what they test. */
+export function checkLayers(): Result {
+  const problems: string[] = [];
+  const graph = new Map<string, readonly string[]>();
+  let edges = 0;
+  const sources = projectFiles().filter((path) => /^src\/.*\.ts$/.test(path) && !path.endsWith(".test.ts"));
+  for (const path of sources) {
+    const text = readText(path);
+    const room = roomOf(path);
+    const targets: string[] = [];
+    for (const item of importsOf(text)) {
+      edges++;
+      const where = `${path}:${item.line}`;
+      if (item.specifier.startsWith(".")) {
+        const target = join(dirname(path), item.specifier);
+        if (item.kind === "static") targets.push(target);
+        const why = target.startsWith("src/")
+          ? violation(room, roomOf(target), item.kind)
+          : "imports from outside src/";
+        if (why !== undefined) problems.push(`${where}: ${item.specifier}: ${why}`);
+      } else {
+        const confined = CONFINED.find(({ library }) => library.test(item.specifier));
+        if (confined !== undefined && !confined.rooms.includes(room))
+          problems.push(`${where}: ${item.specifier} belongs to ${confined.rooms.join(", ")} only`);
+      }
+    }
+    graph.set(path, targets);
+    if (/new URL\([^)]*\.ts["'`]\s*,\s*import\.meta\.url/.test(text))
+      problems.push(
+        `${path}: a .ts path in new URL() is not there after the build; use moduleUrl of src/base/app-root.ts`,
+      );
+  }
+  for (const cycle of cycles(graph)) problems.push(`cycle: ${[...cycle, cycle[0]].join(" → ")}`);
+  return { problems, summary: `${sources.length} modules, ${edges} imports` };
+}

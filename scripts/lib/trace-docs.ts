@@ -1,0 +1,237 @@
+import type { TraceMessage } from "../../src/trace/events.ts";
+
+type Type = TraceMessage["type"];
+/** The member of the union whose `type` can be `T`. */
+type Member<T extends Type, M extends TraceMessage = TraceMessage> = M extends TraceMessage
+  ? T extends M["type"]
+    ? M
+    : never
+  : never;
+
+interface Field {
+  /** JSON Schema of the value. */
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  readonly optional?: true;
+}
+
+/** Described here, checked by the compiler: an event or a field that is missing or does not exist is a type error. */
+type Docs = {
+  readonly [T in Type]: {
+    readonly when: string;
+    readonly fields: { readonly [F in Exclude<keyof Member<T>, "type">]-?: Field };
+  };
+};
+
+const text = { type: "string" } as const;
+const texts = { type: "array", items: text } as const;
+const nullable = (type: string) => ({ type: [type, "null"] });
+const anything = {} as const;
+const state: Field = {
+  schema: { $ref: "#/$defs/requestState" },
+  text: "`request`, `source`, `backend`, `response`, `proxy`, `env`: what is known at this stage",
+};
+
+const EVENTS: Docs = {
+  requestStarted: { when: "a request's head has arrived and is valid", fields: {} },
+  requestSnapshot: {
+    when: "the request reached `stage`: `initial request`, the name of a policy that ran, `gateway policies`, `route policies`, `final request`",
+    fields: { stage: { schema: text, text: "which step has just ended" }, requestState: state },
+  },
+  responseSnapshot: {
+    when: "the response reached `stage`: `raw response`, `backend response ready`, the name of a policy that ran, `final response`",
+    fields: { stage: { schema: text, text: "which step has just ended" }, requestState: state },
+  },
+  routeSelection: {
+    when: "the routes of the listener were compared with the request",
+    fields: {
+      selectedRoute: { schema: nullable("string"), text: "key of the route that won; null when none matched" },
+      evaluatedRoutes: { schema: texts, text: "keys of all routes whose host names fit, sorted" },
+      candidates: {
+        schema: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: { route: text, matched: { type: "boolean" }, reason: text },
+            required: ["route", "matched", "reason"],
+          },
+        },
+        text: "`route`, `matched`, `reason`: why each of them won or lost",
+      },
+    },
+  },
+  policySelection: {
+    when: "the policies of a phase were merged",
+    fields: {
+      phase: { schema: { enum: ["gateway", "route", "backend"] }, text: "`gateway`, `route` or `backend`" },
+      effectivePolicy: { schema: { type: "object" }, text: "kind → merged policy, null where there is none" },
+    },
+  },
+  policy: {
+    when: "a policy ran, or was skipped for a reason",
+    fields: {
+      kind: { schema: text, text: "the policy" },
+      result: {
+        schema: {
+          oneOf: [
+            {
+              type: "object",
+              properties: { type: { const: "apply" }, details: anything, snapshot: { type: ["object", "null"] } },
+              required: ["type", "details", "snapshot"],
+            },
+            {
+              type: "object",
+              properties: { type: { const: "skip" }, reason: text },
+              required: ["type", "reason"],
+            },
+          ],
+        },
+        text: "`{type: apply, details, snapshot}` with `before` and `after`, or `{type: skip, reason}`",
+      },
+    },
+  },
+  policyEvent: {
+    when: "a policy has something to say while it runs",
+    fields: { kind: { schema: text, text: "the policy" }, details: { schema: anything, text: "text or object" } },
+  },
+  authorizationResult: {
+    when: "authorization rules decided",
+    fields: {
+      rules: {
+        schema: {
+          type: "array",
+          items: {
+            type: "object",
+            properties: { name: text, matched: { type: "boolean" }, mode: { enum: ["allow", "deny", "require"] } },
+            required: ["name", "matched", "mode"],
+          },
+        },
+        text: "`name`, `matched`, `mode` of each rule",
+      },
+      result: { schema: { enum: ["allow", "deny"] }, text: "`allow` or `deny`" },
+    },
+  },
+  backendCallStart: {
+    when: "an attempt to reach a backend begins",
+    fields: { target: { schema: text, text: "`host:port` or `unix:path`" } },
+  },
+  bodySnapshot: {
+    when: "a body ended; only when there is one, and at most as much of it as the capture limit",
+    fields: {
+      stage: { schema: { enum: ["final request", "response"] }, text: "`final request` or `response`" },
+      body: { schema: { type: "string", contentEncoding: "base64" }, text: "base64" },
+      truncated: { schema: { type: "boolean" }, text: "true when the body was longer", optional: true },
+    },
+  },
+  backendCallResult: {
+    when: "an attempt ended; the only event with a duration (`eventStart` to `eventEnd`)",
+    fields: {
+      status: { schema: nullable("integer"), text: "status of the backend's response; null without one" },
+      error: { schema: nullable("string"), text: "what went wrong in transport, else null" },
+    },
+  },
+  requestFinished: {
+    when: "the response was sent, or the request ended without one; the last event",
+    fields: {
+      status: { schema: nullable("integer"), text: "status sent to the client; null when none was" },
+      error: { schema: nullable("string"), text: "why the request failed, else null" },
+    },
+  },
+  dropped: {
+    when: "the reader was too slow and events were left out at this place",
+    fields: { count: { schema: { type: "integer", minimum: 1 }, text: "how many" } },
+  },
+};
+
+function entries(): [string, { when: string; fields: Readonly<Record<string, Field>> }][] {
+  return Object.entries(EVENTS);
+}
+
+/** docs/trace-events.md */
+export function tracePage(): string {
+  const rows = entries().map(([type, { when, fields }]) => {
+    const list = Object.entries(fields).map(
+      ([name, field]) => `\`${name}\`${field.optional === true ? " (optional)" : ""}: ${field.text}`,
+    );
+    return `| \`${type}\` | ${when} | ${list.length === 0 ? "none" : list.join("<br>")} |`;
+  });
+  return `# Trace events
+
+\`POST /debug/trace\` streams them as server-sent events, one JSON object each; \`tgctl proxy trace --raw\` prints one per line.
+Which phase of a request emits which: [lifecycle.md](lifecycle.md). As JSON Schema:
+[schema/trace-event.json](../schema/trace-event.json). Readers must accept types and fields that they do not know.
+
+| Field | Value |
+|---|---|
+| \`eventStart\` | microseconds since the trace began, for events with a duration; else null |
+| \`eventEnd\` | microseconds since the trace began; never smaller than that of the event before |
+| \`severity\` | \`success\`, \`info\`, \`warn\` or \`error\` |
+| \`scope\` | absent for the request itself; for calls that a policy makes, their names, outermost first |
+| \`message\` | one of the following, told apart by \`type\` |
+
+| \`type\` | When | Fields |
+|---|---|---|
+${rows.join("\n")}
+
+Values of headers that hold secrets are redacted in every snapshot unless the stream was opened with \`reveal=true\`.
+`;
+}
+
+/** schema/trace-event.json */
+export function traceSchema(): string {
+  const variants = entries().map(([type, { when, fields }]) => ({
+    type: "object",
+    description: when,
+    properties: {
+      type: { const: type },
+      ...Object.fromEntries(
+        Object.entries(fields).map(([name, field]) => [name, { ...field.schema, description: field.text }]),
+      ),
+    },
+    required: ["type", ...Object.keys(fields).filter((name) => fields[name]?.optional !== true)],
+  }));
+  const strings = (...names: string[]) => Object.fromEntries(names.map((name) => [name, text]));
+  const headers = { type: "object", additionalProperties: text };
+  const schema = {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "tracegate trace event",
+    type: "object",
+    properties: {
+      eventStart: { ...nullable("integer"), description: "microseconds since the trace began" },
+      eventEnd: { type: "integer", description: "microseconds since the trace began" },
+      severity: { enum: ["success", "info", "warn", "error"] },
+      scope: texts,
+      message: { oneOf: variants },
+    },
+    required: ["eventStart", "eventEnd", "severity", "message"],
+    $defs: {
+      requestState: {
+        type: "object",
+        properties: {
+          request: {
+            type: "object",
+            properties: {
+              ...strings("method", "uri", "path", "pathAndQuery", "host", "scheme", "version"),
+              headers,
+              startTime: { type: "string", format: "date-time" },
+            },
+          },
+          source: {
+            type: "object",
+            properties: {
+              ...strings("address", "rawAddress"),
+              port: { type: "integer" },
+              rawPort: { type: "integer" },
+            },
+          },
+          backend: { type: "object", properties: strings("name", "type", "protocol") },
+          response: { type: "object", properties: { code: { type: "integer" }, headers } },
+          proxy: { type: "object", properties: strings("requestProcessingDuration", "upstreamDuration") },
+          env: { type: "object", additionalProperties: text },
+        },
+        required: ["env"],
+      },
+    },
+  };
+  return `${JSON.stringify(schema, null, 2)}\n`;
+}
