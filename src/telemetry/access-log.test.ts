@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type AccessRecord, formatAccessLog } from "./access-log.ts";
+
+const time = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
+
+const full: AccessRecord = {
+  time,
+  connectionId: "c1",
+  requestId: "r1",
+  gateway: "default/default",
+  listener: "listener0",
+  routeRule: "rule",
+  route: "default/shop",
+  endpoint: "10.0.0.7:8080",
+  source: "127.0.0.1:5555",
+  sourceIdentity: "spiffe://d/ns/a/sa/b",
+  method: "GET",
+  host: "shop.example",
+  path: "/a?x=1",
+  version: "HTTP/1.1",
+  status: 503,
+  grpcStatus: 14,
+  sni: "hidden.example",
+  traceId: "4bf9",
+  spanId: "00f0",
+  jwtSubject: "Jane Doe",
+  protocol: "http",
+  retryAttempt: 2,
+  error: 'upstream call failed: said "no"',
+  reason: "UpstreamFailure",
+  durationMs: 12.4,
+};
+
+test("a text line holds the fields in order, quoted where needed", () => {
+  assert.equal(
+    formatAccessLog(full, "text"),
+    "2026-02-03T04:05:06.007Z\tinfo\trequest connection.id=c1 request.id=r1 gateway=default/default listener=listener0 " +
+      "route_rule=rule route=default/shop endpoint=10.0.0.7:8080 src.addr=127.0.0.1:5555 " +
+      "src.identity=spiffe://d/ns/a/sa/b http.method=GET http.host=shop.example http.path=/a?x=1 " +
+      "http.version=HTTP/1.1 http.status=503 grpc.status=14 trace.id=4bf9 span.id=00f0 " +
+      'jwt.sub="Jane Doe" protocol=http retry.attempt=2 error="upstream call failed: said \\"no\\"" ' +
+      "reason=UpstreamFailure duration=12ms",
+  );
+});
+
+test("a JSON line holds the same fields in the same order", () => {
+  const names = formatAccessLog(full, "text")
+    .replace(/^.*?request /, "")
+    .matchAll(/(?:^| )([a-z_.]+)=/g);
+  const parsed = JSON.parse(formatAccessLog(full, "json"));
+  assert.deepEqual(Object.keys(parsed), ["level", "time", "scope", ...Array.from(names, (match) => match[1])]);
+  assert.equal(parsed["http.status"], 503);
+  assert.equal(parsed.duration, "12ms");
+  assert.equal(parsed.error, full.error);
+});
+
+test("absent fields are left out, the server name stands in for a missing host", () => {
+  const record: AccessRecord = { time, protocol: "tls", sni: "db.example", reason: "Upstream", durationMs: 0 };
+  assert.equal(
+    formatAccessLog(record, "text"),
+    "2026-02-03T04:05:06.007Z\tinfo\trequest tls.sni=db.example protocol=tls duration=0ms",
+  );
+  assert.deepEqual(Object.keys(JSON.parse(formatAccessLog(record, "json"))), [
+    "level",
+    "time",
+    "scope",
+    "tls.sni",
+    "protocol",
+    "duration",
+  ]);
+});
+
+test("a client cannot forge a line or a field", () => {
+  const record: AccessRecord = {
+    time,
+    protocol: "http",
+    path: "/\r\n2026 \u009b error=x",
+    host: 'a" status=200',
+    durationMs: 1,
+  };
+  const line = formatAccessLog(record, "text");
+  assert.doesNotMatch(line.replaceAll("\t", ""), /\p{Cc}/u);
+  assert.match(line, /http\.host="a\\" status=200" http\.path="\/\\r\\n2026 \\u009b error=x"/);
+  assert.doesNotMatch(formatAccessLog(record, "json"), /\p{Cc}/u);
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Metrics, mergeSnapshots, type RequestLabels } from "./metrics.ts";
+import { processMetrics } from "./process-metrics.ts";
+import { renderPrometheus } from "./prometheus.ts";
+
+const labels: RequestLabels = {
+  backend: "default/b",
+  protocol: "http",
+  method: "GET",
+  status: "200",
+  reason: "Upstream",
+  bind: "bind/80",
+  gateway: "default/default",
+  listener: "listener0",
+  route: 'default/"r"\\x',
+  route_rule: "",
+};
+
+/** Lines of the text that are samples of one metric. */
+function samples(text: string, name: string): string[] {
+  return text.split("\n").filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+}
+
+function render(...list: Metrics[]): string {
+  const snapshots = list.map((metrics) => structuredClone(metrics.snapshot()));
+  return renderPrometheus(mergeSnapshots(snapshots), [], []);
+}
+
+test("the same labels give the same series, and processing times are shared by statuses of one place", () => {
+  const metrics = new Metrics();
+  const series = metrics.requestSeries(labels);
+  assert.equal(metrics.requestSeries({ ...labels }), series);
+  const other = metrics.requestSeries({ ...labels, status: "404" });
+  assert.notEqual(other, series);
+  assert.equal(other.requestProcessing, series.requestProcessing);
+});
+
+test("counters of several threads are added up", () => {
+  const [first, second] = [new Metrics(), new Metrics()];
+  first.requestSeries(labels).requests = 3;
+  second.requestSeries(labels).requests = 4;
+  second.requestSeries({ ...labels, status: "500" }).requests = 1;
+  second.requestSeries(labels).duration.observe(0.2);
+  first.requestSeries(labels).duration.observe(100);
+  const text = render(first, second);
+  assert.deepEqual(
+    samples(text, "tracegate_requests_total").map((line) => line.replace(/.*status="(\d+)".* /, "$1=")),
+    ["200=7", "500=1"],
+  );
+  const series = `{backend="default/b",protocol="http",method="GET",status="200",reason="Upstream",bind="bind/80",gateway="default/default",listener="listener0",route="default/\\"r\\"\\\\x",route_rule="unknown"`;
+  const lines = text.split("\n");
+  assert.ok(lines.includes(`tracegate_requests_total${series}} 7`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="0.1"} 0`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="0.25"} 1`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="+Inf"} 2`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_sum${series}} 100.2`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_count${series}} 2`));
+});
+
+test("an observation equal to a bound belongs to that bucket", () => {
+  const histogram = new Metrics().upstreamConnect("tls");
+  histogram.observe(0.001);
+  assert.equal(histogram.counts[0], 1);
+  assert.equal(histogram.count, 1);
+});
+
+test("connections and upstream durations appear under their names, each with help and type once", () => {
+  const metrics = new Metrics();
+  const connection = metrics.connection({ bind: "bind/80", gateway: "", listener: "", protocol: "tcp" });
+  connection.connections++;
+  connection.received += 10;
+  connection.sent += 20;
+  metrics.upstreamConnect("plaintext").observe(0.01);
+  metrics.upstreamCall("Primary", "Http").observe(0.01);
+  const text = render(metrics);
+  const of = `{bind="bind/80",gateway="unknown",listener="unknown",protocol="tcp"}`;
+  assert.deepEqual(samples(text, "tracegate_downstream_received_bytes_total"), [
+    `tracegate_downstream_received_bytes_total${of} 10`,
+  ]);
+  assert.match(text, /tracegate_upstream_connect_duration_seconds_count\{transport="plaintext"\} 1/);
+  assert.match(text, /tracegate_upstream_call_duration_seconds_count\{kind="Primary",subtype="Http"\} 1/);
+  assert.match(text, /# TYPE tracegate_downstream_sent_bytes_total counter\n/);
+  const types = text.match(/# TYPE \S+/g) ?? [];
+  assert.equal(new Set(types).size, types.length);
+});
+
+test("metrics can be removed by full name, without prefix, and without unit", async () => {
+  const metrics = new Metrics();
+  metrics.requestSeries(labels);
+  const extra = await processMetrics({ tag: "1.2.3", synchronized: true });
+  const remove = ["tracegate_requests_total", "retries", "response_bytes", "request_duration", "config_synchronized"];
+  const text = renderPrometheus(metrics.snapshot(), extra, remove);
+  const left = Array.from(text.matchAll(/# TYPE (\S+)/g), (match) => match[1]);
+  assert.ok(left.includes("tracegate_request_processing_seconds"));
+  for (const name of ["requests_total", "retries_total", "response_bytes_total", "request_duration_seconds"])
+    assert.ok(!left.includes(`tracegate_${name}`), name);
+  assert.ok(!left.includes("tracegate_config_synchronized"));
+});
+
+test("build, configuration state and process metrics are there", async () => {
+  const text = renderPrometheus({}, await processMetrics({ tag: "1.2.3", synchronized: false }), []);
+  assert.match(text, /^tracegate_build_info\{tag="1\.2\.3"\} 1$/m);
+  assert.match(text, /^tracegate_config_synchronized 0$/m);
+  assert.match(text, /^# TYPE process_cpu_seconds_total counter$/m);
+  assert.match(text, /^process_resident_memory_bytes \d+$/m);
+});

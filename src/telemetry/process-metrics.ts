@@ -1,0 +1,40 @@
+import { readdir } from "node:fs/promises";
+import type { ExtraMetric } from "./prometheus.ts";
+
+export interface BuildState {
+  /** Version of the program. */
+  readonly tag: string;
+  /** Whether the configuration in force is the newest one that was read. */
+  readonly synchronized: boolean;
+}
+
+/** Build, configuration state and the process metrics that dashboards expect under their customary names. */
+export async function processMetrics({ tag, synchronized }: BuildState): Promise<ExtraMetric[]> {
+  const { user, system } = process.cpuUsage();
+  const metrics = [
+    gauge("tracegate_build_info", "Version of the program.", 1, { tag }),
+    gauge("tracegate_config_synchronized", "1 when the newest configuration is in force.", synchronized ? 1 : 0),
+    {
+      ...gauge("process_cpu_seconds_total", "User and system CPU time of all threads.", (user + system) / 1e6),
+      type: "counter" as const,
+    },
+    gauge("process_resident_memory_bytes", "Resident memory.", process.memoryUsage.rss()),
+    gauge("process_start_time_seconds", "Start of the process since the epoch.", Date.now() / 1000 - process.uptime()),
+  ];
+  const files = await openFiles();
+  if (files !== undefined) metrics.push(gauge("process_open_fds", "Open file descriptors.", files));
+  return metrics;
+}
+
+function gauge(name: string, help: string, value: number, labels: Readonly<Record<string, string>> = {}): ExtraMetric {
+  return { name, type: "gauge", help, samples: [{ labels, value }] };
+}
+
+/** Undefined where the system has no /proc. */
+async function openFiles(): Promise<number | undefined> {
+  try {
+    return (await readdir("/proc/self/fd")).length;
+  } catch {
+    return undefined;
+  }
+}
