@@ -1,6 +1,7 @@
 /** The published package, as a user gets it: packed, installed elsewhere, started from its bin folder. */
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +13,8 @@ import { appRoot } from "../../src/base/app-root.ts";
 
 const execute = promisify(execFile);
 /** The pinned Node.js comes first, as a user of the package would put a recent one first. */
-const PATH = `${dirname(process.execPath)}:${process.env["PATH"]}`;
+const PATH = `${dirname(process.execPath)}:${process.env.PATH}`;
+const { version } = JSON.parse(readFileSync(`${appRoot}package.json`, "utf8"));
 const env = { ...process.env, PATH, npm_config_update_notifier: "false" };
 
 let folder = "";
@@ -52,8 +54,8 @@ test("the package carries what it runs on and nothing of the checkout", async ()
 test("both programs start through the links that npm makes, from any folder", async () => {
   const bin = join(installed, "..", ".bin");
   assert.match(await run(join(bin, "tracegate"), ["-V"], tmpdir()), /\d+\.\d+\.\d+/);
-  assert.equal(JSON.parse(await run(join(bin, "tracegate"), ["--version"], tmpdir())).version, "0.1.0");
-  assert.equal(JSON.parse(await run(join(bin, "tgctl"), ["version"], tmpdir())).version, "0.1.0");
+  assert.equal(JSON.parse(await run(join(bin, "tracegate"), ["--version"], tmpdir())).version, version);
+  assert.equal(JSON.parse(await run(join(bin, "tgctl"), ["version"], tmpdir())).version, version);
 });
 
 test("a link to the launcher finds the package", async () => {
