@@ -32,5 +32,5 @@ export interface CompiledPolicy {
   /** The value shown in `effectivePolicy`; secrets already redacted. */
   readonly shown: unknown;
   readonly onRequest?: (context: PolicyContext) => RequestOutcome;
-  readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void | Promise<void>;
+  readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void;
 }

@@ -1,0 +1,59 @@
+/** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
+import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
+
+/** Length of a body: bytes, or one of these. */
+export const UNKNOWN_LENGTH = -1;
+/** Raw bytes both ways after a 101 (RFC 9110 7.8). */
+export const TUNNEL = -2;
+
+/** Where body bytes go. `buffer[from, to)` is valid during the call only. */
+export interface BodySink {
+  onBody(buffer: Buffer, from: number, to: number): void;
+  onBodyEnd(trailers: HeaderList): void;
+}
+
+/** The proxy's side of a client's request; called by the protocol engine. */
+export interface ServerStream extends BodySink {
+  /** The client is gone or broke the protocol; nothing can be sent any more. */
+  onClientGone(): void;
+  /** The client takes bytes again after `sendBody` returned false. */
+  onClientDrain(): void;
+}
+
+/** The client's side of one request; implemented by each protocol version. */
+export interface Downstream {
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly protocol: "http" | "https";
+  /** Of the request: 0 = none, UNKNOWN_LENGTH = chunked, else its bytes. */
+  readonly requestLength: number;
+  /** Original-case field names, one for each header, when the bind preserves them. */
+  readonly rawNames: readonly string[] | null;
+  /** Value of `Upgrade` when the client asks to leave HTTP, else ``. */
+  readonly upgrade: string;
+  readonly trailersAccepted: boolean;
+  /** Lets the request body flow into the stream; before that it is held, bounded. */
+  readBody(): void;
+  pauseBody(): void;
+  resumeBody(): void;
+  /** 100, 103, …; not to clients of HTTP/1.0. */
+  sendInformational(status: number, headers: HeaderList): void;
+  /** `length`: bytes of the body that follows, UNKNOWN_LENGTH, or TUNNEL. May wait for the first body bytes until `flush`. */
+  sendHead(response: HttpResponse, length: number, rawNames: readonly string[] | null): void;
+  /** False = wait for `onClientDrain`. */
+  sendBody(buffer: Buffer, from: number, to: number): boolean;
+  sendEnd(trailers: HeaderList): void;
+  flush(): void;
+  /** Breaks the connection so that the client cannot take the response for complete. */
+  abort(): void;
+}
+
+/** What a protocol engine needs from the proxy. */
+export interface StreamAcceptor {
+  /** Makes the stream of a request; `start` is called once the engine is ready to be called back. */
+  open(downstream: Downstream, request: HttpRequest): ServerStream & { start(): void };
+  /** A request that could not be read; the engine has answered it. */
+  refused(downstream: Downstream, status: number, detail: string): void;
+}

@@ -1,0 +1,107 @@
+import { requestHeadText } from "../http/h1/serialize.ts";
+import type { HeaderList } from "../http/message.ts";
+import { UNKNOWN_LENGTH } from "../http/stream.ts";
+import type { UpstreamConnection } from "../upstream/connection.ts";
+import type { Pool } from "../upstream/pool.ts";
+import type { CompiledBackend } from "./compiled.ts";
+import type { Exchange } from "./exchange.ts";
+import { fail } from "./handle-request.ts";
+
+/** Methods that may be sent twice without harm (RFC 9110 9.2.2). */
+const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
+/** Connections of a pool may all be stale at once; after this many the request fails. */
+const MAX_ATTEMPTS = 3;
+
+/** Chooses an endpoint, connects and sends the request. `fresh`: not on a pooled connection, which proved to be stale. */
+export function attempt(x: Exchange, fresh: boolean): void {
+  const backend = x.backend as CompiledBackend;
+  const endpoint = backend.balancer === undefined ? x.services.dynamic(x) : backend.balancer.choose();
+  if (endpoint === undefined) {
+    fail(x, "TG_NO_HEALTHY_BACKENDS");
+    return;
+  }
+  x.attempts++;
+  x.endpoint = endpoint;
+  x.endpointName = endpoint.pool.name;
+  endpoint.begin();
+  startTimers(x);
+  if (x.authorityMode === "auto") rewriteAuthority(x, endpoint.pool);
+  if (x.trace !== undefined) {
+    x.trace.requestSnapshot("final request");
+    x.trace.callStarted(endpoint.pool.name);
+  }
+  x.calledAt = performance.now();
+  const connection = fresh ? undefined : endpoint.pool.take();
+  if (connection !== undefined) send(x, connection);
+  else {
+    x.cancelConnect = endpoint.pool.connect({
+      onConnection: (opened) => {
+        x.cancelConnect = undefined;
+        send(x, opened);
+      },
+      onConnectFailure: (code, message) => x.onConnectFailure(code, message),
+    });
+  }
+}
+
+/** A pooled connection that closes before it answers was probably closed by the upstream while it idled. */
+export function canRetry(x: Exchange, connection: UpstreamConnection, answered: boolean): boolean {
+  return (
+    connection.served > 0 &&
+    !answered &&
+    x.attempts < MAX_ATTEMPTS &&
+    x.downstream.requestLength === 0 &&
+    IDEMPOTENT.has(x.request.method)
+  );
+}
+
+function send(x: Exchange, connection: UpstreamConnection): void {
+  const { request, downstream } = x;
+  const length = downstream.requestLength;
+  let extra = "";
+  if (length === UNKNOWN_LENGTH) extra = "transfer-encoding: chunked\r\n";
+  if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
+  else if (downstream.trailersAccepted) extra += "connection: te\r\nte: trailers\r\n";
+  const preserve = downstream.rawNames !== null;
+  const names = downstream.rawNames === null ? null : alignNames(request.headers, downstream.rawNames);
+  const path = request.path + request.search;
+  const head = requestHeadText(request.method, path, request.authority, request.headers, names, extra);
+  x.upstream = connection;
+  connection.send(head, request.method, length, preserve, x);
+  if (length === 0) return;
+  downstream.readBody();
+  // Sends the head now when no body bytes were waiting; with `Expect: 100-continue` they come only after it.
+  connection.flush();
+}
+
+/** Original-case names for a list that policies may have changed since it was read. */
+export function alignNames(headers: HeaderList, rawNames: readonly string[]): string[] {
+  const known = new Map(rawNames.map((name) => [name.toLowerCase(), name]));
+  const names: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) names.push(known.get(headers[i] as string) ?? (headers[i] as string));
+  return names;
+}
+
+/** The upstream is asked for by the name that it is configured with, unless a rewrite has said otherwise (reference 2.5). */
+function rewriteAuthority(x: Exchange, pool: Pool): void {
+  if (pool.hostname !== undefined && x.backend?.target.type === "static") x.request.authority = pool.hostname;
+}
+
+function startTimers(x: Exchange): void {
+  if (x.requestTimeout > 0 && x.requestTimer === undefined) {
+    const left = Math.max(0, x.requestTimeout - (performance.now() - x.startedAt));
+    x.requestTimer = setTimeout(() => expire(x, "TG_REQUEST_TIMEOUT"), left);
+  }
+  if (x.backendRequestTimeout > 0) {
+    clearTimeout(x.attemptTimer);
+    x.attemptTimer = setTimeout(() => expire(x, "TG_UPSTREAM_TIMEOUT"), x.backendRequestTimeout);
+  }
+}
+
+function expire(x: Exchange, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
+  if (x.over || x.responded) return;
+  x.dropUpstream();
+  x.endpoint?.end(false, 0);
+  x.endpoint = undefined;
+  fail(x, code);
+}

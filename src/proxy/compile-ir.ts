@@ -1,0 +1,197 @@
+import type { Bind, Ir, Listener, Route, RouteBackend, Target } from "../ir/ir.ts";
+import { compilePolicies } from "../policies/compile.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
+import type { Endpoints } from "../upstream/endpoints.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import { ListenerTable } from "./match/listeners.ts";
+import { type Router, RouterBuilder } from "./match/router.ts";
+import { type FixedLabels, SeriesCache } from "./series-cache.ts";
+
+/** Routes of one listener or route group, a slice at a time. */
+export interface RouteSlice {
+  /** A listener's key or `group/<name>`. */
+  readonly owner: string;
+  readonly routes: readonly Route[];
+}
+
+/** One configuration ready to serve. */
+export interface Generation {
+  readonly generation: number;
+  readonly binds: ReadonlyMap<string, CompiledBind>;
+  /** Held for as long as the generation lives; released afterwards. */
+  readonly endpoints: readonly Endpoint[];
+}
+
+const UNROUTED: Omit<FixedLabels, "bind"> = {
+  backend: "unknown",
+  protocol: "http",
+  gateway: "unknown",
+  listener: "unknown",
+  route: "unknown",
+  route_rule: "unknown",
+};
+
+/** Compiles one configuration, fed slice by slice so that requests go on being served in between. */
+export class IrCompiler {
+  readonly #metrics: Metrics;
+  readonly #endpoints: Endpoints;
+  readonly #ir: Ir;
+  readonly #generation: number;
+  readonly #held: Endpoint[] = [];
+  readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
+  readonly #owners = new Map<string, FixedLabels>();
+
+  /** `ir` comes without routes: they follow by `addRoutes`. */
+  constructor(generation: number, ir: Ir, metrics: Metrics, endpoints: Endpoints) {
+    this.#generation = generation;
+    this.#ir = ir;
+    this.#metrics = metrics;
+    this.#endpoints = endpoints;
+    for (const bind of ir.binds)
+      for (const listener of bind.listeners) {
+        this.#routers.set(listener.key, new RouterBuilder());
+        this.#owners.set(listener.key, listenerLabels(bind, listener));
+      }
+    for (const group of ir.routeGroups) {
+      this.#routers.set(groupOwner(group.name), new RouterBuilder());
+      this.#owners.set(groupOwner(group.name), { ...UNROUTED, bind: "unknown" });
+    }
+  }
+
+  addRoutes(slice: RouteSlice): void {
+    const builder = this.#routers.get(slice.owner);
+    const labels = this.#owners.get(slice.owner);
+    if (builder === undefined || labels === undefined) return;
+    for (const route of slice.routes) builder.add(route, this.#route(route, labels));
+  }
+
+  finish(): Generation {
+    const groups = new Map<string, Router<CompiledRoute>>();
+    for (const group of this.#ir.routeGroups) {
+      const builder = this.#routers.get(groupOwner(group.name));
+      if (builder !== undefined) groups.set(group.name, builder.finish());
+    }
+    const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
+    return { generation: this.#generation, binds, endpoints: this.#held };
+  }
+
+  /** Gives back what `finish` would have held. */
+  abandon(): void {
+    this.#endpoints.release(this.#held);
+  }
+
+  #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
+    const listeners = bind.listeners.map((listener) => ({
+      hostname: listener.hostname,
+      value: this.#listener(bind, listener),
+    }));
+    return {
+      key: bind.key,
+      host: bind.host,
+      port: bind.port,
+      protocol: bind.protocol,
+      frontend: bind.frontend,
+      listeners: new ListenerTable(listeners),
+      groups,
+      series: new SeriesCache(this.#metrics, { ...UNROUTED, bind: bind.key }),
+    };
+  }
+
+  #listener(bind: Bind, listener: Listener): CompiledListener {
+    return {
+      key: listener.key,
+      name: listener.name,
+      gateway: `${listener.gatewayNamespace}/${listener.gatewayName}`,
+      policies: compilePolicies(listener.policies, "gateway"),
+      router: (this.#routers.get(listener.key) ?? new RouterBuilder<CompiledRoute>()).finish(),
+      series: new SeriesCache(this.#metrics, listenerLabels(bind, listener)),
+    };
+  }
+
+  #route(route: Route, owner: FixedLabels): CompiledRoute {
+    const label = `${route.namespace}/${route.name}`;
+    const labels = { ...owner, route: label, route_rule: route.ruleName ?? "unknown" };
+    const backends = route.backends.map((backend) => this.#backend(backend, labels));
+    const merged = new Map<string, ReturnType<typeof compilePolicies>>();
+    const compiled: CompiledRoute = {
+      key: route.key,
+      label,
+      policySet: route.policies,
+      policies: compilePolicies(route.policies, "route"),
+      mergedPolicies: (parents) => {
+        const key = parents.map((parent) => parent.key).join("\n");
+        let chain = merged.get(key);
+        if (chain === undefined) {
+          const sets = [...parents.map((parent) => parent.policySet), route.policies];
+          chain = compilePolicies(Object.assign({}, ...sets), "route");
+          merged.set(key, chain);
+        }
+        return chain;
+      },
+      backends,
+      totalWeight: backends.reduce((sum, backend) => sum + backend.weight, 0),
+      series: new SeriesCache(this.#metrics, labels),
+    };
+    return compiled;
+  }
+
+  #backend(backend: RouteBackend, labels: FixedLabels): CompiledBackend {
+    return {
+      key: backend.key,
+      weight: backend.weight,
+      target: backend.target,
+      policies: compilePolicies(backend.policies, "backend"),
+      balancer: this.#balancer(backend.target),
+      series: new SeriesCache(this.#metrics, { ...labels, backend: backend.key }),
+    };
+  }
+
+  #balancer(target: Target): Balancer | undefined {
+    switch (target.type) {
+      case "static":
+        return new SingleEndpoint(this.#hold({ host: target.host, port: target.port }, 1));
+      case "unix":
+        return new SingleEndpoint(this.#hold({ path: target.path }, 1));
+      case "service":
+        return new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port));
+      default:
+        return undefined;
+    }
+  }
+
+  /** One endpoint for each healthy workload of the service and each of its addresses. */
+  #serviceEndpoints(service: string, port: number): Endpoint[] {
+    const found: Endpoint[] = [];
+    const servicePort = this.#ir.services.find((each) => `${each.namespace}/${each.hostname}` === service)?.ports[port];
+    for (const workload of this.#ir.workloads) {
+      const targetPort = workload.services[service]?.[port] ?? servicePort;
+      if (workload.services[service] === undefined || targetPort === undefined || workload.status !== "healthy")
+        continue;
+      const hosts =
+        workload.workloadIps.length > 0 ? workload.workloadIps : workload.hostname ? [workload.hostname] : [];
+      for (const host of hosts) found.push(this.#hold({ host, port: targetPort }, workload.capacity, workload.uid));
+    }
+    return found;
+  }
+
+  #hold(target: { host: string; port: number } | { path: string }, capacity: number, owner?: string): Endpoint {
+    const endpoint = this.#endpoints.acquire(target, capacity, owner);
+    this.#held.push(endpoint);
+    return endpoint;
+  }
+}
+
+export function groupOwner(name: string): string {
+  return `group/${name}`;
+}
+
+function listenerLabels(bind: Bind, listener: Listener): FixedLabels {
+  return {
+    ...UNROUTED,
+    bind: bind.key,
+    gateway: `${listener.gatewayNamespace}/${listener.gatewayName}`,
+    listener: listener.name,
+  };
+}

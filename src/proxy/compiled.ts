@@ -1,0 +1,54 @@
+/** The runtime form of one configuration in one worker: what a request walks through. */
+import type { Frontend, Target } from "../ir/ir.ts";
+import type { PolicySet } from "../ir/policies.ts";
+import type { CompiledChain } from "../policies/compile.ts";
+import type { Balancer } from "../upstream/balancer.ts";
+import type { ListenerTable } from "./match/listeners.ts";
+import type { Router } from "./match/router.ts";
+import type { SeriesCache } from "./series-cache.ts";
+
+export interface CompiledBind {
+  readonly key: string;
+  readonly host: string;
+  readonly port: number;
+  readonly protocol: "http" | "tls" | "tcp";
+  readonly frontend: Frontend;
+  readonly listeners: ListenerTable<CompiledListener>;
+  readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
+  /** Counters of requests that reach no listener. */
+  readonly series: SeriesCache;
+}
+
+export interface CompiledListener {
+  readonly key: string;
+  readonly name: string;
+  readonly gateway: string;
+  readonly policies: CompiledChain;
+  readonly router: Router<CompiledRoute>;
+  /** Counters of requests that reach no route. */
+  readonly series: SeriesCache;
+}
+
+/** A route; `mergedPolicies` gives its policies after those of the routes that delegated to it, outermost first. */
+export interface CompiledRoute {
+  readonly key: string;
+  /** `<namespace>/<name>` */
+  readonly label: string;
+  readonly policies: CompiledChain;
+  readonly mergedPolicies: (parents: readonly CompiledRoute[]) => CompiledChain;
+  readonly policySet: PolicySet;
+  readonly backends: readonly CompiledBackend[];
+  readonly totalWeight: number;
+  /** Counters of requests that reach no backend, such as direct responses. */
+  readonly series: SeriesCache;
+}
+
+export interface CompiledBackend {
+  readonly key: string;
+  readonly weight: number;
+  readonly target: Target;
+  readonly policies: CompiledChain;
+  /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
+  readonly balancer: Balancer | undefined;
+  readonly series: SeriesCache;
+}

@@ -1,0 +1,131 @@
+import type { Sweeper } from "../base/sweeper.ts";
+import type { Ir } from "../ir/ir.ts";
+import type { Endpoints } from "../upstream/endpoints.ts";
+import { BindServer } from "./bind-server.ts";
+import { type Generation, IrCompiler, type RouteSlice } from "./compile-ir.ts";
+import type { Services } from "./services.ts";
+
+/** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
+export type Ports = Readonly<Record<string, number>>;
+
+interface Candidate {
+  readonly generation: Generation;
+  /** Listening already, not yet part of the configuration in force. */
+  readonly opened: ReadonlyMap<string, BindServer>;
+}
+
+/** Everything of one worker that serves traffic. A configuration is built aside, then put in force at once or dropped. */
+export class DataPlane {
+  readonly #services: Services;
+  readonly #endpoints: Endpoints;
+  readonly #sweeper: Sweeper;
+  readonly #servers = new Map<string, BindServer>();
+  /** Servers of binds that left the configuration, until their last connection closes. */
+  readonly #leaving = new Set<BindServer>();
+  #compiler: IrCompiler | undefined;
+  #candidate: Candidate | undefined;
+  #current: Generation | undefined;
+  #onIdle: (() => void) | undefined;
+
+  constructor(services: Services, endpoints: Endpoints, sweeper: Sweeper) {
+    this.#services = services;
+    this.#endpoints = endpoints;
+    this.#sweeper = sweeper;
+  }
+
+  /** Starts building a configuration; routes follow in slices. */
+  begin(generation: number, ir: Ir): void {
+    this.abort();
+    this.#compiler = new IrCompiler(generation, ir, this.#services.metrics, this.#endpoints);
+  }
+
+  addRoutes(slice: RouteSlice): void {
+    this.#compiler?.addRoutes(slice);
+  }
+
+  /** Compiles the rest and opens the ports that are new. Rejects, with nothing changed, when one cannot be opened. */
+  async prepare(ports: Ports, reusePort: boolean): Promise<void> {
+    const compiler = this.#compiler;
+    if (compiler === undefined) throw new Error("no configuration is being built");
+    const generation = compiler.finish();
+    const opened = new Map<string, BindServer>();
+    this.#candidate = { generation, opened };
+    this.#compiler = undefined;
+    try {
+      for (const bind of generation.binds.values()) {
+        if (this.#servers.has(bind.key)) continue;
+        const server: BindServer = new BindServer(bind, this.#services, this.#sweeper, () => this.#emptied(server));
+        await server.listen(ports[bind.key] ?? bind.port, reusePort);
+        opened.set(bind.key, server);
+      }
+    } catch (error) {
+      this.abort();
+      throw error;
+    }
+  }
+
+  commit(): void {
+    const candidate = this.#candidate;
+    if (candidate === undefined) return;
+    this.#candidate = undefined;
+    const { generation, opened } = candidate;
+    for (const [key, server] of opened) this.#servers.set(key, server);
+    for (const [key, server] of this.#servers) {
+      const bind = generation.binds.get(key);
+      if (bind !== undefined) server.update(bind);
+      else {
+        this.#servers.delete(key);
+        if (server.connections > 0) this.#leaving.add(server);
+        server.drain();
+      }
+    }
+    const before = this.#current;
+    this.#current = generation;
+    if (before !== undefined) this.#endpoints.release(before.endpoints);
+  }
+
+  /** Drops the configuration that is being built. */
+  abort(): void {
+    this.#compiler?.abandon();
+    this.#compiler = undefined;
+    const candidate = this.#candidate;
+    if (candidate === undefined) return;
+    this.#candidate = undefined;
+    for (const server of candidate.opened.values()) server.destroy();
+    this.#endpoints.release(candidate.generation.endpoints);
+  }
+
+  /** Stops accepting and resolves when the last connection has closed. */
+  drain(): Promise<void> {
+    const servers = [...this.#servers.values(), ...this.#leaving];
+    for (const server of servers) server.drain();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+      this.#checkIdle();
+    });
+  }
+
+  /** Ends what a drain has left. Returns how many connections that were. */
+  destroy(): number {
+    const servers = [...this.#servers.values(), ...this.#leaving];
+    const open = servers.reduce((sum, server) => sum + server.connections, 0);
+    for (const server of servers) server.destroy();
+    return open;
+  }
+
+  /** listener → connection → request, for `/debug/tasks`. */
+  tasks(): unknown[] {
+    return [...this.#servers].map(([bind, server]) => ({ bind, port: server.port, connections: server.tasks() }));
+  }
+
+  #emptied(server: BindServer): void {
+    this.#leaving.delete(server);
+    this.#checkIdle();
+  }
+
+  #checkIdle(): void {
+    if (this.#onIdle === undefined) return;
+    for (const server of this.#servers.values()) if (server.connections > 0) return;
+    if (this.#leaving.size === 0) this.#onIdle();
+  }
+}

@@ -1,0 +1,54 @@
+import { formatAccessLog } from "../telemetry/access-log.ts";
+import type { Exchange } from "./exchange.ts";
+import { FINISH } from "./handle-request.ts";
+
+/** Accounts for an exchange that has ended, one way or another: metrics, access log, end of the trace. */
+export function finish(x: Exchange): void {
+  if (x.over) return;
+  x.over = true;
+  x.phase = FINISH;
+  clearTimeout(x.requestTimer);
+  clearTimeout(x.attemptTimer);
+  const now = performance.now();
+  const { services } = x;
+  const cache = (x.backend ?? x.route ?? x.listener ?? x.bind).series;
+  const series = cache.get(x.request.method, x.status, x.reason);
+  series.requests++;
+  series.bytes += x.responseBytes;
+  series.duration.observe((now - x.startedAt) / 1000);
+  if (x.attempts > 1) series.retries += x.attempts - 1;
+  if (x.answeredAt !== 0) {
+    series.requestProcessing.observe((x.calledAt - x.startedAt) / 1000);
+    series.responseProcessing.observe((now - x.answeredAt) / 1000);
+    services.upstreamCall.observe((x.answeredAt - x.calledAt) / 1000);
+  }
+  if (services.accessLog.enabled("info")) logAccess(x, now);
+  x.trace?.finished(x.status === 0 ? null : x.status, x.error ?? null, x.responseHasBody);
+}
+
+function logAccess(x: Exchange, now: number): void {
+  const { request, services } = x;
+  const { output } = services.accessLog;
+  const line = formatAccessLog(
+    {
+      time: Date.now(),
+      gateway: x.listener?.gateway,
+      listener: x.listener?.name,
+      route: x.route?.label,
+      endpoint: x.endpointName,
+      source: `${x.downstream.remoteAddress}:${x.downstream.remotePort}`,
+      method: request.method,
+      host: x.host,
+      path: x.arrivedTarget,
+      version: request.version,
+      status: x.status,
+      protocol: "http",
+      retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
+      error: x.error,
+      reason: x.reason,
+      durationMs: Math.round(now - x.startedAt),
+    },
+    output.format,
+  );
+  output.write(`${line}\n`);
+}

@@ -1,0 +1,121 @@
+import { type ErrorCode, GatewayError } from "../base/errors.ts";
+import type { LocalReply } from "../http/message.ts";
+import { attempt } from "./attempt.ts";
+import type { Exchange } from "./exchange.ts";
+import { matchRoute } from "./match-route.ts";
+import { errorReply, respondLocally } from "./respond.ts";
+import { runChain } from "./run-chain.ts";
+import { selectBackend } from "./select-backend.ts";
+import { selectListener } from "./select-listener.ts";
+
+/** undefined = go on with the next phase; a reply ends the request side; PENDING = an event will carry the exchange on. */
+type Outcome = undefined | LocalReply | typeof PENDING | Promise<undefined | LocalReply>;
+const PENDING = Symbol("pending");
+
+interface PhaseSpec {
+  readonly name: string;
+  readonly run: (x: Exchange) => Outcome;
+}
+
+/** The life of a request, from top to bottom; docs/lifecycle.md draws the same names with every way out. */
+export const PHASES: readonly PhaseSpec[] = [
+  // The engine has read, checked and normalised the head before an exchange exists.
+  { name: "accept", run: accept },
+  { name: "select-listener", run: selectListener },
+  { name: "gateway-policies", run: gatewayPolicies },
+  { name: "match-route", run: matchRoute },
+  { name: "route-policies", run: routePolicies },
+  { name: "select-backend", run: selectBackend },
+  { name: "backend-policies", run: backendPolicies },
+  { name: "attempt", run: callBackend },
+  // Entered by the upstream's answer or by a reply of the gateway's own: see respond.ts and finish.ts.
+  { name: "respond", run: () => PENDING },
+  { name: "finish", run: () => PENDING },
+];
+
+export const RESPOND = 8;
+export const FINISH = 9;
+
+/** Runs the phases; a thrown GatewayError or a reply ends the request side and becomes the response. */
+export function handleRequest(x: Exchange): void {
+  try {
+    while (x.phase < RESPOND) {
+      const outcome = (PHASES[x.phase] as PhaseSpec).run(x);
+      if (outcome === PENDING) return;
+      if (outcome instanceof Promise) {
+        outcome.then(
+          (reply) => resume(x, reply),
+          (error: unknown) => failWith(x, error),
+        );
+        return;
+      }
+      if (outcome !== undefined) {
+        respondLocally(x, outcome);
+        return;
+      }
+      x.phase++;
+    }
+  } catch (error) {
+    failWith(x, error);
+  }
+}
+
+function resume(x: Exchange, reply: LocalReply | undefined): void {
+  if (x.over) return;
+  if (reply !== undefined) respondLocally(x, reply);
+  else {
+    x.phase++;
+    handleRequest(x);
+  }
+}
+
+/** Answers with an error of the table; `detail` is shown to the client. */
+export function fail(x: Exchange, code: ErrorCode, detail?: string): void {
+  failWith(x, new GatewayError(code, detail));
+}
+
+function failWith(x: Exchange, error: unknown): void {
+  if (x.over || x.responded) return;
+  const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
+  if (known.code === "TG_INTERNAL")
+    x.services.log.error("a request failed inside the gateway", { error: asError(error) });
+  x.blame(known.code, known.message);
+  respondLocally(x, errorReply(x, known));
+}
+
+function accept(x: Exchange): Outcome {
+  const { method } = x.request;
+  x.trace?.requestSnapshot("initial request");
+  // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT is off unless a listener asks for it.
+  if (method === "CONNECT" || method === "TRACE") throw new GatewayError("TG_METHOD_NOT_ALLOWED");
+  return undefined;
+}
+
+function gatewayPolicies(x: Exchange): Outcome {
+  const chain = x.listener?.policies;
+  if (chain === undefined) return undefined;
+  x.trace?.policySelection("gateway", chain.effective);
+  return runChain(x, chain, "gateway", "gateway policies");
+}
+
+function routePolicies(x: Exchange): Outcome {
+  const chain = x.routePolicies;
+  x.trace?.policySelection("route", chain.effective);
+  return runChain(x, chain, "route", "route policies");
+}
+
+function backendPolicies(x: Exchange): Outcome {
+  const chain = x.backend?.policies;
+  if (chain === undefined) return undefined;
+  x.trace?.policySelection("backend", chain.effective);
+  return runChain(x, chain, "backend", undefined);
+}
+
+function callBackend(x: Exchange): Outcome {
+  attempt(x, false);
+  return PENDING;
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

@@ -1,0 +1,55 @@
+import { GatewayError } from "../base/errors.ts";
+import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Router } from "./match/router.ts";
+
+/** Chooses the route, through route groups to the leaf, and a backend by weight (reference 2.2, 2.3). */
+export function matchRoute(x: Exchange): undefined {
+  const listener = x.listener as CompiledListener;
+  let route = select(x, listener.router);
+  let chain: CompiledRoute[] | undefined;
+  for (;;) {
+    const backend = pick(route, x.services.random);
+    if (backend?.target.type !== "routeGroup") {
+      x.route = route;
+      x.backend = backend;
+      x.routePolicies = chain === undefined ? route.policies : route.mergedPolicies(chain);
+      return undefined;
+    }
+    chain ??= [];
+    chain.push(route);
+    const group = x.bind.groups.get(backend.target.name);
+    if (group === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+    route = select(x, group);
+    if (chain.includes(route)) throw new GatewayError("TG_DELEGATION_CYCLE");
+  }
+}
+
+function select(x: Exchange, router: Router<CompiledRoute>): CompiledRoute {
+  const { request } = x;
+  // `OPTIONS *` is about the server as a whole: it goes where the path `/` goes.
+  const wildcard = request.path === "*";
+  if (wildcard) request.path = "/";
+  if (x.trace !== undefined) {
+    const { selected, evaluatedRoutes, candidates } = router.explain(request, x.host);
+    x.trace.routeSelection(selected?.route.key ?? null, evaluatedRoutes, candidates);
+  }
+  const selected = router.select(request, x.host);
+  if (wildcard) request.path = "*";
+  if (selected === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+  x.matchedPrefix = selected.matchedPrefix;
+  return selected.route;
+}
+
+/** Weighted random choice; undefined when no backend has weight. */
+function pick(route: CompiledRoute, random: () => number): CompiledBackend | undefined {
+  const { backends, totalWeight } = route;
+  if (totalWeight === 0) return undefined;
+  if (backends.length === 1) return backends[0];
+  let at = random() * totalWeight;
+  for (const backend of backends) {
+    at -= backend.weight;
+    if (at < 0) return backend;
+  }
+  return undefined;
+}

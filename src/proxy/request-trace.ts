@@ -1,0 +1,147 @@
+import type { HttpResponse } from "../http/message.ts";
+import type { PolicyTrace } from "../policies/types.ts";
+import { BodyCapture } from "../trace/body-capture.ts";
+import type { Candidate, Phase, RequestState } from "../trace/events.ts";
+import { shownHeaders } from "../trace/redaction.ts";
+import { severityOf, type Tracer } from "../trace/tracer.ts";
+import type { Exchange } from "./exchange.ts";
+
+const SHOW_ALL: ReadonlySet<string> = new Set();
+
+/** Tells a watcher what happens to one exchange: every event of interface.md in its order. Exists only while it is traced. */
+export class RequestTrace implements PolicyTrace {
+  readonly #tracer: Tracer;
+  readonly #exchange: Exchange;
+  readonly #hidden: ReadonlySet<string>;
+  readonly #startTime: string;
+  #callStart = 0;
+  #called = false;
+  #requestBody: BodyCapture | undefined;
+  #responseBody: BodyCapture | undefined;
+
+  constructor(tracer: Tracer, exchange: Exchange) {
+    this.#tracer = tracer;
+    this.#exchange = exchange;
+    this.#hidden = tracer.options.reveal ? SHOW_ALL : exchange.services.sensitive;
+    this.#startTime = new Date().toISOString();
+    tracer.emit("info", { type: "requestStarted" });
+  }
+
+  requestSnapshot(stage: string): void {
+    const { request, downstream, services, backend } = this.#exchange;
+    const pathAndQuery = request.path + request.search;
+    const state: RequestState = {
+      request: {
+        method: request.method,
+        uri: `${request.scheme}://${request.authority}${pathAndQuery}`,
+        path: request.path,
+        pathAndQuery,
+        host: request.authority,
+        scheme: request.scheme,
+        version: request.version,
+        headers: shownHeaders(request.headers, this.#hidden),
+        startTime: this.#startTime,
+      },
+      source: {
+        address: downstream.remoteAddress,
+        port: downstream.remotePort,
+        rawAddress: downstream.remoteAddress,
+        rawPort: downstream.remotePort,
+      },
+      ...(stage === "final request" &&
+        backend !== undefined && {
+          backend: {
+            name: backend.key,
+            type: backend.target.type === "unix" ? "static" : backend.target.type,
+            protocol: "http",
+          },
+        }),
+      env: services.env,
+    };
+    this.#tracer.emit("info", { type: "requestSnapshot", stage, requestState: state });
+  }
+
+  responseSnapshot(stage: string, response: HttpResponse): void {
+    const { services, startedAt, calledAt, answeredAt } = this.#exchange;
+    const state: RequestState = {
+      response: { code: response.status, headers: shownHeaders(response.headers, this.#hidden) },
+      ...(stage === "raw response" && {
+        proxy: {
+          requestProcessingDuration: seconds(calledAt - startedAt),
+          upstreamDuration: seconds(answeredAt - calledAt),
+        },
+      }),
+      env: services.env,
+    };
+    this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
+  }
+
+  routeSelection(
+    selectedRoute: string | null,
+    evaluatedRoutes: readonly string[],
+    candidates: readonly Candidate[],
+  ): void {
+    const severity = selectedRoute === null ? "error" : "info";
+    this.#tracer.emit(severity, { type: "routeSelection", selectedRoute, evaluatedRoutes, candidates });
+  }
+
+  policySelection(phase: Phase, effectivePolicy: Readonly<Record<string, unknown>>): void {
+    this.#tracer.emit("info", { type: "policySelection", phase, effectivePolicy });
+  }
+
+  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
+    const snapshot = before === undefined && after === undefined ? null : { before, after };
+    this.#tracer.emit("info", { type: "policy", kind, result: { type: "apply", details, snapshot } });
+  }
+
+  skipped(kind: string, reason: string): void {
+    this.#tracer.emit("info", { type: "policy", kind, result: { type: "skip", reason } });
+  }
+
+  callStarted(target: string): void {
+    this.#called = true;
+    this.#callStart = this.#tracer.now();
+    this.#tracer.emit("info", { type: "backendCallStart", target });
+  }
+
+  requestBody(buffer: Buffer, from: number, to: number): void {
+    this.#requestBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
+    this.#requestBody.add(buffer, from, to);
+  }
+
+  responseBody(buffer: Buffer, from: number, to: number): void {
+    this.#responseBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
+    this.#responseBody.add(buffer, from, to);
+  }
+
+  /** The upstream has answered or failed; nothing when no call was under way. */
+  callEnded(status: number | null, error: string | null): void {
+    if (!this.#called) return;
+    this.#called = false;
+    this.#bodySnapshot("final request", this.#requestBody, this.#exchange.downstream.requestLength !== 0);
+    this.#requestBody = undefined;
+    this.#tracer.emit(severityOf(status, error), { type: "backendCallResult", status, error }, this.#callStart);
+  }
+
+  finished(status: number | null, error: string | null, responseHasBody: boolean): void {
+    this.callEnded(null, error);
+    this.#bodySnapshot("response", this.#responseBody, responseHasBody);
+    this.#tracer.emit(severityOf(status, error), { type: "requestFinished", status, error });
+    this.#tracer.finish();
+  }
+
+  #bodySnapshot(stage: "final request" | "response", capture: BodyCapture | undefined, present: boolean): void {
+    if (!present) return;
+    const body = capture?.base64() ?? "";
+    this.#tracer.emit("info", {
+      type: "bodySnapshot",
+      stage,
+      body,
+      ...(capture?.truncated === true && { truncated: true }),
+    });
+  }
+}
+
+function seconds(ms: number): string {
+  return `${(Math.max(0, ms) / 1000).toFixed(9)}s`;
+}

@@ -1,0 +1,74 @@
+import type { GatewayError } from "../base/errors.ts";
+import { httpDate } from "../base/http-date.ts";
+import { getHeader, type HttpResponse, type LocalReply } from "../http/message.ts";
+import type { CompiledChain } from "../policies/compile.ts";
+import { alignNames } from "./attempt.ts";
+import type { Exchange } from "./exchange.ts";
+import { finish } from "./finish.ts";
+import { RESPOND } from "./handle-request.ts";
+
+/** gRPC status for an HTTP status of the gateway's own (reference 2.4); others are 2, unknown. */
+const GRPC_STATUS: Readonly<Record<number, number>> = {
+  400: 13,
+  401: 16,
+  403: 7,
+  404: 12,
+  407: 16,
+  429: 14,
+  502: 14,
+  503: 14,
+  504: 14,
+};
+
+/** Runs the response side of the policies and sends the head; the body follows by `sendBody`. */
+export function respond(x: Exchange, response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
+  x.phase = RESPOND;
+  const route = x.route === undefined ? undefined : x.routePolicies;
+  if (route !== undefined && route.response.length > 0) runResponse(x, route, response);
+  const backend = x.backend?.policies;
+  if (backend !== undefined && backend.response.length > 0) runResponse(x, backend, response);
+  const gateway = x.listener?.policies;
+  if (gateway !== undefined && gateway.response.length > 0) runResponse(x, gateway, response);
+  x.trace?.responseSnapshot("final response", response);
+  x.status = response.status;
+  x.responded = true;
+  const names = rawNames === null ? null : alignNames(response.headers, rawNames);
+  x.downstream.sendHead(response, length, names);
+}
+
+function runResponse(x: Exchange, chain: CompiledChain, response: HttpResponse): void {
+  for (const policy of chain.response) policy.onResponse?.(x, response);
+}
+
+/** Sends a response that the gateway makes itself: an error, a redirect, a direct response. */
+export function respondLocally(x: Exchange, reply: LocalReply): void {
+  if (x.over) return;
+  if (x.error === undefined) x.reason = "DirectResponse";
+  clearTimeout(x.requestTimer);
+  clearTimeout(x.attemptTimer);
+  const body = Buffer.from(reply.body, "utf8");
+  const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
+  if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", String(body.length));
+  response.headers.push("date", httpDate());
+  x.responseHasBody = body.length > 0;
+  x.trace?.responseBody(body, 0, body.length);
+  respond(x, response, body.length, null);
+  x.responseBytes = body.length;
+  x.downstream.sendBody(body, 0, body.length);
+  x.downstream.sendEnd([]);
+  finish(x);
+}
+
+/** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. */
+export function errorReply(x: Exchange, error: GatewayError): LocalReply {
+  const contentType = getHeader(x.request.headers, "content-type") ?? "";
+  if (contentType !== "application/grpc" && !contentType.startsWith("application/grpc+"))
+    return { status: error.status, headers: ["content-type", "text/plain"], body: error.message };
+  const status = error.code === "TG_NO_BACKENDS" ? 14 : (GRPC_STATUS[error.status] ?? 2);
+  const message = error.message.replace(/[\0-\x20%\x7f-￿]/g, (char) => encodeURIComponent(char));
+  return {
+    status: 200,
+    headers: ["content-type", "application/grpc", "grpc-status", String(status), "grpc-message", message],
+    body: "",
+  };
+}

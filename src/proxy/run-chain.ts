@@ -1,0 +1,38 @@
+import type { LocalReply } from "../http/message.ts";
+import { type CompiledChain, stageName } from "../policies/compile.ts";
+import type { Phase } from "../trace/events.ts";
+import type { Exchange } from "./exchange.ts";
+
+/** Runs the request side of a phase's policies in their order. Stays synchronous until a policy waits. */
+export function runChain(
+  x: Exchange,
+  chain: CompiledChain,
+  phase: Phase,
+  stage: string | undefined,
+): undefined | LocalReply | Promise<undefined | LocalReply> {
+  return runFrom(x, chain, 0, phase, stage);
+}
+
+function runFrom(
+  x: Exchange,
+  chain: CompiledChain,
+  from: number,
+  phase: Phase,
+  stage: string | undefined,
+): undefined | LocalReply | Promise<undefined | LocalReply> {
+  const { request } = chain;
+  for (let i = from; i < request.length; i++) {
+    const policy = request[i];
+    const outcome = policy?.onRequest?.(x);
+    if (outcome instanceof Promise) {
+      return outcome.then((reply) => {
+        if (policy !== undefined) x.trace?.requestSnapshot(stageName(policy.kind, phase));
+        return reply ?? runFrom(x, chain, i + 1, phase, stage);
+      });
+    }
+    if (x.trace !== undefined && policy !== undefined) x.trace.requestSnapshot(stageName(policy.kind, phase));
+    if (outcome !== undefined) return outcome;
+  }
+  if (stage !== undefined) x.trace?.requestSnapshot(stage);
+  return undefined;
+}

@@ -1,0 +1,11 @@
+import { GatewayError } from "../base/errors.ts";
+import type { Exchange } from "./exchange.ts";
+
+/** A request that comes this far needs a backend that can be called. */
+export function selectBackend(x: Exchange): undefined {
+  const { backend } = x;
+  if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+  if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
+  if (backend.balancer === undefined && backend.target.type !== "dynamic") throw new GatewayError("TG_BACKEND_TYPE");
+  return undefined;
+}

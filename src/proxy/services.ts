@@ -1,0 +1,25 @@
+import type { Logger } from "../base/log.ts";
+import type { Histogram, Metrics } from "../telemetry/metrics.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Watchers } from "./watchers.ts";
+
+/** What every exchange of a worker needs besides the configuration; made once per thread. */
+export interface Services {
+  readonly metrics: Metrics;
+  readonly watchers: Watchers;
+  /** Of the data plane itself. */
+  readonly log: Logger;
+  /** Target `request`: one line for each request. */
+  readonly accessLog: Logger;
+  /** Header names (lower-case) whose values traces hide. */
+  readonly sensitive: ReadonlySet<string>;
+  /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Seconds from the call to the upstream's response head. */
+  readonly upstreamCall: Histogram;
+  /** Uniform in [0, 1): the choice between weighted backends. */
+  readonly random: () => number;
+  /** The endpoint that a `dynamic` backend means for this request; undefined when it names none. */
+  readonly dynamic: (x: Exchange) => Endpoint | undefined;
+}

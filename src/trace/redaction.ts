@@ -1,0 +1,27 @@
+export const REDACTED = "<redacted>";
+
+/** Headers whose values are secrets everywhere; the configuration adds to them (`config.sensitiveHeaders`). */
+const SENSITIVE = ["authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"];
+
+export function sensitiveHeaders(configured: readonly string[]): ReadonlySet<string> {
+  return new Set([...SENSITIVE, ...configured.map((name) => name.toLowerCase())]);
+}
+
+/**
+ * A flat header list as the object that snapshots carry: repeated fields are joined (`; ` for cookies, else `, `), values
+ * of `hidden` names replaced.
+ */
+export function shownHeaders(headers: readonly string[], hidden: ReadonlySet<string>): Record<string, string> {
+  const shown: Record<string, string> = {};
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string;
+    const value = headers[i + 1] as string;
+    const before = Object.hasOwn(shown, name) ? shown[name] : undefined;
+    let after = value;
+    if (hidden.has(name)) after = REDACTED;
+    else if (before !== undefined) after = `${before}${name === "cookie" ? "; " : ", "}${value}`;
+    // A client may name a field `__proto__`; it must stay a plain entry.
+    Object.defineProperty(shown, name, { value: after, enumerable: true, configurable: true, writable: true });
+  }
+  return shown;
+}

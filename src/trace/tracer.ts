@@ -1,0 +1,50 @@
+import type { Severity, TraceEvent, TraceMessage } from "./events.ts";
+
+export interface TraceOptions {
+  /** Show the values of sensitive headers. */
+  readonly reveal: boolean;
+  /** Bytes of each body that a `bodySnapshot` carries; more is cut off. */
+  readonly maxBodyBytes: number;
+}
+
+/** Bytes of a body in a trace when the watcher does not say otherwise (reference 4.2). */
+export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024;
+
+/** Where the events of one trace go, as they happen. */
+export type EventPost = (json: string | undefined) => void;
+
+/** Stamps and sends the events of one request; `finish` ends the stream. */
+export class Tracer {
+  readonly options: TraceOptions;
+  readonly #start: number;
+  readonly #post: EventPost;
+  #last = 0;
+
+  /** `start` is `performance.now()` of the request. */
+  constructor(options: TraceOptions, start: number, post: EventPost) {
+    this.options = options;
+    this.#start = start;
+    this.#post = post;
+  }
+
+  /** Microseconds since the start of the trace; never decreases. */
+  now(): number {
+    this.#last = Math.max(this.#last, Math.round((performance.now() - this.#start) * 1000));
+    return this.#last;
+  }
+
+  emit(severity: Severity, message: TraceMessage, eventStart: number | null = null): void {
+    const event: TraceEvent = { eventStart, eventEnd: this.now(), severity, message };
+    this.#post(JSON.stringify(event));
+  }
+
+  finish(): void {
+    this.#post(undefined);
+  }
+}
+
+/** The severity of a status or a failure (reference 4.2). */
+export function severityOf(status: number | null, error: string | null): Severity {
+  if (error !== null || (status !== null && status >= 500)) return "error";
+  return status !== null && status >= 400 ? "warn" : "info";
+}

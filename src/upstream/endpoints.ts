@@ -1,0 +1,63 @@
+import { Endpoint } from "./endpoint.ts";
+import { type PoolTarget, targetName } from "./pool.ts";
+import type { Pools } from "./pools.ts";
+
+/** What the balancers know of one endpoint, for the dump. */
+export interface EndpointStats {
+  readonly key: string;
+  readonly target: string;
+  readonly health: number;
+  /** Seconds. */
+  readonly latency: number;
+  readonly pending: number;
+  readonly total: number;
+  readonly consecutiveFailures: number;
+}
+
+interface Counted {
+  readonly endpoint: Endpoint;
+  users: number;
+}
+
+/** The endpoints of a thread, counted like pools, so that health and latency survive a reload. */
+export class Endpoints {
+  readonly #pools: Pools;
+  readonly #known = new Map<string, Counted>();
+
+  constructor(pools: Pools) {
+    this.#pools = pools;
+  }
+
+  /** `owner` tells two workloads at one address apart. */
+  acquire(target: PoolTarget, capacity: number, owner = ""): Endpoint {
+    const key = `${owner} ${targetName(target)} ${capacity}`;
+    let counted = this.#known.get(key);
+    if (counted === undefined) {
+      counted = { endpoint: new Endpoint(key, this.#pools.acquire(target), capacity), users: 0 };
+      this.#known.set(key, counted);
+    }
+    counted.users++;
+    return counted.endpoint;
+  }
+
+  release(endpoints: readonly Endpoint[]): void {
+    for (const endpoint of endpoints) {
+      const counted = this.#known.get(endpoint.key);
+      if (counted === undefined || --counted.users > 0) continue;
+      this.#known.delete(endpoint.key);
+      this.#pools.release(endpoint.pool);
+    }
+  }
+
+  stats(): EndpointStats[] {
+    return [...this.#known.values()].map(({ endpoint }) => ({
+      key: endpoint.key,
+      target: endpoint.pool.name,
+      health: endpoint.health,
+      latency: endpoint.latency,
+      pending: endpoint.pending,
+      total: endpoint.total,
+      consecutiveFailures: endpoint.consecutiveFailures,
+    }));
+  }
+}

@@ -1,0 +1,186 @@
+import { isIP } from "node:net";
+import type { ErrorCode } from "../base/errors.ts";
+import type { Sweepable } from "../base/sweeper.ts";
+import { type ConnectTarget, connect, type Transport } from "../http/transport.ts";
+import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
+import type { Resolver } from "./resolver.ts";
+
+export type PoolTarget = { readonly host: string; readonly port: number } | { readonly path: string };
+
+export interface PoolSettings {
+  /** Milliseconds for resolving excluded: one connection attempt over all addresses. Default 10000. */
+  readonly connectTimeout: number;
+  /** Milliseconds an unused connection is kept. Default 90000. */
+  readonly idleTimeout: number;
+  /** Unused connections kept; undefined = all. */
+  readonly maxIdle: number | undefined;
+  /** Milliseconds until TCP keep-alive probes; 0 = off. */
+  readonly keepAliveDelay: number;
+}
+
+/** Gets the connection or the reason why there is none; exactly one call, never before `connect` has returned. */
+export interface ConnectionWaiter {
+  onConnection(connection: UpstreamConnection): void;
+  onConnectFailure(code: ErrorCode, message: string): void;
+}
+
+/** What a pool reports to its owner's metrics. */
+export interface PoolObserver {
+  onConnected(seconds: number): void;
+}
+
+/** Keep-alive connections to one target. The most recently used is taken first, so that the rest can idle out. */
+export class Pool implements ConnectionOwner, Sweepable {
+  readonly target: PoolTarget;
+  /** `host:port` or `unix:path`, as the trace and the log show it. */
+  readonly name: string;
+  /** `host[:port]` to ask the upstream for when the target is a host name (port left out when 80); undefined for addresses. */
+  readonly hostname: string | undefined;
+  readonly #settings: PoolSettings;
+  readonly #resolver: Resolver;
+  readonly #observer: PoolObserver;
+  readonly #idle: UpstreamConnection[] = [];
+  #open = 0;
+  #closed = false;
+  #rotation = 0;
+
+  constructor(target: PoolTarget, settings: PoolSettings, resolver: Resolver, observer: PoolObserver) {
+    this.target = target;
+    this.name = targetName(target);
+    if ("host" in target && isIP(target.host) === 0)
+      this.hostname = target.port === 80 ? target.host : `${target.host}:${target.port}`;
+    this.#settings = settings;
+    this.#resolver = resolver;
+    this.#observer = observer;
+  }
+
+  /** Connections that exist, idle or busy. */
+  get open(): number {
+    return this.#open;
+  }
+
+  /** An unused connection, or undefined: then `connect`. */
+  take(): UpstreamConnection | undefined {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined || connection.usable) return connection;
+    }
+  }
+
+  /** Opens a new connection for the waiter. Returns a function that gives up waiting. */
+  connect(waiter: ConnectionWaiter): () => void {
+    const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout);
+    const { target } = this;
+    if ("path" in target) queueMicrotask(() => this.#try(attempt, [target], 0, performance.now()));
+    else {
+      this.#resolver.resolve(target.host, (addresses, error) => {
+        if (error !== undefined) {
+          queueMicrotask(() => attempt.fail("TG_DNS_FAILED", error));
+          return;
+        }
+        const first = this.#rotation++ % addresses.length;
+        const targets = addresses.map((_, i) => ({
+          host: addresses[(first + i) % addresses.length] as string,
+          port: target.port,
+        }));
+        queueMicrotask(() => this.#try(attempt, targets, 0, performance.now()));
+      });
+    }
+    return () => attempt.cancel();
+  }
+
+  /** Tries the addresses one after the other until one connects. */
+  #try(attempt: ConnectAttempt, targets: readonly ConnectTarget[], index: number, start: number): void {
+    const target = targets[index];
+    if (attempt.over || target === undefined) return;
+    let connection: UpstreamConnection | undefined;
+    attempt.giveUp = connect(target, this.#settings.keepAliveDelay, {
+      onConnect: (transport: Transport) => {
+        connection = new UpstreamConnection(transport, this);
+        this.#open++;
+        this.#observer.onConnected((performance.now() - start) / 1000);
+        if (!attempt.succeed(connection)) connection.destroy();
+      },
+      onData: (buffer, length) => connection?.onData(buffer, length),
+      onEnd: () => connection?.onEnd(),
+      onDrain: () => connection?.onDrain(),
+      onClose: (error) => {
+        if (connection !== undefined) connection.onClose(error);
+        else if (index + 1 < targets.length) this.#try(attempt, targets, index + 1, start);
+        else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
+      },
+    });
+  }
+
+  release(connection: UpstreamConnection): void {
+    const { maxIdle } = this.#settings;
+    if (this.#closed || (maxIdle !== undefined && this.#idle.length >= maxIdle)) {
+      connection.destroy();
+      return;
+    }
+    connection.idleSince = performance.now();
+    this.#idle.push(connection);
+  }
+
+  closed(connection: UpstreamConnection): void {
+    this.#open--;
+    const index = this.#idle.indexOf(connection);
+    if (index !== -1) this.#idle.splice(index, 1);
+  }
+
+  sweep(now: number): void {
+    const limit = now - this.#settings.idleTimeout;
+    while (this.#idle[0] !== undefined && this.#idle[0].idleSince < limit) this.#idle.shift()?.destroy();
+  }
+
+  /** Closes unused connections now and busy ones when their exchange ends. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+}
+
+/** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
+class ConnectAttempt {
+  over = false;
+  giveUp: (() => void) | undefined;
+  readonly #waiter: ConnectionWaiter;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(waiter: ConnectionWaiter, timeoutMs: number) {
+    this.#waiter = waiter;
+    this.#timer = setTimeout(() => {
+      this.fail("TG_UPSTREAM_TIMEOUT", "connect timeout");
+      this.giveUp?.();
+    }, timeoutMs);
+  }
+
+  succeed(connection: UpstreamConnection): boolean {
+    if (this.over) return false;
+    this.#end();
+    this.#waiter.onConnection(connection);
+    return true;
+  }
+
+  fail(code: ErrorCode, message: string): void {
+    if (this.over) return;
+    this.#end();
+    this.#waiter.onConnectFailure(code, message);
+  }
+
+  cancel(): void {
+    if (this.over) return;
+    this.#end();
+    this.giveUp?.();
+  }
+
+  #end(): void {
+    this.over = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+export function targetName(target: PoolTarget): string {
+  if ("path" in target) return `unix:${target.path}`;
+  return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
+}

@@ -1,0 +1,47 @@
+import type { Sweeper } from "../base/sweeper.ts";
+import { Pool, type PoolObserver, type PoolSettings, type PoolTarget, targetName } from "./pool.ts";
+import type { Resolver } from "./resolver.ts";
+
+interface Counted {
+  readonly pool: Pool;
+  users: number;
+}
+
+/**
+ * The pools of a thread, one per target, counted by the configurations that use them: a reload that keeps a target keeps
+ * its connections, and a target that nobody names any more is drained.
+ */
+export class Pools {
+  readonly #pools = new Map<string, Counted>();
+  readonly #settings: PoolSettings;
+  readonly #resolver: Resolver;
+  readonly #observer: PoolObserver;
+  readonly #sweeper: Sweeper;
+
+  constructor(settings: PoolSettings, resolver: Resolver, observer: PoolObserver, sweeper: Sweeper) {
+    this.#settings = settings;
+    this.#resolver = resolver;
+    this.#observer = observer;
+    this.#sweeper = sweeper;
+  }
+
+  acquire(target: PoolTarget): Pool {
+    const name = targetName(target);
+    let counted = this.#pools.get(name);
+    if (counted === undefined) {
+      counted = { pool: new Pool(target, this.#settings, this.#resolver, this.#observer), users: 0 };
+      this.#pools.set(name, counted);
+      this.#sweeper.add(counted.pool);
+    }
+    counted.users++;
+    return counted.pool;
+  }
+
+  release(pool: Pool): void {
+    const counted = this.#pools.get(pool.name);
+    if (counted === undefined || --counted.users > 0) return;
+    this.#pools.delete(pool.name);
+    this.#sweeper.delete(pool);
+    pool.close();
+  }
+}

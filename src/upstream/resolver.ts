@@ -1,0 +1,83 @@
+import { lookup } from "node:dns";
+import { isIP } from "node:net";
+
+export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
+
+/** How long an answer serves without being asked for again; it is renewed in the background after that. */
+const FRESH_MS = 5000;
+/** A name that nobody has asked for in this time is forgotten. */
+const FORGET_MS = 300_000;
+const RETRY_MIN_MS = 100;
+const RETRY_MAX_MS = 5000;
+
+type Callback = (addresses: readonly string[], error: string | undefined) => void;
+
+interface Entry {
+  addresses: readonly string[];
+  error: string | undefined;
+  /** `performance.now()` ms from which the entry is renewed on use. */
+  renewAt: number;
+  usedAt: number;
+  failures: number;
+  waiting: Callback[] | undefined;
+}
+
+/**
+ * Host names to addresses through the system's resolver (hosts file, search domains), cached. A known name answers at
+ * once and is renewed behind the request that found it stale; when a renewal fails the last good addresses go on serving.
+ */
+export class Resolver {
+  readonly #family: LookupFamily;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(family: LookupFamily) {
+    this.#family = family;
+  }
+
+  /** Calls back at once for addresses and known names, else when the system has answered; never both. */
+  resolve(host: string, callback: Callback): void {
+    if (isIP(host) !== 0) {
+      callback([host], undefined);
+      return;
+    }
+    const now = performance.now();
+    let entry = this.#entries.get(host);
+    if (entry === undefined) {
+      entry = { addresses: [], error: undefined, renewAt: 0, usedAt: now, failures: 0, waiting: undefined };
+      this.#entries.set(host, entry);
+    }
+    entry.usedAt = now;
+    if (now >= entry.renewAt) this.#renew(host, entry);
+    if (entry.addresses.length > 0) callback(entry.addresses, undefined);
+    else if (entry.waiting !== undefined) entry.waiting.push(callback);
+    else callback([], entry.error ?? `no address found for ${host}`);
+  }
+
+  #renew(host: string, entry: Entry): void {
+    if (entry.waiting !== undefined) return;
+    const waiting: Callback[] = [];
+    entry.waiting = waiting;
+    const family = this.#family === "V4Only" ? 4 : this.#family === "V6Only" ? 6 : 0;
+    const order = this.#family === "All" ? "verbatim" : "ipv4first";
+    lookup(host, { all: true, family, order }, (error, found) => {
+      const now = performance.now();
+      entry.waiting = undefined;
+      if (error === null && found.length > 0) {
+        entry.addresses = found.map((each) => each.address);
+        entry.error = undefined;
+        entry.failures = 0;
+        entry.renewAt = now + FRESH_MS;
+      } else {
+        entry.error = error === null ? `no address found for ${host}` : error.message;
+        entry.renewAt = now + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** entry.failures++);
+      }
+      this.#forget(now);
+      for (const callback of waiting) callback(entry.addresses, entry.addresses.length > 0 ? undefined : entry.error);
+    });
+  }
+
+  #forget(now: number): void {
+    for (const [host, entry] of this.#entries)
+      if (now - entry.usedAt > FORGET_MS && entry.waiting === undefined) this.#entries.delete(host);
+  }
+}

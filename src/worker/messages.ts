@@ -1,0 +1,73 @@
+/** Every message between the main thread and the workers. Both sides are in this folder. */
+import type { Ir } from "../ir/ir.ts";
+import type { RouteSlice } from "../proxy/compile-ir.ts";
+import type { Ports } from "../proxy/data-plane.ts";
+import type { AccessLogFormat } from "../telemetry/access-log.ts";
+import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { TraceOptions } from "../trace/tracer.ts";
+import type { EndpointStats } from "../upstream/endpoints.ts";
+import type { PoolSettings } from "../upstream/pool.ts";
+import type { LookupFamily } from "../upstream/resolver.ts";
+
+/** Given to a worker when it starts. */
+export interface WorkerOptions {
+  readonly index: number;
+  readonly gate: SharedArrayBuffer;
+  readonly pool: PoolSettings;
+  readonly lookupFamily: LookupFamily;
+  readonly sensitiveHeaders: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly logFilter: string;
+  readonly logFormat: AccessLogFormat;
+  readonly reusePort: boolean;
+}
+
+/** Steps of a configuration change, in this order: `begin`, `routes` for each slice, `prepare`, then `commit` or `abort`. */
+export type ConfigStep =
+  | { readonly type: "begin"; readonly generation: number; readonly ir: Ir }
+  | { readonly type: "routes"; readonly slice: RouteSlice }
+  | { readonly type: "prepare"; readonly ports: Ports }
+  | { readonly type: "commit" }
+  | { readonly type: "abort" };
+
+export type Command =
+  | ConfigStep
+  | {
+      readonly type: "watch";
+      readonly id: number;
+      readonly slot: number;
+      readonly expression: string | undefined;
+      readonly options: TraceOptions;
+    }
+  | { readonly type: "unwatch"; readonly id: number }
+  | { readonly type: "logFilter"; readonly filter: string }
+  | { readonly type: "metrics" }
+  | { readonly type: "endpoints" }
+  | { readonly type: "tasks" }
+  | { readonly type: "memory" }
+  | { readonly type: "cpuStart"; readonly frequency: number }
+  | { readonly type: "cpuStop" }
+  | { readonly type: "heap" }
+  | { readonly type: "drain" }
+  | { readonly type: "destroy" };
+
+/** What the answer to each command carries. */
+export interface Answers {
+  readonly metrics: MetricsSnapshot;
+  readonly endpoints: readonly EndpointStats[];
+  readonly tasks: readonly unknown[];
+  readonly destroy: number;
+}
+
+/** From the main thread: a command and the number its answer comes back with. */
+export interface Request {
+  readonly call: number;
+  readonly command: Command;
+}
+
+export type Notice =
+  | { readonly type: "answer"; readonly call: number; readonly value: unknown }
+  | { readonly type: "failure"; readonly call: number; readonly message: string; readonly code: string | undefined }
+  /** `event` undefined: the trace has ended. */
+  | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
+  | { readonly type: "log"; readonly text: string };

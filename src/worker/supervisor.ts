@@ -1,0 +1,286 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Ir } from "../ir/ir.ts";
+import { groupOwner, type RouteSlice } from "../proxy/compile-ir.ts";
+import type { Ports } from "../proxy/data-plane.ts";
+import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
+import { TraceGate } from "../trace/gate.ts";
+import type { TraceOptions } from "../trace/tracer.ts";
+import type { EndpointStats } from "../upstream/endpoints.ts";
+import type { Command, ConfigStep, WorkerOptions } from "./messages.ts";
+import { probePorts } from "./ports.ts";
+import { TraceHub } from "./trace-hub.ts";
+import { type WorkerEvents, WorkerHandle } from "./worker-handle.ts";
+
+/** Routes of one message to a worker: small enough that requests do not wait for its compilation (about 1 ms). */
+const SLICE = 100;
+/** A worker that dies this soon after its start is restarted only after a pause. */
+const EARLY_DEATH_MS = 5000;
+const RESTART_PAUSE_MS = 1000;
+/** A worker that does not answer within this time is left out of a report. */
+const ANSWER_MS = 2000;
+
+export interface SupervisorSettings {
+  readonly workers: number;
+  readonly worker: Omit<WorkerOptions, "index" | "gate">;
+}
+
+export interface SupervisorEvents {
+  onLog(text: string): void;
+  onWorkerDeath(name: string, error: Error): void;
+}
+
+interface Watch {
+  readonly slot: number;
+  readonly expression: string | undefined;
+  readonly options: TraceOptions;
+  /** Index of the worker whose request is being traced. */
+  worker: number | undefined;
+}
+
+/** Keeps the workers alive and of one mind: the same configuration, the same watchers, the same log filter. */
+export class Supervisor implements WorkerEvents {
+  readonly hub: TraceHub;
+  readonly #settings: SupervisorSettings;
+  readonly #events: SupervisorEvents;
+  readonly #gate = new TraceGate();
+  readonly #workers = new Map<number, WorkerHandle>();
+  readonly #watches = new Map<number, Watch>();
+  readonly #lastMetrics = new Map<number, MetricsSnapshot>();
+  readonly #retired: MetricsSnapshot[] = [];
+  readonly #startedAt = new Map<number, number>();
+  #current: { readonly generation: number; readonly ir: Ir } | undefined;
+  #ports: Ports = {};
+  #logFilter: string;
+  #stopping = false;
+  /** Configuration changes and worker starts, one after the other. */
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(settings: SupervisorSettings, events: SupervisorEvents) {
+    this.#settings = settings;
+    this.#events = events;
+    this.#logFilter = settings.worker.logFilter;
+    this.hub = new TraceHub(this.#gate, {
+      watch: async (id, slot, expression, options) => {
+        this.#watches.set(id, { slot, expression, options, worker: undefined });
+        await this.#all({ type: "watch", id, slot, expression, options });
+      },
+      unwatch: (id) => {
+        this.#watches.delete(id);
+        this.#all({ type: "unwatch", id }).catch(() => {});
+      },
+    });
+  }
+
+  /** Real ports by bind key: they differ from the configuration where it says 0. */
+  get ports(): Ports {
+    return this.#ports;
+  }
+
+  get workers(): readonly WorkerHandle[] {
+    return [...this.#workers.values()];
+  }
+
+  start(): void {
+    for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
+  }
+
+  /**
+   * Builds the configuration in every worker and puts it in force in all of them, or in none: rejects with what the first
+   * refusing worker said (PortError, WorkerError).
+   */
+  apply(generation: number, ir: Ir): Promise<void> {
+    return this.#enqueue(async () => {
+      const ports = await probePorts(ir.binds, this.#ports);
+      const workers = this.workers;
+      try {
+        await Promise.all(workers.map((worker) => prepare(worker, generation, ir, ports)));
+      } catch (error) {
+        await Promise.allSettled(workers.map((worker) => worker.call({ type: "abort" })));
+        throw error;
+      }
+      this.#current = { generation, ir };
+      this.#ports = ports;
+      await Promise.allSettled(workers.map((worker) => worker.call({ type: "commit" })));
+    });
+  }
+
+  async metrics(): Promise<MetricsSnapshot> {
+    await this.#ask({ type: "metrics" }, (index, snapshot) =>
+      this.#lastMetrics.set(index, snapshot as MetricsSnapshot),
+    );
+    return mergeSnapshots([...this.#retired, ...this.#lastMetrics.values()]);
+  }
+
+  /** What all workers know of each endpoint, by key: counts summed, health and latency averaged over those that used it. */
+  async endpoints(): Promise<ReadonlyMap<string, EndpointStats>> {
+    const merged = new Map<string, EndpointStats>();
+    await this.#ask({ type: "endpoints" }, (_index, list) => {
+      for (const stats of list as readonly EndpointStats[]) {
+        const before = merged.get(stats.key);
+        merged.set(stats.key, before === undefined ? stats : combine(before, stats));
+      }
+    });
+    return merged;
+  }
+
+  async tasks(): Promise<Readonly<Record<string, unknown>>> {
+    const tasks: Record<string, unknown> = {};
+    for (const worker of this.workers) tasks[worker.name] = "did not answer in time";
+    await this.#ask({ type: "tasks" }, (index, list) => {
+      tasks[`worker-${index}`] = list;
+    });
+    return tasks;
+  }
+
+  /** Asks every worker; threads that do not answer are left out. */
+  async ask(command: Command): Promise<ReadonlyMap<string, unknown>> {
+    const answers = new Map<string, unknown>();
+    await this.#ask(command, (index, value) => answers.set(`worker-${index}`, value));
+    return answers;
+  }
+
+  async setLogFilter(filter: string): Promise<void> {
+    this.#logFilter = filter;
+    await this.#all({ type: "logFilter", filter });
+  }
+
+  /** Stops accepting and waits for open work, at most `deadlineMs`. Returns how many connections had to be cut. */
+  async drain(deadlineMs: number): Promise<number> {
+    this.#stopping = true;
+    const drained = Promise.all(this.workers.map((worker) => worker.call({ type: "drain" }).catch(() => undefined)));
+    const timer = new AbortController();
+    await Promise.race([drained, delay(deadlineMs, undefined, { signal: timer.signal }).catch(() => undefined)]);
+    timer.abort();
+    const cut = await Promise.all(this.workers.map((worker) => worker.call({ type: "destroy" }).catch(() => 0)));
+    return cut.reduce<number>((sum, count) => sum + Number(count), 0);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all(this.workers.map((worker) => worker.stop()));
+  }
+
+  // ── from the workers ──
+
+  onTrace(handle: WorkerHandle, id: number, event: string | undefined): void {
+    const watch = this.#watches.get(id);
+    if (watch !== undefined) watch.worker = handle.index;
+    this.hub.deliver(id, event);
+  }
+
+  onLog(text: string): void {
+    this.#events.onLog(text);
+  }
+
+  onExit(handle: WorkerHandle, error: Error | undefined): void {
+    if (error === undefined || this.#stopping) return;
+    const { index } = handle;
+    this.#workers.delete(index);
+    const last = this.#lastMetrics.get(index);
+    if (last !== undefined) this.#retired.push(last);
+    this.#lastMetrics.delete(index);
+    const orphans = [...this.#watches].filter(([, watch]) => watch.worker === index).map(([id]) => id);
+    this.hub.abandon(orphans, "the worker that served the request has died");
+    this.#events.onWorkerDeath(handle.name, error);
+    const early = performance.now() - (this.#startedAt.get(index) ?? 0) < EARLY_DEATH_MS;
+    void this.#restart(index, early);
+  }
+
+  // ── inside ──
+
+  async #restart(index: number, early: boolean): Promise<void> {
+    if (early) await delay(RESTART_PAUSE_MS);
+    await this.#enqueue(async () => {
+      if (this.#stopping) return;
+      const worker = this.#spawn(index);
+      try {
+        if (this.#current !== undefined) {
+          await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
+          await worker.call({ type: "commit" });
+        }
+        for (const [id, watch] of this.#watches) await worker.call({ type: "watch", id, ...watchFields(watch) });
+      } catch {
+        // It has died again: its exit starts the next attempt.
+      }
+    });
+  }
+
+  #spawn(index: number): WorkerHandle {
+    const options = { ...this.#settings.worker, logFilter: this.#logFilter, index, gate: this.#gate.buffer };
+    const handle = new WorkerHandle(options, this);
+    this.#workers.set(index, handle);
+    this.#startedAt.set(index, performance.now());
+    return handle;
+  }
+
+  #enqueue<T>(task: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(task);
+    this.#queue = result.catch(() => undefined);
+    return result;
+  }
+
+  async #all(command: Command): Promise<void> {
+    await Promise.allSettled(this.workers.map((worker) => worker.call(command)));
+  }
+
+  async #ask(command: Command, take: (index: number, value: unknown) => void): Promise<void> {
+    const timer = new AbortController();
+    const late = delay(ANSWER_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+    const asked = this.workers.map(async (worker) => {
+      const answer = worker.call(command).then(
+        (value) => ({ value }),
+        () => undefined,
+      );
+      const got = await Promise.race([answer, late]);
+      if (got !== undefined) take(worker.index, got.value);
+    });
+    await Promise.all(asked);
+    timer.abort();
+  }
+}
+
+/** Sends a configuration in slices, each after the answer to the one before, so that the worker serves in between. */
+async function prepare(worker: WorkerHandle, generation: number, ir: Ir, ports: Ports): Promise<void> {
+  const steps: ConfigStep[] = [{ type: "begin", generation, ir: withoutRoutes(ir) }];
+  for (const bind of ir.binds)
+    for (const listener of bind.listeners) steps.push(...slices(listener.key, listener.routes));
+  for (const group of ir.routeGroups) steps.push(...slices(groupOwner(group.name), group.routes));
+  steps.push({ type: "prepare", ports });
+  for (const step of steps) await worker.call(step);
+}
+
+function slices(owner: string, routes: RouteSlice["routes"]): ConfigStep[] {
+  const steps: ConfigStep[] = [];
+  for (let at = 0; at < routes.length; at += SLICE)
+    steps.push({ type: "routes", slice: { owner, routes: routes.slice(at, at + SLICE) } });
+  return steps;
+}
+
+function withoutRoutes(ir: Ir): Ir {
+  return {
+    ...ir,
+    targeted: [],
+    binds: ir.binds.map((bind) => ({
+      ...bind,
+      listeners: bind.listeners.map((listener) => ({ ...listener, routes: [] })),
+    })),
+    routeGroups: ir.routeGroups.map((group) => ({ ...group, routes: [] })),
+  };
+}
+
+function watchFields({ slot, expression, options }: Watch): Omit<Watch, "worker"> {
+  return { slot, expression, options };
+}
+
+function combine(a: EndpointStats, b: EndpointStats): EndpointStats {
+  const total = a.total + b.total;
+  const mean = (x: number, y: number): number => (total === 0 ? x : (x * a.total + y * b.total) / total);
+  return {
+    ...a,
+    health: mean(a.health, b.health),
+    latency: mean(a.latency, b.latency),
+    pending: a.pending + b.pending,
+    total,
+    consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
+  };
+}

@@ -1,0 +1,88 @@
+import { Worker } from "node:worker_threads";
+import type { Answers, Command, Notice, Request, WorkerOptions } from "./messages.ts";
+
+/** A command that a worker refused or did not live to answer. `code` is the system's error code, such as EADDRINUSE. */
+export class WorkerError extends Error {
+  readonly code: string | undefined;
+  constructor(message: string, code?: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+interface Waiting {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface WorkerEvents {
+  onTrace(handle: WorkerHandle, id: number, event: string | undefined): void;
+  onLog(text: string): void;
+  /** The thread has ended; `error` is what ended it, undefined after `stop`. */
+  onExit(handle: WorkerHandle, error: Error | undefined): void;
+}
+
+/** The main thread's side of one worker. */
+export class WorkerHandle {
+  readonly index: number;
+  readonly name: string;
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  #calls = 0;
+  #stopped = false;
+  #failure: Error | undefined;
+
+  constructor(options: WorkerOptions, events: WorkerEvents) {
+    this.index = options.index;
+    this.name = `worker-${options.index}`;
+    const entry = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
+    this.#worker = new Worker(entry, { workerData: options, name: this.name });
+    this.#worker.on("message", (notice: Notice) => this.#receive(notice, events));
+    this.#worker.on("error", (error) => {
+      this.#failure = error;
+    });
+    this.#worker.on("exit", (code) => {
+      const error = this.#failure ?? new WorkerError(`${this.name} exited with code ${code}`);
+      for (const waiting of this.#waiting.values()) waiting.reject(error);
+      this.#waiting.clear();
+      events.onExit(this, this.#stopped ? undefined : error);
+    });
+  }
+
+  get threadId(): number {
+    return this.#worker.threadId;
+  }
+
+  /** Sends a command; resolves with its answer, rejects with a WorkerError. */
+  call<T extends Command["type"]>(
+    command: Command & { readonly type: T },
+  ): Promise<T extends keyof Answers ? Answers[T] : unknown> {
+    const call = this.#calls++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(call, { resolve: resolve as (value: unknown) => void, reject });
+      this.#worker.postMessage({ call, command } satisfies Request);
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#worker.terminate();
+  }
+
+  #receive(notice: Notice, events: WorkerEvents): void {
+    switch (notice.type) {
+      case "trace":
+        events.onTrace(this, notice.id, notice.event);
+        return;
+      case "log":
+        events.onLog(notice.text);
+        return;
+      default: {
+        const waiting = this.#waiting.get(notice.call);
+        this.#waiting.delete(notice.call);
+        if (notice.type === "answer") waiting?.resolve(notice.value);
+        else waiting?.reject(new WorkerError(notice.message, notice.code));
+      }
+    }
+  }
+}

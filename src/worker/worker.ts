@@ -1,0 +1,97 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { LogOutput } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import { Sweeper } from "../base/sweeper.ts";
+import { DataPlane } from "../proxy/data-plane.ts";
+import { dynamicEndpoints } from "../proxy/dynamic.ts";
+import type { Services } from "../proxy/services.ts";
+import { Watchers } from "../proxy/watchers.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import { TraceGate } from "../trace/gate.ts";
+import { sensitiveHeaders } from "../trace/redaction.ts";
+import { Endpoints } from "../upstream/endpoints.ts";
+import { Pools } from "../upstream/pools.ts";
+import { Resolver } from "../upstream/resolver.ts";
+import { startCpuProfile, stopCpuProfile } from "./diagnostics/cpu.ts";
+import { heapProfile } from "./diagnostics/heap.ts";
+import { threadMemory } from "./diagnostics/memory.ts";
+import { LogBatch } from "./log-batch.ts";
+import type { Command, Notice, Request, WorkerOptions } from "./messages.ts";
+
+/** The entry of a worker thread: builds the data plane and obeys the main thread's commands. */
+function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
+  const notify = (notice: Notice): void => port.postMessage(notice);
+  const batch = new LogBatch((text) => notify({ type: "log", text }));
+  const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
+  const metrics = new Metrics();
+  const sweeper = new Sweeper();
+  const connectTimes = metrics.upstreamConnect("plaintext");
+  const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
+  const pools = new Pools(options.pool, new Resolver(options.lookupFamily), observer, sweeper);
+  const endpoints = new Endpoints(pools);
+  const watchers = new Watchers(new TraceGate(options.gate), (id, event) => notify({ type: "trace", id, event }));
+  const services: Services = {
+    metrics,
+    watchers,
+    log: output.logger("proxy"),
+    accessLog: output.logger("request"),
+    sensitive: sensitiveHeaders(options.sensitiveHeaders),
+    env: options.env,
+    upstreamCall: metrics.upstreamCall("Primary", "Http"),
+    random: Math.random,
+    dynamic: dynamicEndpoints(endpoints),
+  };
+  const plane = new DataPlane(services, endpoints, sweeper);
+
+  const run = async (command: Command): Promise<unknown> => {
+    switch (command.type) {
+      case "begin":
+        return plane.begin(command.generation, command.ir);
+      case "routes":
+        return plane.addRoutes(command.slice);
+      case "prepare":
+        return plane.prepare(command.ports, options.reusePort);
+      case "commit":
+        return plane.commit();
+      case "abort":
+        return plane.abort();
+      case "watch":
+        return watchers.add(command.id, command.slot, command.expression, command.options);
+      case "unwatch":
+        return watchers.remove(command.id);
+      case "logFilter":
+        output.filter = parseLogFilter(command.filter);
+        return undefined;
+      case "metrics":
+        return metrics.snapshot();
+      case "endpoints":
+        return endpoints.stats();
+      case "tasks":
+        return plane.tasks();
+      case "memory":
+        return threadMemory();
+      case "cpuStart":
+        return startCpuProfile(command.frequency);
+      case "cpuStop":
+        return stopCpuProfile();
+      case "heap":
+        return heapProfile();
+      case "drain":
+        return plane.drain();
+      case "destroy":
+        return plane.destroy();
+    }
+  };
+
+  port.on("message", ({ call, command }: Request) => {
+    run(command).then(
+      (value) => notify({ type: "answer", call, value }),
+      (error: unknown) => {
+        const { message, code } = error as NodeJS.ErrnoException;
+        notify({ type: "failure", call, message: message ?? String(error), code });
+      },
+    );
+  });
+}
+
+if (parentPort !== null) main(parentPort, workerData as WorkerOptions);
