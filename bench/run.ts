@@ -7,7 +7,7 @@ import { cpus, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { findCores } from "./lib/cores.ts";
-import { findProgram, makeFolder, stopAll } from "./lib/proc.ts";
+import { abandon, findProgram, makeFolder, stopAll } from "./lib/proc.ts";
 import { markdownTable, verdictOf } from "./lib/table.ts";
 import type { Bench, Measure, Row } from "./lib/types.ts";
 import { ROWS } from "./rows/index.ts";
@@ -83,20 +83,24 @@ async function save(options: Options, measures: readonly Measure[], samples: unk
   const judged = measures.map((measure) => ({ ...measure, verdict: verdictOf(measure) }));
   const { rounds, seconds } = options;
   const report = { date: new Date().toISOString(), machine, rounds, seconds, measures: judged, samples };
-  await writeFile(`${folder}${options.name}.json`, `${JSON.stringify(report, undefined, 2)}\n`);
+  await writeFile(`${folder}${options.name}.json`, `${JSON.stringify(report)}\n`);
   process.stderr.write(`written: bench/results/${options.name}.json\n`);
 }
 
+let interrupted = false;
 for (const [signal, code] of [
   ["SIGINT", 130],
   ["SIGTERM", 143],
 ] as const) {
-  process.once(signal, () => void stopAll().then(() => process.exit(code)));
+  process.once(signal, () => {
+    interrupted = true;
+    void abandon().then(() => process.exit(code));
+  });
 }
 try {
   await runRows(readOptions());
 } catch (error) {
-  process.stderr.write(`bench failed: ${error instanceof Error ? error.message : String(error)}\n`);
+  if (!interrupted) process.stderr.write(`bench failed: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
 } finally {
   await stopAll();

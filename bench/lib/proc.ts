@@ -12,6 +12,7 @@ export const NODE = process.execPath;
 
 const running = new Set<Child>();
 const folders = new Set<string>();
+let abandoned = false;
 
 /** Clock ticks per second in /proc/<pid>/stat: USER_HZ, 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
@@ -35,6 +36,7 @@ export class Child {
   constructor(name: string, command: readonly string[], options: ChildOptions) {
     this.name = name;
     this.#log = join(options.folder, `${name}.log`);
+    if (abandoned) throw new Error("interrupted");
     const pinned = options.cpus === undefined ? command : ["taskset", "-c", options.cpus, ...command];
     this.process = spawn("sh", ["-c", 'ulimit -n "$(ulimit -Hn)"; exec "$@"', "sh", ...pinned], {
       stdio: ["pipe", options.stdout, "pipe"],
@@ -92,6 +94,12 @@ export async function stopAll(): Promise<void> {
   await Promise.allSettled([...running].map((child) => child.stop()));
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   folders.clear();
+}
+
+/** As `stopAll`, and nothing can be started any more: for signals, which come while rows are at work. */
+export async function abandon(): Promise<void> {
+  abandoned = true;
+  await stopAll();
 }
 
 /** A folder for configuration and logs, removed at the end. Readable by others: nginx drops its rights. */
