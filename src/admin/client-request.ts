@@ -1,0 +1,134 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { AdminClientError } from "./client-error.ts";
+
+/** Where the admin server is: its base URL, or the path of its unix socket. */
+export type AdminAddress = string | { readonly unix: string };
+
+export interface AdminRequest {
+  readonly method: "GET" | "POST";
+  /** With query. */
+  readonly path: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for the head of the answer to arrive. */
+  readonly timeout: number;
+}
+
+const STALL_TIMEOUT = 30_000;
+const MAX_ANSWER = 256 * 1024 * 1024;
+const MAX_ERROR_TEXT = 64 * 1024;
+
+/**
+ * Sends one request on its own connection and returns the answer when its status is 200.
+ * @throws AdminClientError
+ */
+export function openAdminRequest(address: AdminAddress, options: AdminRequest): Promise<IncomingMessage> {
+  const shown = describeAddress(address);
+  return new Promise((resolve, reject) => {
+    if (options.signal?.aborted) {
+      reject(aborted());
+      return;
+    }
+    const request = createRequest(address, options);
+    const timer = setTimeout(() => {
+      const seconds = options.timeout / 1000;
+      request.destroy(new AdminClientError("timeout", `admin server at ${shown} did not answer within ${seconds} s`));
+    }, options.timeout);
+    const stop = (): void => {
+      request.destroy(aborted());
+    };
+    options.signal?.addEventListener("abort", stop, { once: true });
+    request.once("close", () => options.signal?.removeEventListener("abort", stop));
+    request.once("error", (error) => {
+      clearTimeout(timer);
+      reject(error instanceof AdminClientError ? error : unreachable(shown, error));
+    });
+    request.once("response", (response) => {
+      clearTimeout(timer);
+      // Until a reader listens, a connection that breaks must not end the process; readers see it as `aborted`.
+      response.on("error", () => undefined);
+      if (response.statusCode === 200) resolve(response);
+      else statusError(response, options, shown).then(reject, reject);
+    });
+    request.end();
+  });
+}
+
+/** Reads a whole answer. @throws AdminClientError when it breaks off or is too large */
+export async function readAnswer(response: IncomingMessage, signal?: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  response.setTimeout(STALL_TIMEOUT, () => {
+    response.destroy(new AdminClientError("timeout", `the answer made no progress for ${STALL_TIMEOUT / 1000} s`));
+  });
+  try {
+    for await (const chunk of response) {
+      if (!Buffer.isBuffer(chunk)) continue;
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > MAX_ANSWER) throw new AdminClientError("protocol", `the answer is longer than ${MAX_ANSWER} bytes`);
+    }
+  } catch (error) {
+    throw readError(error, signal);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** What a failure while reading an answer means. */
+export function readError(error: unknown, signal?: AbortSignal): AdminClientError {
+  if (error instanceof AdminClientError) return error;
+  if (signal?.aborted) return aborted();
+  return new AdminClientError("protocol", `the admin server broke off its answer: ${text(error)}`, { cause: error });
+}
+
+/** The address as a user would write it. */
+export function describeAddress(address: AdminAddress): string {
+  return typeof address === "string" ? address : `unix:${address.unix}`;
+}
+
+function createRequest(address: AdminAddress, { method, path }: AdminRequest): ClientRequest {
+  const common = { method, agent: false, headers: { connection: "close" } } as const;
+  if (typeof address !== "string")
+    return httpRequest({ ...common, socketPath: address.unix, path, setHost: false, headers: { host: "localhost" } });
+  const base = URL.parse(address);
+  if (base === null || base.protocol !== "http:")
+    throw new AdminClientError("unreachable", `"${address}" is not an admin address; expected http://<host>:<port>`);
+  return httpRequest(new URL(base.pathname.replace(/\/$/, "") + path, base), common);
+}
+
+async function statusError(
+  response: IncomingMessage,
+  { path }: AdminRequest,
+  shown: string,
+): Promise<AdminClientError> {
+  const status = response.statusCode ?? 0;
+  let body = "";
+  response.setEncoding("utf8");
+  for await (const chunk of response) if (body.length < MAX_ERROR_TEXT) body += chunk;
+  body = body.trimEnd();
+  return new AdminClientError("status", `admin server at ${shown} answered ${path} with ${status}: ${body}`, {
+    status,
+    body,
+  });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused; is a gateway running with its admin server there?",
+  ENOENT: "no such socket; is a gateway running with its admin server there?",
+  EACCES: "permission denied",
+  ENOTFOUND: "no such host",
+  ECONNRESET: "the connection was closed without an answer; does something else listen there?",
+};
+
+function unreachable(shown: string, error: Error): AdminClientError {
+  const code = "code" in error ? String(error.code) : "";
+  const reason = REASONS[code] ?? text(error);
+  return new AdminClientError("unreachable", `no admin server reached at ${shown}: ${reason}`, { cause: error });
+}
+
+function aborted(): AdminClientError {
+  return new AdminClientError("aborted", "the request was cancelled");
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

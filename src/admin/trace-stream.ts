@@ -1,0 +1,40 @@
+import type { IncomingMessage } from "node:http";
+import { readError } from "./client-request.ts";
+import { TraceTextParser } from "./sse.ts";
+
+/** A running trace: the JSON text of each event as it arrives, until the traced request ends. Read it once. */
+export class TraceStream implements AsyncIterable<{ readonly raw: string }> {
+  /** Settles when the gateway waits for a request to trace, or cannot: send the request to be traced only after this. */
+  readonly opened: Promise<void>;
+  readonly #response: Promise<IncomingMessage>;
+  readonly #signal: AbortSignal | undefined;
+  readonly #stop = new AbortController();
+
+  /** @param open opens the stream; the signal it gets also stops it */
+  constructor(open: (signal: AbortSignal) => Promise<IncomingMessage>, signal?: AbortSignal) {
+    this.#signal = signal;
+    this.#response = open(signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal]));
+    this.opened = this.#response.then(() => undefined);
+    // Whoever reads the events meets the same error, so that nobody need await `opened`.
+    this.opened.catch(() => undefined);
+  }
+
+  /** Stops the trace; the iteration ends. */
+  close(): void {
+    this.#stop.abort();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<{ readonly raw: string }> {
+    const parser = new TraceTextParser();
+    try {
+      const response = await this.#response;
+      response.setEncoding("utf8");
+      for await (const chunk of response) for (const raw of parser.push(String(chunk))) yield { raw };
+      for (const raw of parser.end()) yield { raw };
+    } catch (error) {
+      if (!this.#stop.signal.aborted) throw readError(error, this.#signal);
+    } finally {
+      this.close();
+    }
+  }
+}
