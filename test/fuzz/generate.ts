@@ -153,7 +153,7 @@ function request(dice: Dice): string {
   const body = dice.repeat(3, () => dice.of(["hello", "\r\n", "0\r\n\r\n", "GET / HTTP/1.1\r\n", "\0\xff"]));
   let payload = "";
   if (dice.chance(0.35)) {
-    fields.push(dice.of(["Transfer-Encoding: chunked", "transfer-encoding:Chunked", "TRANSFER-ENCODING: \tCHUNKED "]));
+    fields.push(dice.of(["Transfer-Encoding: chunked", "transfer-encoding:Chunked", "TRANSFER-ENCODING: \tCHUNKED"]));
     payload = chunked(dice, body);
   } else if (dice.chance(0.5)) {
     fields.push(`Content-Length:${blanks(dice)}${body.length}`);

@@ -97,7 +97,7 @@ export function readWithNode(stream: Buffer): Message[] {
       method: METHOD_NAMES.get(reading.method) ?? "",
       target: reading.target,
       version: reading.version,
-      headers: without(headers, new Set([...HOP_BY_HOP, ...nominated])),
+      headers: without(headers, new Set([...HOP_BY_HOP, ...nominated])).map(withoutLeadingZeros),
       body: reading.body,
       trailers: without(lowerCased(reading.trailers), NO_TRAILERS),
     });
@@ -130,6 +130,11 @@ const NO_TRAILERS: ReadonlySet<string> = new Set([
 
 function lowerCased(fields: readonly string[]): string[] {
   return fields.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text));
+}
+
+/** The gateway passes on `007` as `7`. */
+function withoutLeadingZeros(text: string, i: number, fields: readonly string[]): string {
+  return i % 2 === 1 && fields[i - 1] === "content-length" ? text.replace(/^0+(?=.)/, "") : text;
 }
 
 function without(fields: readonly string[], names: ReadonlySet<string>): string[] {

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { isFieldValue, isToken } from "./characters.ts";
+import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from "./parse-head.ts";
+import { requestHeadText, responseHeadText } from "./serialize.ts";
+
+const LIMITS = { maxHeaders: 100, maxTargetSize: 8192 };
+
+const tokenCharacter = fc.constantFrom(..."!#$%&'*+-.^_`|~09azAZ");
+const token = fc.string({ unit: tokenCharacter, minLength: 1, maxLength: 12 });
+/** Names that are not special to the engine, some known to it and some not. */
+const name = fc.oneof(
+  fc.constantFrom("accept", "Cookie", "USER-AGENT", "x-b3-traceid", "set-cookie"),
+  token.map((t) => `x${t}`),
+);
+const value = fc
+  .string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) })
+  .filter(isFieldValue)
+  .map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ""));
+const fields = fc.array(fc.tuple(name, value), { maxLength: 20 });
+
+describe("heads", () => {
+  test("a request head is read as it was written", () => {
+    const target = fc.string({ unit: fc.constantFrom(..."/?a%[]{}"), maxLength: 20 }).map((text) => `/${text}`);
+    fc.assert(
+      fc.property(token, target, fields, fc.boolean(), (method, path, list, preserve) => {
+        const rawNames = list.map(([fieldName]) => fieldName);
+        const headers = list.flatMap(([fieldName, text]) => [fieldName.toLowerCase(), text]);
+        const text = requestHeadText(
+          method,
+          path,
+          "a:80",
+          headers,
+          preserve ? rawNames : null,
+          "connection: close\r\n",
+        );
+        const head = new RequestHead();
+        assert.equal(parseRequestHead(text, LIMITS, head, preserve), undefined);
+        assert.deepEqual([head.method, head.target, head.host, head.keepAlive], [method, path, "a:80", false]);
+        assert.deepEqual(head.headers, headers);
+        assert.deepEqual(head.rawNames, preserve ? rawNames : null);
+      }),
+      { seed: 1, numRuns: 500 },
+    );
+  });
+
+  test("a response head is read as it was written", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 100, max: 999 }), fields, (status, list) => {
+        const headers = list.flatMap(([fieldName, text]) => [fieldName.toLowerCase(), text]);
+        const text = responseHeadText(status, headers, null, "content-length: 3\r\n");
+        const head = new ResponseHead();
+        assert.equal(parseResponseHead(text, LIMITS, head, false), undefined);
+        assert.equal(head.status, status);
+        assert.deepEqual(head.headers, [...headers, "content-length", "3"]);
+      }),
+      { seed: 2, numRuns: 500 },
+    );
+  });
+
+  test("the exact bytes", () => {
+    assert.equal(
+      requestHeadText("GET", "/a?b", "h", ["accept", "*/*"], ["Accept"], "x: y\r\n"),
+      "GET /a?b HTTP/1.1\r\nhost: h\r\nAccept: */*\r\nx: y\r\n\r\n",
+    );
+    assert.equal(responseHeadText(404, [], null, ""), "HTTP/1.1 404 Not Found\r\n\r\n");
+    assert.equal(responseHeadText(799, [], null, ""), "HTTP/1.1 799 \r\n\r\n");
+  });
+});
+
+test("isToken and isFieldValue tell what may be sent", () => {
+  for (const text of ["a", "X-A_b", "!#$%&'*+-.^_`|~"]) assert.ok(isToken(text));
+  for (const text of ["", "a b", "a:", "\xe4", "a\n", "\u0141"]) assert.ok(!isToken(text));
+  for (const text of ["", "a b\t\xff"]) assert.ok(isFieldValue(text));
+  for (const text of ["a\r", "a\nb", "\0", "\x7f", "\u010d", "\u{1f600}"]) assert.ok(!isFieldValue(text));
+});
