@@ -127,7 +127,7 @@ export class ChunkedDecoder {
   #readSize(byte: number): void {
     const digit = HEX[byte] as number;
     if (digit > 0) {
-      this.#left = this.#left * 16 + digit - 1;
+      this.#left = this.#left * 16 + (digit - 1);
       this.#digits++;
       if (this.#digits > MAX_SIZE_DIGITS || this.#left > Number.MAX_SAFE_INTEGER)
         this.error = "chunk size is too large";
