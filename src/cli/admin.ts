@@ -1,0 +1,62 @@
+import { AdminClient, AdminClientError } from "../admin/client.ts";
+import { CliError } from "./errors.ts";
+import { type TraceRecord, toRecord } from "./trace/records.ts";
+
+/** The admin server of the proxy on this machine. */
+export function localAdmin(port: number): AdminClient {
+  return new AdminClient(`http://localhost:${port}`);
+}
+
+/**
+ * The answer of an admin call, its failure as a `CliError`. `refused` words the error for an answer with another status
+ * than 200.
+ */
+export async function answerOf<T>(call: Promise<T>, refused: (status: number, body: string) => CliError): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw asCliError(error, refused);
+  }
+}
+
+/** Waits until the proxy is ready to trace the next request, and returns its events. */
+export async function openTrace(
+  client: AdminClient,
+  expression: string | undefined,
+  signal: AbortSignal,
+): Promise<AsyncGenerator<TraceRecord>> {
+  const stream = client.trace({ expression, signal });
+  await answerOf(
+    stream.opened,
+    (status, body) => new CliError("failure", `trace stream returned ${status}: ${body}`, hintFor(status)),
+  );
+  return records(stream);
+}
+
+async function* records(stream: AsyncIterable<{ readonly raw: string }>): AsyncGenerator<TraceRecord> {
+  let any = false;
+  for await (const { raw } of stream) {
+    any = true;
+    yield toRecord(raw);
+  }
+  if (!any) {
+    throw new CliError("failure", "the trace stream ended before any event", {
+      why: "the proxy shuts down, or gave the watcher up",
+    });
+  }
+}
+
+/** The most likely mistake behind a refused trace. */
+function hintFor(status: number): { hint?: string } {
+  return status === 400 ? { hint: "correct the CEL text of --expression" } : {};
+}
+
+function asCliError(error: unknown, refused: (status: number, body: string) => CliError): CliError {
+  if (!(error instanceof AdminClientError)) return CliError.from(error);
+  if (error.kind === "status") return refused(error.status ?? 0, error.body ?? "");
+  if (error.kind !== "unreachable" && error.kind !== "timeout") return CliError.from(error);
+  return new CliError("unreachable", error.message, {
+    hint: "start a proxy with `tracegate -f gateway.yaml`; where its admin server listens is config.adminAddr there and --proxy-admin-port here",
+    cause: error,
+  });
+}

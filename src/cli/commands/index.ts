@@ -1,0 +1,11 @@
+import type { Group } from "../define-command.ts";
+import { completionCommand } from "./completion.ts";
+import { proxy } from "./proxy/index.ts";
+import { version } from "./version.ts";
+
+/** Every command of `tgctl`. */
+export const commands: Group = {
+  name: "tgctl",
+  summary: "Look into a running tracegate proxy: traces, configuration, log levels, profiles",
+  commands: [proxy, version, completionCommand(() => commands)],
+};

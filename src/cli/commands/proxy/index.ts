@@ -1,0 +1,26 @@
+import type { Group } from "../../define-command.ts";
+import { configAll } from "./config-all.ts";
+import { configBackends } from "./config-backends.ts";
+import { log } from "./log.ts";
+import { profileCpu, profileHeap } from "./profile.ts";
+import { trace } from "./trace.ts";
+
+const config: Group = {
+  name: "config",
+  aliases: ["c", "cfg"],
+  summary: "Show the configuration that a proxy has loaded",
+  commands: [configAll, configBackends],
+};
+
+const profile: Group = {
+  name: "profile",
+  summary: "Record a CPU or heap profile of a proxy (cpu when neither is named)",
+  commands: [profileCpu, profileHeap],
+  fallback: "cpu",
+};
+
+export const proxy: Group = {
+  name: "proxy",
+  summary: "Inspect a proxy",
+  commands: [trace, config, log, profile],
+};

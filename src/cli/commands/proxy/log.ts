@@ -1,0 +1,61 @@
+import { answerOf, localAdmin } from "../../admin.ts";
+import { write, writeJson } from "../../context.ts";
+import { defineCommand } from "../../define-command.ts";
+import { CliError, usage } from "../../errors.ts";
+import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+
+const LEVELS = ["error", "warn", "info", "debug", "trace", "off"] as const;
+
+function unknownLevel(level: string): string {
+  return `unknown level "${level}"; must be one of ${LEVELS.join(", ")}`;
+}
+
+export const log = defineCommand({
+  name: "log",
+  summary: "Show or set the log level of a running proxy",
+  description: ["Without --level and --set it prints the current filter. A change lasts until the proxy ends."],
+  argument: RESOURCE,
+  options: {
+    ...TARGET_OPTIONS,
+    level: {
+      type: "text",
+      value: "level",
+      choices: LEVELS,
+      refuse: unknownLevel,
+      summary: "Set the level of everything",
+    },
+    set: {
+      type: "list",
+      value: "module=level",
+      summary: "Set the level of one module; repeat it, or separate by commas",
+    },
+  },
+  examples: [
+    { does: "What is logged?", run: "proxy log --local" },
+    { does: "Log more", run: "proxy log --local --level debug" },
+    { does: "Log more of one module", run: "proxy log --local --set upstream=trace" },
+  ],
+  async run(invocation, context) {
+    requireTarget(invocation, false);
+    const { level, set, "proxy-admin-port": port } = invocation.options;
+    if (level !== undefined && set.length > 0) throw usage("--level and --set are mutually exclusive");
+    for (const directive of set) checkDirective(directive);
+    const directives = set.length > 0 ? set.join(",") : level;
+    const client = localAdmin(port);
+    const { signal } = context;
+    const answer = await answerOf(
+      directives === undefined ? client.logging({ signal }) : client.setLogging(directives, { signal }),
+      (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
+    );
+    if (!context.json) return write(context.stdout, answer.endsWith("\n") ? answer : `${answer}\n`);
+    await writeJson(context, { level: answer.trim().replace(/^current log level is /, "") });
+  },
+});
+
+function checkDirective(directive: string): void {
+  const [module = "", level = "", ...more] = directive.split("=");
+  if (module === "" || level === "" || more.length > 0) {
+    throw usage(`invalid --set value "${directive}": expected module=level`);
+  }
+  if (!LEVELS.some((known) => known === level)) throw usage(unknownLevel(level));
+}

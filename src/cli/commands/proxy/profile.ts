@@ -1,0 +1,85 @@
+import { open, rm } from "node:fs/promises";
+import { answerOf, localAdmin } from "../../admin.ts";
+import { type Context, write, writeJson } from "../../context.ts";
+import { defineCommand, type OptionSpecs } from "../../define-command.ts";
+import { CliError, describe } from "../../errors.ts";
+import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+
+const PROFILE_OPTIONS = {
+  ...TARGET_OPTIONS,
+  output: {
+    type: "text",
+    short: "o",
+    value: "file",
+    completes: "file",
+    summary: "File to write; default tracegate-<kind>-<date>-<time>.pb.gz in the current folder",
+  },
+} as const satisfies OptionSpecs;
+
+export const profileCpu = defineCommand({
+  name: "cpu",
+  summary: "Record what the proxy spends its time on",
+  description: ["The file is in pprof format; open it with go tool pprof, or in the browser with speedscope."],
+  argument: RESOURCE,
+  options: {
+    ...PROFILE_OPTIONS,
+    seconds: { type: "integer", value: "seconds", min: 1, max: 300, default: 30, summary: "How long to record" },
+  },
+  examples: [
+    { does: "Half a minute", run: "proxy profile cpu --local" },
+    { does: "Five seconds, to a named file", run: "proxy profile cpu --local --seconds 5 -o cpu.pb.gz" },
+  ],
+  async run(invocation, context) {
+    requireTarget(invocation, false);
+    const { "proxy-admin-port": port, seconds, output } = invocation.options;
+    await record("cpu", () => localAdmin(port).cpuProfile(seconds, { signal: context.signal }), output, context);
+  },
+});
+
+export const profileHeap = defineCommand({
+  name: "heap",
+  summary: "Record what the proxy's memory holds",
+  description: ["The file is in pprof format; open it with go tool pprof, or in the browser with speedscope."],
+  argument: RESOURCE,
+  options: PROFILE_OPTIONS,
+  examples: [{ does: "The heap of the proxy on this machine", run: "proxy profile heap --local -o heap.pb.gz" }],
+  async run(invocation, context) {
+    requireTarget(invocation, false);
+    const { "proxy-admin-port": port, output } = invocation.options;
+    await record("heap", () => localAdmin(port).heapProfile({ signal: context.signal }), output, context);
+  },
+});
+
+/** Opens the file before the recording, so that a path that cannot be written fails at once; removes it on failure. */
+async function record(
+  kind: "cpu" | "heap",
+  recorded: () => Promise<Uint8Array>,
+  output: string | undefined,
+  context: Context,
+): Promise<void> {
+  const path = output ?? `tracegate-${kind}-${stamp(new Date())}.pb.gz`;
+  const file = await open(path, "w").catch((error: unknown) => {
+    throw new CliError("failure", `failed to create output file ${path}: ${describe(error)}`, { cause: error });
+  });
+  try {
+    const profile = await answerOf(
+      recorded(),
+      (status, body) => new CliError("failure", `${kind} profile returned ${status}: ${body}`),
+    );
+    await file.writeFile(profile);
+    await file.close();
+  } catch (error) {
+    await file.close().catch(() => {});
+    await rm(path, { force: true });
+    throw error;
+  }
+  if (context.json) return writeJson(context, { kind, file: path });
+  await write(context.stdout, `Wrote ${kind} profile to ${path}\n`);
+}
+
+/** `20260102-150405` in local time. */
+function stamp(date: Date): string {
+  const pad = (value: number) => String(value).padStart(2, "0");
+  const day = `${date.getFullYear()}${pad(date.getMonth() + 1)}${pad(date.getDate())}`;
+  return `${day}-${pad(date.getHours())}${pad(date.getMinutes())}${pad(date.getSeconds())}`;
+}

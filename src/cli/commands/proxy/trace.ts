@@ -1,0 +1,94 @@
+import { localAdmin, openTrace } from "../../admin.ts";
+import type { Context } from "../../context.ts";
+import { defineCommand } from "../../define-command.ts";
+import { usage } from "../../errors.ts";
+import { recordsOfFile } from "../../trace/file.ts";
+import { injectedRequest } from "../../trace/inject.ts";
+import { liveItems } from "../../trace/live.ts";
+import { printRaw } from "../../trace/raw.ts";
+import type { TraceSource } from "../../trace/view.ts";
+import { fileOption, RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+
+export const trace = defineCommand({
+  name: "trace",
+  summary: "Show step by step what the proxy does with one request",
+  description: [
+    "Without a URL it waits for the next request that reaches the proxy, whoever sends it. With a URL after -- it sends the request itself, with curl: to 127.0.0.1 and the listener port of --port; the host of the URL only becomes the Host header and the TLS server name.",
+    "On a terminal it opens a full-screen view, otherwise, or with --raw, it prints one JSON event per line.",
+  ],
+  argument: RESOURCE,
+  rest: { name: "url [curl args]", summary: "Send this request and trace it" },
+  options: {
+    ...TARGET_OPTIONS,
+    file: fileOption(
+      "Show a saved trace: what --raw printed, or the text of the event stream (- reads standard input)",
+    ),
+    raw: { type: "switch", summary: "Print one JSON event per line instead of opening the full-screen view" },
+    port: {
+      type: "integer",
+      value: "port",
+      min: 1,
+      max: 65535,
+      summary: "Port of the listener that the request after -- goes to",
+    },
+    expression: {
+      type: "text",
+      value: "cel",
+      summary: "Trace the next request for which this CEL expression is true",
+    },
+  },
+  examples: [
+    { does: "Wait for the next request", run: "proxy trace --local" },
+    { does: "Send a request and trace it", run: "proxy trace --local --port 3000 -- http://example.com/api" },
+    {
+      does: "The same with curl arguments, as JSON Lines",
+      run: "proxy trace --local --raw --port 3000 -- http://example.com/api -X POST -d '{}'",
+    },
+    { does: "Only requests below /api", run: "proxy trace --local --expression 'request.path.startsWith(\"/api\")'" },
+    { does: "Look at a saved trace", run: "proxy trace --file trace.jsonl" },
+  ],
+  async run(invocation, context) {
+    const { rest, options } = invocation;
+    requireTarget(invocation, true);
+    if (options.file !== undefined) {
+      if (options.expression !== undefined) throw usage("--file does not accept --expression");
+      if (rest !== undefined) throw usage("--file does not accept a request URL after --");
+      const items = recordsOfFile(options.file, context.stdin);
+      return present({ title: options.file === "-" ? "standard input" : options.file, items }, options.raw, context);
+    }
+    if (rest !== undefined && options.port === undefined) throw usage("a request URL requires --port");
+    if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
+    const request = rest !== undefined && options.port !== undefined ? injectedRequest(rest, options.port) : undefined;
+
+    // Ends the stream when the reader quits the view before the trace is complete.
+    const done = new AbortController();
+    const signal = AbortSignal.any([context.signal, done.signal]);
+    try {
+      const client = localAdmin(options["proxy-admin-port"]);
+      const records = await openTrace(client, options.expression, signal);
+      await present({ title: client.address, items: liveItems(records, request, signal) }, options.raw, context);
+    } finally {
+      done.abort();
+    }
+  },
+});
+
+/** The full-screen view needs a terminal for its screen and for its keys. */
+async function present(source: TraceSource, raw: boolean, context: Context): Promise<void> {
+  if (raw || context.json) return printRaw(source, context);
+  const reason = notInteractive(context);
+  if (reason === undefined) return (await context.loadTraceView()).show(source, context);
+  // Redirected output asks for data; a terminal that cannot show the view deserves a word.
+  if (context.stdout.isTTY) context.stderr.write(`${reason}, printing raw events; --raw does so without this note\n`);
+  return printRaw(source, context);
+}
+
+function notInteractive({ stdout, env }: Context): string | undefined {
+  if (!stdout.isTTY) return "standard output is not a terminal";
+  if (env.TERM === "dumb") return "this terminal cannot show a full-screen view (TERM=dumb)";
+  // The renderer draws nothing when it believes to run in continuous integration.
+  if ([env.CI, env.CONTINUOUS_INTEGRATION].some((value) => value !== undefined && value !== "0" && value !== "false")) {
+    return "the environment says that this is continuous integration (CI)";
+  }
+  return undefined;
+}

@@ -1,0 +1,120 @@
+/**
+ * Commands are data: names, help, arguments, options, examples and a handler. The runner parses and reports, the help
+ * and the completion scripts are written from the same data.
+ */
+import type { Context } from "./context.ts";
+
+interface OptionBase {
+  /** One letter, without the dash. */
+  readonly short?: string;
+  /** One line, no trailing period. */
+  readonly summary: string;
+}
+
+export type OptionSpec =
+  | (OptionBase & { readonly type: "switch" })
+  | (OptionBase & {
+      readonly type: "text";
+      /** Placeholder of the value in help. */
+      readonly value: string;
+      readonly default?: string;
+      readonly choices?: readonly string[];
+      /** The error for a value outside `choices`. */
+      readonly refuse?: (value: string) => string;
+      readonly completes?: "file";
+    })
+  | (OptionBase & {
+      readonly type: "integer";
+      readonly value: string;
+      readonly min: number;
+      readonly max: number;
+      readonly default?: number;
+    })
+  /** May be given several times, or once with commas. */
+  | (OptionBase & { readonly type: "list"; readonly value: string });
+
+/** Options by long name, without the dashes. */
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+
+type OptionValue<S extends OptionSpec> = S extends { type: "switch" }
+  ? boolean
+  : S extends { type: "list" }
+    ? readonly string[]
+    : S extends { type: "integer" }
+      ? S extends { default: number }
+        ? number
+        : number | undefined
+      : S extends { default: string }
+        ? string
+        : string | undefined;
+
+export type OptionValues<S extends OptionSpecs> = { readonly [K in keyof S]: OptionValue<S[K]> };
+
+/** A positional argument; every command takes at most one, and none is required. */
+export interface ArgumentSpec {
+  readonly name: string;
+  readonly summary: string;
+  readonly required?: true;
+  readonly choices?: readonly string[];
+}
+
+export interface Example {
+  readonly does: string;
+  /** The command line without `tgctl`. */
+  readonly run: string;
+}
+
+/** What a handler gets. */
+export interface Invocation<S extends OptionSpecs> {
+  readonly argument: string | undefined;
+  /** Everything after `--`; undefined when there was no `--`. */
+  readonly rest: readonly string[] | undefined;
+  readonly options: OptionValues<S>;
+}
+
+export interface Command<S extends OptionSpecs = OptionSpecs> {
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  readonly summary: string;
+  /** Paragraphs of the help, below the summary. */
+  readonly description?: readonly string[];
+  readonly argument?: ArgumentSpec;
+  /** What may follow `--`. */
+  readonly rest?: { readonly name: string; readonly summary: string };
+  readonly options: S;
+  readonly examples: readonly Example[];
+  run(invocation: Invocation<S>, context: Context): Promise<void>;
+}
+
+export interface Group {
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  readonly summary: string;
+  readonly description?: readonly string[];
+  readonly commands: readonly Node[];
+  /** The subcommand that runs when none is named. */
+  readonly fallback?: string;
+}
+
+export type Node = Command | Group;
+
+/** Types a command's handler by its options. The result is widened, so that commands can stand in one list. */
+export function defineCommand<const S extends OptionSpecs>(command: Command<S>): Command {
+  // The runner builds the values from this very spec, so the handler gets what its type says.
+  return command as unknown as Command;
+}
+
+export function isGroup(node: Node): node is Group {
+  return "commands" in node;
+}
+
+/** Options that every command has. */
+export const COMMON_OPTIONS = {
+  json: { type: "switch", summary: "Print results and errors as JSON" },
+  help: { type: "switch", short: "h", summary: "Show this help" },
+} as const satisfies OptionSpecs;
+
+/** All options of a command in the order of its help, the common ones last. */
+export function optionsOf(command: Command): readonly (readonly [string, OptionSpec])[] {
+  return [...Object.entries(command.options), ...Object.entries(COMMON_OPTIONS)];
+}

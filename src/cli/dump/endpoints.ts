@@ -1,0 +1,78 @@
+import { type Loose, list, number, record, text } from "./read.ts";
+
+/** One line of `tgctl proxy config backends`. */
+export interface EndpointRow {
+  readonly type: "Backend" | "Service";
+  readonly name: string;
+  readonly namespace: string;
+  readonly endpoint: string;
+  /** `0.00` to `1.00`, or why the endpoint is not used: `Evict (3.3s)`, `evicted`. */
+  readonly health: string;
+  readonly requests: number;
+  /** Moving average in milliseconds; 0 before the first request. */
+  readonly latencyMs: number;
+}
+
+/**
+ * The endpoints of a configuration dump (reference 4.4) with their health: those of its services, and of its backends
+ * where they carry some. Sorted by type, namespace, name and endpoint. Unknown fields are ignored, absent ones empty.
+ */
+export function endpointRows(dump: unknown): EndpointRow[] {
+  const { services, backends } = record(dump);
+  const rows = [
+    ...list(services)
+      .map(record)
+      .flatMap((service) => rowsOf("Service", service, service)),
+    ...list(backends)
+      .map(record)
+      .flatMap((entry) => rowsOf("Backend", record(Object.values(record(entry.backend))[0]), entry)),
+  ];
+  return rows.sort(
+    (a, b) =>
+      compare(a.type, b.type) ||
+      compare(a.namespace, b.namespace) ||
+      compare(a.name, b.name) ||
+      compare(a.endpoint, b.endpoint),
+  );
+}
+
+/** `owner` has the name; `holder` the endpoints: one element per locality bucket. */
+function rowsOf(type: EndpointRow["type"], owner: Loose, holder: Loose): EndpointRow[] {
+  const name = text(owner.name) || text(owner.hostname);
+  const namespace = text(owner.namespace);
+  const row = (key: string, entry: unknown, rejected: boolean): EndpointRow => {
+    const info = record(record(entry).info);
+    const seconds = number(info.requestLatency) ?? number(info.request_latency) ?? 0;
+    return {
+      type,
+      name,
+      namespace,
+      endpoint: endpointName(key, namespace),
+      health: rejected ? evicted(info) : (number(info.health) ?? 1).toFixed(2),
+      requests: number(info.totalRequests) ?? number(info.total_requests) ?? 0,
+      latencyMs: Math.round(seconds * 1e5) / 100,
+    };
+  };
+  return list(holder.endpoints)
+    .map(record)
+    .flatMap(({ active, rejected }) => [
+      ...Object.entries(record(active)).map(([key, entry]) => row(key, entry, false)),
+      ...Object.entries(record(rejected)).map(([key, entry]) => row(key, entry, true)),
+    ]);
+}
+
+/** `cluster//Pod/ns/name` → `name` in the same namespace, else `ns/name`; any other key as it is. */
+function endpointName(key: string, namespace: string): string {
+  const pod = key.split("Pod/").at(-1) ?? key;
+  return pod.startsWith(`${namespace}/`) ? pod.slice(namespace.length + 1) : pod;
+}
+
+function evicted(info: Loose): string {
+  const until = text(info.evictedUntil) || text(info.evicted_until);
+  const seconds = Number.parseFloat(until);
+  return Number.isNaN(seconds) ? "evicted" : `Evict (${seconds.toFixed(1)}s)`;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

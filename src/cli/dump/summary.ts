@@ -1,0 +1,173 @@
+import { type Loose, list, record, tagged, text, values } from "./read.ts";
+import { table } from "./table.ts";
+
+/**
+ * A configuration dump (reference 4.4) for people: tables of binds, listeners, routes, backends, services and policies.
+ * Tables without rows are left out.
+ */
+export function summarize(dump: unknown): string {
+  const { binds, routes, backends, services, policies } = record(dump);
+  const listeners = list(binds)
+    .map(record)
+    .flatMap((bind) => values(bind.listeners).map((value) => ({ bind, listener: record(value) })));
+  const sections = [
+    section("BINDS", ["ADDRESS", "PROTOCOL", "TUNNEL", "LISTENERS"], list(binds).map(record).map(bindRow)),
+    section(
+      "LISTENERS",
+      ["LISTENER", "GATEWAY", "PROTOCOL", "HOSTNAME", "ROUTES"],
+      listeners.map(({ bind, listener }) => listenerRow(bind, listener)),
+    ),
+    section(
+      "ROUTES",
+      ["ROUTE", "HOSTNAMES", "MATCHES", "BACKENDS", "POLICIES"],
+      [
+        ...listeners.flatMap(({ listener }) => [...values(listener.routes), ...values(listener.tcpRoutes)]),
+        ...routeGroups(routes),
+      ].map((route) => routeRow(record(route))),
+    ),
+    section(
+      "BACKENDS",
+      ["NAME", "NAMESPACE", "TYPE", "TARGET", "POLICIES"],
+      list(backends).map(record).map(backendRow),
+    ),
+    section(
+      "SERVICES",
+      ["NAME", "NAMESPACE", "HOSTNAME", "PORTS", "ENDPOINTS"],
+      list(services).map(record).map(serviceRow),
+    ),
+    section("POLICIES", ["POLICY", "TARGET", "PHASE", "KIND"], list(policies).map(record).map(policyRow)),
+  ].filter((part) => part !== "");
+  return sections.length === 0 ? "The proxy has no configuration.\n" : sections.join("\n");
+}
+
+function section(title: string, header: readonly string[], rows: readonly (readonly string[])[]): string {
+  return rows.length === 0 ? "" : `${title} (${rows.length})\n${table(header, rows)}`;
+}
+
+function bindRow(bind: Loose): string[] {
+  return [text(bind.address), text(bind.protocol), text(bind.tunnelProtocol), String(values(bind.listeners).length)];
+}
+
+function listenerRow(bind: Loose, listener: Loose): string[] {
+  const name = text(listener.listenerName) || text(listener.name);
+  const gateway = [text(listener.gatewayNamespace), text(listener.gatewayName)].filter(Boolean).join("/");
+  return [
+    `${text(bind.key)}/${name}`,
+    gateway,
+    tagged(listener.protocol)?.[0] ?? "",
+    text(listener.hostname) || "*",
+    String(values(listener.routes).length + values(listener.tcpRoutes).length),
+  ];
+}
+
+/** Routes outside of listeners: those of services and of route groups. */
+function routeGroups(routes: unknown): unknown[] {
+  const { httpMesh, tcpMesh, routeGroups: groups } = record(routes);
+  const nested = values(groups).flatMap((group) => values(record(group).routes ?? group));
+  return [...values(httpMesh), ...values(tcpMesh), ...nested].filter((route) => text(record(route).key) !== "");
+}
+
+function routeRow(route: Loose): string[] {
+  return [
+    text(route.key),
+    list(route.hostnames).map(text).join(",") || "*",
+    list(route.matches).map(record).map(describeMatch).join(" or ") || "any",
+    list(route.backends).map(record).map(describeBackend).join(", ") || "none",
+    kinds(route.inlinePolicies),
+  ];
+}
+
+const PATH_SIGN: Readonly<Record<string, string>> = { exact: "=", pathPrefix: "", regex: "~" };
+
+/** `GET /api* [x-tenant=a ?debug=1]`: a prefix ends in `*`, an exact path begins with `=`, an expression with `~`. */
+function describeMatch(match: Loose): string {
+  const [kind, path] = tagged(match.path) ?? ["pathPrefix", "/"];
+  const shown = `${PATH_SIGN[kind] ?? `${kind}:`}${text(path)}${kind === "pathPrefix" ? "*" : ""}`;
+  const conditions = [
+    ...list(match.headers).map((header) => describeValue(record(header), "")),
+    ...list(match.query).map((query) => describeValue(record(query), "?")),
+  ];
+  const method = text(match.method) || text(record(match.method).method);
+  return [method, shown, conditions.length > 0 ? `[${conditions.join(" ")}]` : ""].filter(Boolean).join(" ");
+}
+
+function describeValue(condition: Loose, prefix: string): string {
+  const [kind, value] = tagged(condition.value) ?? ["", ""];
+  return `${prefix}${text(condition.name)}${kind === "regex" ? "~" : "="}${text(value)}`;
+}
+
+const NO_TARGET = new Set(["weight", "inlinePolicies"]);
+
+function describeBackend(backend: Loose): string {
+  // TCP routes wrap the reference once more.
+  const holder = Object.keys(record(backend.backend)).length > 0 ? record(backend.backend) : backend;
+  const [kind, target] = Object.entries(holder).find(([key]) => !NO_TARGET.has(key)) ?? ["invalid", null];
+  const service = record(target);
+  const name = kind === "service" ? `${serviceName(service.name)}:${text(service.port)}` : text(target) || kind;
+  const weight = backend.weight;
+  return weight === undefined || weight === 1 ? name : `${name} (weight ${text(weight)})`;
+}
+
+function serviceName(name: unknown): string {
+  const { namespace, hostname } = record(name);
+  return text(name) || [text(namespace), text(hostname)].filter(Boolean).join("/");
+}
+
+function backendRow(entry: Loose): string[] {
+  const [kind, value] = tagged(entry.backend) ?? ["", {}];
+  const backend = record(value);
+  const target = backend.target;
+  return [
+    text(backend.name),
+    text(backend.namespace),
+    kind,
+    text(target) || (target === undefined || target === null ? "" : JSON.stringify(target)),
+    kinds(entry.inlinePolicies),
+  ];
+}
+
+function serviceRow(service: Loose): string[] {
+  const buckets = list(service.endpoints).map(record);
+  const count = (key: "active" | "rejected") =>
+    buckets.reduce((sum, bucket) => sum + Object.keys(record(bucket[key])).length, 0);
+  const rejected = count("rejected");
+  return [
+    text(service.name),
+    text(service.namespace),
+    text(service.hostname),
+    Object.entries(record(service.ports))
+      .map(([from, to]) => `${from}→${text(to)}`)
+      .join(","),
+    rejected === 0 ? String(count("active")) : `${count("active")} (${rejected} evicted)`,
+  ];
+}
+
+function policyRow(policy: Loose): string[] {
+  const { kind, namespace, name } = record(policy.name);
+  const named = [text(kind), text(namespace), text(name)].filter(Boolean).join("/");
+  const [level, body] = tagged(policy.policy) ?? ["", {}];
+  const phase = text(record(body).phase) || level;
+  const policyKinds = Object.keys(record(body)).filter((key) => key !== "phase");
+  return [named || text(policy.key), describeTarget(policy.target), phase, policyKinds.join(",")];
+}
+
+/** `gateway default/default`, `route ns/name`, `backend service ns/host:80`. */
+function describeTarget(target: unknown): string {
+  const [kind, value] = tagged(target) ?? ["", {}];
+  const nested = record(value);
+  if (kind === "backend") return `backend ${describeTarget(value)}`;
+  const name = [
+    text(nested.gatewayNamespace) || text(nested.namespace),
+    text(nested.gatewayName) || text(nested.name) || text(nested.hostname),
+    text(nested.listenerName) || text(nested.ruleName) || text(nested.section),
+  ].filter(Boolean);
+  const port = text(nested.port);
+  return `${kind} ${name.join("/")}${port === "" ? "" : `:${port}`}`.trim();
+}
+
+function kinds(policies: unknown): string {
+  return list(policies)
+    .map((policy) => tagged(policy)?.[0] ?? "")
+    .filter(Boolean)
+    .join(",");
+}

@@ -1,0 +1,58 @@
+import { spawn } from "node:child_process";
+import { CliError, describe, usage } from "../errors.ts";
+
+/** A request that the client sends itself, so that there is something to trace. */
+export interface InjectedRequest {
+  /** What is passed to curl before the user's own arguments: where to connect instead of the URLs' host. */
+  readonly connectTo: readonly string[];
+  readonly args: readonly string[];
+}
+
+/** Options of curl whose value may be a URL without being a request URL. */
+const TAKES_VALUE =
+  /^(?:-[AbdeFHx]|--(?:user-agent|cookie|data|data-(?:raw|binary|ascii|urlencode)|json|referer|form|form-string|header|proxy|preproxy|doh-url|variable))$/;
+
+/**
+ * Reads what follows `--`: curl arguments with at least one http or https URL. The URLs' host only becomes `Host` and
+ * SNI; the connection goes to `127.0.0.1:<port>`. Throws usage errors.
+ */
+export function injectedRequest(args: readonly string[], port: number): InjectedRequest {
+  const urls = args.filter((arg, index) => /^https?:\/\//i.test(arg) && !TAKES_VALUE.test(args[index - 1] ?? ""));
+  if (urls.length === 0) throw usage("request args after -- must include at least one http:// or https:// URL");
+  const parsed = urls.map((url) => {
+    if (!URL.canParse(url)) throw usage(`the request URL ${url} is not valid`);
+    return new URL(url);
+  });
+  const hosts = new Set(parsed.map((url) => url.hostname));
+  if (hosts.size > 1) throw usage(`all request URLs must have the same host, found ${[...hosts].join(" and ")}`);
+  const targets = new Set(parsed.map((url) => `${url.hostname}:${url.port || (url.protocol === "https:" ? 443 : 80)}`));
+  return { connectTo: [...targets].flatMap((target) => ["--connect-to", `${target}:127.0.0.1:${port}`]), args };
+}
+
+/**
+ * Sends the request with the system's curl and resolves when it has been answered. Rejects with a `CliError` when curl
+ * is missing or fails; its own message is part of it.
+ */
+export function sendRequest(request: InjectedRequest, signal: AbortSignal): Promise<void> {
+  // A proxy of the environment would take the request away from the gateway.
+  const fixed = ["--silent", "--show-error", "--output", "/dev/null", "--noproxy", "*", ...request.connectTo];
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const curl = spawn("curl", [...fixed, ...request.args], { stdio: ["inherit", "ignore", "pipe"], signal });
+  let stderr = "";
+  curl.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  curl.once("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") return reject(failed(describe(error)));
+    reject(failed("curl was not found on PATH", "install curl, or leave out the URL and send the request yourself"));
+  });
+  curl.once("close", (code, killedBy) => {
+    if (code === 0) resolve();
+    else reject(failed(stderr.trim() || `curl ended with ${code === null ? killedBy : `exit code ${code}`}`));
+  });
+  return promise;
+}
+
+function failed(why: string, hint?: string): CliError {
+  return new CliError("failure", `failed to execute traced request: ${why}`, hint === undefined ? {} : { hint });
+}

@@ -1,0 +1,147 @@
+/** The state of the trace view and everything that changes it; no terminal, no clock, no input or output. */
+import { type Detail, type DetailLine, detailOf, type Format, type Mode } from "./detail.ts";
+import type { Fields } from "./fields.ts";
+import { type Layout, layoutOf, type Pane, type Size } from "./layout.ts";
+import { problemRow, type Row, rowOf } from "./rows.ts";
+import { wrap } from "./text.ts";
+
+export interface State {
+  readonly title: string;
+  readonly rows: readonly Row[];
+  /** Index into `rows`; 0 while there are none. */
+  readonly selected: number;
+  /** First visible row of the event list. */
+  readonly eventsTop: number;
+  /** First visible line of the detail pane. */
+  readonly detailTop: number;
+  readonly pane: Pane;
+  readonly mode: Mode;
+  readonly format: Format;
+  readonly size: Size;
+  /** What goes on besides the events: `request sent, waiting for trace to complete`. */
+  readonly progress: string | undefined;
+  readonly ended: boolean;
+  /** The answer to the last key, until the next one. */
+  readonly notice: string | undefined;
+}
+
+export type Move = "up" | "down" | "pageUp" | "pageDown" | "home" | "end";
+
+export type Action =
+  | { readonly type: "event"; readonly event: Fields }
+  | { readonly type: "problem"; readonly text: string }
+  | { readonly type: "progress"; readonly text: string }
+  | { readonly type: "ended" }
+  | { readonly type: "resized"; readonly size: Size }
+  | { readonly type: "paneSwitched" }
+  | { readonly type: "moved"; readonly move: Move }
+  | { readonly type: "modeChosen"; readonly mode: Mode }
+  | { readonly type: "formatToggled" }
+  | { readonly type: "noticed"; readonly text: string };
+
+export function initialState(title: string, size: Size): State {
+  return {
+    title,
+    rows: [],
+    selected: 0,
+    eventsTop: 0,
+    detailTop: 0,
+    pane: "events",
+    mode: "raw",
+    format: "yaml",
+    size,
+    progress: undefined,
+    ended: false,
+    notice: undefined,
+  };
+}
+
+export function reduce(state: State, action: Action): State {
+  switch (action.type) {
+    case "event":
+      return append(state, rowOf(action.event, state.rows.at(-1)));
+    case "problem":
+      return append(state, problemRow(action.text, state.rows.at(-1)));
+    case "progress":
+      return { ...state, progress: action.text };
+    case "ended":
+      return { ...state, ended: true };
+    case "resized":
+      return scrolled({ ...state, size: action.size });
+    case "paneSwitched":
+      return scrolled({ ...state, pane: state.pane === "events" ? "detail" : "events", notice: undefined });
+    case "moved":
+      return { ...move(state, action.move), notice: undefined };
+    case "modeChosen":
+      return { ...state, mode: action.mode, detailTop: 0, notice: undefined };
+    case "formatToggled":
+      return { ...state, format: state.format === "yaml" ? "json" : "yaml", detailTop: 0, notice: undefined };
+    case "noticed":
+      return { ...state, notice: action.text };
+  }
+}
+
+export function layout(state: State): Layout {
+  return layoutOf(state.size, state.pane);
+}
+
+export function detail(state: State): Detail {
+  return detailOf(state.rows[state.selected], state.mode, state.format);
+}
+
+export interface WrappedLine extends DetailLine {
+  /** The rest of the line above. */
+  readonly continued: boolean;
+}
+
+/** The lines of the detail pane as they fit its width. */
+export function wrappedDetail(state: State): readonly WrappedLine[] {
+  const width = layout(state).detail.textWidth;
+  return detail(state).lines.flatMap((line) =>
+    wrap(line.text, width).map((text, index) => ({ ...line, text, continued: index > 0 })),
+  );
+}
+
+/** The last line: what the stream does, or the answer to the last key. */
+export function statusText(state: State): string {
+  const count = state.rows.length;
+  const events = `${count} ${count === 1 ? "event" : "events"}`;
+  if (state.ended) return `${events} · stream complete, press q to exit`;
+  if (state.progress !== undefined) return count === 0 ? state.progress : `${events} · ${state.progress}`;
+  return count === 0 ? "waiting for trace data" : events;
+}
+
+/** The last row stays selected while it is; a reader who went up is left alone. */
+function append(state: State, row: Row): State {
+  const follows = state.selected >= state.rows.length - 1;
+  const rows = [...state.rows, row];
+  if (!follows) return { ...state, rows };
+  return scrolled({ ...state, rows, selected: rows.length - 1, detailTop: 0 });
+}
+
+function move(state: State, direction: Move): State {
+  if (state.pane === "detail") {
+    const { lines } = layout(state).detail;
+    const most = Math.max(0, wrappedDetail(state).length - lines);
+    return { ...state, detailTop: target(state.detailTop, direction, lines, most) };
+  }
+  const { lines } = layout(state).events;
+  const selected = target(state.selected, direction, lines - 1, Math.max(0, state.rows.length - 1));
+  return selected === state.selected ? state : scrolled({ ...state, selected, detailTop: 0 });
+}
+
+function target(from: number, direction: Move, page: number, most: number): number {
+  const step = Math.max(1, page - 1);
+  const moved = { up: from - 1, down: from + 1, pageUp: from - step, pageDown: from + step, home: 0, end: most };
+  return Math.min(Math.max(moved[direction], 0), most);
+}
+
+/** Both offsets brought back to where the selection is visible and no pane is scrolled past its end. */
+function scrolled(state: State): State {
+  // The event list spends one line on its header.
+  const lines = Math.max(1, layout(state).events.lines - 1);
+  const last = Math.max(0, state.rows.length - lines);
+  const eventsTop = Math.min(Math.max(state.eventsTop, state.selected - lines + 1), state.selected, last);
+  const most = Math.max(0, wrappedDetail(state).length - layout(state).detail.lines);
+  return { ...state, eventsTop, detailTop: Math.min(state.detailTop, most) };
+}

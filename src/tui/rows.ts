@@ -1,0 +1,61 @@
+import { type Fields, fields } from "./fields.ts";
+import { summaryOf, typeLabel } from "./summaries.ts";
+import { harmless } from "./text.ts";
+
+export type Severity = "success" | "info" | "warn" | "error";
+
+/** One line of the event list. */
+export interface Row {
+  readonly label: string;
+  readonly summary: string;
+  readonly severity: Severity;
+  /** The event as it came. */
+  readonly event: Fields;
+  readonly message: Fields;
+  /** Microseconds since the trace began, where the event says. */
+  readonly start: number | undefined;
+  readonly end: number | undefined;
+  /** The request's state as of this row: of this event or of the latest before it that carries one. */
+  readonly snapshot: Snapshot | undefined;
+}
+
+export interface Snapshot {
+  readonly stage: string;
+  readonly state: Fields;
+  readonly previous: Fields | undefined;
+}
+
+/** The row of an event after `before`. Accepts any event; what it does not know it shows as it is. */
+export function rowOf(event: Fields, before: Row | undefined): Row {
+  const message = fields(event.message);
+  const scope = Array.isArray(event.scope) && event.scope.length > 0 ? `${event.scope.join(" > ")}: ` : "";
+  const state = message.requestState;
+  const snapshot: Snapshot | undefined =
+    typeof state === "object" && state !== null
+      ? { stage: String(message.stage ?? message.type ?? ""), state: fields(state), previous: before?.snapshot?.state }
+      : before?.snapshot;
+  return {
+    label: harmless(typeLabel(message)),
+    summary: harmless(scope + summaryOf(message)),
+    severity: severityOf(event),
+    event,
+    message,
+    start: numberOf(event.eventStart),
+    end: numberOf(event.eventEnd),
+    snapshot,
+  };
+}
+
+/** A row for something that the client, not the proxy, has to say: the stream broke, the request could not be sent. */
+export function problemRow(text: string, before: Row | undefined): Row {
+  return rowOf({ severity: "error", message: { type: "message", text } }, before);
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+function severityOf(event: Fields): Severity {
+  const { severity } = event;
+  return severity === "success" || severity === "warn" || severity === "error" ? severity : "info";
+}

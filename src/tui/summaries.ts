@@ -1,0 +1,113 @@
+/** What the event list says about a message (interface.md "Text UI summaries", reference 5.4). */
+import { type Fields, fields } from "./fields.ts";
+import { clip } from "./text.ts";
+
+const LABELS: Readonly<Record<string, string>> = {
+  requestStarted: "Request Start",
+  message: "Message",
+  cel: "CEL",
+  requestSnapshot: "Snapshot",
+  responseSnapshot: "Snapshot",
+  routeSelection: "Route",
+  policySelection: "Policies",
+  policy: "Policy",
+  policyEvent: "Policy Event",
+  traceSampling: "Tracing",
+  authorizationResult: "Authz",
+  backendCallStart: "Backend Start",
+  backendCallResult: "Backend Result",
+  requestFinished: "Request Done",
+  bodySnapshot: "Body Snapshot",
+  dropped: "Dropped",
+};
+
+/** Columns that the longest label takes. */
+export const LABEL_WIDTH = 14;
+
+/** An unknown type is its own label. */
+export function typeLabel(message: Fields): string {
+  const type = textOf(message.type);
+  return LABELS[type] ?? (type === "" ? "Message" : type);
+}
+
+type Summary = (message: Fields) => string;
+
+const SUMMARIES: Readonly<Record<string, Summary>> = {
+  requestStarted: () => "request started",
+  message: (message) => textOf(message.text),
+  cel: (message) => `${textOf(message.expr)} => ${celResult(message.result)}`,
+  requestSnapshot: (message) => textOf(message.stage),
+  responseSnapshot: (message) => textOf(message.stage),
+  routeSelection,
+  policySelection,
+  policy,
+  policyEvent: (message) => `${textOf(message.kind)}: ${textOf(message.details)}`,
+  traceSampling: (message) => textOf(message.decision),
+  authorizationResult,
+  backendCallStart: (message) => textOf(message.target),
+  bodySnapshot: (message) =>
+    message.truncated === true ? `${textOf(message.stage)} (cut short)` : textOf(message.stage),
+  backendCallResult: outcome,
+  requestFinished: (message) => ["request finished", outcome(message)].filter(Boolean).join(" "),
+  dropped: (message) => `${textOf(message.count)} events lost, the reader was too slow`,
+};
+
+/** One line of at most 120 characters. */
+export function summaryOf(message: Fields): string {
+  const summary = SUMMARIES[textOf(message.type)];
+  if (summary !== undefined) return clip(oneLine(summary(message)), 120);
+  const { type: _, ...rest } = message;
+  return Object.keys(rest).length === 0 ? "" : clip(oneLine(JSON.stringify(rest)), 120);
+}
+
+function routeSelection(message: Fields): string {
+  const count = Array.isArray(message.evaluatedRoutes) ? message.evaluatedRoutes.length : 0;
+  const selected = textOf(message.selectedRoute);
+  return selected === "" ? `no route selected (${count} evaluated)` : `selected "${selected}" (${count} evaluated)`;
+}
+
+/** Names every policy that is set; an empty list counts as unset. */
+function policySelection(message: Fields): string {
+  const names = Object.entries(fields(message.effectivePolicy))
+    .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
+    .map(([name]) => name);
+  const phase = textOf(message.phase);
+  return `${phase === "" ? "" : `${phase} `}effective policies: ${names.length === 0 ? "none" : names.join(", ")}`;
+}
+
+function policy(message: Fields): string {
+  const kind = textOf(message.kind);
+  const result = fields(message.result);
+  if (result.type === "skip") return `${kind} skipped: ${textOf(result.reason)}`;
+  const details = textOf(result.details);
+  return details === "" ? `${kind} applied` : `${kind}: ${details}`;
+}
+
+function authorizationResult(message: Fields): string {
+  const rules = Array.isArray(message.rules) ? message.rules.map(fields) : [];
+  const matched = (mode: string) => rules.filter((rule) => rule.matched === true && rule.mode === mode).length;
+  const verdict = message.result === "allow" ? "allowed" : "denied";
+  return `${verdict} (${matched("allow")} allow, ${matched("deny")} deny, ${matched("require")} require matches)`;
+}
+
+/** `status=200`, `error=…` or both. */
+function outcome(message: Fields): string {
+  const parts: string[] = [];
+  if (message.status !== null && message.status !== undefined) parts.push(`status=${textOf(message.status)}`);
+  if (message.error !== null && message.error !== undefined) parts.push(`error=${textOf(message.error)}`);
+  return parts.join(" ");
+}
+
+function celResult(result: unknown): string {
+  const { error } = fields(result);
+  return error === undefined ? textOf(result) : `error: ${textOf(error)}`;
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  return value === null || value === undefined ? "" : JSON.stringify(value);
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}

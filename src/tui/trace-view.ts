@@ -1,0 +1,120 @@
+import { openSync } from "node:fs";
+import { ReadStream } from "node:tty";
+import { render } from "ink";
+import { createElement as h } from "react";
+import type { TraceItem } from "../cli/trace/records.ts";
+import type { TraceSource, TraceView } from "../cli/trace/view.ts";
+import { clipboardSequence } from "./clipboard.ts";
+import { detailText } from "./detail.ts";
+import { type Command, keysToActions } from "./keys.ts";
+import { type Action, detail, initialState, reduce } from "./reducer.ts";
+import { enterAlternateScreen } from "./screen.ts";
+import { harmless } from "./text.ts";
+import { themeOf } from "./views/theme.ts";
+import { TraceScreen, type TraceScreenProps } from "./views/trace-screen.ts";
+
+/** The terminal UI on this process's terminal. The caller has checked that stdout is one. */
+export const traceView: TraceView = {
+  async show(source, { env, signal }) {
+    const input = keyboard();
+    const output = process.stdout;
+    const quit = Promise.withResolvers<void>();
+    let state = initialState(harmless(source.title), sizeOf(output));
+
+    const onInput: TraceScreenProps["onInput"] = (text, key) => {
+      for (const action of keysToActions(text, key)) {
+        if (typeof action === "string") obey(action);
+        else dispatch(action);
+      }
+    };
+    const theme = themeOf(env.NO_COLOR === undefined || env.NO_COLOR === "");
+    const element = () => h(TraceScreen, { state, theme, onInput });
+
+    const leave = enterAlternateScreen(output.fd);
+    const app = render(element(), { stdin: input, stdout: output, exitOnCtrlC: false });
+
+    let drawing = false;
+    let ended = false;
+    const dispatch = (action: Action) => {
+      state = reduce(state, action);
+      if (drawing) return;
+      drawing = true;
+      // A file of many events is drawn once per turn of the event loop, not once per event.
+      setImmediate(() => {
+        if (ended) return;
+        drawing = false;
+        app.rerender(element());
+      });
+    };
+    const obey = (command: Command) => {
+      if (command === "quit") quit.resolve();
+      // Raw mode turned Ctrl-C into a byte; it keeps its meaning.
+      else if (command === "interrupt") process.kill(process.pid, "SIGINT");
+      else dispatch({ type: "noticed", text: copy(output, detailText(detail(state))) });
+    };
+    const resized = () => dispatch({ type: "resized", size: sizeOf(output) });
+    const aborted = () => quit.resolve();
+    output.on("resize", resized);
+    signal.addEventListener("abort", aborted, { once: true });
+    if (signal.aborted) quit.resolve();
+
+    try {
+      await Promise.race([
+        quit.promise,
+        // Ends by itself only when drawing failed.
+        app.waitUntilExit(),
+        // Follows the source for as long as the reader looks; rejects when there is nothing to look at.
+        follow(source, dispatch).then(() => quit.promise),
+      ]);
+    } finally {
+      output.off("resize", resized);
+      signal.removeEventListener("abort", aborted);
+      ended = true;
+      app.unmount();
+      leave();
+      if (input !== process.stdin) input.destroy();
+    }
+  },
+};
+
+/** Feeds the source to the view. A source that breaks before its first event rejects; later the break becomes a row. */
+async function follow(source: TraceSource, dispatch: (action: Action) => void): Promise<void> {
+  let any = false;
+  try {
+    for await (const item of source.items) {
+      any = true;
+      dispatch(actionOf(item));
+    }
+  } catch (error) {
+    if (!any) throw error;
+    dispatch({ type: "problem", text: error instanceof Error ? error.message : String(error) });
+  }
+  dispatch({ type: "ended" });
+}
+
+function actionOf(item: TraceItem): Action {
+  switch (item.kind) {
+    case "event":
+      return { type: "event", event: item.event };
+    case "progress":
+      return { type: "progress", text: item.text };
+    case "problem":
+      return { type: "problem", text: item.text };
+  }
+}
+
+/** Where keys come from: standard input, or the terminal itself when standard input holds the trace. */
+function keyboard(): ReadStream {
+  return process.stdin.isTTY ? process.stdin : new ReadStream(openSync("/dev/tty", "r"));
+}
+
+function sizeOf(output: NodeJS.WriteStream): { columns: number; rows: number } {
+  return { columns: output.columns, rows: output.rows };
+}
+
+function copy(output: NodeJS.WriteStream, text: string): string {
+  const sequence = clipboardSequence(text);
+  if (sequence === undefined) return "clipboard unavailable: more text than terminals accept";
+  output.write(sequence);
+  return "copied details to clipboard";
+}
