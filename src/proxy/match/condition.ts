@@ -1,0 +1,88 @@
+import { RE2JS } from "re2js";
+import type { HttpRequest } from "../../http/message.ts";
+import type { ValueMatch } from "../../ir/ir.ts";
+
+/** A user's regular expression. RE2 matches in linear time: no pattern and no request can make it backtrack. */
+export type Pattern = Pick<RE2JS, "testExact">;
+
+/** Compiles each distinct pattern once: thousands of routes often share a few. */
+export class Patterns {
+  readonly #compiled = new Map<string, Pattern>();
+
+  /** Throws an error that begins with `where` when `source` is not RE2 syntax. */
+  get(source: string, where: string): Pattern {
+    let pattern = this.#compiled.get(source);
+    if (pattern === undefined) {
+      try {
+        pattern = RE2JS.compile(source);
+      } catch (cause) {
+        const why = cause instanceof Error ? cause.message : String(cause);
+        throw new Error(`${where}: ${why}; write it in RE2 syntax`, { cause });
+      }
+      this.#compiled.set(source, pattern);
+    }
+    return pattern;
+  }
+}
+
+/** What one header field or query parameter must be. */
+export interface Condition {
+  readonly name: string;
+  readonly accepts: (value: string) => boolean;
+  readonly source: ValueMatch;
+}
+
+export function compileHeader(source: ValueMatch, patterns: Patterns, where: string): Condition {
+  const name = source.name.toLowerCase();
+  if (source.type === "exact") {
+    // Header text is latin1, one character a byte, while configurations are UTF-8.
+    const wanted = Buffer.from(source.value, "utf8").toString("latin1");
+    return { name, source, accepts: (value) => value === wanted };
+  }
+  const pattern = patterns.get(source.value, `${where}: header ${name}`);
+  return { name, source, accepts: (value) => pattern.testExact(decodeUtf8(value)) };
+}
+
+export function compileQuery(source: ValueMatch, patterns: Patterns, where: string): Condition {
+  const { name, value: wanted } = source;
+  if (source.type === "exact") return { name, source, accepts: (value) => value === wanted };
+  const pattern = patterns.get(wanted, `${where}: query ${name}`);
+  return { name, source, accepts: (value) => pattern.testExact(value) };
+}
+
+/** Whether any field line called `condition.name` is accepted; each line is tried by itself (reference 2.2). */
+export function headerHolds(condition: Condition, request: HttpRequest): boolean {
+  const pseudo = pseudoHeader(condition.name, request);
+  if (pseudo !== undefined) return condition.accepts(pseudo);
+  const { headers } = request;
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] === condition.name && condition.accepts(headers[i + 1] as string)) return true;
+  }
+  return false;
+}
+
+/** The value of a pseudo header; `host` is one too, since requests carry it as their authority. */
+export function pseudoHeader(name: string, request: HttpRequest): string | undefined {
+  switch (name) {
+    case ":method":
+      return request.method;
+    case ":scheme":
+      return request.scheme;
+    case ":authority":
+    case "host":
+      return request.authority;
+    case ":path":
+      return pathOf(request) + request.search;
+    default:
+      return undefined;
+  }
+}
+
+/** The path that routes are matched against: that of CONNECT, which has none, counts as `/` (reference 2.2). */
+export function pathOf(request: HttpRequest): string {
+  return request.path === "" && request.method === "CONNECT" ? "/" : request.path;
+}
+
+function decodeUtf8(latin1: string): string {
+  return /[\x80-\xff]/.test(latin1) ? Buffer.from(latin1, "latin1").toString("utf8") : latin1;
+}

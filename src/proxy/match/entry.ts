@@ -1,0 +1,68 @@
+import type { HttpRequest } from "../../http/message.ts";
+import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
+import { type Condition, compileHeader, compileQuery, headerHolds, type Pattern, type Patterns } from "./condition.ts";
+import { queryValues } from "./query.ts";
+
+/** The route chosen for a request and which of its matches it was. */
+export interface Selected<R> {
+  readonly route: R;
+  /** The prefix without its trailing slash (`/` for the root); undefined for exact and regex matches. */
+  readonly matchedPrefix: string | undefined;
+  /** Index into the route's `matches`. */
+  readonly matchIndex: number;
+}
+
+/** One compiled entry of a route's `matches`. It is its own `Selected`, so that choosing it allocates nothing. */
+export interface Entry<R> extends Selected<R> {
+  readonly path: PathMatch;
+  /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
+  readonly length: number;
+  readonly pattern: Pattern | undefined;
+  readonly method: string | undefined;
+  readonly headers: readonly Condition[];
+  readonly query: readonly Condition[];
+}
+
+/** Throws an error that names the route and the match when a regular expression is not valid. */
+export function compileEntry<R extends { readonly key: string }>(
+  route: R,
+  match: RouteMatch,
+  matchIndex: number,
+  patterns: Patterns,
+): Entry<R> {
+  const where = `route ${route.key}: matches[${matchIndex}]`;
+  const { path } = match;
+  const prefix = path.type === "pathPrefix" ? withoutTrailingSlashes(path.value) : undefined;
+  const counted = prefix !== undefined && path.value.length > prefix.length ? `${prefix}/` : path.value;
+  return {
+    route,
+    matchIndex,
+    matchedPrefix: prefix === "" ? "/" : prefix,
+    path,
+    length: Buffer.byteLength(counted),
+    pattern: path.type === "regex" ? patterns.get(path.value, `${where}: path`) : undefined,
+    method: match.method,
+    headers: match.headers.map((header) => compileHeader(header, patterns, where)),
+    query: match.query.map((parameter) => compileQuery(parameter, patterns, where)),
+  };
+}
+
+/** Whether everything but the path fits. */
+export function conditionsHold<R>(entry: Entry<R>, request: HttpRequest): boolean {
+  if (entry.method !== undefined && entry.method !== request.method) return false;
+  for (const header of entry.headers) if (!headerHolds(header, request)) return false;
+  if (entry.query.length === 0) return true;
+  const values = queryValues(request.search);
+  for (const parameter of entry.query) {
+    const value = values.get(parameter.name);
+    if (value === undefined || !parameter.accepts(value)) return false;
+  }
+  return true;
+}
+
+/** `/a//` → `/a`, `/` → ``: trailing slashes mean nothing in a prefix nor in the path it is compared with (reference 2.2). */
+export function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--;
+  return path.slice(0, end);
+}

@@ -1,0 +1,55 @@
+import type { Entry } from "./entry.ts";
+
+type Keyed = { readonly key: string };
+type Rule = { readonly because: string; readonly compare: (a: Entry<Keyed>, b: Entry<Keyed>) => number };
+
+/** Precedence inside one hostname (reference 2.2), the first rule that tells two matches apart decides; negative = `a` goes first. */
+const RULES: readonly Rule[] = [
+  { because: "exact path", compare: (a, b) => rank(b.path.type === "exact") - rank(a.path.type === "exact") },
+  { because: "longer path", compare: (a, b) => b.length - a.length },
+  {
+    because: "path prefix before regex",
+    compare: (a, b) => rank(a.path.type === "regex") - rank(b.path.type === "regex"),
+  },
+  { because: "has a method", compare: (a, b) => rank(b.method !== undefined) - rank(a.method !== undefined) },
+  { because: "more headers", compare: (a, b) => b.headers.length - a.headers.length },
+  { because: "more query parameters", compare: (a, b) => b.query.length - a.query.length },
+  { because: "route key sorts first", compare: (a, b) => compareText(a.route.key, b.route.key) },
+  { because: "earlier match", compare: (a, b) => a.matchIndex - b.matchIndex },
+];
+
+/** Order of two matches; 0 only for matches of two routes with the same key. */
+export function compareEntries(a: Entry<Keyed>, b: Entry<Keyed>): number {
+  for (const rule of RULES) {
+    const order = rule.compare(a, b);
+    if (order !== 0) return order;
+  }
+  return 0;
+}
+
+/** Why `winner` goes before `loser`. */
+export function whyBefore(winner: Entry<Keyed>, loser: Entry<Keyed>): string {
+  return RULES.find((rule) => rule.compare(winner, loser) !== 0)?.because ?? "added earlier";
+}
+
+/** Puts `entry` at its place in a sorted list, after its equals. */
+export function insertSorted<R extends Keyed>(list: Entry<R>[], entry: Entry<R>): void {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareEntries(list[middle] as Entry<R>, entry) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  list.splice(low, 0, entry);
+}
+
+function rank(yes: boolean): number {
+  return yes ? 1 : 0;
+}
+
+/** By UTF-16 code units, whatever the locale. */
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
