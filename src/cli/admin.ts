@@ -56,7 +56,7 @@ function asCliError(error: unknown, refused: (status: number, body: string) => C
   if (error.kind === "status") return refused(error.status ?? 0, error.body ?? "");
   if (error.kind !== "unreachable" && error.kind !== "timeout") return CliError.from(error);
   return new CliError("unreachable", error.message, {
-    hint: "start a proxy with `tracegate -f gateway.yaml`; where its admin server listens is config.adminAddr there and --proxy-admin-port here",
+    hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port",
     cause: error,
   });
 }

@@ -19,7 +19,7 @@ export type OptionSpec =
       readonly value: string;
       readonly default?: string;
       readonly choices?: readonly string[];
-      /** The error for a value outside `choices`. */
+      /** The error for a value outside `choices`; without it they are only suggestions. */
       readonly refuse?: (value: string) => string;
       readonly completes?: "file";
     })

@@ -150,8 +150,8 @@ function readValue(long: string, spec: OptionSpec, value: string, before: unknow
       throw usage(`invalid --${long} ${value}; must be between ${spec.min} and ${spec.max}`);
     }
     case "text":
-      if (spec.choices === undefined || spec.choices.includes(value)) return value;
-      throw usage(spec.refuse?.(value) ?? `invalid --${long} ${value}`, `one of ${spec.choices.join(", ")}`);
+      if (spec.choices === undefined || spec.refuse === undefined || spec.choices.includes(value)) return value;
+      throw usage(spec.refuse(value), `one of ${spec.choices.join(", ")}`);
     case "list":
       return [...(Array.isArray(before) ? before : []), ...value.split(",")];
     case "switch":

@@ -7,7 +7,7 @@ import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
 const LEVELS = ["error", "warn", "info", "debug", "trace", "off"] as const;
 
 function unknownLevel(level: string): string {
-  return `unknown level "${level}"; must be one of ${LEVELS.join(", ")}`;
+  return `unknown level "${level}"`;
 }
 
 export const log = defineCommand({
@@ -55,7 +55,7 @@ export const log = defineCommand({
 function checkDirective(directive: string): void {
   const [module = "", level = "", ...more] = directive.split("=");
   if (module === "" || level === "" || more.length > 0) {
-    throw usage(`invalid --set value "${directive}": expected module=level`);
+    throw usage(`invalid --set value "${directive}": expected module=level`, "--set proxy=debug");
   }
-  if (!LEVELS.some((known) => known === level)) throw usage(unknownLevel(level));
+  if (!LEVELS.some((known) => known === level)) throw usage(unknownLevel(level), `one of ${LEVELS.join(", ")}`);
 }

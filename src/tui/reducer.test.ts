@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EVENTS, loaded } from "./fixtures/trace.ts";
+import { detail, initialState, layout, type Move, reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
+
+const SIZE = { columns: 80, rows: 24 };
+const moved = (state: State, ...moves: Move[]) =>
+  moves.reduce((before, move) => reduce(before, { type: "moved", move }), state);
+
+test("the selection follows new events until the reader leaves the last row", () => {
+  let state = initialState("t", SIZE);
+  for (const event of EVENTS.slice(0, 5)) state = reduce(state, { type: "event", event });
+  assert.equal(state.selected, 4);
+  state = moved(state, "up");
+  state = reduce(state, { type: "event", event: EVENTS[5] ?? {} });
+  assert.equal(state.selected, 3);
+  state = moved(state, "end");
+  state = reduce(state, { type: "event", event: EVENTS[6] ?? {} });
+  assert.equal(state.selected, 6);
+});
+
+test("the selected row is always visible, at every size", () => {
+  for (const size of [SIZE, { columns: 140, rows: 40 }, { columns: 30, rows: 8 }, { columns: 1, rows: 1 }]) {
+    let state = reduce(loaded(80, 24), { type: "resized", size });
+    for (const move of ["home", "down", "pageDown", "pageDown", "up", "end", "pageUp", "home"] as const) {
+      state = moved(state, move);
+      const visible = Math.max(1, layout(state).events.lines - 1);
+      assert.ok(
+        state.selected >= state.eventsTop && state.selected < state.eventsTop + visible,
+        `${move} at ${size.columns}`,
+      );
+    }
+  }
+});
+
+test("moves stop at both ends", () => {
+  const state = moved(loaded(80, 24), "down", "end", "down");
+  assert.equal(state.selected, EVENTS.length - 1);
+  assert.equal(moved(state, "home", "up").selected, 0);
+});
+
+test("tab moves the keys to the details, which scroll no further than their end", () => {
+  let state = reduce(moved(loaded(80, 24), "home", "down"), { type: "paneSwitched" });
+  state = moved(state, "down");
+  assert.equal(state.selected, 1);
+  assert.equal(state.detailTop, 1);
+  state = moved(state, "end");
+  const last = wrappedDetail(state).length - layout(state).detail.lines;
+  assert.equal(state.detailTop, last);
+  assert.equal(moved(state, "pageDown").detailTop, last);
+  // A taller terminal shows more, so there is less to scroll.
+  state = reduce(state, { type: "resized", size: { columns: 80, rows: 100 } });
+  assert.equal(state.detailTop, 0);
+});
+
+test("another row or another mode starts at the top of the details", () => {
+  const scrolled = moved(reduce(moved(loaded(80, 24), "home", "down"), { type: "paneSwitched" }), "down", "down");
+  assert.equal(scrolled.detailTop, 2);
+  assert.equal(reduce(scrolled, { type: "modeChosen", mode: "snapshot" }).detailTop, 0);
+  assert.equal(moved(reduce(scrolled, { type: "paneSwitched" }), "down").detailTop, 0);
+});
+
+test("the status tells how far the trace is", () => {
+  let state = initialState("t", SIZE);
+  assert.equal(statusText(state), "waiting for trace data");
+  state = reduce(state, { type: "progress", text: "request sent, waiting for trace to complete" });
+  assert.equal(statusText(state), "request sent, waiting for trace to complete");
+  state = reduce(state, { type: "event", event: EVENTS[0] ?? {} });
+  assert.equal(statusText(state), "1 event · request sent, waiting for trace to complete");
+  state = reduce(state, { type: "ended" });
+  assert.equal(statusText(state), "1 event · stream complete, press q to exit");
+});
+
+test("a stream that broke ends in a red row that says why", () => {
+  const state = reduce(loaded(80, 24), { type: "problem", text: "connection reset" });
+  const row = state.rows.at(-1);
+  assert.deepEqual([row?.label, row?.summary, row?.severity], ["Message", "connection reset", "error"]);
+});
+
+test("without events the details say that there are none", () => {
+  const state = initialState("t", SIZE);
+  assert.deepEqual(detail(state).lines, [{ text: "No event available yet.", note: true }]);
+  const first = reduce(state, { type: "event", event: EVENTS[0] ?? {} });
+  const snapshot = detail(reduce(first, { type: "modeChosen", mode: "snapshot" }));
+  assert.deepEqual(snapshot.lines, [{ text: "No snapshot available yet.", note: true }]);
+});

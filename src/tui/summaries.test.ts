@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Fields } from "./fields.ts";
+import { EVENTS } from "./fixtures/trace.ts";
+import { rowOf } from "./rows.ts";
+
+test("every event of a trace has its label and summary", () => {
+  const rows = EVENTS.map((event) => rowOf(event, undefined)).map(({ label, summary }) => `${label}: ${summary}`);
+  assert.deepEqual(rows, [
+    "Request Start: request started",
+    "Snapshot: initial request",
+    "Policies: gateway effective policies: cors",
+    "Policy: cors skipped: no Origin header",
+    "Snapshot: gateway policies",
+    'Route: selected "default/default/bind/3000/listener0/default/cart" (3 evaluated)',
+    "Policies: route effective policies: authorization, requestHeaderModifier, urlRewrite",
+    "Authz: allowed (1 allow, 0 deny, 0 require matches)",
+    "Policy: url_rewrite: /api/cart?debug=1 to /cart?debug=1",
+    "Snapshot: route policies",
+    "Policies: backend effective policies: none",
+    "Snapshot: final request",
+    "Backend Start: 127.0.0.1:9000",
+    "Body Snapshot: final request",
+    "Backend Result: status=503",
+    "Snapshot: raw response",
+    "Snapshot: backend response ready",
+    "Snapshot: final response",
+    "Dropped: 2 events lost, the reader was too slow",
+    "Body Snapshot: response",
+    "Request Done: request finished status=503",
+  ]);
+});
+
+const summary = (message: Fields, more: Fields = {}) => rowOf({ message, ...more }, undefined).summary;
+
+test("a build without phases, and one whose requestFinished carries nothing", () => {
+  assert.equal(summary({ type: "policySelection", effectivePolicy: { cors: {} } }), "effective policies: cors");
+  assert.equal(summary({ type: "requestFinished" }), "request finished");
+  assert.equal(
+    summary({ type: "policySelection", phase: "backend", effectivePolicy: { requestMirror: [] } }),
+    "backend effective policies: none",
+  );
+});
+
+test("a request that matched no route says so", () => {
+  const message = { type: "routeSelection", selectedRoute: null, evaluatedRoutes: ["a", "b"] };
+  assert.equal(summary(message), "no route selected (2 evaluated)");
+  assert.equal(summary({ type: "routeSelection" }), "no route selected (0 evaluated)");
+});
+
+test("failures name their error", () => {
+  const message = { type: "backendCallResult", status: null, error: "connection refused" };
+  assert.equal(summary(message), "error=connection refused");
+  const denied = { type: "authorizationResult", result: "deny", rules: [{ matched: true, mode: "deny" }] };
+  assert.equal(summary(denied), "denied (0 allow, 1 deny, 0 require matches)");
+  assert.equal(summary({ type: "cel", expr: "a.b", result: { error: "no such key" } }), "a.b => error: no such key");
+});
+
+test("callouts show their scope, long summaries are cut", () => {
+  const started = { type: "backendCallStart", target: "auth:9000" };
+  assert.equal(summary(started, { scope: ["ext_authz", "http"] }), "ext_authz > http: auth:9000");
+  const long = summary({ type: "message", text: "x".repeat(200) });
+  assert.equal(long, `${"x".repeat(117)}...`);
+});
+
+test("an event of an unknown type, without fields, or without a message is shown as it is", () => {
+  assert.equal(rowOf({ message: { type: "quantum", spin: 1 } }, undefined).label, "quantum");
+  assert.equal(summary({ type: "quantum", spin: 1 }), '{"spin":1}');
+  for (const type of [
+    "requestSnapshot",
+    "policySelection",
+    "policy",
+    "authorizationResult",
+    "bodySnapshot",
+    "dropped",
+    "",
+  ]) {
+    assert.equal(typeof summary({ type }), "string");
+  }
+  assert.equal(rowOf({}, undefined).label, "Message");
+  assert.equal(rowOf({ message: 7, severity: "odd" }, undefined).severity, "info");
+});
