@@ -1,0 +1,77 @@
+import type { IncomingMessage } from "node:http";
+import type { ListenAddress } from "../base/listen-address.ts";
+import type { Logger } from "../base/log.ts";
+import type { AdminPlane } from "./plane.ts";
+import { ADMIN_ROUTES } from "./routes/all.ts";
+import type { AdminMethod } from "./routes/route.ts";
+import { corsHeaders, Guard } from "./server/guard.ts";
+import { type RunningServer, startHttpServer } from "./server/http-server.ts";
+import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
+
+export interface AdminServerOptions {
+  readonly log: Logger;
+  /** Host names, besides localhost, by which the server may be called. */
+  readonly allowedHosts?: readonly string[];
+}
+
+/** No endpoint reads a body; what a client sends anyway is dropped up to this size. */
+const MAX_BODY = 64 * 1024;
+
+const ROUTES = new Map(ADMIN_ROUTES.map((route) => [route.path, route]));
+
+/**
+ * Starts the admin server (reference 4.3).
+ * @throws Error when the address cannot be used
+ */
+export function startAdminServer(
+  plane: AdminPlane,
+  address: ListenAddress,
+  { log, allowedHosts = [] }: AdminServerOptions,
+): Promise<RunningServer> {
+  const guard = new Guard(address, allowedHosts);
+  return startHttpServer(address, {
+    name: "admin",
+    setting: "adminAddr",
+    log,
+    headers: (request) => ({
+      // An answer must not be taken for a page or script, kept by caches, or embedded by other sites.
+      "x-content-type-options": "nosniff",
+      "cross-origin-resource-policy": "same-origin",
+      "cache-control": "no-store",
+      ...corsHeaders(request),
+    }),
+    handle: (request, signal) => guard.check(request) ?? dispatch(plane, request, signal),
+  });
+}
+
+async function dispatch(plane: AdminPlane, request: IncomingMessage, signal: AbortSignal): Promise<Reply> {
+  const [path = "", query = ""] = split(request.url ?? "");
+  const route = ROUTES.get(path);
+  if (route === undefined) return textReply(404, `no such endpoint: ${path}; GET / lists all\n`);
+  if (request.method === "OPTIONS" && "access-control-allow-origin" in corsHeaders(request)) return textReply(204, "");
+  const method = route.methods.find((known) => known === request.method);
+  if (method === undefined) return methodNotAllowed(path, route.methods);
+  const refusal = await dropBody(request);
+  if (refusal !== undefined) return refusal;
+  return route.handle({ plane, method, query: new URLSearchParams(query), signal });
+}
+
+function methodNotAllowed(path: string, methods: readonly AdminMethod[]): PlainReply {
+  return textReply(405, `${path} takes ${methods.join(" or ")}\n`, { allow: methods.join(", ") });
+}
+
+/** Path and query; the URL class would take `//host` for an authority. */
+function split(target: string): [string, string] {
+  const mark = target.indexOf("?");
+  return mark < 0 ? [target, ""] : [target.slice(0, mark), target.slice(mark + 1)];
+}
+
+async function dropBody(request: IncomingMessage): Promise<PlainReply | undefined> {
+  let size = 0;
+  // Leaving the loop early must not destroy the connection: the answer still has to go out on it.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += Buffer.isBuffer(chunk) ? chunk.length : 0;
+    if (size > MAX_BODY) return textReply(413, "no endpoint takes a body\n", { connection: "close" });
+  }
+  return undefined;
+}

@@ -1,0 +1,43 @@
+import type { ListenAddress } from "../base/listen-address.ts";
+import type { Logger } from "../base/log.ts";
+import type { LogLevel } from "../base/log-filter.ts";
+import type { AdminPlane } from "./plane.ts";
+import { type RunningServer, startHttpServer } from "./server/http-server.ts";
+import { textReply } from "./server/reply.ts";
+
+/**
+ * Starts the readiness server: `GET /healthz/ready` and nothing else (reference 4.6). It goes on answering 200 while the
+ * gateway drains, until it is closed.
+ * @throws Error when the address cannot be used
+ */
+export function startReadinessServer(
+  plane: Pick<AdminPlane, "pending">,
+  address: ListenAddress,
+  log: Logger,
+): Promise<RunningServer> {
+  let failures = 0;
+  return startHttpServer(address, {
+    name: "readiness",
+    setting: "readinessAddr",
+    log,
+    handle: ({ url = "", method }) => {
+      if (url.split("?", 1)[0] !== "/healthz/ready") return textReply(404, "");
+      if (method !== "GET") return textReply(405, "", { allow: "GET" });
+      const pending = plane.pending();
+      if (pending.length === 0) {
+        failures = 0;
+        return textReply(200, "ready\n");
+      }
+      failures++;
+      const message = `not ready, pending: ${pending.join(", ")}`;
+      log.log(severity(failures), message, { probe: failures });
+      return textReply(500, `${message}\n`);
+    },
+  });
+}
+
+/** Failed probes are normal at the start, odd later on, and wrong in the end. */
+function severity(failures: number): LogLevel {
+  if (failures <= 5) return "debug";
+  return failures <= 30 ? "info" : "warn";
+}

@@ -1,0 +1,28 @@
+import { textReply } from "../server/reply.ts";
+import { configRoutes } from "./config.ts";
+import { loggingRoutes } from "./logging.ts";
+import { processRoutes } from "./process.ts";
+import { profileRoutes } from "./profiles.ts";
+import type { AdminRoute } from "./route.ts";
+import { traceRoutes } from "./trace.ts";
+
+const indexRoute: AdminRoute = {
+  path: "/",
+  methods: ["GET"],
+  summary: "this list",
+  handle: ({ plane }) => {
+    const rows = ADMIN_ROUTES.map(({ path, methods, summary }) => [methods.join(", "), path, summary] as const);
+    const lines = rows.map(([methods, path, summary]) => `${methods.padEnd(9)} ${path.padEnd(21)} ${summary}\n`);
+    return textReply(200, `tracegate ${plane.version.version} admin server\n\n${lines.join("")}`);
+  },
+};
+
+/** Every endpoint of the admin server, in the order of the index. */
+export const ADMIN_ROUTES: readonly AdminRoute[] = [
+  indexRoute,
+  ...configRoutes,
+  ...traceRoutes,
+  ...loggingRoutes,
+  ...processRoutes,
+  ...profileRoutes,
+];

@@ -1,0 +1,17 @@
+import { jsonReply } from "../server/reply.ts";
+import type { AdminRoute } from "./route.ts";
+
+export const configRoutes: readonly AdminRoute[] = [
+  {
+    path: "/config_dump",
+    methods: ["GET"],
+    summary: "the configuration in force",
+    handle: async ({ plane }) => jsonReply(await plane.configDump()),
+  },
+  {
+    path: "/config/status",
+    methods: ["GET"],
+    summary: "generation in force, and why the newest configuration was refused",
+    handle: ({ plane }) => jsonReply(plane.configStatus()),
+  },
+];

@@ -1,0 +1,36 @@
+import { AdminBadRequest } from "../plane.ts";
+import { type PlainReply, textReply } from "../server/reply.ts";
+import type { AdminCall, AdminRoute } from "./route.ts";
+
+const USAGE = `usage: POST /logging                      show the current log level
+       POST /logging?level=<level>        set the global level: off, error, warn, info, debug or trace
+       POST /logging?level=<mod>=<level>,<mod>=<level>   set levels of modules
+       POST /logging?reset                return to the level of the start (may be combined with level)
+`;
+
+export const loggingRoutes: readonly AdminRoute[] = [
+  {
+    path: "/logging",
+    methods: ["GET", "POST"],
+    summary: "the log filter; POST with level=<directives> or reset changes it",
+    handle: logging,
+  },
+];
+
+function logging({ plane, method, query }: AdminCall): PlainReply {
+  const level = query.get("level");
+  const reset = query.has("reset");
+  if (level === null && !reset) return current(plane.logFilter());
+  // A page or a crawler that follows links must not change anything.
+  if (method === "GET") return textReply(405, "changing the log level takes POST\n", { allow: "POST" });
+  try {
+    return current(plane.setLogFilter(level ?? "", reset));
+  } catch (error) {
+    if (error instanceof AdminBadRequest) return textReply(400, `${error.message}\n${USAGE}`);
+    throw error;
+  }
+}
+
+function current(filter: string): PlainReply {
+  return textReply(200, `current log level is ${filter}\n`);
+}

@@ -1,0 +1,24 @@
+import { jsonReply, textReply } from "../server/reply.ts";
+import type { AdminRoute } from "./route.ts";
+
+export const processRoutes: readonly AdminRoute[] = [
+  {
+    path: "/memory",
+    methods: ["GET"],
+    summary: "memory of the process, its threads and its container",
+    handle: async ({ plane }) => jsonReply(await plane.memory()),
+  },
+  {
+    path: "/debug/tasks",
+    methods: ["GET"],
+    summary: "requests and connections in progress",
+    handle: async ({ plane }) => jsonReply(await plane.tasks()),
+  },
+  {
+    path: "/quitquitquit",
+    methods: ["POST"],
+    summary: "begins the graceful shutdown",
+    // The answer goes out first: this server ends with the process.
+    handle: ({ plane }) => ({ ...textReply(200, "shutdown now\n"), after: () => plane.shutdown() }),
+  },
+];

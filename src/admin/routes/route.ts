@@ -1,0 +1,22 @@
+import type { AdminPlane } from "../plane.ts";
+import type { Reply } from "../server/reply.ts";
+
+export type AdminMethod = "GET" | "POST";
+
+/** One endpoint of the admin server: data that the server dispatches on and lists at `/`. */
+export interface AdminRoute {
+  readonly path: string;
+  readonly methods: readonly AdminMethod[];
+  /** One line for the index: what it answers, and its parameters. */
+  readonly summary: string;
+  /** @throws AdminBadRequest for a wrong parameter */
+  readonly handle: (call: AdminCall) => Reply | Promise<Reply>;
+}
+
+export interface AdminCall {
+  readonly plane: AdminPlane;
+  readonly method: AdminMethod;
+  readonly query: URLSearchParams;
+  /** Aborts when the client has gone or the server closes. */
+  readonly signal: AbortSignal;
+}

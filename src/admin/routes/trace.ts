@@ -1,0 +1,70 @@
+import { AdminBadRequest, type TraceOptions } from "../plane.ts";
+import { SseReader } from "../server/sse-reader.ts";
+import type { AdminCall, AdminRoute } from "./route.ts";
+
+/** Bytes of each body that a trace shows by default: the data plane's own bound of capture. */
+export const DEFAULT_TRACE_BODIES = 2 * 1024 * 1024;
+const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
+const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };
+const MAX_EXPRESSION = 4096;
+
+export const traceRoutes: readonly AdminRoute[] = [
+  {
+    path: "/debug/trace",
+    // The interface does not show the method: POST is the reference's, GET is what EventSource and browsers send.
+    methods: ["GET", "POST"],
+    summary: "events of the next request (server-sent); expression=<CEL>, reveal=true, bodies=<bytes, 4KiB, 0 = none>",
+    handle: (call) => {
+      const options = traceOptions(call.query);
+      return {
+        stream: async (response) => {
+          const reader = new SseReader(response);
+          const stop = (): void => reader.end();
+          call.signal.addEventListener("abort", stop, { once: true });
+          try {
+            await run(call, options, reader);
+          } finally {
+            call.signal.removeEventListener("abort", stop);
+          }
+        },
+      };
+    },
+  },
+];
+
+/** Resolves when the stream has ended, whoever ended it. */
+async function run({ plane, signal }: AdminCall, options: TraceOptions, reader: SseReader): Promise<void> {
+  const trace = await plane.openTrace(options, reader);
+  try {
+    signal.throwIfAborted();
+    reader.start();
+    await reader.ended;
+  } finally {
+    trace.close();
+  }
+}
+
+function traceOptions(query: URLSearchParams): TraceOptions {
+  const expression = query.get("expression") ?? "";
+  if (expression.length > MAX_EXPRESSION)
+    throw new AdminBadRequest(`invalid expression: longer than ${MAX_EXPRESSION} characters`);
+  const options = { reveal: flag(query, "reveal"), maxBodyBytes: size(query, "bodies", DEFAULT_TRACE_BODIES) };
+  return expression === "" ? options : { ...options, expression };
+}
+
+function flag(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name) ?? "false";
+  if (text === "true" || text === "false") return text === "true";
+  throw new AdminBadRequest(`invalid ${name} ${JSON.stringify(text)}: expected true or false`);
+}
+
+function size(query: URLSearchParams, name: string, most: number): number {
+  const text = query.get(name);
+  if (text === null) return most;
+  const match = SIZE.exec(text);
+  const bytes = match === null ? Number.NaN : Number(match[1]) * (UNITS[match[2] ?? ""] ?? Number.NaN);
+  if (bytes <= most) return bytes;
+  throw new AdminBadRequest(
+    `invalid ${name} ${JSON.stringify(text)}: expected bytes or a size such as 4KiB, at most 2MiB`,
+  );
+}

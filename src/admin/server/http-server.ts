@@ -1,0 +1,147 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { ListenAddress } from "../../base/listen-address.ts";
+import type { Logger } from "../../base/log.ts";
+import { AdminBadRequest } from "../plane.ts";
+import { listen } from "./listen.ts";
+import { type PlainReply, type Reply, textReply } from "./reply.ts";
+
+/** A server that listens. */
+export interface RunningServer {
+  /** `127.0.0.1:15000`, `[::1]:15000` or `unix:/path`, with the ports the system chose; empty when off. */
+  readonly addresses: readonly string[];
+  /** Stops listening, ends streams, lets short answers finish, and resolves when no connection is left. */
+  close(): Promise<void>;
+}
+
+export interface HttpServerOptions {
+  /** For messages, such as `admin`. */
+  readonly name: string;
+  /** The setting that holds the address, such as `adminAddr`. */
+  readonly setting: string;
+  readonly log: Logger;
+  /** `signal` aborts when the client has gone or the server closes. What it throws becomes an error answer. */
+  readonly handle: (request: IncomingMessage, signal: AbortSignal) => Reply | Promise<Reply>;
+  /** Headers of every answer to this request. */
+  readonly headers?: (request: IncomingMessage) => Readonly<Record<string, string>>;
+}
+
+/** From the first byte of a head to its end (reference 4.3). */
+const HEADERS_TIMEOUT = 2_000;
+const REQUEST_TIMEOUT = 5_000;
+/** How often the two timeouts above are looked at. */
+const CHECK_INTERVAL = 500;
+const MAX_HEAD = 8 * 1024;
+const MAX_CONNECTIONS = 128;
+/** A client that takes nothing of its answer for this long is cut off. */
+const WRITE_STALL_TIMEOUT = 30_000;
+const CLOSE_GRACE = 1_000;
+
+/** Starts a small HTTP/1.1 server with tight limits. @throws Error when the address cannot be used; see `listen` */
+export async function startHttpServer(address: ListenAddress, options: HttpServerOptions): Promise<RunningServer> {
+  const closing = new AbortController();
+  const create = (): Server => createLimitedServer(options, closing.signal);
+  const { servers, addresses } = await listen(address, { name: options.name, setting: options.setting, create });
+  return {
+    addresses,
+    async close() {
+      closing.abort();
+      await Promise.all(servers.map(closeServer));
+    },
+  };
+}
+
+function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): Server {
+  const limits = {
+    headersTimeout: HEADERS_TIMEOUT,
+    requestTimeout: REQUEST_TIMEOUT,
+    connectionsCheckingInterval: CHECK_INTERVAL,
+    maxHeaderSize: MAX_HEAD,
+  };
+  const server = createServer(limits, (request, response) => {
+    serve(request, response, options, closing).catch((error: unknown) => {
+      options.log.error("admin answer failed", { server: options.name, error: asError(error) });
+      response.destroy();
+    });
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on("clientError", (error: Error, socket: Duplex) => refuseMalformed(error, socket));
+  return server;
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: HttpServerOptions,
+  closing: AbortSignal,
+): Promise<void> {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const signal = AbortSignal.any([gone.signal, closing]);
+  for (const [name, value] of Object.entries(options.headers?.(request) ?? {})) response.setHeader(name, value);
+  try {
+    const reply = await options.handle(request, signal);
+    if ("stream" in reply) await reply.stream(response);
+    else send(response, reply, closing.aborted);
+  } catch (error) {
+    if (gone.signal.aborted || request.socket.destroyed) return;
+    if (response.headersSent) response.destroy();
+    else send(response, errorReply(error, request, options, closing), closing.aborted);
+  }
+}
+
+function send(response: ServerResponse, reply: PlainReply, close: boolean): void {
+  if (reply.after !== undefined) response.once("close", reply.after);
+  for (const [name, value] of Object.entries(reply.headers ?? {})) response.setHeader(name, value);
+  if (close) response.setHeader("connection", "close");
+  const length = typeof reply.body === "string" ? Buffer.byteLength(reply.body) : reply.body.length;
+  if (length > 0) response.setHeader("content-type", reply.type);
+  response.setTimeout(WRITE_STALL_TIMEOUT, () => response.destroy());
+  response.writeHead(reply.status, { "content-length": length });
+  response.end(reply.body);
+}
+
+/** The message and nothing else of an error: never its stack or its cause. */
+function errorReply(
+  error: unknown,
+  request: IncomingMessage,
+  options: HttpServerOptions,
+  closing: AbortSignal,
+): PlainReply {
+  if (error instanceof AdminBadRequest) return textReply(400, `${error.message}\n`);
+  if (closing.aborted) return textReply(503, "the gateway is shutting down\n");
+  const cause = asError(error);
+  options.log.error("request failed", { server: options.name, path: request.url, error: cause });
+  return textReply(500, `internal error: ${cause.message.split("\n", 1)[0]}\n`);
+}
+
+const MALFORMED: Readonly<Record<string, readonly [string, string]>> = {
+  HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", `request line and headers exceed ${MAX_HEAD} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request took too long to arrive"],
+};
+
+function refuseMalformed(error: Error, socket: Duplex): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const code = "code" in error ? String(error.code) : "";
+  const [status, message] = MALFORMED[code] ?? ["400 Bad Request", "the request is not valid HTTP/1.1"];
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close`;
+  socket.end(`${head}\r\ncontent-length: ${message.length + 1}\r\n\r\n${message}\n`);
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const grace = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE);
+    server.close(() => {
+      clearTimeout(grace);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

@@ -1,0 +1,136 @@
+import { chmod, lstat, unlink } from "node:fs/promises";
+import type { Server } from "node:http";
+import { connect, type ListenOptions } from "node:net";
+import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
+
+/** A server that has no address of its own yet; `create` makes one per socket address. */
+export interface ListenTarget {
+  /** For messages, such as `admin`. */
+  readonly name: string;
+  /** The setting that holds the address, such as `adminAddr`. */
+  readonly setting: string;
+  readonly create: () => Server;
+}
+
+export interface Listening {
+  readonly servers: readonly Server[];
+  /** `127.0.0.1:15000`, `[::1]:15000` or `unix:/path`, with the ports the system chose. */
+  readonly addresses: readonly string[];
+}
+
+const NO_IPV6 = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EINVAL"]);
+const PORT_TRIES = 10;
+
+/** @throws Error that names the server, the address, the reason and what to do */
+export async function listen(address: ListenAddress, target: ListenTarget): Promise<Listening> {
+  switch (address.type) {
+    case "off":
+      return { servers: [], addresses: [] };
+    case "unix":
+      return listenUnix(address.path, target);
+    case "localhost":
+      return listenLocalhost(address.port, target);
+    case "socket":
+      return listenSocket(address.host, address.port, target);
+  }
+}
+
+async function listenSocket(host: string, port: number, target: ListenTarget): Promise<Listening> {
+  const server = target.create();
+  try {
+    await bind(server, { host, port });
+  } catch (error) {
+    // `::` means any address; a machine without IPv6 still has the IPv4 ones.
+    if (host === "::" && NO_IPV6.has(codeOf(error))) return listenSocket("0.0.0.0", port, target);
+    throw refused(target, formatHostPort(host, port), error);
+  }
+  return { servers: [server], addresses: [formatHostPort(host, portOf(server))] };
+}
+
+/** Both loopback addresses on one port. */
+async function listenLocalhost(port: number, target: ListenTarget, tries = PORT_TRIES): Promise<Listening> {
+  const first = await listenSocket("127.0.0.1", port, target);
+  const [v4] = first.servers;
+  if (v4 === undefined) return first;
+  const server = target.create();
+  const chosen = portOf(v4);
+  try {
+    await bind(server, { host: "::1", port: chosen });
+  } catch (error) {
+    if (NO_IPV6.has(codeOf(error))) return first;
+    await closed(v4);
+    // The system chose a port that is free for 127.0.0.1 only: let it choose again.
+    if (port === 0 && tries > 1) return listenLocalhost(port, target, tries - 1);
+    throw refused(target, formatHostPort("::1", chosen), error);
+  }
+  return { servers: [v4, server], addresses: [...first.addresses, formatHostPort("::1", chosen)] };
+}
+
+async function listenUnix(path: string, target: ListenTarget): Promise<Listening> {
+  await removeStale(path, target);
+  const server = target.create();
+  try {
+    await bind(server, { path });
+    await chmod(path, 0o600);
+  } catch (error) {
+    await closed(server);
+    throw refused(target, `unix:${path}`, error);
+  }
+  return { servers: [server], addresses: [`unix:${path}`] };
+}
+
+/** Removes the socket file that a process which died has left; refuses one that is served, and any other kind of file. */
+async function removeStale(path: string, target: ListenTarget): Promise<void> {
+  const stats = await lstat(path).catch(() => undefined);
+  if (stats === undefined) return;
+  if (!stats.isSocket())
+    throw new Error(`${target.name} server: ${path} exists and is not a socket; remove it or change ${target.setting}`);
+  if (await isServed(path))
+    throw new Error(`${target.name} server: another process listens on ${path}; stop it or change ${target.setting}`);
+  await unlink(path);
+}
+
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}
+
+function bind(server: Server, options: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ ...options, exclusive: true }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+/** Stops listening; safe for a server that never listened. */
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+function refused({ name, setting }: ListenTarget, address: string, cause: unknown): Error {
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: `is in use; stop what listens there or change ${setting}`,
+    EACCES: `is not permitted to this user; use a port above 1023 or change ${setting}`,
+    EADDRNOTAVAIL: `is not an address of this machine; change ${setting}`,
+  };
+  const reason = reasons[codeOf(cause)] ?? `cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`;
+  return new Error(`${name} server: ${address} ${reason}`, { cause });
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}

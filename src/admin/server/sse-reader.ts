@@ -1,0 +1,69 @@
+import type { ServerResponse } from "node:http";
+import type { TraceReader } from "../plane.ts";
+
+/** Events are refused while more than this waits for the client, so one stream holds this plus one event. */
+const MAX_WAITING = 1024 * 1024;
+const KEEPALIVE_INTERVAL = 1_000;
+/** A client that takes nothing for this long is cut off. */
+const STALL_TIMEOUT = 30_000;
+
+/** Writes trace events as server-sent events (WHATWG HTML 9.2) to one client, within a bounded buffer. */
+export class SseReader implements TraceReader {
+  onDrain: (() => void) | undefined;
+  /** Resolves when the stream is over: ended here, or the client has gone. */
+  readonly ended: Promise<void>;
+  readonly #response: ServerResponse;
+  #keepalive: NodeJS.Timeout | undefined;
+  #refused = false;
+  #done = false;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+    this.ended = new Promise((resolve) => {
+      response.once("close", () => {
+        clearInterval(this.#keepalive);
+        resolve();
+      });
+    });
+    response.on("drain", () => {
+      if (!this.#refused) return;
+      this.#refused = false;
+      this.onDrain?.();
+    });
+  }
+
+  /** Writes the head and the first comment, which tells the client that the next request will be traced. */
+  start(): void {
+    if (this.#keepalive !== undefined || this.#over) return;
+    this.#response.setTimeout(STALL_TIMEOUT, () => this.#response.destroy());
+    this.#response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
+    this.#response.write(": ready\n\n");
+    this.#keepalive = setInterval(() => {
+      // A keepalive behind waiting events proves nothing, and would hide from the stall timeout that nothing is read.
+      if (!this.#over && !this.#response.writableNeedDrain) this.#response.write(": keepalive\n\n");
+    }, KEEPALIVE_INTERVAL);
+    if (this.#done) this.end();
+  }
+
+  event(json: string): boolean {
+    if (this.#over) return false;
+    this.start();
+    if (this.#response.writableLength > MAX_WAITING) {
+      this.#refused = true;
+      return false;
+    }
+    this.#response.write(`data: ${json}\n\n`);
+    return true;
+  }
+
+  /** Safe to call again. Before the start, the stream will end as soon as it starts. */
+  end(): void {
+    this.#done = true;
+    clearInterval(this.#keepalive);
+    if (this.#response.headersSent && !this.#over) this.#response.end();
+  }
+
+  get #over(): boolean {
+    return this.#response.writableEnded || this.#response.destroyed;
+  }
+}

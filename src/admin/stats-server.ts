@@ -1,0 +1,30 @@
+import type { ListenAddress } from "../base/listen-address.ts";
+import type { Logger } from "../base/log.ts";
+import { PROMETHEUS_CONTENT_TYPE } from "../telemetry/prometheus.ts";
+import type { AdminPlane } from "./plane.ts";
+import { type RunningServer, startHttpServer } from "./server/http-server.ts";
+import { textReply } from "./server/reply.ts";
+
+const PATHS = new Set(["/metrics", "/stats/prometheus"]);
+
+/**
+ * Starts the server of the metrics (reference 3.31). It is meant to be scraped by any name from the network, and holds
+ * nothing but counters, so it checks neither Host nor Origin.
+ * @throws Error when the address cannot be used
+ */
+export function startStatsServer(
+  plane: Pick<AdminPlane, "metricsText">,
+  address: ListenAddress,
+  log: Logger,
+): Promise<RunningServer> {
+  return startHttpServer(address, {
+    name: "stats",
+    setting: "statsAddr",
+    log,
+    handle: async ({ url = "", method }) => {
+      if (!PATHS.has(url.split("?", 1)[0] ?? "")) return textReply(404, "not found; the metrics are at /metrics\n");
+      if (method !== "GET") return textReply(405, "the metrics take GET\n", { allow: "GET" });
+      return { status: 200, type: PROMETHEUS_CONTENT_TYPE, body: await plane.metricsText() };
+    },
+  });
+}
