@@ -3,6 +3,7 @@ import { latin1 } from "../latin1.ts";
 import type { HeaderList } from "../message.ts";
 import { CR, LF, TOKEN, VALUE } from "./characters.ts";
 import { FieldSection, parseFields, TRAILER_FIELDS } from "./fields.ts";
+import { HEAD_BYTES } from "./head-bytes.ts";
 
 /** `buffer[from, to)` is a run of body bytes, valid during the call only. */
 export interface BodySink {
@@ -211,7 +212,8 @@ export class ChunkedDecoder {
 
   #finish(): void {
     if (this.#trailerText !== "") {
-      const error = parseFields(this.#trailerText, 0, MAX_TRAILERS, TRAILER_FIELDS, false, section);
+      const bytes = HEAD_BYTES.load(this.#trailerText);
+      const error = parseFields(this.#trailerText, bytes, 0, MAX_TRAILERS, TRAILER_FIELDS, false, section);
       if (error !== undefined) this.error = `${error.detail} in the trailers`;
       else if (changesFraming(section)) this.error = "field about framing or connection in the trailers";
       this.trailers = section.headers;

@@ -2,6 +2,7 @@
 import type { HeaderList } from "../message.ts";
 import { COLON, CR, isBlank, LF, SP, TAB, VALUE } from "./characters.ts";
 import { COLUMN, COLUMN_BITS, kindsByRow, NAMES, NEXT, START } from "./field-names.ts";
+import { HEAD_BYTES } from "./head-bytes.ts";
 import { type HeadError, invalid } from "./head-error.ts";
 
 /** What is done with a field besides reading it. */
@@ -105,11 +106,13 @@ export class FieldSection {
 }
 
 /**
- * Reads the fields of `text` from `start`; its last two characters must be the CRLF of the empty line. `section` is reset
- * first. Every character is checked; the returned error, if any, is the first one met.
+ * Reads the fields of `text`, latin1, from `start`; its last two characters must be the CRLF of the empty line. `bytes` is
+ * what `HEAD_BYTES.load(text)` returned. `section` is reset first. Every byte is checked; the returned error, if any, is the
+ * first one met.
  */
 export function parseFields(
   text: string,
+  bytes: Buffer,
   start: number,
   maxFields: number,
   kinds: FieldKinds,
@@ -123,27 +126,29 @@ export function parseFields(
   for (;;) {
     const nameStart = i;
     let row = START;
-    let column = COLUMN[text.charCodeAt(i)] as number;
+    let column = COLUMN[bytes[i] as number] as number;
     while (column > 0) {
       row = NEXT[(row << COLUMN_BITS) | column] as number;
-      column = COLUMN[text.charCodeAt(++i)] as number;
+      column = COLUMN[bytes[++i] as number] as number;
     }
     const nameEnd = i;
-    let code = text.charCodeAt(i);
+    let code = bytes[i] as number;
     if (code !== COLON || nameEnd === nameStart) {
-      if (code !== CR || nameEnd !== nameStart || text.charCodeAt(i + 1) !== LF) return nameError(text, nameStart, i);
+      if (code !== CR || nameEnd !== nameStart || bytes[i + 1] !== LF) return nameError(bytes, nameStart, i);
       return i + 2 === text.length ? undefined : TRAILING_BYTES;
     }
     if (--fieldsLeft < 0) return TOO_MANY;
 
-    code = text.charCodeAt(++i);
-    while (code === SP || code === TAB) code = text.charCodeAt(++i);
+    code = bytes[++i] as number;
+    while (code === SP || code === TAB) code = bytes[++i] as number;
     const valueStart = i;
-    while (VALUE[code] === 1) code = text.charCodeAt(++i);
-    if (code !== CR || text.charCodeAt(i + 1) !== LF) return valueError(code);
+    i = HEAD_BYTES.skipPlain(i);
+    code = bytes[i] as number;
+    while (VALUE[code] === 1) code = bytes[++i] as number;
+    if (code !== CR || bytes[i + 1] !== LF) return valueError(code);
     let valueEnd = i;
     i += 2;
-    while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
+    while (valueEnd > valueStart && isBlank(bytes[valueEnd - 1] as number)) valueEnd--;
     const value = text.slice(valueStart, valueEnd);
 
     const kind = kinds[row] as number;
@@ -195,14 +200,14 @@ function joined(before: string | undefined, value: string): string {
 }
 
 /** The reason why no field name followed by a colon stands at `start`; `at` is the first character that is not of a token. */
-function nameError(text: string, start: number, at: number): HeadError {
-  const code = text.charCodeAt(at);
+function nameError(bytes: Buffer, start: number, at: number): HeadError {
+  const code = bytes[at] as number;
   if (at === start) {
     if (isBlank(code)) return FOLDED;
     if (code === COLON) return EMPTY_NAME;
   }
   if (code === LF) return BARE_LF;
-  if (code === CR) return text.charCodeAt(at + 1) === LF ? NO_COLON : BARE_CR;
+  if (code === CR) return bytes[at + 1] === LF ? NO_COLON : BARE_CR;
   return isBlank(code) ? SPACE_BEFORE_COLON : BAD_NAME;
 }
 

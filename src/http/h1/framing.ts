@@ -10,7 +10,11 @@ const BAD_CODING = invalid("Transfer-Encoding is not exactly chunked");
 const CODING_BEFORE_HTTP_1_1 = invalid("Transfer-Encoding in an HTTP/1.0 message");
 const UNKNOWN_CODING: HeadError = { code: "TG_UNKNOWN_CODING", detail: "only chunked is supported" };
 const BAD_CONNECTION = invalid("Connection is not a list of tokens");
+const TOO_MANY_OPTIONS = invalid("Connection lists too many options");
 const PROTECTED_NOMINATED = invalid("Connection names a field that frames or routes the message");
+
+/** Each option costs a search through the fields, so a head full of them would cost the square of its size. */
+const MAX_CONNECTION_OPTIONS = 32;
 
 /** Fields that Connection must not take away: every later hop would see another message (request smuggling). */
 const PROTECTED: ReadonlySet<string> = new Set(["content-length", "host", "transfer-encoding"]);
@@ -93,7 +97,9 @@ function interpretConnection(value: string, section: FieldSection, head: Framing
   let close = false;
   let keepAlive = false;
   let upgrade = false;
-  for (const element of value.split(",")) {
+  const elements = value.split(",");
+  if (elements.length > MAX_CONNECTION_OPTIONS) return TOO_MANY_OPTIONS;
+  for (const element of elements) {
     const option = trimBlanks(element).toLowerCase();
     // Empty elements of a list are to be ignored (RFC 9110 5.6.1.2).
     if (option === "") continue;

@@ -157,8 +157,6 @@ const REFUSED_REQUESTS: readonly (readonly [string, number, string])[] = [
   ["CR in a value", 400, withFields("Accept: a\rb")],
   ["CR before CRLF", 400, withFields("Accept: a\r")],
   ["LF in a value", 400, withFields("Accept: a\nb: c")],
-  ["character above U+00FF in a value", 400, withFields("Accept: \u010d")],
-  ["character above U+00FF in a name", 400, withFields("Acc\u0165pt: a")],
   ["too many fields", 431, withFields("a: 1", "a: 2", "a: 3", "a: 4", "a: 5")],
   ["no empty line", 400, `GET / HTTP/1.1\r\n${HOST}`],
   ["bytes after the empty line", 400, `GET / HTTP/1.1\r\n${HOST}\r\n\r\n`],
@@ -188,6 +186,7 @@ const REFUSED_REQUESTS: readonly (readonly [string, number, string])[] = [
   ["coding on HTTP/1.0", 400, withFields("Transfer-Encoding: chunked").replace("1.1", "1.0")],
   ["Connection takes the length", 400, withFields("Connection: content-length", "Content-Length: 5")],
   ["Connection takes the coding", 400, withFields("Connection: close, Transfer-Encoding")],
+  ["Connection with 33 options", 400, withFields(`Connection: ${"a,".repeat(32)}`)],
   ["Connection takes Host", 400, withFields("Connection: host")],
   ["Connection with something else than tokens", 400, withFields('Connection: "close"')],
   ["unknown expectation", 417, withFields("Expect: 200-ok")],
@@ -217,6 +216,26 @@ describe("request heads that are refused", () => {
     }
     assert.deepEqual(accepted, []);
   });
+});
+
+test("every byte that may not stand in a value is refused at every place, among any neighbours", () => {
+  for (const neighbours of ["abcdefghi", "\x80\xff\x80\xff\x80\xff\x80\xff\x80", "  ~ ~ ~  "]) {
+    for (let code = 0; code < 256; code++) {
+      const allowed = code === 9 || (code >= 32 && code !== 127);
+      for (let at = 1; at < neighbours.length; at++) {
+        const value = `x${neighbours.slice(0, at)}${String.fromCharCode(code)}${neighbours.slice(at)}x`;
+        const head = new RequestHead();
+        const error = parseRequestHead(withFields(`a: ${value}`), LIMITS, head, false);
+        assert.equal(error === undefined, allowed, JSON.stringify(value));
+        if (allowed) assert.deepEqual(head.headers, ["a", value]);
+      }
+    }
+  }
+});
+
+test("a head larger than any before it is read whole", () => {
+  const value = "v".repeat(200_000);
+  assert.deepEqual(request(withFields(`a: ${value}`, "b: c")).headers, ["a", value, "b", "c"]);
 });
 
 describe("response heads", () => {

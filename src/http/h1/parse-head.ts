@@ -1,11 +1,13 @@
 /**
  * Parses heads of HTTP/1.x messages strictly: whatever two parsers could read differently is refused (RFC 9112, request
- * smuggling). One pass over one latin1 string, every character checked against a table.
+ * smuggling). One pass, every byte checked against a table. Measured on a browser's head of 7 fields, with finding its end
+ * and making it text: 0.6 of the time that Node's own parser takes (bench/micro/parse-head.ts).
  */
 import type { HeaderList } from "../message.ts";
 import { CR, LF, SP, TOKEN, VALUE, VISIBLE } from "./characters.ts";
 import { FieldSection, parseFields, REQUEST_FIELDS, RESPONSE_FIELDS } from "./fields.ts";
 import { interpretFraming, listHas } from "./framing.ts";
+import { HEAD_BYTES } from "./head-bytes.ts";
 import { type HeadError, invalid } from "./head-error.ts";
 
 export type { HeadError } from "./head-error.ts";
@@ -85,26 +87,27 @@ export function parseRequestHead(
   head: RequestHead,
   preserveCase: boolean,
 ): HeadError | undefined {
+  const bytes = HEAD_BYTES.load(text);
   let i = 0;
-  while (TOKEN[text.charCodeAt(i)] === 1) i++;
-  if (i === 0 || i > MAX_METHOD_LENGTH || text.charCodeAt(i) !== SP) return BAD_METHOD;
-  head.method = i === 3 && text.charCodeAt(0) === 0x47 && text.startsWith("GET") ? "GET" : text.slice(0, i);
+  while (TOKEN[bytes[i] as number] === 1) i++;
+  if (i === 0 || i > MAX_METHOD_LENGTH || bytes[i] !== SP) return BAD_METHOD;
+  head.method = i === 3 && bytes[0] === 0x47 && text.startsWith("GET") ? "GET" : text.slice(0, i);
 
   const targetStart = ++i;
-  while (VISIBLE[text.charCodeAt(i)] === 1) i++;
+  while (VISIBLE[bytes[i] as number] === 1) i++;
   if (i - targetStart > limits.maxTargetSize) return TARGET_TOO_LONG;
-  if (text.charCodeAt(i) !== SP) return text.charCodeAt(i) === CR ? BAD_REQUEST_LINE : BAD_TARGET;
+  if (bytes[i] !== SP) return bytes[i] === CR ? BAD_REQUEST_LINE : BAD_TARGET;
   if (i === targetStart) return NO_TARGET;
   head.target = text.slice(targetStart, i);
 
   const minor = minorVersion(text, ++i);
   if (minor < 0) return versionError(text, i, BAD_REQUEST_LINE);
   i += VERSION_LENGTH;
-  if (text.charCodeAt(i) !== CR || text.charCodeAt(i + 1) !== LF) return BAD_REQUEST_LINE;
+  if (bytes[i] !== CR || bytes[i + 1] !== LF) return BAD_REQUEST_LINE;
   head.minor = minor === 1 ? 1 : 0;
 
   const error =
-    parseFields(text, i + 2, limits.maxHeaders, REQUEST_FIELDS, preserveCase, section) ??
+    parseFields(text, bytes, i + 2, limits.maxHeaders, REQUEST_FIELDS, preserveCase, section) ??
     interpretFraming(section, head);
   if (error !== undefined) return error;
   head.headers = section.headers;
@@ -129,23 +132,24 @@ export function parseResponseHead(
 ): HeadError | undefined {
   const minor = minorVersion(text, 0);
   if (minor < 0) return versionError(text, 0, BAD_STATUS_LINE);
+  const bytes = HEAD_BYTES.load(text);
   let i = VERSION_LENGTH;
-  if (text.charCodeAt(i) !== SP) return BAD_STATUS_LINE;
+  if (bytes[i] !== SP) return BAD_STATUS_LINE;
   const status = threeDigits(text, i + 1);
   if (status < 100) return BAD_STATUS_LINE;
   i += 4;
   // The space before an empty reason is often forgotten, and nothing can be mistaken then.
-  if (text.charCodeAt(i) === SP) i++;
-  else if (text.charCodeAt(i) !== CR) return BAD_STATUS_LINE;
+  if (bytes[i] === SP) i++;
+  else if (bytes[i] !== CR) return BAD_STATUS_LINE;
   const reasonStart = i;
-  while (VALUE[text.charCodeAt(i)] === 1) i++;
-  if (text.charCodeAt(i) !== CR || text.charCodeAt(i + 1) !== LF) return BAD_STATUS_LINE;
+  while (VALUE[bytes[i] as number] === 1) i++;
+  if (bytes[i] !== CR || bytes[i + 1] !== LF) return BAD_STATUS_LINE;
   head.minor = minor === 1 ? 1 : 0;
   head.status = status;
   head.reason = text.slice(reasonStart, i);
 
   const error =
-    parseFields(text, i + 2, limits.maxHeaders, RESPONSE_FIELDS, preserveCase, section) ??
+    parseFields(text, bytes, i + 2, limits.maxHeaders, RESPONSE_FIELDS, preserveCase, section) ??
     interpretFraming(section, head);
   if (error !== undefined) return error;
   head.headers = section.headers;
