@@ -1,9 +1,10 @@
 /** `npm run check`: everything that can be proved about the project without running it. Fails when one step fails. */
-import { checkDocs } from "./docs.ts";
 import { checkGenerated } from "./generate.ts";
 import { checkLayers } from "./layers.ts";
 import { run } from "./lib/process.ts";
 import { type Result, table } from "./lib/report.ts";
+import { checkLinks } from "./links.ts";
+import { checkLockfile } from "./lockfile.ts";
 import { checkSizes } from "./sizes.ts";
 import { checkWords } from "./words.ts";
 
@@ -32,7 +33,10 @@ const STEPS: readonly { readonly name: string; readonly step: () => Result | Pro
   },
   { name: "layers", step: checkLayers },
   { name: "generated files", step: checkGenerated },
-  { name: "docs", step: checkDocs },
+  { name: "links", step: checkLinks },
+  // These load the gateway's own modules: loaded late, one that does not load fails its own step only.
+  { name: "lifecycle", step: async () => (await import("./lifecycle.ts")).checkLifecycle() },
+  { name: "lockfile", step: checkLockfile },
   { name: "words", step: checkWords },
   { name: "sizes", step: () => sizes },
 ];

@@ -1,0 +1,54 @@
+/** Proves that docs/lifecycle.md draws the phases that requests run through, and every error that ends them. */
+import { ERRORS } from "../src/base/errors.ts";
+import { PHASES } from "../src/proxy/handle-request.ts";
+import { projectFiles, readText } from "./lib/files.ts";
+import type { Result } from "./lib/report.ts";
+
+const LIFECYCLE = "docs/lifecycle.md";
+const TABLE = "src/base/errors.ts";
+/** Heading of the page's list of codes that are in the table and that nothing raises yet. */
+const IDLE = "Codes without a way out";
+
+/** The page draws exactly the phases of the code, in their order, as headings `## 1. accept`. */
+function phaseProblems(phases: readonly string[]): string[] {
+  const drawn = [...readText(LIFECYCLE).matchAll(/^## \d+\. (.+)$/gm)].map((match) => match[1] ?? "");
+  if (drawn.join() === phases.join()) return [];
+  return [`${LIFECYCLE}: draws ${drawn.join(", ")}; src/proxy/handle-request.ts runs ${phases.join(", ")}`];
+}
+
+/**
+ * The page names every error code of the table and no other, and says truly whether a request can end with it: a code that no source
+ * uses stands in the section IDLE, and only there.
+ */
+function errorProblems(): string[] {
+  const page = readText(LIFECYCLE);
+  const [active = "", idle = ""] = page.split(`## ${IDLE}`);
+  const codes = (text: string) => new Set<string>(text.match(/\bTG_[A-Z_]+\b/g));
+  const drawn = codes(active);
+  const unused = codes(idle);
+  const used = codes(
+    projectFiles()
+      .filter((path) => /^src\/.*\.ts$/.test(path) && path !== TABLE && !path.endsWith(".test.ts"))
+      .map(readText)
+      .join("\n"),
+  );
+  const known = Object.keys(ERRORS);
+  return [
+    ...known
+      .filter((code) => used.has(code) && !drawn.has(code))
+      .map((code) => `${LIFECYCLE}: does not say where ${code} leaves the path`),
+    ...known
+      .filter((code) => !used.has(code) && (drawn.has(code) || !unused.has(code)))
+      .map((code) => `${LIFECYCLE}: no source uses ${code}; it belongs under "${IDLE}"`),
+    ...[...drawn, ...unused, ...used]
+      .filter((code) => !known.includes(code))
+      .map((code) => `${LIFECYCLE} or a source: ${code} is not in ${TABLE}`),
+  ];
+}
+
+export function checkLifecycle(): Result {
+  return {
+    problems: [...phaseProblems(PHASES.map((phase) => phase.name)), ...errorProblems()],
+    summary: `${PHASES.length} phases, ${Object.keys(ERRORS).length} errors`,
+  };
+}
