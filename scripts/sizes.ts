@@ -27,7 +27,7 @@ function measure(path: string): Measure {
     path,
     lines: lines.length - 1,
     commentLines: lines.filter((line, index) => line.trim() !== "" && codeLines[index]?.trim() === "").length,
-    anys: (bare.match(/(?:[:<,|&(]|\bas|=>)\s*any\b/g) ?? []).length,
+    anys: (bare.match(/[:<|&]\s*any\b|\bas any\b|\bany\[\]/g) ?? []).length,
     assertions: (bare.match(/[\w)\]]!(?=[.,;)\]}\s[])(?!\s*==)/g) ?? []).length,
   };
 }
