@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { clipboardSequence } from "./clipboard.ts";
 import { diffLines } from "./diff.ts";
-import { clip, fit, harmless, wrap } from "./text.ts";
+import { clip, fit, fitEnds, harmless, wrap } from "./text.ts";
 
 test("wrap keeps every character and no piece is wider than asked", () => {
   assert.deepEqual(wrap("abcdef", 4), ["abcd", "ef"]);
@@ -23,6 +23,12 @@ test("fit pads or cuts to the exact width", () => {
   assert.equal(fit("日本語", 5), "日本…");
   assert.equal(fit("日本語", 4), "日… ");
   assert.equal(fit("abc", 0), "");
+});
+
+test("fitEnds keeps both ends", () => {
+  const summary = 'selected "default/bind/3000/cart" (1 evaluated)';
+  assert.equal(fitEnds(summary, 40), 'selected "defa…/3000/cart" (1 evaluated)');
+  assert.equal(fitEnds("short", 30), "short".padEnd(30));
 });
 
 test("clip ends long text with three dots", () => {

@@ -55,6 +55,20 @@ export function fit(line: string, width: number): string {
   return `${cut}…${" ".repeat(Math.max(0, width - 1 - columnsOf(cut)))}`;
 }
 
+/** Like `fit`, but cuts out the middle: of route keys the end tells most. */
+export function fitEnds(line: string, width: number): string {
+  if (width < 24 || columnsOf(line) <= width) return fit(line, width);
+  const head = wrap(line, 14)[0] ?? "";
+  const characters = Array.from(line);
+  let tail = "";
+  for (let at = characters.length - 1; at >= 0; at--) {
+    const longer = `${characters[at]}${tail}`;
+    if (columnsOf(longer) > width - 1 - columnsOf(head)) break;
+    tail = longer;
+  }
+  return fit(`${head}…${tail}`, width);
+}
+
 function columnsOf(line: string): number {
   let columns = 0;
   for (const character of line) columns += widthOf(character);

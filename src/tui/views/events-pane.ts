@@ -1,9 +1,8 @@
 import { Text } from "ink";
 import { createElement as h, type ReactNode } from "react";
 import { layout, type State } from "../reducer.ts";
-import type { Row } from "../rows.ts";
 import { LABEL_WIDTH } from "../summaries.ts";
-import { fit } from "../text.ts";
+import { fit, fitEnds } from "../text.ts";
 import { Frame, positionOf } from "./frame.ts";
 import { useTheme } from "./theme.ts";
 
@@ -17,8 +16,10 @@ export function EventsPane({ state }: { readonly state: State }): ReactNode {
     const index = state.eventsTop + offset;
     const selected = index === state.selected;
     const style = selected && state.pane === "events" ? theme.selected : selected ? { bold: true } : {};
-    const line = `${selected ? "›" : " "}${String(index + 1).padStart(digits)}  ${cells(row)}`;
-    return h(Text, { key: index, ...theme.severity[row.severity], ...style }, fit(line, area.textWidth));
+    const start = `${selected ? "›" : " "}${String(index + 1).padStart(digits)}  ${fit(row.label, LABEL_WIDTH)}  `;
+    const shorten = row.message.type === "routeSelection" ? fitEnds : fit;
+    const summary = shorten(row.summary, area.textWidth - start.length);
+    return h(Text, { key: index, ...theme.severity[row.severity], ...style }, fit(start + summary, area.textWidth));
   });
   const header = ` ${"#".padStart(digits)}  ${"Type".padEnd(LABEL_WIDTH)}  Summary`;
   return h(Frame, {
@@ -29,8 +30,4 @@ export function EventsPane({ state }: { readonly state: State }): ReactNode {
     // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
     children: [h(Text, { key: "header", ...theme.heading }, fit(header, area.textWidth)), ...rows],
   });
-}
-
-function cells(row: Row): string {
-  return `${fit(row.label, LABEL_WIDTH)}  ${row.summary}`;
 }

@@ -35,7 +35,7 @@ export function TraceScreen({ state, theme, onInput }: TraceScreenProps): ReactN
 function Footer({ state }: { readonly state: State }): ReactNode {
   const theme = useTheme();
   const width = state.size.columns;
-  const keys = `tab: pane   ↑↓: scroll   e/s/d: raw/snapshot/diff   f: ${state.format}   c: copy   q: quit`;
+  const keys = `q: quit   tab: pane   ↑↓: scroll   e/s/d: raw/snapshot/diff   f: ${state.format}   c: copy`;
   return h(
     Box,
     { flexDirection: "column" },
