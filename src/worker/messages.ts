@@ -45,8 +45,8 @@ export type Command =
   | { readonly type: "endpoints" }
   | { readonly type: "tasks" }
   | { readonly type: "memory" }
-  | { readonly type: "cpuStart"; readonly frequency: number }
-  | { readonly type: "cpuStop" }
+  | { readonly type: "cpuStart"; readonly id: number; readonly frequency: number }
+  | { readonly type: "cpuStop"; readonly id: number }
   | { readonly type: "heap" }
   | { readonly type: "drain" }
   | { readonly type: "destroy" };

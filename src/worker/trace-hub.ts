@@ -8,8 +8,8 @@ export interface TraceReader {
   event(json: string): boolean;
   /** Nothing follows. */
   end(): void;
-  /** Called by the hub: the reader reports through `wake` that it takes events again. */
-  onDrain(wake: () => void): void;
+  /** Set by the hub: called when the reader takes events again after it refused one. */
+  onDrain: (() => void) | undefined;
 }
 
 /** Tells every worker about watchers. */
@@ -43,7 +43,7 @@ export class TraceHub {
    * Throws CelError for a bad expression and Error when too many watchers are open.
    */
   async open(
-    options: TraceOptions & { readonly expression: string | undefined },
+    options: TraceOptions & { readonly expression?: string },
     reader: TraceReader,
   ): Promise<{ close(): void }> {
     if (options.expression !== undefined) compileExpression(options.expression);
@@ -54,7 +54,7 @@ export class TraceHub {
     const id = this.#nextId++;
     const watcher: Watcher = { slot, reader, dropped: 0, lastEnd: 0, ended: false };
     this.#watchers.set(id, watcher);
-    reader.onDrain(() => this.#reportDropped(watcher));
+    reader.onDrain = () => this.#reportDropped(watcher);
     const { reveal, maxBodyBytes } = options;
     await this.#control.watch(id, slot, options.expression, { reveal, maxBodyBytes });
     // The reader may have left while the workers were told.

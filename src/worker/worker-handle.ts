@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { moduleUrl } from "../base/app-root.ts";
 import type { Answers, Command, Notice, Request, WorkerOptions } from "./messages.ts";
 
 /** A command that a worker refused or did not live to answer. `code` is the system's error code, such as EADDRINUSE. */
@@ -35,8 +36,7 @@ export class WorkerHandle {
   constructor(options: WorkerOptions, events: WorkerEvents) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
-    const entry = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
-    this.#worker = new Worker(entry, { workerData: options, name: this.name });
+    this.#worker = new Worker(moduleUrl("worker/worker"), { workerData: options, name: this.name });
     this.#worker.on("message", (notice: Notice) => this.#receive(notice, events));
     this.#worker.on("error", (error) => {
       this.#failure = error;

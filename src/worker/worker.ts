@@ -12,9 +12,9 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
-import { startCpuProfile, stopCpuProfile } from "./diagnostics/cpu.ts";
-import { heapProfile } from "./diagnostics/heap.ts";
-import { threadMemory } from "./diagnostics/memory.ts";
+import { readThreadMemory } from "../telemetry/thread-memory.ts";
+import { type RunningCpuProfile, startCpuProfile } from "./diagnostics/cpu-profile.ts";
+import { heapProfile } from "./diagnostics/heap-profile.ts";
 import { LogBatch } from "./log-batch.ts";
 import type { Command, Notice, Request, WorkerOptions } from "./messages.ts";
 
@@ -42,6 +42,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     dynamic: dynamicEndpoints(endpoints),
   };
   const plane = new DataPlane(services, endpoints, sweeper);
+  const profiles = new Map<number, RunningCpuProfile>();
 
   const run = async (command: Command): Promise<unknown> => {
     switch (command.type) {
@@ -69,11 +70,15 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       case "tasks":
         return plane.tasks();
       case "memory":
-        return threadMemory();
+        return readThreadMemory();
       case "cpuStart":
-        return startCpuProfile(command.frequency);
-      case "cpuStop":
-        return stopCpuProfile();
+        profiles.set(command.id, await startCpuProfile(command.frequency));
+        return undefined;
+      case "cpuStop": {
+        const profile = profiles.get(command.id);
+        profiles.delete(command.id);
+        return profile?.stop();
+      }
       case "heap":
         return heapProfile();
       case "drain":

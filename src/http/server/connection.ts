@@ -47,6 +47,8 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
   #state: ReadState = "head";
   /** Bytes not used yet; the start of a head while the state is `head`. */
   #held: Buffer | undefined;
+  /** Bytes of `#held` that were checked already and can begin a valid head. */
+  #scanned = 0;
   #processing = false;
   #bodyOpen = false;
   #bodyLeft = 0;
@@ -267,15 +269,17 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
     const from = skipLeadingCrlf(buffer, start, end);
     const headEnd = findHeadEnd(buffer, from, end);
     if (headEnd === -1) {
-      const error = prefixError(buffer, from, end);
+      const error = prefixError(buffer, from, end, Math.max(from, start + this.#scanned));
       if (error !== undefined) return this.#refuseHead(error, end);
       if (end - from > frontend.maxHeadSize) {
         const line = buffer.indexOf(10, from);
         return this.#refuseHead(tooLarge(line === -1 || line >= end, frontend.maxHeadSize), end);
       }
-      if (this.#held === undefined) this.#deadline = performance.now() + frontend.headerReadTimeout;
+      if (this.#scanned === 0) this.#deadline = performance.now() + frontend.headerReadTimeout;
+      this.#scanned = end - start;
       return start;
     }
+    this.#scanned = 0;
     if (headEnd - from > frontend.maxHeadSize) return this.#refuseHead(tooLarge(false, frontend.maxHeadSize), end);
     const head = this.#head;
     const text = latin1(buffer, from, headEnd);
@@ -291,6 +295,8 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
       headers: head.headers,
     };
     const badTarget = parseTarget(head.method, head.target, head.host, head.minor, request);
+    // An absolute-form target may say https; what counts is how the request came.
+    request.scheme = this.protocol;
     if (badTarget !== undefined) return this.#refuseHead(badTarget, end);
     const limit = frontend.maxRequestBodySize;
     if (limit > 0 && head.contentLength > limit)

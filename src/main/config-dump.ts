@@ -1,0 +1,174 @@
+import { formatHostPort } from "../base/listen-address.ts";
+import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, Service, Target, TcpRoute, ValueMatch } from "../ir/ir.ts";
+import type { PolicySet } from "../ir/policies.ts";
+import type { EndpointStats } from "../upstream/endpoints.ts";
+import { targetName } from "../upstream/pool.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What the workers know that the configuration does not say. */
+export interface Live {
+  /** Real ports by bind key. */
+  readonly ports: Readonly<Record<string, number>>;
+  readonly endpoints: ReadonlyMap<string, EndpointStats>;
+}
+
+/** The configuration in force as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
+export function dumpIr(ir: Ir, live: Live): Json {
+  return {
+    backends: ir.backends.map((backend) => ({
+      backend: dumpBackend(backend.name, backend.target),
+      ...inline(backend.policies),
+    })),
+    binds: byKey(ir.binds).map((bind) => dumpBind(bind, live.ports[bind.key] ?? bind.port)),
+    endpoints: [...live.endpoints.values()].map((stats) => ({
+      target: stats.target,
+      info: endpointInfo(stats),
+    })),
+    policies: ir.targeted.map(({ key, name, target, policy }) => ({ key, name, target, policy })),
+    routes: {
+      routeGroups: Object.fromEntries(
+        ir.routeGroups.map((group) => [group.name, Object.fromEntries(group.routes.map((r) => [r.key, dumpRoute(r)]))]),
+      ),
+    },
+    services: ir.services.map((service) => dumpService(service, ir, live)),
+    workloads: ir.workloads.map((workload) => ({ ...workload })),
+  };
+}
+
+function dumpBind(bind: Bind, port: number): Json {
+  return {
+    key: bind.key,
+    address: formatHostPort(bind.host, port),
+    protocol: bind.protocol,
+    tunnelProtocol: bind.tunnelProtocol,
+    mode: bind.mode,
+    listeners: Object.fromEntries(byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener)])),
+  };
+}
+
+function dumpListener(listener: Listener): Json {
+  const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
+  const certificateSource = listener.tls === undefined ? null : { certificateSource: "Static" };
+  const tcp = listener.protocol === "TCP" || listener.protocol === "TLS";
+  return {
+    key: listener.key,
+    gatewayName: listener.gatewayName,
+    gatewayNamespace: listener.gatewayNamespace,
+    listenerName: listener.name,
+    listenerSet: null,
+    hostname: listener.hostname,
+    protocol: secure ? { [listener.protocol]: certificateSource } : listener.protocol,
+    ...(!tcp && { routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route)])) }),
+    ...(tcp && { tcpRoutes: Object.fromEntries(byKey(listener.tcpRoutes).map((r) => [r.key, dumpTcpRoute(r)])) }),
+    ...inline(listener.policies),
+  };
+}
+
+function dumpRoute(route: Route): Json {
+  return {
+    key: route.key,
+    name: route.name,
+    namespace: route.namespace,
+    ...(route.ruleName !== undefined && { ruleName: route.ruleName }),
+    ...(route.hostnames.length > 0 && { hostnames: route.hostnames }),
+    matches: route.matches.map((match) => ({
+      path: dumpPath(match.path),
+      ...(match.method !== undefined && { method: match.method }),
+      ...(match.headers.length > 0 && { headers: match.headers.map(dumpValue) }),
+      ...(match.query.length > 0 && { query: match.query.map(dumpValue) }),
+    })),
+    backends: route.backends.map(dumpRouteBackend),
+    ...inline(route.policies),
+  };
+}
+
+function dumpTcpRoute(route: TcpRoute): Json {
+  const { key, name, namespace, hostnames } = route;
+  return { key, name, namespace, ...(hostnames.length > 0 && { hostnames }), backends: route.backends.map(dumpRouteBackend) };
+}
+
+function dumpPath(path: PathMatch): Json {
+  return { [path.type]: path.value };
+}
+
+function dumpValue({ name, type, value }: ValueMatch): Json {
+  return { name, value: { [type]: value } };
+}
+
+function dumpRouteBackend(backend: RouteBackend): Json {
+  return { weight: backend.weight, ...dumpTarget(backend), ...inline(backend.policies) };
+}
+
+function dumpTarget({ key, target }: RouteBackend): Json {
+  // A named backend has the short key `/<name>`; an inline one extends its route's key.
+  const named = /^\/[^/]+$/.test(key);
+  switch (target.type) {
+    case "service":
+      return { service: { name: target.key, port: target.port } };
+    case "routeGroup":
+      return { routeGroup: target.name };
+    case "invalid":
+      return { invalid: null };
+    default:
+      return named ? { backend: key } : { inlineBackend: targetText(target) };
+  }
+}
+
+function dumpBackend(name: string, target: Target): Json {
+  if (target.type === "dynamic") return { dynamic: { name, namespace: "", target: target.expression ?? null } };
+  if (target.type === "internal") return { internal: { name, namespace: "", path: target.path } };
+  return { host: { name, namespace: "", target: targetText(target) } };
+}
+
+function targetText(target: Target): string {
+  switch (target.type) {
+    case "static":
+    case "unix":
+      return targetName(target);
+    case "dynamic":
+      return target.expression === undefined ? "dynamic" : `dynamic: ${target.expression}`;
+    case "internal":
+      return `internal: ${target.path}`;
+    default:
+      return target.type;
+  }
+}
+
+function dumpService(service: Service, ir: Ir, live: Live): Json {
+  const serviceKey = `${service.namespace}/${service.hostname}`;
+  const active: Record<string, unknown> = {};
+  for (const workload of ir.workloads) {
+    const ports = workload.services[serviceKey];
+    if (ports === undefined) continue;
+    const stats = [...live.endpoints.values()].find((each) => each.key.startsWith(`${workload.uid} `));
+    active[`${workload.uid}:${serviceKey}`] = {
+      endpoint: { workloadUid: workload.uid, port: ports, status: workload.status },
+      info: endpointInfo(stats),
+      capacity: workload.capacity,
+    };
+  }
+  return { ...service, endpoints: [{ active, rejected: {} }] };
+}
+
+/** Field names and units of reference 3.28. An endpoint that no worker uses yet is healthy and unused. */
+function endpointInfo(stats: EndpointStats | undefined): Json {
+  return {
+    health: stats?.health ?? 1,
+    requestLatency: stats?.latency ?? 0,
+    pendingRequests: stats?.pending ?? 0,
+    totalRequests: stats?.total ?? 0,
+    consecutiveFailures: stats?.consecutiveFailures ?? 0,
+    timesEjected: 0,
+    evictedUntil: null,
+  };
+}
+
+function inline(policies: PolicySet): Json {
+  const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: value }));
+  return list.length > 0 ? { inlinePolicies: list } : {};
+}
+
+function byKey<T extends { readonly key: string }>(list: readonly T[]): T[] {
+  return [...list].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+}

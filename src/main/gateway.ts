@@ -1,0 +1,234 @@
+import type { AdminPlane } from "../admin/plane.ts";
+import { type RunningServer, startAdminServer, startReadinessServer, startStatsServer } from "../admin/servers.ts";
+import type { ConfigStatus } from "../admin/config-status.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import { type LogOutput, type Logger } from "../base/log.ts";
+import { type ConfigSource, type LoadResult, loadConfig } from "../config/load.ts";
+import { formatDiagnostics } from "../config/diagnostics.ts";
+import type { Settings } from "../config/settings.ts";
+import { watchConfig } from "../config/watch.ts";
+import type { Ir } from "../ir/ir.ts";
+import { Supervisor } from "../worker/supervisor.ts";
+import { makePlane } from "./plane.ts";
+
+type Loaded = Extract<LoadResult, { ok: true }>;
+
+/** The configuration cannot be used; the message holds every problem, ready to be printed. */
+export class StartError extends Error {}
+
+/** A running gateway: its workers, its own servers, and the watch on its configuration. */
+export class Gateway {
+  readonly supervisor: Supervisor;
+  readonly settings: Settings;
+  readonly #source: ConfigSource;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #output: LogOutput;
+  readonly #log: Logger;
+  readonly #servers: RunningServer[] = [];
+  #watch: { close(): void } | undefined;
+  #ir: Ir;
+  #status: ConfigStatus;
+  #pending = new Set(["configuration", "listeners"]);
+  #reloads: Promise<void> = Promise.resolve();
+  #shutdown: Promise<void> | undefined;
+  readonly #onStopped: () => void;
+
+  private constructor(
+    source: ConfigSource,
+    env: Readonly<Record<string, string | undefined>>,
+    loaded: Loaded,
+    output: LogOutput,
+    onStopped: () => void,
+  ) {
+    this.#source = source;
+    this.#env = env;
+    this.#output = output;
+    this.#log = output.logger("gateway");
+    this.#ir = loaded.ir;
+    this.settings = loaded.config;
+    this.#onStopped = onStopped;
+    this.#status = {
+      generation: 0,
+      appliedAt: null,
+      loadedAt: new Date().toISOString(),
+      lastError: null,
+      synchronized: false,
+      source: describeSource(source),
+    };
+    this.supervisor = new Supervisor(supervisorSettings(loaded.config, output, env), {
+      onLog: (text) => output.write(text),
+      onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
+    });
+  }
+
+  /**
+   * Starts everything; resolves when traffic is served. Rejects with StartError when the configuration or a port is
+   * unusable. `onStopped` is called once the gateway has shut down.
+   */
+  static async start(
+    source: ConfigSource,
+    env: Readonly<Record<string, string | undefined>>,
+    makeOutput: (settings: Settings) => LogOutput,
+    onStopped: () => void,
+  ): Promise<Gateway> {
+    const loaded = await loadConfig(source, env);
+    if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
+    const gateway = new Gateway(source, env, loaded, makeOutput(loaded.config), onStopped);
+    try {
+      await gateway.#start(loaded);
+    } catch (error) {
+      await gateway.#close();
+      throw new StartError(error instanceof Error ? error.message : String(error));
+    }
+    return gateway;
+  }
+
+  get ir(): Ir {
+    return this.#ir;
+  }
+
+  get status(): ConfigStatus {
+    return this.#status;
+  }
+
+  get pending(): string[] {
+    return [...this.#pending];
+  }
+
+  /** Addresses of the gateway's own servers, by name. */
+  get addresses(): Readonly<Record<string, readonly string[]>> {
+    return Object.fromEntries(this.#servers.map((server) => [server.name, server.addresses]));
+  }
+
+  get logFilter(): string {
+    return this.#output.filter.toString();
+  }
+
+  /** Throws with the parser's message when the filter is not valid. */
+  setLogFilter(filter: string): void {
+    this.#output.filter = parseLogFilter(filter);
+    void this.supervisor.setLogFilter(filter);
+  }
+
+  /**
+   * Drains and stops (reference 7): goes on serving for the minimum deadline, then stops accepting and waits for open
+   * work up to the maximum, then cuts what is left. Safe to call again.
+   */
+  shutdown(): Promise<void> {
+    this.#shutdown ??= this.#drain();
+    return this.#shutdown;
+  }
+
+  async #start(loaded: Loaded): Promise<void> {
+    const plane: AdminPlane = makePlane(this);
+    const { adminAddr, statsAddr, readinessAddr } = this.settings;
+    this.#servers.push(await startReadinessServer(plane, readinessAddr));
+    this.#servers.push(await startAdminServer(plane, adminAddr));
+    this.#servers.push(await startStatsServer(plane, statsAddr));
+    this.supervisor.start();
+    await this.supervisor.apply(1, loaded.ir);
+    this.#applied(loaded.ir, 1);
+    this.#pending.clear();
+    for (const [name, addresses] of Object.entries(this.addresses))
+      for (const address of addresses) this.#log.info("listening", { server: name, address });
+    if (this.#source.kind === "file" && !this.#source.once)
+      this.#watch = watchConfig(this.#source.path, loaded.files, () => this.#reload());
+  }
+
+  #applied(ir: Ir, generation: number): void {
+    this.#ir = ir;
+    const appliedAt = new Date().toISOString();
+    this.#status = { ...this.#status, generation, appliedAt, lastError: null, synchronized: true };
+    for (const bind of ir.binds)
+      this.#log.info("serving", { bind: bind.key, host: bind.host, port: this.supervisor.ports[bind.key] ?? bind.port });
+  }
+
+  #reload(): void {
+    this.#reloads = this.#reloads.then(() => this.#reloadOnce()).catch((error: unknown) => {
+      this.#log.error("reload failed", { error: error instanceof Error ? error : new Error(String(error)) });
+    });
+  }
+
+  async #reloadOnce(): Promise<void> {
+    if (this.#shutdown !== undefined) return;
+    const at = new Date().toISOString();
+    const loaded = await loadConfig(this.#source, this.#env);
+    this.#status = { ...this.#status, loadedAt: at };
+    if (!loaded.ok) {
+      this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
+      return;
+    }
+    const generation = this.#status.generation + 1;
+    try {
+      await this.supervisor.apply(generation, loaded.ir);
+    } catch (error) {
+      this.#refused(at, error instanceof Error ? error.message : String(error), []);
+      return;
+    }
+    this.#applied(loaded.ir, generation);
+    this.#log.info("configuration reloaded", { generation });
+  }
+
+  #refused(at: string, message: string, diagnostics: readonly unknown[]): void {
+    this.#status = { ...this.#status, lastError: { at, message, diagnostics }, synchronized: false };
+    this.#log.error(`Failed to reload config: ${message}`);
+  }
+
+  async #drain(): Promise<void> {
+    const { terminationMinDeadline, terminationMaxDeadline } = this.settings;
+    this.#watch?.close();
+    this.#log.info("draining", { min: `${terminationMinDeadline}ms`, max: `${terminationMaxDeadline}ms` });
+    await new Promise((resolve) => setTimeout(resolve, terminationMinDeadline));
+    const cut = await this.supervisor.drain(terminationMaxDeadline);
+    if (cut > 0)
+      this.#log.warn("drain duration expired with pending connections, forcefully shutting down", { connections: cut });
+    await this.#close();
+    this.#onStopped();
+  }
+
+  async #close(): Promise<void> {
+    this.#watch?.close();
+    await this.supervisor.stop();
+    await Promise.all(this.#servers.map((server) => server.close()));
+  }
+}
+
+function supervisorSettings(
+  settings: Settings,
+  output: LogOutput,
+  env: Readonly<Record<string, string | undefined>>,
+): ConstructorParameters<typeof Supervisor>[0] {
+  const { backend } = settings;
+  return {
+    workers: settings.workerThreads,
+    worker: {
+      pool: {
+        connectTimeout: backend.connectTimeout,
+        idleTimeout: backend.poolIdleTimeout,
+        maxIdle: backend.poolMaxSize,
+        keepAliveDelay: backend.keepalives.enabled ? backend.keepalives.time : 0,
+      },
+      lookupFamily: settings.dns.lookupFamily,
+      sensitiveHeaders: settings.sensitiveHeaders,
+      env: snapshotEnv(env),
+      logFilter: output.filter.toString(),
+      logFormat: output.format,
+      reusePort: process.platform === "linux",
+    },
+  };
+}
+
+/** `env` of trace snapshots: in Kubernetes the pod is told by these variables; alone it is empty. */
+function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const { POD_NAME, NAMESPACE, GATEWAY } = env;
+  return {
+    ...(POD_NAME !== undefined && { podName: POD_NAME }),
+    ...(NAMESPACE !== undefined && { namespace: NAMESPACE }),
+    ...(GATEWAY !== undefined && { gateway: GATEWAY }),
+  };
+}
+
+function describeSource(source: ConfigSource): string {
+  if (source.kind === "text") return "command line";
+  return source.path;
+}

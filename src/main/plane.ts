@@ -1,0 +1,84 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
+import { AdminBadRequest, type AdminPlane } from "../admin/plane.ts";
+import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
+import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import { processMetrics } from "../telemetry/process-metrics.ts";
+import { renderPrometheus } from "../telemetry/prometheus.ts";
+import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
+import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
+import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
+import { dumpIr } from "./config-dump.ts";
+import type { Gateway } from "./gateway.ts";
+import { dumpSettings } from "./settings-dump.ts";
+import { versionInfo } from "./version.ts";
+
+/** What the admin, stats and readiness servers may see and do of this gateway. */
+export function makePlane(gateway: Gateway): AdminPlane {
+  const { supervisor, settings } = gateway;
+  const version = versionInfo();
+  const startFilter = gateway.logFilter;
+  let profiles = 0;
+  return {
+    version,
+    configStatus: () => gateway.status,
+    pending: () => gateway.pending,
+    logFilter: () => gateway.logFilter,
+    shutdown: () => void gateway.shutdown(),
+    openTrace: async (options, reader) => {
+      try {
+        return await supervisor.hub.open(options, reader);
+      } catch (error) {
+        throw new AdminBadRequest(error instanceof Error ? error.message : String(error));
+      }
+    },
+    async configDump() {
+      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints() };
+      return sorted({ ...dumpIr(gateway.ir, live), version, config: dumpSettings(settings, gateway.addresses) });
+    },
+    setLogFilter(directives, reset) {
+      const base = parseLogFilter(reset ? startFilter : gateway.logFilter);
+      try {
+        gateway.setLogFilter((directives === "" ? base : base.with(directives)).toString());
+      } catch {
+        throw new AdminBadRequest(`Invalid level provided: ${directives}`);
+      }
+      return gateway.logFilter;
+    },
+    async memory() {
+      const threads: NamedThreadMemory[] = [{ thread: "main", ...readThreadMemory() }];
+      for (const [thread, memory] of await supervisor.ask({ type: "memory" }))
+        threads.push({ thread, ...(memory as ThreadMemory) });
+      return memoryReport(threads);
+    },
+    async cpuProfile(seconds, hz, signal) {
+      const id = profiles++;
+      const main = await startCpuProfile(hz);
+      await supervisor.ask({ type: "cpuStart", id, frequency: hz });
+      await delay(seconds * 1000, undefined, { signal }).catch(() => undefined);
+      const threads = new Map<string, CpuProfile>();
+      for (const [thread, profile] of await supervisor.ask({ type: "cpuStop", id }))
+        if (profile !== undefined) threads.set(thread, profile as CpuProfile);
+      threads.set("main", await main.stop());
+      return mergeCpuProfiles(Array.from(threads, ([thread, profile]) => ({ thread, profile })));
+    },
+    async heapProfile() {
+      const threads = [{ thread: "main", profile: await heapProfile() }];
+      for (const [thread, profile] of await supervisor.ask({ type: "heap" }))
+        threads.push({ thread, profile: profile as HeapProfile });
+      return mergeHeapProfiles(threads);
+    },
+    tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),
+    async metricsText() {
+      const snapshot = await supervisor.metrics();
+      const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
+      return renderPrometheus(snapshot, extra, settings.metrics.remove);
+    },
+  };
+}
+
+/** Top-level keys in alphabetical order (reference 4.4). */
+function sorted(dump: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(dump).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
