@@ -18,6 +18,8 @@ export interface Entry<R> extends Selected<R> {
   /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
   readonly length: number;
   readonly pattern: Pattern | undefined;
+  /** What every path that fits `pattern` begins with. */
+  readonly literal: string;
   readonly method: string | undefined;
   readonly headers: readonly Condition[];
   readonly query: readonly Condition[];
@@ -41,6 +43,7 @@ export function compileEntry<R extends { readonly key: string }>(
     path,
     length: Buffer.byteLength(counted),
     pattern: path.type === "regex" ? patterns.get(path.value, `${where}: path`) : undefined,
+    literal: path.type === "regex" ? literalPrefix(path.value) : "",
     method: match.method,
     headers: match.headers.map((header) => compileHeader(header, patterns, where)),
     query: match.query.map((parameter) => compileQuery(parameter, patterns, where)),
@@ -65,4 +68,15 @@ export function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--;
   return path.slice(0, end);
+}
+
+/**
+ * The text that every match of a regular expression begins with, `` when that is not plain to see: letters, digits and
+ * slashes up to the first other character, less the last one, which a quantifier may follow. Comparing it first spares
+ * most of the 0.2 µs that trying a pattern in vain takes.
+ */
+export function literalPrefix(source: string): string {
+  if (source.includes("|")) return "";
+  const literal = /^\^?([A-Za-z0-9/_-]*)/.exec(source)?.[1] ?? "";
+  return literal.slice(0, -1);
 }

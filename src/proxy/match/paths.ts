@@ -96,7 +96,8 @@ export class PathIndex<R extends { readonly key: string }> {
   }
 }
 
-/** The cheap conditions go first. */
+/** The pattern is tried last: it costs most. */
 function regexHolds<R>(entry: Entry<R>, path: string, request: HttpRequest): boolean {
-  return conditionsHold(entry, request) && entry.pattern?.testExact(path) === true;
+  if (!path.startsWith(entry.literal) || !conditionsHold(entry, request)) return false;
+  return entry.pattern?.testExact(path) === true;
 }

@@ -48,6 +48,13 @@ describe("one path", () => {
     ["~ /a|/ab", "/ab", true],
     ["~ ^/x$", "/x", true],
     ["~ (?i)/x", "/X", true],
+    ["~ /ab?", "/a", true],
+    ["~ /ab*c{0,1}", "/a", true],
+    ["~ /ab{0}", "/a", true],
+    ["~ /abc|/x", "/x", true],
+    ["~ /abc[|]x", "/abc|x", true],
+    ["~ /ab(?i)c", "/abC", true],
+    ["~ \\Q/a.b\\E", "/a.b", true],
   ];
   for (const [pattern, path, fits] of cases) {
     test(`${pattern || "(empty)"} ${fits ? "fits" : "does not fit"} ${path}`, () => {
@@ -126,7 +133,7 @@ describe("precedence", () => {
     ["longer prefix", routeOf("z", [], "/foo/bar"), routeOf("a", [], "/foo")],
     ["longer prefix before method", routeOf("z", [], "/foo"), routeOf("a", [], matchOn("/", { method: "GET" }))],
     ["a trailing slash counts", routeOf("z", [], "/foo/"), routeOf("a", [], "/foo")],
-    ["but only one", routeOf("z", [], "/foo/bar"), routeOf("a", [], "/foo/////////")],
+    ["but only one", routeOf("z", [], "~ /foo/.*"), routeOf("a", [], "/foo/////////")],
     ["longer regex", routeOf("z", [], "~ /foo/[a-z]+"), routeOf("a", [], "~ /foo/.*")],
     ["longer regex before a prefix", routeOf("z", [], "~ /foo/.*"), routeOf("a", [], "/foo")],
     ["longer prefix before a regex", routeOf("z", [], "/foo/bar"), routeOf("a", [], "~ /.*")],
