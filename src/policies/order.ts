@@ -1,0 +1,48 @@
+/**
+ * In which order the policies of a phase run (reference 4.1, steps 6, 8, 10 and 11), whatever order the configuration names
+ * them in. A policy that runs sees what those before it have made of the request.
+ */
+import type { PolicyKind } from "../ir/policies.ts";
+import type { Phase } from "../trace/events.ts";
+
+type Order = Readonly<Record<Phase, readonly PolicyKind[]>>;
+
+export const REQUEST_ORDER = {
+  // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
+  // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
+  // only an allowed request is worth changing.
+  gateway: [],
+
+  // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
+  // transformation → csrf, then the rest:
+  route: [
+    // Deadlines count from the start of the request and so must be known before anything can wait.
+    "timeout",
+    // Headers before the URL: a Host that is set here is what a rewrite of the port or a redirect starts from.
+    "requestHeaderModifier",
+    // A redirect that follows a rewrite points to the rewritten place.
+    "urlRewrite",
+    "requestRedirect",
+    // Last, so that every policy that may reject or redirect comes before an answer.
+    "directResponse",
+  ],
+
+  // For each attempt: authorization → extAuthz → backendAuth → transformation, then:
+  backend: [
+    // After the credentials, so that configuration has the last word about what is sent.
+    "requestHeaderModifier",
+    "requestRedirect",
+  ],
+} as const satisfies Order;
+
+/** The phases answer in the order route, backend, gateway; also for errors and for responses of the gateway's own. */
+export const RESPONSE_ORDER = {
+  // transformation → extProc
+  gateway: [],
+  // responseHeaderModifier → buffer → transformation → extProc: programs see the headers that are configured.
+  route: ["responseHeaderModifier"],
+  backend: ["responseHeaderModifier"],
+} as const satisfies Order;
+
+/** The kinds that have a place in some phase. */
+export type PlacedKind = (typeof REQUEST_ORDER | typeof RESPONSE_ORDER)[Phase][number];

@@ -1,0 +1,39 @@
+import type { PolicyKind, PolicySet } from "../ir/policies.ts";
+import type { Phase } from "../trace/events.ts";
+import type { PolicyDeps } from "./deps.ts";
+import * as directResponse from "./direct-response/index.ts";
+import type { PlacedKind } from "./order.ts";
+import * as requestHeaderModifier from "./request-header-modifier/index.ts";
+import * as requestRedirect from "./request-redirect/index.ts";
+import * as responseHeaderModifier from "./response-header-modifier/index.ts";
+import * as timeout from "./timeout/index.ts";
+import type { CompiledPolicy } from "./types.ts";
+import * as urlRewrite from "./url-rewrite/index.ts";
+
+export interface RegisteredPolicy<Config> {
+  /** Does everything that can fail or cost; throws an Error that names the field and how to mend it. */
+  readonly create: (config: Config, deps: PolicyDeps) => CompiledPolicy;
+  /** Where the kind may run; its place among the others of a phase is in order.ts. */
+  readonly phases: readonly Phase[];
+  /** In words, as stages of a trace say it (reference 4.2). */
+  readonly words: string;
+}
+
+/** Every kind of policy. A new kind does not compile until it stands here and in order.ts. */
+export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredPolicy<NonNullable<PolicySet[Kind]>> } =
+  {
+    timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
+    requestHeaderModifier: {
+      create: requestHeaderModifier.create,
+      phases: ["route", "backend"],
+      words: "request header modifier",
+    },
+    responseHeaderModifier: {
+      create: responseHeaderModifier.create,
+      phases: ["route", "backend"],
+      words: "response header modifier",
+    },
+    urlRewrite: { create: urlRewrite.create, phases: ["route"], words: "url rewrite" },
+    requestRedirect: { create: requestRedirect.create, phases: ["route", "backend"], words: "request redirect" },
+    directResponse: { create: directResponse.create, phases: ["route"], words: "direct response" },
+  };

@@ -1,0 +1,98 @@
+import { isFieldValue, isToken } from "../../http/h1/characters.ts";
+import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
+import type { HeaderModifier } from "../../ir/policies.ts";
+import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
+
+/**
+ * Fields that frame a message or belong to one connection (RFC 9110 7.6.1, RFC 9113 8.2.2): the gateway writes them itself,
+ * and a configured value beside its own would let two servers read one message differently.
+ */
+const FRAMING = new Set([
+  "connection",
+  "content-length",
+  "http2-settings",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+export interface HeaderEdit {
+  readonly action: "add" | "set" | "remove";
+  /** Lower-case. */
+  readonly name: string;
+  /** As header lists carry it: latin1 text of the UTF-8 bytes; `` for remove. */
+  readonly value: string;
+}
+
+/**
+ * The edits of a modifier in their order: add, set, remove (reference 3.13). Throws an error that begins with `kind` and
+ * names the header when one may not be touched or cannot be sent.
+ */
+export function compileHeaderEdits(kind: string, config: HeaderModifier): readonly HeaderEdit[] {
+  const edits: HeaderEdit[] = [];
+  for (const action of ["add", "set"] as const)
+    for (const [name, value] of Object.entries(config[action] ?? {}))
+      edits.push({
+        action,
+        name: fieldName(`${kind}.${action}`, name),
+        value: fieldValue(`${kind}.${action}`, name, value),
+      });
+  for (const name of config.remove ?? [])
+    edits.push({ action: "remove", name: fieldName(`${kind}.remove`, name), value: "" });
+  return edits;
+}
+
+export function applyHeaderEdits(edits: readonly HeaderEdit[], headers: HeaderList): void {
+  for (const { action, name, value } of edits) {
+    if (action === "add") headers.push(name, value);
+    else if (action === "set") setHeader(headers, name, value);
+    else removeHeader(headers, name);
+  }
+}
+
+/** Only the fields that `names` lists, as snapshots show them. */
+export function pickHeaders(
+  headers: HeaderList,
+  names: ReadonlySet<string>,
+  hidden: ReadonlySet<string>,
+): Record<string, string> {
+  const picked: HeaderList = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string;
+    if (names.has(name)) picked.push(name, headers[i + 1] as string);
+  }
+  return shownHeaders(picked, hidden);
+}
+
+/** The configuration without the values of `hidden` headers, for dumps and traces. */
+export function shownModifier(config: HeaderModifier, hidden: ReadonlySet<string>): HeaderModifier {
+  const redact = (values: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, hidden.has(name.toLowerCase()) ? REDACTED : value]),
+    );
+  return {
+    ...(config.add !== undefined && { add: redact(config.add) }),
+    ...(config.set !== undefined && { set: redact(config.set) }),
+    ...(config.remove !== undefined && { remove: config.remove }),
+  };
+}
+
+function fieldName(where: string, name: string): string {
+  if (name.startsWith(":"))
+    throw new Error(`${where}: ${name} is a pseudo header; use urlRewrite to change host and path`);
+  if (!isToken(name)) throw new Error(`${where}: ${JSON.stringify(name)} is not a header name (RFC 9110 5.6.2)`);
+  const lower = name.toLowerCase();
+  if (FRAMING.has(lower))
+    throw new Error(`${where}: ${name} frames the message or belongs to one connection; the gateway sets it itself`);
+  return lower;
+}
+
+function fieldValue(where: string, name: string, value: string): string {
+  const bytes = Buffer.from(value, "utf8").toString("latin1");
+  if (!isFieldValue(bytes))
+    throw new Error(`${where}: the value of ${name} has a control character such as a line break; remove it`);
+  return bytes;
+}

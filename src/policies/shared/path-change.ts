@@ -1,0 +1,56 @@
+import { GatewayError } from "../../base/errors.ts";
+import type { PathChange } from "../../ir/policies.ts";
+import type { PolicyContext } from "../types.ts";
+import { parsePathAndQuery } from "./target-parts.ts";
+
+export interface PathAndSearch {
+  readonly path: string;
+  readonly search: string;
+}
+
+/**
+ * A change of the path ready to run; `undefined` leaves it. The request's query is always kept, behind the one that `full`
+ * may have. `prefix` replaces what the route's prefix match consumed, whole segments only; where the two meet there is exactly
+ * one slash, and nothing left means `/` (reference 3.15, Gateway API HTTPPathModifier).
+ */
+export function compilePathChange(
+  kind: string,
+  change: PathChange | undefined,
+): (context: PolicyContext) => PathAndSearch {
+  if (change === undefined) return ({ request }) => request;
+  if ("full" in change) return replaceFull(`${kind}.path.full`, change.full);
+  return replacePrefix(`${kind}.path.prefix`, change.prefix);
+}
+
+function replaceFull(where: string, full: string): (context: PolicyContext) => PathAndSearch {
+  const { path, search } = parsePathAndQuery(where, full === "" ? "/" : full);
+  return ({ request }) => ({ path, search: joinQueries(search, request.search) });
+}
+
+function replacePrefix(where: string, prefix: string): (context: PolicyContext) => PathAndSearch {
+  const { path, search } = parsePathAndQuery(where, prefix === "" ? "/" : prefix);
+  if (search !== "") throw new Error(`${where}: ${JSON.stringify(prefix)} has a query; only path.full may have one`);
+  const withSlash = path.endsWith("/") ? path : `${path}/`;
+  const withoutSlashes = path.replace(/\/+$/, "");
+  return ({ request, matchedPrefix }) => {
+    const rest = afterPrefix(request.path, matchedPrefix);
+    if (rest === undefined) throw new GatewayError("TG_FILTER_FAILED", "prefix redirect requires prefix match");
+    // `/a` matched, nothing follows: the configured text stands as it is.
+    if (rest === "") return { path, search: request.search };
+    return { path: rest === "/" ? withSlash : withoutSlashes + rest, search: request.search };
+  };
+}
+
+/** What follows the matched prefix: `` or begins with `/`; undefined when the match was none of a prefix. */
+function afterPrefix(path: string, prefix: string | undefined): string | undefined {
+  if (prefix === undefined) return undefined;
+  if (path === prefix) return "";
+  const end = prefix.endsWith("/") ? prefix.length - 1 : prefix.length;
+  if (!path.startsWith(prefix) || (path.length > end && path[end] !== "/")) return undefined;
+  return path.slice(end);
+}
+
+function joinQueries(own: string, received: string): string {
+  if (own === "") return received;
+  return received === "" || received === "?" ? own : `${own}&${received.slice(1)}`;
+}

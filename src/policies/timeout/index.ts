@@ -1,0 +1,39 @@
+import type { Timeout } from "../../ir/policies.ts";
+import type { CompiledPolicy } from "../types.ts";
+
+const KIND = "timeout";
+
+/**
+ * Bounds the time until response headers arrive (reference 3.17): `requestTimeout` from the start of the request over all
+ * attempts, `backendRequestTimeout` for each attempt. Milliseconds; 0 = none. Throws for numbers that no timer can hold.
+ */
+export function create(config: Timeout): CompiledPolicy {
+  const requestTimeout = milliseconds("requestTimeout", config.requestTimeout);
+  const backendRequestTimeout = milliseconds("backendRequestTimeout", config.backendRequestTimeout);
+  const shown = {
+    ...(config.requestTimeout !== undefined && { requestTimeout: duration(requestTimeout) }),
+    ...(config.backendRequestTimeout !== undefined && { backendRequestTimeout: duration(backendRequestTimeout) }),
+  };
+  return {
+    kind: KIND,
+    shown,
+    onRequest(context) {
+      context.requestTimeout = requestTimeout;
+      context.backendRequestTimeout = backendRequestTimeout;
+      context.trace?.applied("timeout", shown);
+      return undefined;
+    },
+  };
+}
+
+/** The longest delay of a timer; a longer one would fire at once. */
+const MAX_DELAY = 2 ** 31 - 1;
+
+function milliseconds(field: string, value = 0): number {
+  if (!(value >= 0 && value <= MAX_DELAY)) throw new Error(`${KIND}.${field}: use a duration from 0 to 24 days (576h)`);
+  return value;
+}
+
+function duration(ms: number): string {
+  return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
+}

@@ -1,0 +1,56 @@
+import type { HttpRequest } from "../../http/message.ts";
+import type { AuthorityChange, UrlRewrite } from "../../ir/policies.ts";
+import { hostPart, withPort } from "../shared/authority.ts";
+import { compilePathChange } from "../shared/path-change.ts";
+import { checkAuthority } from "../shared/target-parts.ts";
+import type { CompiledPolicy } from "../types.ts";
+
+const KIND = "urlRewrite";
+
+/**
+ * Changes authority and path before the request goes upstream; the query is kept (reference 3.15). Throws at load for what
+ * cannot stand in a request; at run time `path.prefix` rejects with TG_FILTER_FAILED unless the route matched by prefix.
+ */
+export function create(config: UrlRewrite): CompiledPolicy {
+  const rewriteAuthority = compileAuthority(config.authority);
+  const fixed = config.authority !== undefined && config.authority !== "auto";
+  const change = compilePathChange(KIND, config.path);
+  return {
+    kind: KIND,
+    shown: config,
+    onRequest(context) {
+      const { request, trace } = context;
+      const before = trace === undefined ? undefined : snapshot(request);
+      // `OPTIONS *` asks about the server and has no path to rewrite (RFC 9110 9.3.7).
+      if (request.path !== "*") {
+        const { path, search } = change(context);
+        request.path = path;
+        request.search = search;
+      }
+      request.authority = rewriteAuthority(request);
+      if (fixed) context.authorityMode = "fixed";
+      trace?.applied("url_rewrite", config, before, snapshot(request));
+      return undefined;
+    },
+  };
+}
+
+/**
+ * `full` and `host` replace all of the authority: the client's port is one of the gateway and means nothing to the backend
+ * (Gateway API HTTPURLRewriteFilter: `hostname` replaces the value of Host).
+ */
+function compileAuthority(change: AuthorityChange | undefined): (request: HttpRequest) => string {
+  if (change === undefined || change === "auto" || change === "none") return ({ authority }) => authority;
+  if ("port" in change) {
+    const { port } = change;
+    checkAuthority(`${KIND}.authority.port`, `host:${port}`);
+    return ({ authority, scheme }) => withPort(hostPart(authority), port, scheme);
+  }
+  const authority = "full" in change ? change.full : change.host;
+  checkAuthority(`${KIND}.authority.${"full" in change ? "full" : "host"}`, authority);
+  return () => authority;
+}
+
+function snapshot({ authority, path, search }: HttpRequest): { host: string; pathAndQuery: string } {
+  return { host: authority, pathAndQuery: path + search };
+}
