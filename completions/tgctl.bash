@@ -33,7 +33,7 @@ _tgctl_words() {
     "/subcommands") echo "proxy version completion" ;;
     " proxy/words") echo "trace config log profile" ;;
     " proxy/subcommands") echo "trace config log profile c cfg" ;;
-    " proxy trace/options") echo "--local --proxy-admin-port --file --raw --port --expression --json --help" ;;
+    " proxy trace/options") echo "--local --proxy-admin-port --file --raw --port --expression --reveal --json --help" ;;
     " proxy config/words") echo "all backends" ;;
     " proxy config/subcommands") echo "all backends b be" ;;
     " proxy config all/options") echo "--local --proxy-admin-port --file --output --json --help" ;;

@@ -28,6 +28,7 @@ complete -c tgctl -n '__tgctl_at proxy trace' -l file -s f -rF -d 'Show a saved 
 complete -c tgctl -n '__tgctl_at proxy trace' -l raw -d 'Print one JSON event per line instead of opening the full-screen view'
 complete -c tgctl -n '__tgctl_at proxy trace' -l port -x -d 'Port of the listener that the request after -- goes to'
 complete -c tgctl -n '__tgctl_at proxy trace' -l expression -x -d 'Trace the next request for which this CEL expression is true'
+complete -c tgctl -n '__tgctl_at proxy trace' -l reveal -d 'Show header values that hold secrets, such as authorization and cookie'
 complete -c tgctl -n '__tgctl_at proxy trace' -l json -d 'Print results and errors as JSON'
 complete -c tgctl -n '__tgctl_at proxy trace' -l help -s h -d 'Show this help'
 complete -c tgctl -n '__tgctl_at proxy config' -a all -d 'Show binds, listeners, routes, backends, services and policies'

@@ -22,10 +22,9 @@ export async function answerOf<T>(call: Promise<T>, refused: (status: number, bo
 /** Waits until the proxy is ready to trace the next request, and returns its events. */
 export async function openTrace(
   client: AdminClient,
-  expression: string | undefined,
-  signal: AbortSignal,
+  request: { readonly expression: string | undefined; readonly reveal: boolean; readonly signal: AbortSignal },
 ): Promise<AsyncGenerator<TraceRecord>> {
-  const stream = client.trace({ expression, signal });
+  const stream = client.trace(request);
   await answerOf(
     stream.opened,
     (status, body) => new CliError("failure", `trace stream returned ${status}: ${body}`, hintFor(status)),

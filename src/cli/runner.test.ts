@@ -7,7 +7,7 @@ const refused: readonly (readonly [line: string, error: string])[] = [
   ["nonsense", 'unknown command "nonsense" for "tgctl"'],
   ["proxy confg", 'unknown command "confg" for "tgctl proxy"'],
   ["proxy trace --lcal", "unknown option '--lcal'"],
-  ["proxy trace --port", "option '--port <value>' argument missing"],
+  ["proxy trace --port", "option '--port <port>' argument missing"],
   ["proxy trace a b", "accepts at most 1 arg(s), received 2"],
   ["proxy trace", "no proxy named"],
   ["proxy trace gateway/x", 'cannot look up "gateway/x": targets in Kubernetes are not available in this build'],

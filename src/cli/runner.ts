@@ -139,7 +139,7 @@ function baseParser(node: Node, path: readonly string[], choose: (action: Action
 function addOption(parser: Parser, long: string, spec: OptionSpec): void {
   const dashes = `${spec.short === undefined ? "" : `-${spec.short}, `}--${long}`;
   if (spec.type === "switch") parser.option(dashes);
-  else parser.option<unknown>(`${dashes} <value>`, "", (value, before) => readValue(long, spec, value, before));
+  else parser.option<unknown>(`${dashes} <${spec.value}>`, "", (value, before) => readValue(long, spec, value, before));
 }
 
 function readValue(long: string, spec: OptionSpec, value: string, before: unknown): unknown {

@@ -1,4 +1,4 @@
-import { type Loose, list, number, record, text } from "./read.ts";
+import { type Loose, list, number, record, text, values } from "./read.ts";
 
 /** One line of `tgctl proxy config backends`. */
 export interface EndpointRow {
@@ -15,10 +15,10 @@ export interface EndpointRow {
 
 /**
  * The endpoints of a configuration dump (reference 4.4) with their health: those of its services, and of its backends
- * where they carry some. Sorted by type, namespace, name and endpoint. Unknown fields are ignored, absent ones empty.
+ * and of its routes' inline backends where they carry some. Sorted by type, namespace, name and endpoint. Unknown fields are ignored, absent ones empty.
  */
 export function endpointRows(dump: unknown): EndpointRow[] {
-  const { services, backends } = record(dump);
+  const { binds, services, backends } = record(dump);
   const rows = [
     ...list(services)
       .map(record)
@@ -26,6 +26,11 @@ export function endpointRows(dump: unknown): EndpointRow[] {
     ...list(backends)
       .map(record)
       .flatMap((entry) => rowsOf("Backend", record(Object.values(record(entry.backend))[0]), entry)),
+    ...routesOf(binds).flatMap((route) =>
+      list(route.backends)
+        .map(record)
+        .flatMap((backend) => rowsOf("Backend", route, backend)),
+    ),
   ];
   return rows.sort(
     (a, b) =>
@@ -34,6 +39,15 @@ export function endpointRows(dump: unknown): EndpointRow[] {
       compare(a.name, b.name) ||
       compare(a.endpoint, b.endpoint),
   );
+}
+
+/** The HTTP and TCP routes of all listeners. */
+function routesOf(binds: unknown): Loose[] {
+  return list(binds)
+    .flatMap((bind) => values(record(bind).listeners))
+    .map(record)
+    .flatMap((listener) => [...values(listener.routes), ...values(listener.tcpRoutes)])
+    .map(record);
 }
 
 /** `owner` has the name; `holder` the endpoints: one element per locality bucket. */

@@ -36,6 +36,7 @@ export const trace = defineCommand({
       value: "cel",
       summary: "Trace the next request for which this CEL expression is true",
     },
+    reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
   },
   examples: [
     { does: "Wait for the next request", run: "proxy trace --local" },
@@ -52,6 +53,7 @@ export const trace = defineCommand({
     requireTarget(invocation, true);
     if (options.file !== undefined) {
       if (options.expression !== undefined) throw usage("--file does not accept --expression");
+      if (options.reveal) throw usage("--file does not accept --reveal: a saved trace holds what was shown then");
       if (rest !== undefined) throw usage("--file does not accept a request URL after --");
       const items = recordsOfFile(options.file, context.stdin);
       return present({ title: options.file === "-" ? "standard input" : options.file, items }, options.raw, context);
@@ -65,7 +67,7 @@ export const trace = defineCommand({
     const signal = AbortSignal.any([context.signal, done.signal]);
     try {
       const client = localAdmin(options["proxy-admin-port"]);
-      const records = await openTrace(client, options.expression, signal);
+      const records = await openTrace(client, { expression: options.expression, reveal: options.reveal, signal });
       await present({ title: client.address, items: liveItems(records, request, signal) }, options.raw, context);
     } finally {
       done.abort();

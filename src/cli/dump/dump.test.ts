@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+import { serve } from "../fixtures/admin.ts";
+import { invoke } from "../fixtures/invoke.ts";
+import { endpointRows } from "./endpoints.ts";
+import { summarize } from "./summary.ts";
+
+const FILE = fileURLToPath(new URL("../fixtures/dump.json", import.meta.url));
+const TEXT = readFileSync(FILE, "utf8");
+const stored = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
+
+test("config all shows a dump as tables", async () => {
+  const { code, stdout } = await invoke(["proxy", "config", "all", "--file", FILE]);
+  assert.equal(code, 0);
+  assert.equal(stdout, stored("config-all.txt"));
+});
+
+test("config all prints the whole dump as JSON or YAML", async () => {
+  const dump = JSON.parse(TEXT);
+  const all = ["proxy", "config", "all", "--file", "-"];
+  assert.deepEqual(JSON.parse((await invoke([...all, "-o", "json"], TEXT)).stdout), dump);
+  assert.deepEqual(JSON.parse((await invoke([...all, "--json"], TEXT)).stdout), dump);
+  const yaml = (await invoke([...all, "-o", "yaml"], TEXT)).stdout;
+  assert.deepEqual(parse(yaml), dump);
+  assert.equal((await invoke(all, yaml)).stdout, stored("config-all.txt"));
+});
+
+test("config backends lists the endpoints that got requests, --all every one", async () => {
+  const backends = ["proxy", "config", "backends", "--file", FILE];
+  assert.equal((await invoke(backends)).stdout, stored("config-backends.txt"));
+  const all = await invoke(["proxy", "c", "be", "--file", FILE, "--all", "-o", "json"]);
+  const rows: readonly Record<string, unknown>[] = JSON.parse(all.stdout);
+  assert.deepEqual(rows.at(-1), {
+    type: "Service",
+    name: "cart",
+    namespace: "shop",
+    endpoint: "other/cart-2",
+    health: "1.00",
+    requests: 0,
+    latencyMs: 0,
+  });
+});
+
+test("config backends says when it hides everything", async () => {
+  const idle = { services: [{ name: "a", endpoints: [{ active: { x: { info: {} } } }] }] };
+  const { stdout } = await invoke(["proxy", "config", "backends", "-f", "-"], JSON.stringify(idle));
+  assert.match(stdout, /^TYPE +NAME.*\n\(1 without requests hidden; --all shows them\)\n$/);
+});
+
+test("a dump of another shape shows what is understood of it", () => {
+  for (const dump of [{}, null, [], { binds: 7, services: [null], backends: [{}], policies: [1], routes: "x" }]) {
+    assert.equal(typeof summarize(dump), "string");
+    assert.deepEqual(endpointRows(dump), []);
+  }
+  assert.equal(summarize({}), "The proxy has no configuration.\n");
+});
+
+test("what is not a dump is refused with the reason", async () => {
+  const all = ["proxy", "config", "all", "--file"];
+  const missing = await invoke([...all, "missing.json"]);
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /^Error: failed to read config dump file missing\.json: ENOENT/);
+  assert.match((await invoke([...all, "-"], "[1]")).stderr, /standard input: it holds no configuration dump\nTry: /);
+  assert.match(
+    (await invoke([...all, "-"], '{"a":')).stderr,
+    /^Error: failed to read config dump file standard input: .*JSON/,
+  );
+});
+
+test("config all --local asks the admin server", async (t) => {
+  const admin = await serve(t, (_request, response) => response.end(TEXT));
+  const { stdout } = await invoke(["proxy", "config", "all", "--local", "--proxy-admin-port", String(admin.port)]);
+  assert.equal(stdout, stored("config-all.txt"));
+  assert.deepEqual(admin.requests, ["GET /config_dump"]);
+});

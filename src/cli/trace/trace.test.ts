@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { appRoot } from "../../base/app-root.ts";
+import { closedPort, serve } from "../fixtures/admin.ts";
+import { invoke } from "../fixtures/invoke.ts";
+import { injectedRequest } from "./inject.ts";
+
+const STARTED = '{"eventStart":null,"eventEnd":1,"severity":"info","message":{"type":"requestStarted"}}';
+const FINISHED = '{"eventStart":null,"eventEnd":9,"severity":"info","message":{"type":"requestFinished"}}';
+const SAVED = fileURLToPath(new URL("../../tui/fixtures/trace.jsonl", import.meta.url));
+
+/** An admin server whose watcher gets two events, the second in two pieces, when `finish` is called. */
+async function tracingAdmin(t: TestContext) {
+  const watchers: ServerResponse[] = [];
+  const armed = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  const admin = await serve(t, (_request, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(": ready\n\n");
+    response.on("close", () => closed.resolve());
+    watchers.push(response);
+    armed.resolve();
+  });
+  const send = (text: string) => {
+    for (const watcher of watchers) watcher.write(text);
+  };
+  const finish = () => {
+    for (const watcher of watchers) watcher.end(`: keepalive\n\ndata: ${STARTED}\n\ndata: ${FINISHED}\n\n`);
+  };
+  return { ...admin, armed: armed.promise, closed: closed.promise, send, finish };
+}
+
+const trace = (adminPort: number, ...more: string[]) => [
+  "proxy",
+  "trace",
+  "--local",
+  "--raw",
+  "--proxy-admin-port",
+  String(adminPort),
+  ...more,
+];
+
+test("watch mode prints each event on one line and ends with the stream", async (t) => {
+  const admin = await tracingAdmin(t);
+  const outcome = invoke(trace(admin.port, "--expression", "request.path == '/a b'"));
+  await admin.armed;
+  admin.finish();
+  assert.deepEqual(await outcome, { code: 0, stdout: `${STARTED}\n${FINISHED}\n`, stderr: "" });
+  const url = new URL(admin.requests[0]?.split(" ")[1] ?? "", "http://x");
+  assert.equal(url.searchParams.get("expression"), "request.path == '/a b'");
+});
+
+test("inject mode sends the request, with curl's arguments, to the port and with the URL's host", async (t) => {
+  const admin = await tracingAdmin(t);
+  let seen = "";
+  const listener = await serve(t, (request, response) => {
+    request.setEncoding("utf8").on("data", (chunk: string) => {
+      seen = `${request.headers.host} ${request.headers["x-a"]} ${chunk}`;
+    });
+    request.on("end", () => {
+      response.end("body that nobody prints");
+      admin.finish();
+    });
+  });
+  const args = ["--port", String(listener.port), "--", "http://shop.example.com/x?y=1", "-H", "x-a: 1", "-d", "data"];
+  const { code, stdout } = await invoke(trace(admin.port, ...args));
+  assert.equal(code, 0);
+  assert.equal(stdout, `${STARTED}\n${FINISHED}\n`);
+  assert.deepEqual(listener.requests, ["POST /x?y=1"]);
+  assert.equal(seen, "shop.example.com 1 data");
+});
+
+test("a request that fails on the way still shows its trace, and the failure", async (t) => {
+  const admin = await tracingAdmin(t);
+  const listener = await serve(t, (_request, response) => {
+    response.writeHead(500).end();
+    admin.finish();
+  });
+  const { code, stdout, stderr } = await invoke(
+    trace(admin.port, "--port", String(listener.port), "--", "http://a/", "--fail"),
+  );
+  assert.equal(stdout, `${STARTED}\n${FINISHED}\n`);
+  assert.equal(code, 1);
+  assert.match(stderr, /Error: failed to execute traced request: curl: \(22\)/);
+});
+
+test("a request that reaches nobody ends the wait", async (t) => {
+  const admin = await tracingAdmin(t);
+  const { code, stdout, stderr } = await invoke(
+    trace(admin.port, "--port", String(await closedPort()), "--", "http://a/"),
+  );
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  assert.match(stderr, /^Error: failed to execute traced request: curl: \(7\)/);
+});
+
+test("the URLs decide where curl connects from, the port where to", () => {
+  const { connectTo } = injectedRequest(
+    ["http://A.example/x", "-e", "http://other/", "http://a.example:81/", "https://a.example"],
+    3000,
+  );
+  assert.deepEqual(
+    connectTo.filter((arg) => arg !== "--connect-to"),
+    ["a.example:80:127.0.0.1:3000", "a.example:81:127.0.0.1:3000", "a.example:443:127.0.0.1:3000"],
+  );
+  assert.deepEqual(injectedRequest(["http://[::1]:8080/"], 1).connectTo, ["--connect-to", "[::1]:8080:127.0.0.1:1"]);
+  assert.throws(() => injectedRequest(["http://a/", "http://b/"], 1), /must have the same host, found a and b/);
+  assert.throws(() => injectedRequest(["http://"], 1), /http:\/\/ is not valid/);
+});
+
+test("a refused trace says why; a stream without an event is an error", async (t) => {
+  const refusing = await serve(t, (_request, response) => response.writeHead(400).end("invalid expression: x\n"));
+  const refused = await invoke(trace(refusing.port, "--expression", "x x"));
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /^Error: trace stream returned 400: invalid expression: x\nTry: /);
+  const ending = await serve(t, (_request, response) => response.end(": ready\n\n"));
+  const ended = await invoke(trace(ending.port));
+  assert.equal(ended.code, 1);
+  assert.match(ended.stderr, /^Error: the trace stream ended before any event\n/);
+});
+
+test("a saved trace is read as JSON Lines or as the text of the stream, from a file or standard input", async () => {
+  const saved = readFileSync(SAVED, "utf8");
+  assert.equal((await invoke(["proxy", "trace", "--file", SAVED])).stdout, saved);
+  const stream = `: ready\n\nevent: x\ndata: {"message":\ndata:  {}}\n\n: keepalive\r\n\r\ndata: ${STARTED}`;
+  const { stdout } = await invoke(["proxy", "trace", "--raw", "--file", "-"], stream);
+  assert.equal(stdout, `{"message": {}}\n${STARTED}\n`);
+});
+
+test("a saved trace that is none is refused with the reason", async () => {
+  const file = (text: string) => invoke(["proxy", "trace", "--file", "-"], text);
+  assert.match(
+    (await file("{oops\n")).stderr,
+    /^Error: failed to decode trace event: .*\nWhy: the event reads \{oops\n/,
+  );
+  assert.match((await file("data: 7\n\n")).stderr, /^Error: failed to decode trace event: not a JSON object\n/);
+  assert.match((await file("# nothing\n")).stderr, /^Error: no trace event found in standard input\nTry: /);
+  assert.match(
+    (await invoke(["proxy", "trace", "-f", "missing"])).stderr,
+    /^Error: failed to read trace file missing: ENOENT/,
+  );
+});
+
+const TGCTL = join(appRoot, "bin/tgctl");
+
+test("Ctrl-C ends the wait with 130 and closes the stream", async (t) => {
+  const admin = await tracingAdmin(t);
+  const child = spawn(TGCTL, trace(admin.port));
+  t.after(() => child.kill("SIGKILL"));
+  await admin.armed;
+  child.kill("SIGINT");
+  assert.deepEqual(await once(child, "exit"), [130, null]);
+  await admin.closed;
+});
+
+test("a reader that goes away ends the command without an error", async (t) => {
+  const admin = await tracingAdmin(t);
+  const child = spawn(TGCTL, trace(admin.port));
+  t.after(() => child.kill("SIGKILL"));
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  await admin.armed;
+  admin.send(`data: ${STARTED}\n\n`);
+  const [line] = await once(child.stdout.setEncoding("utf8"), "data");
+  assert.equal(line, `${STARTED}\n`);
+  child.stdout.destroy();
+  const exit = once(child, "exit");
+  admin.send(`data: ${STARTED}\n\n`);
+  assert.deepEqual(await exit, [0, null]);
+  assert.equal(stderr, "");
+});
