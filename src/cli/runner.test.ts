@@ -15,6 +15,7 @@ const refused: readonly (readonly [line: string, error: string])[] = [
   ["proxy trace --local --file f", "at most one of --file or --local may be passed"],
   ["proxy trace --file f gateway/x", "--file does not accept a resource argument"],
   ["proxy trace --file f --expression true", "--file does not accept --expression"],
+  ["proxy trace --file f --reveal", "--file does not accept --reveal: a saved trace holds what was shown then"],
   ["proxy trace --file f -- http://a/", "--file does not accept a request URL after --"],
   ["proxy trace --local -- http://a/", "a request URL requires --port"],
   ["proxy trace --local --port 3000", "--port requires a request URL after --"],

@@ -137,3 +137,21 @@ test("a file that breaks in the middle shows the break as a row", { skip }, asyn
   await terminal.keys("q");
   await terminal.until("the screen as before", restored(0));
 });
+
+test("an error that nobody caught is printed on the restored screen", { skip }, async (t) => {
+  const module = new URL("screen.ts", import.meta.url).pathname;
+  const crash = `import("${module}").then((screen) => { screen.enterAlternateScreen(1); throw new Error("boom"); })`;
+  const terminal = await open(t, `${process.execPath} -e '${crash}'; (exit 7)`);
+  const screen = await terminal.until("the screen as before", restored(7));
+  assert.match(screen, /Error: boom/);
+});
+
+test("a terminal that cannot show the view gets raw events and a note", { skip }, async (t) => {
+  const terminal = await open(t, `TERM=dumb ${SHOW} 2> note; TERM=dumb ${SHOW} > out 2> err`);
+  const screen = await terminal.until("the end", (now) => now.includes("exit code 0"));
+  assert.match(screen.replaceAll("\n", ""), /"type":"requestFinished","status":503/);
+  const written = (name: string) => readFileSync(join(terminal.folder, name), "utf8");
+  assert.match(written("note"), /^this terminal cannot show a full-screen view \(TERM=dumb\), printing raw events/);
+  assert.equal(written("out"), readFileSync(FIXTURE, "utf8"));
+  assert.equal(written("err"), "");
+});

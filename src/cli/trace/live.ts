@@ -46,7 +46,7 @@ export async function* liveItems(
 }
 
 /** Milliseconds that events may still be on their way after the request has failed. */
-const GRACE = 1000;
+const GRACE = 500;
 
 /** The value of a promise, or `undefined` when it takes longer. */
 async function firstWithin<T>(promise: Promise<T>, milliseconds: number): Promise<T | undefined> {

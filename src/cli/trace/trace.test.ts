@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { appRoot } from "../../base/app-root.ts";
@@ -27,8 +28,8 @@ async function tracingAdmin(t: TestContext) {
     watchers.push(response);
     armed.resolve();
   });
-  const send = (text: string) => {
-    for (const watcher of watchers) watcher.write(text);
+  const send = (event: string) => {
+    for (const watcher of watchers) watcher.write(event);
   };
   const finish = () => {
     for (const watcher of watchers) watcher.end(`: keepalive\n\ndata: ${STARTED}\n\ndata: ${FINISHED}\n\n`);
@@ -134,7 +135,7 @@ test("a saved trace is read as JSON Lines or as the text of the stream, from a f
 });
 
 test("a saved trace that is none is refused with the reason", async () => {
-  const file = (text: string) => invoke(["proxy", "trace", "--file", "-"], text);
+  const file = (content: string) => invoke(["proxy", "trace", "--file", "-"], content);
   assert.match(
     (await file("{oops\n")).stderr,
     /^Error: failed to decode trace event: .*\nWhy: the event reads \{oops\n/,
@@ -145,6 +146,17 @@ test("a saved trace that is none is refused with the reason", async () => {
     (await invoke(["proxy", "trace", "-f", "missing"])).stderr,
     /^Error: failed to read trace file missing: ENOENT/,
   );
+});
+
+test("without curl a request cannot be sent, and the error says what to do", async (t) => {
+  const admin = await tracingAdmin(t);
+  const main = join(appRoot, "src/cli/main.ts");
+  const args = trace(admin.port, "--port", "3000", "--", "http://a/");
+  const child = spawn(process.execPath, [main, ...args], { env: { PATH: "/nowhere" } });
+  t.after(() => child.kill("SIGKILL"));
+  const [exit, stderr] = await Promise.all([once(child, "exit"), text(child.stderr)]);
+  assert.deepEqual(exit, [1, null]);
+  assert.match(stderr, /curl was not found on PATH\nTry: install curl, or leave out the URL/);
 });
 
 const TGCTL = join(appRoot, "bin/tgctl");
@@ -164,8 +176,8 @@ test("a reader that goes away ends the command without an error", async (t) => {
   const child = spawn(TGCTL, trace(admin.port));
   t.after(() => child.kill("SIGKILL"));
   let stderr = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    stderr += chunk;
   });
   await admin.armed;
   admin.send(`data: ${STARTED}\n\n`);

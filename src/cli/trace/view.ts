@@ -1,4 +1,3 @@
-import type { Context } from "../context.ts";
 import type { TraceItem } from "./records.ts";
 
 /** Where a trace comes from, to whoever shows it. */
@@ -9,7 +8,13 @@ export interface TraceSource {
   readonly items: AsyncIterable<TraceItem>;
 }
 
+/** What the view needs to know of the process. */
+export interface ViewProcess {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+}
+
 /** The terminal UI, as the trace command sees it. Resolves when the reader quits; rejects when the trace failed before its first event. */
 export interface TraceView {
-  show(source: TraceSource, context: Pick<Context, "env" | "signal">): Promise<void>;
+  show(source: TraceSource, process: ViewProcess): Promise<void>;
 }

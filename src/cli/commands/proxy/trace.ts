@@ -1,5 +1,5 @@
 import { localAdmin, openTrace } from "../../admin.ts";
-import type { Context } from "../../context.ts";
+import { type Context, write } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
 import { usage } from "../../errors.ts";
 import { recordsOfFile } from "../../trace/file.ts";
@@ -81,7 +81,9 @@ async function present(source: TraceSource, raw: boolean, context: Context): Pro
   const reason = notInteractive(context);
   if (reason === undefined) return (await context.loadTraceView()).show(source, context);
   // Redirected output asks for data; a terminal that cannot show the view deserves a word.
-  if (context.stdout.isTTY) context.stderr.write(`${reason}, printing raw events; --raw does so without this note\n`);
+  if (context.stdout.isTTY) {
+    await write(context.stderr, `${reason}, printing raw events; --raw does so without this note\n`);
+  }
   return printRaw(source, context);
 }
 
