@@ -1,0 +1,39 @@
+/** Where in an expression something is wrong. `offset` counts UTF-16 units from 0, `line` and `column` from 1. */
+export interface Position {
+  readonly offset: number;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Characters of the expression shown on each side of the position. */
+const CONTEXT = 60;
+
+/** An expression that cannot be used. The message says what is wrong and shows the line with a caret below the place. */
+export class CelError extends Error {
+  readonly position: Position | undefined;
+
+  /** `offset` is the place in `text` that `what` is about; without it the message is `what` alone. */
+  constructor(what: string, text: string, offset?: number, cause?: unknown) {
+    const position = offset === undefined ? undefined : positionOf(text, Math.min(offset, text.length));
+    super(position === undefined ? what : `${what}\n${excerpt(text, position)}`, { cause });
+    this.name = "CelError";
+    this.position = position;
+  }
+}
+
+function positionOf(text: string, offset: number): Position {
+  const before = text.slice(0, offset);
+  const lineStart = before.lastIndexOf("\n") + 1;
+  return { offset, line: before.split("\n").length, column: offset - lineStart + 1 };
+}
+
+/** The line of the position, cut when it is long, with a caret; the caret's indent keeps tabs so that it lines up. */
+function excerpt(text: string, { offset, line, column }: Position): string {
+  const lineStart = offset - column + 1;
+  const lineEnd = text.indexOf("\n", offset);
+  const from = Math.max(lineStart, offset - CONTEXT);
+  const to = Math.min(lineEnd === -1 ? text.length : lineEnd, offset + CONTEXT);
+  const shown = text.slice(from, to).trimEnd();
+  const indent = text.slice(from, offset).replace(/[^\t]/g, " ");
+  return `  ${shown}\n  ${indent}^ line ${line}, column ${column}`;
+}

@@ -1,0 +1,94 @@
+import { EvaluationError, ParseError, type ParseResult, TypeError as TypeMismatch } from "@marcbachmann/cel-js";
+import { CelError } from "./cel-error.ts";
+import { ENVIRONMENTS, MATCHES } from "./environment.ts";
+import { prepare } from "./prepare.ts";
+import type { RequestView } from "./request-view.ts";
+import { type Scope, variableNames } from "./variables.ts";
+
+const MAX_LENGTH = 4096;
+
+/** An expression compiled once; holds no state of an evaluation. */
+export interface Expression {
+  readonly text: string;
+  /** The CEL type of its value, as far as it is known without a request: `bool`, `string`, …, or `dyn`. */
+  readonly type: string;
+  /** Integers are bigint, timestamps Date, maps Map or object. Throws CelError, for example when a header is missing. */
+  evaluate(view: RequestView): unknown;
+  /** True only when the value is `true`: an error or any other value is false. */
+  matches(view: RequestView): boolean;
+}
+
+/**
+ * Compiles a CEL expression of at most 4096 characters. Throws CelError for syntax, unknown names, types that do not fit,
+ * patterns that are not RE2, and expressions that could run for long.
+ */
+export function compileExpression(text: string, scope: Scope = "arrival"): Expression {
+  if (text.length > MAX_LENGTH)
+    throw new CelError(`the expression has ${text.length} characters, at most ${MAX_LENGTH} are allowed`, text);
+  const program = parse(text, scope);
+  prepare(program.ast, text);
+  const { valid, type = "dyn", error } = program.check();
+  if (!valid) throw asCelError(error, text, scope);
+  return new CompiledExpression(text, type, scope, program);
+}
+
+/** Like compileExpression, for expressions that decide: one that can never be true or false is a CelError. */
+export function compileCondition(text: string, scope: Scope = "arrival"): Expression {
+  const expression = compileExpression(text, scope);
+  if (expression.type !== "bool" && !expression.type.startsWith("dyn"))
+    throw new CelError(`the condition gives a value of type ${expression.type} where true or false is needed`, text, 0);
+  return expression;
+}
+
+class CompiledExpression implements Expression {
+  readonly text: string;
+  readonly type: string;
+  readonly #scope: Scope;
+  readonly #program: ParseResult;
+
+  constructor(text: string, type: string, scope: Scope, program: ParseResult) {
+    this.text = text;
+    this.type = type;
+    this.#scope = scope;
+    this.#program = program;
+  }
+
+  evaluate(view: RequestView): unknown {
+    try {
+      return this.#program(view);
+    } catch (error) {
+      throw asCelError(error, this.text, this.#scope);
+    }
+  }
+
+  matches(view: RequestView): boolean {
+    try {
+      return this.#program(view) === true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+function parse(text: string, scope: Scope): ParseResult {
+  try {
+    return ENVIRONMENTS[scope].parse(text);
+  } catch (error) {
+    throw asCelError(error, text, scope);
+  }
+}
+
+function asCelError(error: unknown, text: string, scope: Scope): CelError {
+  if (error instanceof ParseError || error instanceof EvaluationError || error instanceof TypeMismatch) {
+    const { code, summary, range } = error;
+    return new CelError(explain(code, summary, scope), text, range?.start, error);
+  }
+  const why = error instanceof Error ? error.message : String(error);
+  return new CelError(why, text, undefined, error);
+}
+
+function explain(code: string, summary: string, scope: Scope): string {
+  if (summary === "Unexpected token: EOF") return "the expression is not complete";
+  if (code === "unknown_variable") return `${summary}; known here: ${variableNames(scope).join(", ")}`;
+  return summary.replaceAll(MATCHES, "matches");
+}
