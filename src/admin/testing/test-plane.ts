@@ -1,0 +1,120 @@
+import { LogOutput } from "../../base/log.ts";
+import { type LogFilter, parseLogFilter } from "../../base/log-filter.ts";
+import { readThreadMemory } from "../../telemetry/thread-memory.ts";
+import type { ConfigStatus } from "../config-status.ts";
+import { memoryReport } from "../memory.ts";
+import { AdminBadRequest, type AdminPlane, type TraceHandle, type TraceOptions, type TraceReader } from "../plane.ts";
+
+/** A gateway without a data plane: what the servers' tests ask, and a hub that they feed by hand. */
+export class TestPlane implements AdminPlane {
+  readonly version = { version: "9.9.9" };
+  /** Lines the servers logged. */
+  readonly lines: string[] = [];
+  readonly output = new LogOutput(parseLogFilter("debug"), "text", (line) => this.lines.push(line));
+  readonly log = this.output.logger("admin");
+  readonly traces: TestTrace[] = [];
+  waiting: string[] = [];
+  profiles: { readonly seconds: number; readonly hz: number; readonly signal: AbortSignal }[] = [];
+  /** While set, a CPU profile lasts until its signal aborts. */
+  holdProfiles = false;
+  shutdowns = 0;
+  failure: Error | undefined;
+  dump: unknown = { binds: [], version: this.version };
+  #filter: LogFilter = parseLogFilter("info");
+  #arrived: (() => void)[] = [];
+
+  async configDump(): Promise<unknown> {
+    if (this.failure !== undefined) throw this.failure;
+    return this.dump;
+  }
+
+  configStatus(): ConfigStatus {
+    const at = "2026-02-03T04:05:06.000Z";
+    const lastError = {
+      at,
+      message: "1 problem",
+      diagnostics: [{ path: "binds[0].port", message: "expected a number" }],
+    };
+    return { generation: 3, appliedAt: at, loadedAt: at, lastError, synchronized: false, source: "gateway.yaml" };
+  }
+
+  async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {
+    if (options.expression === "bad(") throw new AdminBadRequest("invalid expression: unexpected end at 1:5");
+    const trace = new TestTrace(options, reader);
+    this.traces.push(trace);
+    this.#notify();
+    return trace;
+  }
+
+  logFilter(): string {
+    return this.#filter.toString();
+  }
+
+  setLogFilter(directives: string, reset: boolean): string {
+    try {
+      this.#filter = (reset ? parseLogFilter("info") : this.#filter).with(directives);
+    } catch {
+      throw new AdminBadRequest(`Invalid level provided: ${directives}`);
+    }
+    return this.logFilter();
+  }
+
+  memory(): Promise<unknown> {
+    return memoryReport([{ thread: "main", ...readThreadMemory() }]);
+  }
+
+  async cpuProfile(seconds: number, hz: number, signal: AbortSignal): Promise<Uint8Array> {
+    this.profiles.push({ seconds, hz, signal });
+    this.#notify();
+    if (this.holdProfiles) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    signal.throwIfAborted();
+    return Buffer.from("cpu");
+  }
+
+  async heapProfile(): Promise<Uint8Array> {
+    return Buffer.from("heap");
+  }
+
+  async tasks(): Promise<unknown> {
+    return { admin: [], workload: [] };
+  }
+
+  async metricsText(): Promise<string> {
+    if (this.failure !== undefined) throw this.failure;
+    return "# TYPE tracegate_requests_total counter\n";
+  }
+
+  pending(): readonly string[] {
+    return this.waiting;
+  }
+
+  shutdown(): void {
+    this.shutdowns++;
+    this.#notify();
+  }
+
+  /** Resolves when `condition` is true; looked at whenever the plane is called. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#arrived.push(resolve));
+  }
+
+  #notify(): void {
+    for (const resolve of this.#arrived.splice(0)) resolve();
+  }
+}
+
+/** One open trace: the test is the hub. */
+export class TestTrace implements TraceHandle {
+  readonly options: TraceOptions;
+  readonly reader: TraceReader;
+  readonly closed: Promise<void>;
+  close: () => void = () => undefined;
+
+  constructor(options: TraceOptions, reader: TraceReader) {
+    this.options = options;
+    this.reader = reader;
+    this.closed = new Promise((resolve) => {
+      this.close = resolve;
+    });
+  }
+}
