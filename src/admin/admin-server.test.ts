@@ -135,9 +135,7 @@ test("the known user interfaces get CORS headers, also for a preflight and for e
     const fields = ["host: localhost", `origin: ${origin}`];
     const preflight = await ask("OPTIONS", "/logging", [...fields, "access-control-request-method: POST"]);
     assert.equal(preflight.status, 204);
-    for (const answer of [preflight, await ask("GET", "/"), await ask("GET", "/nothing", fields)].filter(
-      (_, i) => i !== 1,
-    )) {
+    for (const answer of [preflight, await ask("GET", "/nothing", fields)]) {
       assert.match(answer.head, new RegExp(`^access-control-allow-origin: ${origin}$`, "im"));
       assert.match(answer.head, /^vary: origin$/im);
     }

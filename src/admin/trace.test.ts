@@ -119,6 +119,7 @@ test("a slow reader is refused events within a bound, and told when it may have 
   socket.on("data", (chunk) => {
     received += chunk.length;
   });
+  socket.resume();
   await drained;
   assert.equal(trace.reader.event('{"type":"dropped"}'), true);
   trace.reader.end();
