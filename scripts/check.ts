@@ -36,6 +36,7 @@ const STEPS: readonly { readonly name: string; readonly step: () => Result | Pro
   { name: "links", step: checkLinks },
   // These load the gateway's own modules: loaded late, one that does not load fails its own step only.
   { name: "lifecycle", step: async () => (await import("./lifecycle.ts")).checkLifecycle() },
+  { name: "configurations", step: async () => (await import("./configurations.ts")).checkConfigurations() },
   { name: "lockfile", step: checkLockfile },
   { name: "words", step: checkWords },
   { name: "sizes", step: () => sizes },

@@ -1,0 +1,38 @@
+/** Proves that the configurations in examples/ and in the documentation are valid. */
+import { formatDiagnostics } from "../src/config/diagnostics.ts";
+import { loadConfig } from "../src/config/load.ts";
+import { projectFiles, readText } from "./lib/files.ts";
+import type { Result } from "./lib/report.ts";
+
+/** First line of every configuration that must be valid, in examples/ and in code blocks. */
+const MARK = "# tracegate config";
+
+/** Every marked configuration, with the place of its first line. */
+function configurations(files: readonly string[]): { where: string; text: string }[] {
+  const examples = files
+    .filter((path) => /^examples\/.*\.ya?ml$/.test(path))
+    .map((path) => ({ where: path, text: readText(path) }));
+  const blocks = files
+    .filter((path) => path.endsWith(".md"))
+    .flatMap((path) => {
+      const text = readText(path);
+      return [...text.matchAll(/^```ya?ml\n([\s\S]*?)^```/gm)]
+        .filter((match) => match[1]?.startsWith(MARK))
+        .map((match) => ({
+          where: `${path}:${text.slice(0, match.index).split("\n").length + 1}`,
+          text: match[1] ?? "",
+        }));
+    });
+  return [...examples, ...blocks];
+}
+
+export async function checkConfigurations(): Promise<Result> {
+  const configs = configurations(projectFiles());
+  const problems: string[] = [];
+  for (const { where, text } of configs) {
+    const loaded = await loadConfig({ kind: "text", text, name: where }, {});
+    if (!loaded.ok)
+      problems.push(`${where}: not valid:`, ...formatDiagnostics(loaded.diagnostics).trimEnd().split("\n"));
+  }
+  return { problems, summary: `${configs.length} configurations` };
+}
