@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CelError, compileCondition, compileExpression, type HttpRequestParts, HttpRequestView } from "./index.ts";
+
+const REQUEST: HttpRequestParts = {
+  method: "GET",
+  scheme: "https",
+  authority: "Shop.example:8443",
+  path: "/cart/items",
+  search: "?page=2",
+  version: "HTTP/1.1",
+  headers: ["x-a", "1", "x-a", "2", "cookie", "a=1", "cookie", "b=2", "x-name", Buffer.from("Zoë").toString("latin1")],
+};
+
+function evaluate(text: string, request: HttpRequestParts = REQUEST): unknown {
+  return compileExpression(text).evaluate(new HttpRequestView().reset(request));
+}
+
+function matches(text: string, request: HttpRequestParts = REQUEST): boolean {
+  return compileExpression(text).matches(new HttpRequestView().reset(request));
+}
+
+function errorOf(text: string): CelError {
+  try {
+    compileExpression(text);
+  } catch (error) {
+    assert.ok(error instanceof CelError);
+    return error;
+  }
+  assert.fail(`compiled: ${text}`);
+}
+
+test("every field of the request can be read", () => {
+  const fields = {
+    method: "GET",
+    uri: "https://Shop.example:8443/cart/items?page=2",
+    host: "Shop.example:8443",
+    scheme: "https",
+    path: "/cart/items",
+    pathAndQuery: "/cart/items?page=2",
+    version: "HTTP/1.1",
+  };
+  for (const [name, value] of Object.entries(fields)) assert.equal(evaluate(`request.${name}`), value);
+  assert.equal(evaluate('request.startTime > timestamp("2024-01-01T00:00:00Z")'), true);
+});
+
+test("headers: repeated fields are joined, host is the authority, text is UTF-8", () => {
+  assert.equal(evaluate('request.headers["x-a"]'), "1, 2");
+  assert.equal(evaluate("request.headers.cookie"), "a=1; b=2");
+  assert.equal(evaluate("request.headers.host"), "Shop.example:8443");
+  assert.equal(evaluate('request.headers["x-name"]'), "Zoë");
+});
+
+test("has() tells absent headers from present ones", () => {
+  assert.equal(evaluate("has(request.headers.cookie)"), true);
+  assert.equal(evaluate("has(request.headers.absent)"), false);
+  assert.equal(evaluate('"x-a" in request.headers'), true);
+});
+
+test("headers named like members of objects are only headers", () => {
+  assert.equal(evaluate("has(request.headers.constructor)"), false);
+  assert.equal(matches('request.headers["__proto__"] == "x"', { ...REQUEST, headers: ["__proto__", "x"] }), true);
+  assert.throws(() => evaluate("dyn(request).reset"), /No such key: reset/);
+});
+
+test("headers are joined only when the expression reads them", () => {
+  let reads = 0;
+  const request = {
+    ...REQUEST,
+    get headers(): readonly string[] {
+      reads++;
+      return REQUEST.headers;
+    },
+  };
+  assert.equal(matches('request.path == "/cart/items" || request.headers.host == "x"', request), true);
+  assert.equal(reads, 0);
+  assert.equal(matches('request.headers["x-a"] == "1, 2" && has(request.headers.cookie)', request), true);
+  assert.equal(reads, 1);
+});
+
+test("a view that is reset forgets the request before", () => {
+  const expression = compileExpression("request.headers.host");
+  const view = new HttpRequestView();
+  assert.equal(expression.evaluate(view.reset(REQUEST)), "Shop.example:8443");
+  assert.equal(expression.evaluate(view.reset({ ...REQUEST, authority: "other" })), "other");
+});
+
+test("matches() of an expression: errors and values other than true are false", () => {
+  assert.equal(matches('request.method == "GET"'), true);
+  assert.equal(matches('request.headers.absent == "1"'), false);
+  assert.equal(matches("request.path"), false);
+  assert.equal(matches('request.headers.absent == "1" || request.method == "GET"'), true);
+});
+
+test("evaluate() says what failed and where", () => {
+  assert.throws(
+    () => evaluate('request.headers.absent == "1"'),
+    (error) =>
+      error instanceof CelError && error.position?.column === 17 && error.message.startsWith("No such key: absent"),
+  );
+});
+
+test("errors show the place in the expression", () => {
+  const unknown = errorOf('request.path == "/x" &&\n  foo == 1');
+  assert.deepEqual(unknown.position, { offset: 26, line: 2, column: 3 });
+  assert.equal(unknown.message, "Unknown variable: foo; known here: request\n    foo == 1\n    ^ line 2, column 3");
+  assert.match(errorOf("request.path ==").message, /^the expression is not complete\n {2}request\.path ==\n {17}\^/);
+  assert.match(errorOf("request.nope").message, /^No such key: nope/);
+  assert.match(errorOf("nope(1)").message, /^found no matching overload for 'nope\(int\)'/);
+  assert.match(errorOf("request.path + 1").message, /^no such overload: string \+ int/);
+  assert.match(errorOf("1.matches('a')").message, /'int\.matches\(string\)'|^Unexpected/);
+  assert.match(errorOf("").message, /^the expression is not complete/);
+});
+
+test("a long line is cut around the place", () => {
+  const { message } = errorOf(`"${"a".repeat(1000)}" == foo && "${"b".repeat(1000)}" == "b"`);
+  for (const line of message.split("\n")) assert.ok(line.length < 160, line);
+  assert.match(message, /foo/);
+});
+
+test("names are known in the scope that has their values", () => {
+  assert.throws(() => compileExpression("response.code == 200"), /Unknown variable: response/);
+  const expression = compileExpression(
+    'response.code == 200 && proxy.route.name == "r" && source.port > 1024',
+    "exchange",
+  );
+  const { request } = new HttpRequestView().reset(REQUEST);
+  const source = { address: "::1", port: 4711n, rawAddress: "::1", rawPort: 4711n };
+  const response = { code: 200n, headers: new Map<string, string>() };
+  assert.equal(expression.matches({ request, response, source, proxy: { route: { name: "r" } } }), true);
+  assert.equal(expression.matches({ request }), false);
+});
+
+test("a condition must be able to be true or false", () => {
+  assert.equal(compileCondition('request.path == "/"').type, "bool");
+  assert.equal(compileCondition('dyn(request.path) == "/" ? dyn(true) : false').type.startsWith("dyn"), true);
+  assert.throws(() => compileCondition("request.path"), /gives a value of type string where true or false is needed/);
+});
+
+test("matches uses linear-time patterns and finds them anywhere", () => {
+  assert.equal(evaluate('request.path.matches("items$")'), true);
+  assert.equal(evaluate('matches(request.path, "^/cart")'), true);
+  assert.equal(evaluate('["x", "items"].exists(word, request.path.matches(word + "$"))'), true);
+  const path = `/${"a".repeat(50_000)}!`;
+  assert.equal(evaluate('request.path.matches("^/(a+)+$")', { ...REQUEST, path }), false);
+  assert.equal(evaluate('dyn(request.path).matches("^/(a|a)*$")', { ...REQUEST, path }), false);
+});
+
+test("a pattern that is written out is checked with the expression", () => {
+  assert.match(errorOf('request.path.matches("(")').message, /missing closing \).*write the pattern in RE2 syntax\n/);
+  assert.match(errorOf('request.path.matches("a(?=b)")').message, /RE2 syntax/);
+  assert.match(errorOf(`request.path.matches("${"a".repeat(1025)}")`).message, /longer than 1024 characters/);
+});
+
+test("a pattern that a request brings fails the evaluation only", () => {
+  assert.equal(matches("request.path.matches(request.headers.p)", { ...REQUEST, headers: ["p", "("] }), false);
+  assert.equal(matches("request.path.matches(request.headers.p)", { ...REQUEST, headers: ["p", "^/c"] }), true);
+});
+
+test("expressions that could run for long are refused", () => {
+  assert.match(errorOf(`request.path == "${"a".repeat(4096)}"`).message, /at most 4096 are allowed/);
+  assert.match(errorOf(`${"(".repeat(60)}true${")".repeat(60)}`).message, /maxDepth/);
+  assert.match(errorOf(`[${"1,".repeat(300)}1].size() == 1`).message, /maxListElements/);
+  assert.match(errorOf(`true${" && true".repeat(500)}`).message, /maxAstNodes/);
+  const loops = "[1, 2].map(a, [1, 2].map(b, [1, 2].map(c, a + b + c)))";
+  assert.match(errorOf(loops).message, /more than 2 nested loops/);
+  const binds = "cel.bind(a, 'x', cel.bind(b, a + a, cel.bind(c, b + b, cel.bind(d, c + c, cel.bind(e, d + d, e)))))";
+  assert.match(errorOf(binds).message, /more than 4 nested binds/);
+});
