@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { startAdminServer } from "./admin-server.ts";
-import type { RunningServer } from "./server/http-server.ts";
+import { type RunningServer, startAdminServer } from "./servers.ts";
 import { exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
 import { TestPlane } from "./testing/test-plane.ts";
 
@@ -10,14 +9,7 @@ let server: RunningServer;
 let address = "";
 
 before(async () => {
-  server = await startAdminServer(
-    plane,
-    { type: "socket", host: "127.0.0.1", port: 0 },
-    {
-      log: plane.log,
-      allowedHosts: ["admin.example"],
-    },
-  );
+  server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, ["admin.example"]);
   address = server.addresses[0] ?? "";
 });
 after(() => server.close());
@@ -94,7 +86,7 @@ test("only names and addresses of this machine are served, against DNS rebinding
 });
 
 test("a server that is bound to the network is called by any IP address, not by any name", async () => {
-  const open = await startAdminServer(plane, { type: "socket", host: "0.0.0.0", port: 0 }, { log: plane.log });
+  const open = await startAdminServer(plane, { type: "socket", host: "0.0.0.0", port: 0 }, plane.log);
   try {
     const target = (open.addresses[0] ?? "").replace("0.0.0.0", "127.0.0.1");
     const status = async (host: string): Promise<number> =>

@@ -8,12 +8,6 @@ import { corsHeaders, Guard } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 
-export interface AdminServerOptions {
-  readonly log: Logger;
-  /** Host names, besides localhost, by which the server may be called. */
-  readonly allowedHosts?: readonly string[];
-}
-
 /** No endpoint reads a body; what a client sends anyway is dropped up to this size. */
 const MAX_BODY = 64 * 1024;
 
@@ -21,12 +15,14 @@ const ROUTES = new Map(ADMIN_ROUTES.map((route) => [route.path, route]));
 
 /**
  * Starts the admin server (reference 4.3).
+ * @param allowedHosts host names, besides localhost, by which it may be called
  * @throws Error when the address cannot be used
  */
 export function startAdminServer(
   plane: AdminPlane,
   address: ListenAddress,
-  { log, allowedHosts = [] }: AdminServerOptions,
+  log: Logger,
+  allowedHosts: readonly string[] = [],
 ): Promise<RunningServer> {
   const guard = new Guard(address, allowedHosts);
   return startHttpServer(address, {

@@ -6,10 +6,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
-import { startReadinessServer } from "./readiness-server.ts";
-import { startStatsServer } from "./stats-server.ts";
+import { startAdminServer, startReadinessServer, startStatsServer } from "./servers.ts";
 import { exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
 import { TestPlane } from "./testing/test-plane.ts";
 
@@ -69,7 +67,7 @@ test("readiness names what is pending, and logs louder the longer it lasts", asy
 
 test("localhost means both loopback addresses on one port", async () => {
   const plane = new TestPlane();
-  const server = await startAdminServer(plane, { type: "localhost", port: 0 }, { log: plane.log });
+  const server = await startAdminServer(plane, { type: "localhost", port: 0 }, plane.log);
   try {
     assert.match(server.addresses[0] ?? "", /^127\.0\.0\.1:\d+$/);
     for (const address of server.addresses)
@@ -83,7 +81,7 @@ test("localhost means both loopback addresses on one port", async () => {
 
 test("off listens nowhere", async () => {
   const plane = new TestPlane();
-  const server = await startAdminServer(plane, { type: "off" }, { log: plane.log });
+  const server = await startAdminServer(plane, { type: "off" }, plane.log);
   assert.deepEqual(server.addresses, []);
   await server.close();
 });
@@ -95,10 +93,7 @@ test("a port in use is an error that names the server, the port and the setting"
     const port = Number(first.addresses[0]?.split(":")[1]);
     const used = new RegExp(`^readiness server: 127\\.0\\.0\\.1:${port} is in use; .* change readinessAddr$`);
     await assert.rejects(startReadinessServer(plane, { ...any, port }, plane.log), { message: used });
-    await assert.rejects(
-      startAdminServer(plane, { type: "localhost", port }, { log: plane.log }),
-      /admin server: .* is in use/,
-    );
+    await assert.rejects(startAdminServer(plane, { type: "localhost", port }, plane.log), /admin server: .* is in use/);
   } finally {
     await first.close();
   }
@@ -109,15 +104,12 @@ test("a unix socket is private, is served to the client, and goes with the serve
   const folder = await mkdtemp(join(tmpdir(), "tracegate-admin-"));
   t.after(() => rm(folder, { recursive: true }));
   const path = join(folder, "admin.sock");
-  const server = await startAdminServer(plane, { type: "unix", path }, { log: plane.log });
+  const server = await startAdminServer(plane, { type: "unix", path }, plane.log);
   assert.deepEqual(server.addresses, [`unix:${path}`]);
   assert.equal((await stat(path)).mode & 0o777, 0o600);
   const client = new AdminClient({ unix: path });
   assert.deepEqual(await client.configDump(), plane.dump);
-  await assert.rejects(
-    startAdminServer(plane, { type: "unix", path }, { log: plane.log }),
-    /another process listens on/,
-  );
+  await assert.rejects(startAdminServer(plane, { type: "unix", path }, plane.log), /another process listens on/);
   assert.equal((await client.configStatus()).generation, 3, "the first server was left alone");
   await server.close();
   await assert.rejects(stat(path), { code: "ENOENT" });
@@ -140,20 +132,20 @@ test("a stale socket file is replaced, any other file is left alone", async (t) 
   );
   await once(fork(script, [stale]), "exit");
   assert.ok((await stat(stale)).isSocket());
-  const server = await startAdminServer(plane, { type: "unix", path: stale }, { log: plane.log });
+  const server = await startAdminServer(plane, { type: "unix", path: stale }, plane.log);
   assert.match(await new AdminClient({ unix: stale }).logging(), /^current log level is info/);
   await server.close();
   const file = join(folder, "precious");
   await writeFile(file, "data");
   await assert.rejects(
-    startAdminServer(plane, { type: "unix", path: file }, { log: plane.log }),
+    startAdminServer(plane, { type: "unix", path: file }, plane.log),
     /exists and is not a socket; remove it or change adminAddr/,
   );
 });
 
 test("the client reads and changes, and says what went wrong", async () => {
   const plane = new TestPlane();
-  const server = await startAdminServer(plane, any, { log: plane.log });
+  const server = await startAdminServer(plane, any, plane.log);
   const url = `http://${server.addresses[0]}`;
   const client = new AdminClient(`${url}/`);
   try {

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
-import type { RunningServer } from "./server/http-server.ts";
+import { type RunningServer, startAdminServer } from "./servers.ts";
 import { dial, exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
 import { TestPlane, type TestTrace } from "./testing/test-plane.ts";
 
@@ -13,7 +12,7 @@ let address = "";
 let client: AdminClient;
 
 before(async () => {
-  server = await startAdminServer(plane, { type: "localhost", port: 0 }, { log: plane.log });
+  server = await startAdminServer(plane, { type: "localhost", port: 0 }, plane.log);
   address = server.addresses[0] ?? "";
   client = new AdminClient(`http://${address}`);
 });
@@ -180,7 +179,7 @@ test("the client tells why a trace was refused", async () => {
 });
 
 test("closing the server ends its streams and what it waits for", async () => {
-  const own = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, { log: plane.log });
+  const own = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log);
   const target = own.addresses[0] ?? "";
   const arriving = nextTrace();
   const stream = exchangeRaw(target, head("POST", "/debug/trace"));

@@ -14,12 +14,9 @@ const CPU = { type: "cpu", unit: "nanoseconds" } as const;
 /**
  * One gzipped pprof profile of several threads. Values per stack: samples, and CPU nanoseconds. Waiting for events is left
  * out; `(program)` is native code, `(garbage collector)` collections of that thread.
- * @param options `hz` the sampling rate, `startedAt` milliseconds since the epoch
+ * @param hz the sampling rate they were started with; the profiles have just ended
  */
-export function mergeCpuProfiles(
-  threads: readonly ThreadCpuProfile[],
-  options: { readonly hz: number; readonly startedAt: number },
-): Promise<Uint8Array> {
+export function mergeCpuProfiles(threads: readonly ThreadCpuProfile[], hz: number): Promise<Uint8Array> {
   const builder = new ProfileBuilder();
   let duration = 0;
   for (const { thread, profile } of threads) {
@@ -29,8 +26,8 @@ export function mergeCpuProfiles(
   return builder.finish({
     kinds: [SAMPLES, CPU],
     main: CPU,
-    period: { kind: CPU, value: 1e9 / options.hz },
-    startedAt: options.startedAt,
+    period: { kind: CPU, value: 1e9 / hz },
+    startedAt: Date.now() - duration,
     durationMs: duration,
   });
 }

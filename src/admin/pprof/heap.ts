@@ -13,19 +13,16 @@ const SPACE = { type: "inuse_space", unit: "bytes" } as const;
 /**
  * One gzipped pprof profile of the live objects of several threads, by the stack that allocated them, in bytes as estimated
  * from the samples. The number of objects is not in it: V8 does not tell how many a sample stands for.
- * @param options `interval` mean bytes between samples, `at` milliseconds since the epoch
  */
-export function mergeHeapProfiles(
-  threads: readonly ThreadHeapProfile[],
-  options: { readonly interval: number; readonly at: number },
-): Promise<Uint8Array> {
+export function mergeHeapProfiles(threads: readonly ThreadHeapProfile[]): Promise<Uint8Array> {
   const builder = new ProfileBuilder();
   for (const { thread, profile } of threads) addThread(builder, thread, profile);
   return builder.finish({
     kinds: [SPACE],
     main: SPACE,
-    period: { kind: SPACE, value: options.interval },
-    startedAt: options.at,
+    // V8 has scaled the samples to all bytes already.
+    period: { kind: SPACE, value: 1 },
+    startedAt: Date.now(),
     durationMs: 0,
   });
 }

@@ -6,7 +6,7 @@ import { gunzipSync } from "node:zlib";
 import { Profile } from "pprof-format";
 import { moduleUrl } from "../../base/app-root.ts";
 import { startCpuProfile } from "../../worker/diagnostics/cpu-profile.ts";
-import { HEAP_SAMPLING_INTERVAL, heapProfile } from "../../worker/diagnostics/heap-profile.ts";
+import { heapProfile } from "../../worker/diagnostics/heap-profile.ts";
 import { mergeCpuProfiles } from "./cpu.ts";
 import { mergeHeapProfiles } from "./heap.ts";
 import { sourceName } from "./source-name.ts";
@@ -99,7 +99,7 @@ test("a CPU profile shows the busy functions of each thread under its name", asy
     { thread: "main", profile: await main.stop() },
     { thread: "worker-0", profile: await ask<Awaited<ReturnType<typeof main.stop>>>("stop") },
   ];
-  const profile = Profile.decode(gunzipSync(await mergeCpuProfiles(threads, { hz: 1000, startedAt })));
+  const profile = Profile.decode(gunzipSync(await mergeCpuProfiles(threads, 1000)));
   assert.deepEqual(kinds(profile), ["samples/count", "cpu/nanoseconds"]);
   const samples = flatten(profile);
   const of = (name: string, thread: string): Flat[] =>
@@ -113,7 +113,7 @@ test("a CPU profile shows the busy functions of each thread under its name", asy
   assert.ok(nanoseconds > 1e6, `${nanoseconds} ns`);
   assert.ok(samples.every(({ stack }) => !stack.includes("(idle)") && !stack.includes("(root)")));
   assert.equal(Number(profile.period), 1e6);
-  assert.equal(Number(BigInt(profile.timeNanos) / 1_000_000n), startedAt);
+  assert.ok(Math.abs(Number(BigInt(profile.timeNanos) / 1_000_000n) - startedAt) < 10_000, "the start is told");
 });
 
 test("the time of a node is shared out to its lines, and callers keep their order", async () => {
@@ -143,9 +143,7 @@ test("the time of a node is shared out to its lines, and callers keep their orde
     samples: [3, 3, 3, 3, 4],
     timeDeltas: [0, 500, 500, 500, 500],
   };
-  const decoded = Profile.decode(
-    gunzipSync(await mergeCpuProfiles([{ thread: "t", profile }], { hz: 2000, startedAt: 0 })),
-  );
+  const decoded = Profile.decode(gunzipSync(await mergeCpuProfiles([{ thread: "t", profile }], 2000)));
   const samples = flatten(decoded).map(({ stack, values }) => ({ stack, values }));
   assert.deepEqual(samples, [
     { stack: ["inner", "outer"], values: [1, 500_000] },
@@ -165,7 +163,7 @@ test("a heap profile shows who allocated what is still alive", async () => {
     { thread: "main", profile: await heapProfile() },
     { thread: "worker-0", profile: await ask<Awaited<ReturnType<typeof heapProfile>>>("heap") },
   ];
-  const bytes = await mergeHeapProfiles(threads, { interval: HEAP_SAMPLING_INTERVAL, at: Date.now() });
+  const bytes = await mergeHeapProfiles(threads);
   const profile = Profile.decode(gunzipSync(bytes));
   assert.deepEqual(kinds(profile), ["inuse_space/bytes"]);
   const kept = flatten(profile).filter(

@@ -5,7 +5,7 @@ import { Session } from "node:inspector/promises";
 export type HeapProfile = HeapProfiler.SamplingHeapProfile;
 
 /** Mean bytes between samples (V8 draws the distances at random). */
-export const HEAP_SAMPLING_INTERVAL = 512 * 1024;
+const SAMPLING_INTERVAL = 512 * 1024;
 
 let sampling: Promise<Session> | undefined;
 
@@ -24,6 +24,6 @@ async function startSampling(): Promise<Session> {
   const session = new Session();
   session.connect();
   await session.post("HeapProfiler.enable");
-  await session.post("HeapProfiler.startSampling", { samplingInterval: HEAP_SAMPLING_INTERVAL });
+  await session.post("HeapProfiler.startSampling", { samplingInterval: SAMPLING_INTERVAL });
   return session;
 }
