@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PolicyKind, PolicySet } from "../ir/policies.ts";
+import { sensitiveHeaders } from "../trace/redaction.ts";
+import { compilePolicies, NO_POLICIES, stageName } from "./compile.ts";
+import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
+import { REGISTRY } from "./registry.ts";
+
+const PHASES = ["gateway", "route", "backend"] as const;
+const ALL: Required<PolicySet> = {
+  directResponse: { status: 200 },
+  requestRedirect: { scheme: "https" },
+  urlRewrite: { path: { full: "/" } },
+  responseHeaderModifier: { remove: ["server"] },
+  requestHeaderModifier: { set: { authorization: "Bearer s3cret", "x-tenant": "t" } },
+  timeout: { requestTimeout: 1000 },
+};
+const KEYS = [
+  ...[
+    "localRateLimit",
+    "remoteRateLimit",
+    "authorization",
+    "jwt",
+    "oidc",
+    "basicAuth",
+    "apiKey",
+    "extAuthz",
+    "extProc",
+  ],
+  ...["transformation", "csrf", "directResponse", "requestHeaderModifier", "responseHeaderModifier", "requestRedirect"],
+  ...["urlRewrite", "cors"],
+];
+
+test("no policies: one shared chain with nothing to run and the keys of the interface", () => {
+  for (const phase of PHASES) assert.equal(compilePolicies({}, phase), NO_POLICIES);
+  assert.equal(NO_POLICIES.request.length + NO_POLICIES.response.length, 0);
+  assert.deepEqual(NO_POLICIES.effective, Object.fromEntries(KEYS.map((key) => [key, null])));
+});
+
+test("policies run in the order of the phase, whatever order they are configured in", () => {
+  const chain = compilePolicies(ALL, "route");
+  const kinds = chain.request.map((policy) => policy.kind);
+  assert.deepEqual(kinds, ["timeout", "requestHeaderModifier", "urlRewrite", "requestRedirect", "directResponse"]);
+  assert.deepEqual(
+    chain.response.map((policy) => policy.kind),
+    ["responseHeaderModifier"],
+  );
+});
+
+test("effectivePolicy has the 17 keys always and others when set, with secrets redacted", () => {
+  const { effective } = compilePolicies(ALL, "route");
+  assert.deepEqual(Object.keys(effective), [...KEYS, "timeout"]);
+  assert.deepEqual(effective.requestHeaderModifier, { set: { authorization: "<redacted>", "x-tenant": "t" } });
+  assert.deepEqual(effective.directResponse, { status: 200 });
+  assert.equal(effective.cors, null);
+});
+
+test("values of headers that the administrator calls sensitive are redacted too", () => {
+  const { requestHeaderModifier } = ALL;
+  const { effective } = compilePolicies({ requestHeaderModifier }, "backend", sensitiveHeaders(["X-Tenant"]));
+  assert.deepEqual(effective.requestHeaderModifier, {
+    set: { authorization: "<redacted>", "x-tenant": "<redacted>" },
+  });
+});
+
+test("a policy in a phase where it cannot run is an error", () => {
+  assert.throws(
+    () => compilePolicies({ urlRewrite: {} }, "backend"),
+    /^Error: urlRewrite: cannot run in the backend phase; attach it where the phase is route$/,
+  );
+  assert.throws(() => compilePolicies({ timeout: {} }, "gateway"), /timeout: cannot run in the gateway phase/);
+});
+
+test("registry and order name the same kinds for each phase", () => {
+  for (const phase of PHASES) {
+    const ordered = [...REQUEST_ORDER[phase], ...RESPONSE_ORDER[phase]];
+    const allowed = (Object.keys(REGISTRY) as PolicyKind[]).filter((kind) => REGISTRY[kind].phases.includes(phase));
+    assert.deepEqual([...new Set<PolicyKind>(ordered)].sort(), allowed.sort());
+    for (const kind of allowed) {
+      const policy = compilePolicies({ [kind]: ALL[kind] }, phase);
+      assert.equal(policy.request.length + policy.response.length, 1, `${kind} runs in the ${phase} phase`);
+    }
+  }
+});
+
+test("stages are named after policy and phase", () => {
+  assert.equal(stageName("requestHeaderModifier", "route"), "request header modifier");
+  assert.equal(stageName("requestHeaderModifier", "backend"), "backend request header modifier");
+  assert.equal(stageName("urlRewrite", "route"), "url rewrite");
+  assert.equal(stageName("requestRedirect", "route"), "request redirect");
+  assert.equal(stageName("directResponse", "route"), "direct response");
+  assert.equal(stageName("responseHeaderModifier", "backend"), "backend response header modifier");
+});

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contextOf, RecordedTrace, replyOf } from "../testing/context.ts";
+import { create } from "./index.ts";
+
+test("answers with status and body and adds no content-type", () => {
+  const policy = create({ status: 418, body: "tea" });
+  assert.deepEqual(replyOf(policy, contextOf()), { status: 418, headers: [], body: "tea" });
+  assert.deepEqual(replyOf(create({ status: 204 }), contextOf()), { status: 204, headers: [], body: "" });
+});
+
+test("headers that are added to one answer do not stay for the next", () => {
+  const policy = create({ status: 200 });
+  replyOf(policy, contextOf()).headers.push("x-a", "1");
+  assert.deepEqual(replyOf(policy, contextOf()).headers, []);
+});
+
+test("a status that is not final, or a body where none may be, is refused at load", () => {
+  for (const status of [101, 199, 600, 200.5, Number.NaN])
+    assert.throws(() => create({ status }), /directResponse.status: \S+ is not a status from 200 to 599/);
+  for (const status of [204, 205, 304])
+    assert.throws(() => create({ status, body: "x" }), /directResponse.body: a response with status \d+ has no body/);
+});
+
+test("reports its status and the bytes of its body", () => {
+  const trace = new RecordedTrace();
+  create({ status: 200, body: "Zoë" }).onRequest?.(contextOf({}, { trace }));
+  assert.deepEqual(trace.events, [{ kind: "direct_response", details: { status: 200, bytes: 4 } }]);
+});

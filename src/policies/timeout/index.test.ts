@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contextOf, RecordedTrace } from "../testing/context.ts";
+import { create } from "./index.ts";
+
+test("sets both deadlines; one that is not configured is none", () => {
+  const context = contextOf();
+  create({ requestTimeout: 1500, backendRequestTimeout: 500 }).onRequest?.(context);
+  assert.equal(context.requestTimeout, 1500);
+  assert.equal(context.backendRequestTimeout, 500);
+  create({ backendRequestTimeout: 700 }).onRequest?.(context);
+  assert.equal(context.requestTimeout, 0);
+  assert.equal(context.backendRequestTimeout, 700);
+});
+
+test("shows durations as they are written", () => {
+  const trace = new RecordedTrace();
+  const policy = create({ requestTimeout: 30_000, backendRequestTimeout: 1500 });
+  policy.onRequest?.(contextOf({}, { trace }));
+  assert.deepEqual(policy.shown, { requestTimeout: "30s", backendRequestTimeout: "1500ms" });
+  assert.deepEqual(trace.events, [{ kind: "timeout", details: policy.shown }]);
+});
+
+test("a delay that no timer can hold is refused at load", () => {
+  for (const requestTimeout of [-1, 2 ** 31, Number.NaN])
+    assert.throws(() => create({ requestTimeout }), /timeout.requestTimeout: use a duration from 0 to 24 days/);
+});
