@@ -26,11 +26,11 @@ function configurations(files: readonly string[]): { where: string; text: string
   return [...examples, ...blocks];
 }
 
-export async function checkConfigurations(): Promise<Result> {
+export function checkConfigurations(): Result {
   const configs = configurations(projectFiles());
   const problems: string[] = [];
   for (const { where, text } of configs) {
-    const loaded = await loadConfig({ kind: "text", text, name: where }, {});
+    const loaded = loadConfig({ kind: "text", text, name: where }, {});
     if (!loaded.ok)
       problems.push(`${where}: not valid:`, ...formatDiagnostics(loaded.diagnostics).trimEnd().split("\n"));
   }
