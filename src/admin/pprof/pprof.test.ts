@@ -31,6 +31,7 @@ const worker = new Worker(
        if (call === "busy") result = busyInWorker(argument);
        if (call === "stop") result = await running.stop();
        if (call === "keep") keepInWorker(argument);
+       if (call === "drop") kept.length = 0;
        if (call === "heap") result = await heap.heapProfile();
        parentPort.postMessage(result);
      });
@@ -171,6 +172,12 @@ test("a heap profile shows who allocated what is still alive", async () => {
   );
   const total = kept.reduce((sum, { values }) => sum + (values[0] ?? 0), 0);
   assert.ok(total > 8 * 1024 * 1024, `${total} bytes of 16 MiB seen`);
+
+  await ask("drop");
+  const profileAfter = await ask<Awaited<ReturnType<typeof heapProfile>>>("heap");
+  const dropped = await mergeHeapProfiles([{ thread: "worker-0", profile: profileAfter }]);
+  const left = flatten(Profile.decode(gunzipSync(dropped))).filter(({ stack }) => stack.includes("keepInWorker"));
+  assert.ok(left.reduce((sum, { values }) => sum + (values[0] ?? 0), 0) < total / 4, "dead objects are not in it");
 });
 
 test("files of the package are named from its root, others by their URL", () => {
