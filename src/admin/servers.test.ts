@@ -82,6 +82,7 @@ test("localhost means both loopback addresses on one port", async () => {
 test("off listens nowhere", async () => {
   const plane = new TestPlane();
   const server = await startAdminServer(plane, { type: "off" }, plane.log);
+  assert.equal(server.name, "admin");
   assert.deepEqual(server.addresses, []);
   await server.close();
 });
