@@ -8,8 +8,6 @@ import { type PlainReply, type Reply, textReply } from "./reply.ts";
 
 /** A server that listens. */
 export interface RunningServer {
-  /** `admin`, `stats` or `readiness`. */
-  readonly name: string;
   /** `127.0.0.1:15000`, `[::1]:15000` or `unix:/path`, with the ports the system chose; empty when off. */
   readonly addresses: readonly string[];
   /** Stops listening, ends streams, lets short answers finish, and resolves when no connection is left. */
@@ -45,7 +43,6 @@ export async function startHttpServer(address: ListenAddress, options: HttpServe
   const create = (): Server => createLimitedServer(options, closing.signal);
   const { servers, addresses } = await listen(address, { name: options.name, setting: options.setting, create });
   return {
-    name: options.name,
     addresses,
     async close() {
       closing.abort();
