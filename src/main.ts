@@ -3,13 +3,13 @@ import { writeSync } from "node:fs";
 import { appRoot } from "./base/app-root.ts";
 import { LogOutput } from "./base/log.ts";
 import { parseLogFilter } from "./base/log-filter.ts";
-import { checkFile } from "./main/check.ts";
+import type { ConfigSource } from "./config/load.ts";
+import type { Settings } from "./config/settings.ts";
+import { check } from "./main/check.ts";
 import { startEcho } from "./main/echo.ts";
 import { Gateway, StartError } from "./main/gateway.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./main/options.ts";
 import { versionInfo } from "./main/version.ts";
-import type { ConfigSource } from "./config/load.ts";
-import type { Settings } from "./config/settings.ts";
 
 /** Where the quick start's configuration sends requests. */
 const ECHO_PORT = 9099;
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
       print(options.long ? `${JSON.stringify(versionInfo(), undefined, 2)}\n` : `${versionInfo().version}\n`);
       return;
     case "check":
-      process.exitCode = await checkFile(options.file, options.json, process.env, print);
+      process.exitCode = check({ kind: "file", path: options.file }, options.json, process.env, print);
       return;
     case "quickstart":
       await quickstart();
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
 async function run(options: Extract<Options, { command: "run" }>): Promise<void> {
   const source = sourceOf(options);
   if (options.validateOnly) {
-    process.exitCode = await checkFile(source, false, process.env, (text) => process.stderr.write(text));
+    process.exitCode = check(source, false, process.env, (text) => void process.stderr.write(text));
     if (process.exitCode === 0) print("Configuration is valid!\n");
     return;
   }
@@ -94,7 +94,11 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 main().catch((error: unknown) => {
   const usage = error instanceof UsageError;
   const known = usage || error instanceof StartError;
-  const text = known ? (error as Error).message : error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const text = known
+    ? (error as Error).message
+    : error instanceof Error
+      ? (error.stack ?? error.message)
+      : String(error);
   writeSync(2, `tracegate: ${text}\n`);
   process.exit(usage ? 2 : 1);
 });

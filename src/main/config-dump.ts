@@ -1,5 +1,16 @@
 import { formatHostPort } from "../base/listen-address.ts";
-import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, Service, Target, TcpRoute, ValueMatch } from "../ir/ir.ts";
+import type {
+  Bind,
+  Ir,
+  Listener,
+  PathMatch,
+  Route,
+  RouteBackend,
+  Service,
+  Target,
+  TcpRoute,
+  ValueMatch,
+} from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import type { EndpointStats } from "../upstream/endpoints.ts";
 import { targetName } from "../upstream/pool.ts";
@@ -85,7 +96,13 @@ function dumpRoute(route: Route): Json {
 
 function dumpTcpRoute(route: TcpRoute): Json {
   const { key, name, namespace, hostnames } = route;
-  return { key, name, namespace, ...(hostnames.length > 0 && { hostnames }), backends: route.backends.map(dumpRouteBackend) };
+  return {
+    key,
+    name,
+    namespace,
+    ...(hostnames.length > 0 && { hostnames }),
+    backends: route.backends.map(dumpRouteBackend),
+  };
 }
 
 function dumpPath(path: PathMatch): Json {

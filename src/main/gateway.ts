@@ -1,12 +1,15 @@
-import type { AdminPlane } from "../admin/plane.ts";
-import { type RunningServer, startAdminServer, startReadinessServer, startStatsServer } from "../admin/servers.ts";
+import { startAdminServer } from "../admin/admin-server.ts";
 import type { ConfigStatus } from "../admin/config-status.ts";
+import type { AdminPlane } from "../admin/plane.ts";
+import { startReadinessServer } from "../admin/readiness-server.ts";
+import type { RunningServer } from "../admin/server/http-server.ts";
+import { startStatsServer } from "../admin/stats-server.ts";
+import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import { type LogOutput, type Logger } from "../base/log.ts";
-import { type ConfigSource, type LoadResult, loadConfig } from "../config/load.ts";
 import { formatDiagnostics } from "../config/diagnostics.ts";
+import { type ConfigSource, type LoadResult, loadConfig } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import { watchConfig } from "../config/watch.ts";
+import { isReadOnce, watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { makePlane } from "./plane.ts";
@@ -24,11 +27,11 @@ export class Gateway {
   readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #output: LogOutput;
   readonly #log: Logger;
-  readonly #servers: RunningServer[] = [];
+  readonly #servers = new Map<string, RunningServer>();
   #watch: { close(): void } | undefined;
   #ir: Ir;
   #status: ConfigStatus;
-  #pending = new Set(["configuration", "listeners"]);
+  readonly #pending = new Set(["configuration", "listeners"]);
   #reloads: Promise<void> = Promise.resolve();
   #shutdown: Promise<void> | undefined;
   readonly #onStopped: () => void;
@@ -71,7 +74,7 @@ export class Gateway {
     makeOutput: (settings: Settings) => LogOutput,
     onStopped: () => void,
   ): Promise<Gateway> {
-    const loaded = await loadConfig(source, env);
+    const loaded = loadConfig(source, env);
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
     const gateway = new Gateway(source, env, loaded, makeOutput(loaded.config), onStopped);
     try {
@@ -97,7 +100,7 @@ export class Gateway {
 
   /** Addresses of the gateway's own servers, by name. */
   get addresses(): Readonly<Record<string, readonly string[]>> {
-    return Object.fromEntries(this.#servers.map((server) => [server.name, server.addresses]));
+    return Object.fromEntries(Array.from(this.#servers, ([name, server]) => [name, server.addresses]));
   }
 
   get logFilter(): string {
@@ -122,17 +125,17 @@ export class Gateway {
   async #start(loaded: Loaded): Promise<void> {
     const plane: AdminPlane = makePlane(this);
     const { adminAddr, statsAddr, readinessAddr } = this.settings;
-    this.#servers.push(await startReadinessServer(plane, readinessAddr));
-    this.#servers.push(await startAdminServer(plane, adminAddr));
-    this.#servers.push(await startStatsServer(plane, statsAddr));
+    const log = this.#output.logger("admin");
+    this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
+    this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
+    this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
     this.supervisor.start();
     await this.supervisor.apply(1, loaded.ir);
     this.#applied(loaded.ir, 1);
     this.#pending.clear();
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
-    if (this.#source.kind === "file" && !this.#source.once)
-      this.#watch = watchConfig(this.#source.path, loaded.files, () => this.#reload());
+    this.#rewatch(loaded.files);
   }
 
   #applied(ir: Ir, generation: number): void {
@@ -140,19 +143,32 @@ export class Gateway {
     const appliedAt = new Date().toISOString();
     this.#status = { ...this.#status, generation, appliedAt, lastError: null, synchronized: true };
     for (const bind of ir.binds)
-      this.#log.info("serving", { bind: bind.key, host: bind.host, port: this.supervisor.ports[bind.key] ?? bind.port });
+      this.#log.info("serving", {
+        bind: bind.key,
+        host: bind.host,
+        port: this.supervisor.ports[bind.key] ?? bind.port,
+      });
+  }
+
+  /** Watches the file, and the files that its newest valid version names. */
+  #rewatch(files: readonly string[]): void {
+    if (this.#source.kind !== "file" || isReadOnce(this.#source.path)) return;
+    this.#watch?.close();
+    this.#watch = watchFiles([this.#source.path, ...files], () => this.#reload());
   }
 
   #reload(): void {
-    this.#reloads = this.#reloads.then(() => this.#reloadOnce()).catch((error: unknown) => {
-      this.#log.error("reload failed", { error: error instanceof Error ? error : new Error(String(error)) });
-    });
+    this.#reloads = this.#reloads
+      .then(() => this.#reloadOnce())
+      .catch((error: unknown) => {
+        this.#log.error("reload failed", { error: error instanceof Error ? error : new Error(String(error)) });
+      });
   }
 
   async #reloadOnce(): Promise<void> {
     if (this.#shutdown !== undefined) return;
     const at = new Date().toISOString();
-    const loaded = await loadConfig(this.#source, this.#env);
+    const loaded = loadConfig(this.#source, this.#env);
     this.#status = { ...this.#status, loadedAt: at };
     if (!loaded.ok) {
       this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
@@ -166,6 +182,7 @@ export class Gateway {
       return;
     }
     this.#applied(loaded.ir, generation);
+    this.#rewatch(loaded.files);
     this.#log.info("configuration reloaded", { generation });
   }
 
@@ -189,7 +206,7 @@ export class Gateway {
   async #close(): Promise<void> {
     this.#watch?.close();
     await this.supervisor.stop();
-    await Promise.all(this.#servers.map((server) => server.close()));
+    await Promise.all(Array.from(this.#servers.values(), (server) => server.close()));
   }
 }
 

@@ -45,8 +45,7 @@ export function parseOptions(args: readonly string[]): Options {
   }
   if (command === "quickstart") return { command: "quickstart" };
   if (command !== undefined) throw new UsageError(`unknown command: ${command}; see tracegate --help`);
-  if (values.config !== undefined && values.file !== undefined)
-    throw new UsageError("only one of --config or --file");
+  if (values.config !== undefined && values.file !== undefined) throw new UsageError("only one of --config or --file");
   if (values.config === undefined && values.file === undefined)
     throw new UsageError("no configuration: pass -f FILE or -c CONFIG, or try tracegate quickstart");
   return {

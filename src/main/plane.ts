@@ -61,7 +61,8 @@ export function makePlane(gateway: Gateway): AdminPlane {
       for (const [thread, profile] of await supervisor.ask({ type: "cpuStop", id }))
         if (profile !== undefined) threads.set(thread, profile as CpuProfile);
       threads.set("main", await main.stop());
-      return mergeCpuProfiles(Array.from(threads, ([thread, profile]) => ({ thread, profile })));
+      const list = Array.from(threads, ([thread, profile]) => ({ thread, profile }));
+      return mergeCpuProfiles(list, hz);
     },
     async heapProfile() {
       const threads = [{ thread: "main", profile: await heapProfile() }];

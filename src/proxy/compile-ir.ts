@@ -8,6 +8,7 @@ import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } f
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
+import type { Services } from "./services.ts";
 
 /** Routes of one listener or route group, a slice at a time. */
 export interface RouteSlice {
@@ -36,6 +37,7 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 /** Compiles one configuration, fed slice by slice so that requests go on being served in between. */
 export class IrCompiler {
   readonly #metrics: Metrics;
+  readonly #hidden: ReadonlySet<string>;
   readonly #endpoints: Endpoints;
   readonly #ir: Ir;
   readonly #generation: number;
@@ -44,7 +46,8 @@ export class IrCompiler {
   readonly #owners = new Map<string, FixedLabels>();
 
   /** `ir` comes without routes: they follow by `addRoutes`. */
-  constructor(generation: number, ir: Ir, metrics: Metrics, endpoints: Endpoints) {
+  constructor(generation: number, ir: Ir, { metrics, sensitive }: Services, endpoints: Endpoints) {
+    this.#hidden = sensitive;
     this.#generation = generation;
     this.#ir = ir;
     this.#metrics = metrics;
@@ -104,7 +107,7 @@ export class IrCompiler {
       key: listener.key,
       name: listener.name,
       gateway: `${listener.gatewayNamespace}/${listener.gatewayName}`,
-      policies: compilePolicies(listener.policies, "gateway"),
+      policies: compilePolicies(listener.policies, "gateway", this.#hidden),
       router: (this.#routers.get(listener.key) ?? new RouterBuilder<CompiledRoute>()).finish(),
       series: new SeriesCache(this.#metrics, listenerLabels(bind, listener)),
     };
@@ -119,13 +122,13 @@ export class IrCompiler {
       key: route.key,
       label,
       policySet: route.policies,
-      policies: compilePolicies(route.policies, "route"),
+      policies: compilePolicies(route.policies, "route", this.#hidden),
       mergedPolicies: (parents) => {
         const key = parents.map((parent) => parent.key).join("\n");
         let chain = merged.get(key);
         if (chain === undefined) {
           const sets = [...parents.map((parent) => parent.policySet), route.policies];
-          chain = compilePolicies(Object.assign({}, ...sets), "route");
+          chain = compilePolicies(Object.assign({}, ...sets), "route", this.#hidden);
           merged.set(key, chain);
         }
         return chain;
@@ -142,7 +145,7 @@ export class IrCompiler {
       key: backend.key,
       weight: backend.weight,
       target: backend.target,
-      policies: compilePolicies(backend.policies, "backend"),
+      policies: compilePolicies(backend.policies, "backend", this.#hidden),
       balancer: this.#balancer(backend.target),
       series: new SeriesCache(this.#metrics, { ...labels, backend: backend.key }),
     };

@@ -36,7 +36,7 @@ export class DataPlane {
   /** Starts building a configuration; routes follow in slices. */
   begin(generation: number, ir: Ir): void {
     this.abort();
-    this.#compiler = new IrCompiler(generation, ir, this.#services.metrics, this.#endpoints);
+    this.#compiler = new IrCompiler(generation, ir, this.#services, this.#endpoints);
   }
 
   addRoutes(slice: RouteSlice): void {

@@ -31,7 +31,7 @@ function select(x: Exchange, router: Router<CompiledRoute>): CompiledRoute {
   const wildcard = request.path === "*";
   if (wildcard) request.path = "/";
   if (x.trace !== undefined) {
-    const { selected, evaluatedRoutes, candidates } = router.explain(request, x.host);
+    const { selected, evaluatedRoutes, candidates } = router.explain(request, x.host, x.services.sensitive);
     x.trace.routeSelection(selected?.route.key ?? null, evaluatedRoutes, candidates);
   }
   const selected = router.select(request, x.host);

@@ -1,7 +1,8 @@
 import type { GatewayError } from "../base/errors.ts";
 import { httpDate } from "../base/http-date.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../http/message.ts";
-import type { CompiledChain } from "../policies/compile.ts";
+import { type CompiledChain, stageName } from "../policies/compile.ts";
+import type { Phase } from "../trace/events.ts";
 import { alignNames } from "./attempt.ts";
 import type { Exchange } from "./exchange.ts";
 import { finish } from "./finish.ts";
@@ -24,11 +25,11 @@ const GRPC_STATUS: Readonly<Record<number, number>> = {
 export function respond(x: Exchange, response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
   x.phase = RESPOND;
   const route = x.route === undefined ? undefined : x.routePolicies;
-  if (route !== undefined && route.response.length > 0) runResponse(x, route, response);
+  if (route !== undefined && route.response.length > 0) runResponse(x, route, "route", response);
   const backend = x.backend?.policies;
-  if (backend !== undefined && backend.response.length > 0) runResponse(x, backend, response);
+  if (backend !== undefined && backend.response.length > 0) runResponse(x, backend, "backend", response);
   const gateway = x.listener?.policies;
-  if (gateway !== undefined && gateway.response.length > 0) runResponse(x, gateway, response);
+  if (gateway !== undefined && gateway.response.length > 0) runResponse(x, gateway, "gateway", response);
   x.trace?.responseSnapshot("final response", response);
   x.status = response.status;
   x.responded = true;
@@ -36,8 +37,11 @@ export function respond(x: Exchange, response: HttpResponse, length: number, raw
   x.downstream.sendHead(response, length, names);
 }
 
-function runResponse(x: Exchange, chain: CompiledChain, response: HttpResponse): void {
-  for (const policy of chain.response) policy.onResponse?.(x, response);
+function runResponse(x: Exchange, chain: CompiledChain, phase: Phase, response: HttpResponse): void {
+  for (const policy of chain.response) {
+    policy.onResponse?.(x, response);
+    x.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+  }
 }
 
 /** Sends a response that the gateway makes itself: an error, a redirect, a direct response. */

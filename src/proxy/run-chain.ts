@@ -1,4 +1,5 @@
 import type { LocalReply } from "../http/message.ts";
+import type { PolicyKind } from "../ir/policies.ts";
 import { type CompiledChain, stageName } from "../policies/compile.ts";
 import type { Phase } from "../trace/events.ts";
 import type { Exchange } from "./exchange.ts";
@@ -26,13 +27,18 @@ function runFrom(
     const outcome = policy?.onRequest?.(x);
     if (outcome instanceof Promise) {
       return outcome.then((reply) => {
-        if (policy !== undefined) x.trace?.requestSnapshot(stageName(policy.kind, phase));
+        if (policy !== undefined) snapshot(x, policy.kind, phase);
         return reply ?? runFrom(x, chain, i + 1, phase, stage);
       });
     }
-    if (x.trace !== undefined && policy !== undefined) x.trace.requestSnapshot(stageName(policy.kind, phase));
+    if (x.trace !== undefined && policy !== undefined) snapshot(x, policy.kind, phase);
     if (outcome !== undefined) return outcome;
   }
   if (stage !== undefined) x.trace?.requestSnapshot(stage);
   return undefined;
+}
+
+/** After each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
+function snapshot(x: Exchange, kind: PolicyKind, phase: Phase): void {
+  if (kind !== "timeout") x.trace?.requestSnapshot(stageName(kind, phase));
 }

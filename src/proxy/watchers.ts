@@ -1,4 +1,4 @@
-import { compileExpression, type Expression, HttpRequestView } from "../cel/index.ts";
+import { compileCondition, type Expression, HttpRequestView } from "../cel/index.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { TraceGate } from "../trace/gate.ts";
 import { type EventPost, type TraceOptions, Tracer } from "../trace/tracer.ts";
@@ -25,7 +25,7 @@ export class Watchers {
 
   /** The expression was compiled before by the thread that took it from the user, so it does not throw here. */
   add(id: number, slot: number, expression: string | undefined, options: TraceOptions): void {
-    const compiled = expression === undefined ? undefined : compileExpression(expression);
+    const compiled = expression === undefined ? undefined : compileCondition(expression);
     this.#list.push({ id, slot, expression: compiled, options });
   }
 

@@ -1,4 +1,4 @@
-import { compileExpression } from "../cel/index.ts";
+import { compileCondition } from "../cel/index.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 
@@ -46,7 +46,7 @@ export class TraceHub {
     options: TraceOptions & { readonly expression?: string },
     reader: TraceReader,
   ): Promise<{ close(): void }> {
-    if (options.expression !== undefined) compileExpression(options.expression);
+    if (options.expression !== undefined) compileCondition(options.expression);
     const used = new Set([...this.#watchers.values()].map((watcher) => watcher.slot));
     let slot = 0;
     while (used.has(slot)) slot++;

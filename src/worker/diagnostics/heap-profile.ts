@@ -5,7 +5,7 @@ import { Session } from "node:inspector/promises";
 export type HeapProfile = HeapProfiler.SamplingHeapProfile;
 
 /** Mean bytes between samples (V8 draws the distances at random). */
-export const SAMPLING_INTERVAL = 512 * 1024;
+const SAMPLING_INTERVAL = 512 * 1024;
 
 let sampling: Promise<Session> | undefined;
 

@@ -1,0 +1,43 @@
+/** One problem of a configuration: what, where, and how to mend it. */
+export interface Diagnostic {
+  readonly severity: "error" | "warning";
+  /** File name, or what stands for one, such as `--config`. */
+  readonly file: string;
+  /** 1-based; 0 when the problem has no place in the text. */
+  readonly line: number;
+  readonly column: number;
+  /** Such as `binds[0].listeners[1].routes[2]`; `` for the whole file. */
+  readonly path: string;
+  readonly message: string;
+  readonly expected?: string;
+  /** What was probably meant. */
+  readonly suggestion?: string;
+  /** The line of the text, for people; absent when it might show a secret. */
+  readonly source?: string;
+}
+
+/** The problems for people: `file:line:column: error: message`, the line with a caret, and the hint. */
+export function formatDiagnostics(diagnostics: readonly Diagnostic[]): string {
+  return diagnostics.map(format).join("\n");
+}
+
+function format(diagnostic: Diagnostic): string {
+  const { file, line, column, severity, path, message, expected, suggestion, source } = diagnostic;
+  const place = line === 0 ? file : `${file}:${line}:${column}`;
+  let text = `${place}: ${severity}: ${path === "" ? "" : `${path}: `}${message}`;
+  if (expected !== undefined) text += `; expected ${expected}`;
+  if (suggestion !== undefined) text += `; did you mean ${JSON.stringify(suggestion)}?`;
+  if (source === undefined || line === 0) return `${text}\n`;
+  const indent = source.slice(0, column - 1).replace(/[^\t]/g, " ");
+  return `${text}\n  ${source}\n  ${indent}^\n`;
+}
+
+/** A path as people write it: `["binds", 0, "port"]` → `binds[0].port`. */
+export function formatPath(path: readonly PropertyKey[]): string {
+  let text = "";
+  for (const part of path) {
+    if (typeof part === "number") text += `[${part}]`;
+    else text += text === "" ? String(part) : `.${String(part)}`;
+  }
+  return text;
+}

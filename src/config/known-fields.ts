@@ -1,0 +1,35 @@
+import type { z } from "zod";
+import type { KnownFields } from "./schema-errors.ts";
+
+interface Def {
+  readonly type: string;
+  readonly shape?: Readonly<Record<string, z.core.$ZodType>>;
+  readonly element?: z.core.$ZodType;
+  readonly valueType?: z.core.$ZodType;
+  readonly innerType?: z.core.$ZodType;
+  readonly in?: z.core.$ZodType;
+  readonly options?: readonly z.core.$ZodType[];
+}
+
+/** Walks a schema along paths of values and tells the field names of the objects it meets. */
+export function knownFields(schema: z.core.$ZodType): KnownFields {
+  return (path) => [...new Set(objectsAt(unwrap(schema), path).flatMap((def) => Object.keys(def.shape ?? {})))];
+}
+
+/** All object definitions that may stand at a path; several where the schema has alternatives. */
+function objectsAt(defs: readonly Def[], path: readonly PropertyKey[]): Def[] {
+  const [part, ...rest] = path;
+  if (part === undefined) return defs.filter((def) => def.shape !== undefined);
+  return defs.flatMap((def) => {
+    const next = typeof part === "number" ? def.element : (def.shape?.[String(part)] ?? def.valueType);
+    return next === undefined ? [] : objectsAt(unwrap(next), rest);
+  });
+}
+
+/** Through optional, default, pipe and the like; a union gives all its alternatives. */
+function unwrap(schema: z.core.$ZodType): Def[] {
+  const def = schema._zod.def as unknown as Def;
+  const inner = def.innerType ?? def.in;
+  if (inner !== undefined) return unwrap(inner);
+  return def.options?.flatMap(unwrap) ?? [def];
+}

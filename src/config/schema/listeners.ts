@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { gatewayPolicies } from "./policies.ts";
+import { route, tcpRoute } from "./routes.ts";
+import { hostname, objectName, port } from "./scalars.ts";
+
+const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
+
+export const tlsServer = z
+  .strictObject({
+    mode: z.literal("static").default("static"),
+    cert: z.string().describe("Path of the certificate chain (PEM)."),
+    key: z.string().describe("Path of the private key (PEM)."),
+    root: z.string().optional().describe("Path of the CA that client certificates must come from (mTLS)."),
+    cipherSuites: z.array(z.string()).optional(),
+    minTLSVersion: tlsVersion.optional(),
+    maxTLSVersion: tlsVersion.optional(),
+  })
+  .describe("Server side of TLS.");
+
+const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS"]);
+
+export const gatewayListener = z.strictObject({
+  name: objectName.optional().describe("Default: `listener<index>`."),
+  hostname: hostname.default("*"),
+  protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
+  tls: tlsServer.optional(),
+  ...gatewayPolicies.shape,
+});
+
+export const gateway = z.strictObject({
+  port,
+  protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
+  tls: tlsServer.optional(),
+  listeners: z.array(gatewayListener).optional().describe("When set, only `port` may stand beside it."),
+  ...gatewayPolicies.shape,
+});
+
+export const bindListener = z.strictObject({
+  name: objectName.optional().describe("Default: `listener<index>`."),
+  namespace: objectName.default("default"),
+  hostname: hostname.default(""),
+  protocol: protocol.default("HTTP"),
+  tls: tlsServer.optional(),
+  routes: z.array(route).optional(),
+  tcpRoutes: z.array(tcpRoute).optional(),
+  policies: gatewayPolicies.optional(),
+});
+
+export const bind = z.strictObject({
+  port,
+  listeners: z.array(bindListener),
+  tunnelProtocol: z.literal("direct").default("direct"),
+  mode: z.literal("standard").default("standard"),
+});
+
+export type BindInput = z.output<typeof bind>;
+export type BindListenerInput = z.output<typeof bindListener>;
+export type GatewayInput = z.output<typeof gateway>;
+export type TlsInput = z.output<typeof tlsServer>;

@@ -1,0 +1,16 @@
+import { z } from "zod";
+import type { PolicyKind } from "../../ir/policies.ts";
+import { REGISTRY } from "../../policies/registry.ts";
+import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
+import type { Phase } from "../../trace/events.ts";
+
+/** The `policies` object of a phase: an optional field for each kind that may run there. */
+function policySet(phase: Phase) {
+  const kinds = (Object.keys(POLICY_SCHEMAS) as PolicyKind[]).filter((kind) => REGISTRY[kind].phases.includes(phase));
+  const shape = Object.fromEntries(kinds.map((kind) => [kind, POLICY_SCHEMAS[kind].optional()]));
+  return z.strictObject(shape as { [Kind in PolicyKind]: z.ZodOptional<(typeof POLICY_SCHEMAS)[Kind]> });
+}
+
+export const routePolicies = policySet("route").describe("Policies of a route.");
+export const backendPolicies = policySet("backend").describe("Policies of one backend.");
+export const gatewayPolicies = policySet("gateway").describe("Policies that run before a route is chosen.");

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { keepalives } from "./frontend.ts";
+import { duration, listenAddress } from "./scalars.ts";
+
+/** A number of threads, or a share of the processors such as `50%`. */
+const workerThreads = z.union([
+  z.int().min(1).max(1024),
+  z.string().regex(/^\d+(\.\d+)?%?$/, { message: "write a number or a percentage such as 50%" }),
+]);
+
+const level = z
+  .union([z.string(), z.array(z.string())])
+  .describe("`info`, `info,request=off`, or a list of `module=level`.");
+
+/** The `config` section: read once, at startup (reference 1.3). */
+export const settings = z
+  .strictObject({
+    enableIpv6: z.boolean().default(true),
+    dns: z
+      .strictObject({
+        lookupFamily: z.enum(["All", "Auto", "V4Preferred", "V4Only", "V6Only"]).default("Auto"),
+        edns0: z.boolean().optional().describe("The system's resolver decides; accepted for compatibility."),
+      })
+      .prefault({}),
+    adminAddr: listenAddress.optional().describe("Admin server; default `localhost:15000`."),
+    statsAddr: listenAddress.optional().describe("Metrics server; default port 15020 on all addresses."),
+    readinessAddr: listenAddress.optional().describe("Readiness server; default port 15021 on all addresses."),
+    workerThreads: workerThreads.optional().describe("Threads that serve traffic; default: one for each processor."),
+    connectionTerminationDeadline: duration.optional().describe("Longest wait for open work at shutdown; default 5s."),
+    connectionMinTerminationDeadline: duration
+      .optional()
+      .describe("Goes on accepting for this long first; default 0s."),
+    logging: z
+      .strictObject({ level: level.default("info"), format: z.enum(["text", "json"]).default("text") })
+      .prefault({}),
+    metrics: z
+      .strictObject({ remove: z.array(z.string()).default([]).describe("Names of metrics to leave out.") })
+      .prefault({}),
+    backend: z
+      .strictObject({
+        connectTimeout: duration.default(10_000).describe("Default 10s."),
+        poolIdleTimeout: duration.default(90_000).describe("An unused connection is closed after this. Default 90s."),
+        poolMaxSize: z.int().min(0).optional().describe("Unused connections kept for each target; default: all."),
+        keepalives: keepalives.prefault({}),
+      })
+      .prefault({}),
+    sensitiveHeaders: z.array(z.string()).default([]).describe("Further headers whose values traces hide."),
+  })
+  .describe("Settings of the process, read once at startup.");
+
+export type SettingsInput = z.output<typeof settings>;

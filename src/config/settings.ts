@@ -1,0 +1,119 @@
+import { availableParallelism } from "node:os";
+import { parseDuration } from "../base/durations.ts";
+import { type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
+import type { LogFormat } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import type { LookupFamily } from "../upstream/resolver.ts";
+import type { ConfigDocument } from "./document.ts";
+import type { SettingsInput } from "./schema/settings.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** The `config` section with environment overrides and defaults applied; times in milliseconds. */
+export interface Settings {
+  readonly enableIpv6: boolean;
+  readonly dns: { readonly lookupFamily: LookupFamily };
+  readonly adminAddr: ListenAddress;
+  readonly statsAddr: ListenAddress;
+  readonly readinessAddr: ListenAddress;
+  readonly workerThreads: number;
+  readonly terminationMaxDeadline: number;
+  readonly terminationMinDeadline: number;
+  readonly logging: { readonly level: string; readonly format: LogFormat };
+  readonly metrics: { readonly remove: readonly string[] };
+  readonly backend: {
+    readonly connectTimeout: number;
+    readonly poolIdleTimeout: number;
+    readonly poolMaxSize: number | undefined;
+    readonly keepalives: { readonly enabled: boolean; readonly time: number };
+  };
+  readonly sensitiveHeaders: readonly string[];
+}
+
+/** Applies environment variables (they win) and defaults (reference 1.3). Problems go to the document. */
+export function resolveSettings(
+  input: SettingsInput,
+  adminAddr: ListenAddress | undefined,
+  env: Env,
+  document: ConfigDocument,
+): Settings {
+  const override = <T>(name: string, parse: (text: string) => T | undefined, expected: string): T | undefined => {
+    const text = env[name];
+    if (text === undefined || text === "") return undefined;
+    const value = attempt(() => parse(text));
+    if (value === undefined) document.report([], { message: `environment variable ${name} is not valid`, expected });
+    return value;
+  };
+  const address = (name: string): ListenAddress | undefined =>
+    override(name, parseListenAddress, "off, unix:/path, localhost:PORT or IP:PORT");
+  const time = (name: string): number | undefined => override(name, parseDuration, "a duration such as 5s");
+  if (adminAddr !== undefined && input.adminAddr !== undefined)
+    document.report(["adminAddr"], { message: "is set twice, here and as config.adminAddr; keep one" });
+
+  const enableIpv6 = override("IPV6_ENABLED", parseBoolean, "true or false") ?? input.enableIpv6;
+  const any = enableIpv6 ? "::" : "0.0.0.0";
+  const family = override("DNS_LOOKUP_FAMILY", parseFamily, "All, Auto, V4Preferred, V4Only or V6Only");
+  const threads = override("WORKER_THREADS", (text) => text, "") ?? input.workerThreads;
+  return {
+    enableIpv6,
+    dns: { lookupFamily: family ?? input.dns.lookupFamily },
+    adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? { type: "localhost", port: 15000 },
+    statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? { type: "socket", host: any, port: 15020 },
+    readinessAddr: address("READINESS_ADDR") ?? input.readinessAddr ?? { type: "socket", host: any, port: 15021 },
+    workerThreads: countThreads(threads, env.CPU_LIMIT),
+    terminationMaxDeadline:
+      time("CONNECTION_TERMINATION_DEADLINE") ??
+      input.connectionTerminationDeadline ??
+      graceDeadline(env.TERMINATION_GRACE_PERIOD_SECONDS),
+    terminationMinDeadline: time("CONNECTION_MIN_TERMINATION_DEADLINE") ?? input.connectionMinTerminationDeadline ?? 0,
+    logging: { level: logLevel(input.logging.level, document), format: input.logging.format },
+    metrics: input.metrics,
+    backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
+    sensitiveHeaders: input.sensitiveHeaders,
+  };
+}
+
+/** A number, a share of the processors (at least 1), or one for each processor. */
+function countThreads(threads: string | number | undefined, limit: string | undefined): number {
+  const processors = Math.max(1, Math.floor(Number(limit)) || availableParallelism());
+  if (threads === undefined) return processors;
+  const text = String(threads);
+  const share = text.endsWith("%") ? (processors * Number(text.slice(0, -1))) / 100 : Number(text);
+  return Number.isFinite(share) ? Math.max(1, Math.min(1024, Math.floor(share))) : processors;
+}
+
+/** Leaves the platform's grace period some seconds for everything else (reference 1.3). */
+function graceDeadline(seconds: string | undefined): number {
+  const grace = Number(seconds);
+  if (seconds === undefined || !Number.isFinite(grace)) return 5000;
+  return Math.max(1, grace > 10 ? grace - 5 : grace - 1) * 1000;
+}
+
+function logLevel(level: string | readonly string[], document: ConfigDocument): string {
+  const text = typeof level === "string" ? level : level.join(",");
+  try {
+    return parseLogFilter(text).toString();
+  } catch (error) {
+    document.report(["config", "logging", "level"], {
+      message: error instanceof Error ? error.message : String(error),
+    });
+    return "info";
+  }
+}
+
+function parseBoolean(text: string): boolean | undefined {
+  return text === "true" || text === "1" ? true : text === "false" || text === "0" ? false : undefined;
+}
+
+function parseFamily(text: string): LookupFamily | undefined {
+  const known: readonly LookupFamily[] = ["All", "Auto", "V4Preferred", "V4Only", "V6Only"];
+  return known.find((family) => family.toLowerCase() === text.replaceAll("_", "").toLowerCase());
+}
+
+function attempt<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,137 @@
+import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
+import type { ConfigFile } from "../schema/config.ts";
+import type { GatewayInput } from "../schema/listeners.ts";
+import type { Context, Path } from "./context.ts";
+import { checkProtocol, type Protocol, translateTls } from "./listeners.ts";
+import { toPolicySet } from "./policies.ts";
+import { reportDuplicates, translateRoute, translateTcpRoute } from "./routes.ts";
+import { unknown } from "./targets.ts";
+
+/** A listener of `gateways` with the routes that refer to it. */
+interface Entry {
+  readonly listener: Omit<Listener, "routes" | "tcpRoutes">;
+  readonly routes: Route[];
+  readonly paths: Path[];
+  readonly tcpRoutes: TcpRoute[];
+}
+
+/** `gateways` with the top-level `routes` and `tcpRoutes` attached (reference 1.2, 1.4). */
+export function translateGateways(
+  config: ConfigFile,
+  context: Context,
+): { readonly port: number; readonly path: Path; readonly listeners: Listener[] }[] {
+  const gateways = new Map(
+    Object.entries(config.gateways).map(([name, gateway]) => [
+      name,
+      entries(name, gateway, ["gateways", name], context),
+    ]),
+  );
+  for (const [i, route] of config.routes.entries()) {
+    const path = ["routes", i];
+    const label = route.name ?? `route${i}`;
+    for (const entry of find(route.gateways, true, label, path, gateways, context)) {
+      const { key, gatewayName, gatewayNamespace, name } = entry.listener;
+      const inherited = context.forListener(gatewayName, gatewayNamespace, name);
+      entry.routes.push(translateRoute(route, i, key, inherited, path, context));
+      entry.paths.push(path);
+    }
+  }
+  for (const [i, route] of config.tcpRoutes.entries()) {
+    const path = ["tcpRoutes", i];
+    for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, gateways, context))
+      entry.tcpRoutes.push(translateTcpRoute(route, i, entry.listener.key, path, context));
+  }
+  return [...gateways].map(([name, list]) => ({
+    port: config.gateways[name]?.port ?? 0,
+    path: ["gateways", name],
+    listeners: list.map(({ listener, routes, paths, tcpRoutes }) => {
+      reportDuplicates(routes, paths, context);
+      return { ...listener, routes, tcpRoutes };
+    }),
+  }));
+}
+
+function entries(name: string, gateway: GatewayInput, path: Path, context: Context): Entry[] {
+  const { port: _port, protocol, tls, listeners, ...policies } = gateway;
+  if (listeners === undefined) {
+    const made = makeEntry(`gateway/${name}`, name, "default", "*", protocol, tls, path, context);
+    return [{ ...made, listener: { ...made.listener, policies: toPolicySet(policies) } }];
+  }
+  if (protocol !== undefined || tls !== undefined)
+    context.report(path, {
+      message: "with listeners, only port may be set at the gateway; move protocol and tls to them",
+    });
+  return listeners.map((each, i) => {
+    const { name: given, hostname, protocol: own, tls: certificate, ...inline } = each;
+    const listener = given ?? `listener${i}`;
+    const at = [...path, "listeners", i];
+    const made = makeEntry(`gateway/${name}/${listener}`, name, listener, hostname, own, certificate, at, context);
+    return { ...made, listener: { ...made.listener, policies: toPolicySet(inline) } };
+  });
+}
+
+function makeEntry(
+  key: string,
+  gateway: string,
+  name: string,
+  hostname: string,
+  protocol: Protocol | undefined,
+  tls: GatewayInput["tls"],
+  path: Path,
+  context: Context,
+): Entry {
+  const actual = protocol ?? (tls === undefined ? "HTTP" : "HTTPS");
+  checkProtocol(actual, tls !== undefined, path, context);
+  const listener = {
+    key,
+    name,
+    gatewayName: gateway,
+    gatewayNamespace: "default",
+    hostname: hostname.toLowerCase(),
+    protocol: actual,
+    ...(tls !== undefined && { tls: translateTls(tls, [...path, "tls"], context) }),
+    policies: {},
+  };
+  return { listener, routes: [], paths: [], tcpRoutes: [] };
+}
+
+/** The listeners that a route's `gateways` mean; without one, those of the gateway called `default`. */
+function find(
+  refs: string | readonly string[] | undefined,
+  http: boolean,
+  label: string,
+  path: Path,
+  gateways: ReadonlyMap<string, readonly Entry[]>,
+  context: Context,
+): Entry[] {
+  if (refs === undefined) {
+    const usable = (gateways.get("default") ?? []).filter((entry) => isHttp(entry) === http);
+    if (usable.length === 0)
+      context.report(path, { message: `${http ? "routes" : "tcpRoutes"}.${label} must set gateways` });
+    return usable;
+  }
+  const list = typeof refs === "string" ? [refs] : refs;
+  return list.flatMap((ref, i) => {
+    const at = typeof refs === "string" ? [...path, "gateways"] : [...path, "gateways", i];
+    const [gateway = "", listener] = ref.split("/");
+    const found = (gateways.get(gateway) ?? []).filter(
+      (entry) => listener === undefined || entry.listener.name === listener,
+    );
+    if (found.length === 0) {
+      context.report(at, unknown("gateway", ref, names(gateways)));
+      return [];
+    }
+    const usable = found.filter((entry) => isHttp(entry) === http);
+    if (usable.length === 0)
+      context.report(at, { message: `gateway reference ${ref} has no ${http ? "HTTP" : "TCP"} listeners` });
+    return usable;
+  });
+}
+
+function isHttp({ listener }: Entry): boolean {
+  return listener.protocol === "HTTP" || listener.protocol === "HTTPS";
+}
+
+function names(gateways: ReadonlyMap<string, readonly Entry[]>): string[] {
+  return [...gateways].flatMap(([name, list]) => [name, ...list.map((entry) => `${name}/${entry.listener.name}`)]);
+}

@@ -1,0 +1,140 @@
+import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
+import type { FrontendInput } from "../schema/frontend.ts";
+import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
+import type { Context, Path } from "./context.ts";
+import { toPolicySet } from "./policies.ts";
+import { reportDuplicates, translateRoute, translateTcpRoute, tryPolicies } from "./routes.ts";
+
+export type Protocol = Listener["protocol"];
+
+/** One entry of `binds`. */
+export function translateBind(input: BindInput, path: Path, frontend: Frontend, host: string, context: Context): Bind {
+  const listeners = input.listeners.map((listener, i) =>
+    translateListener(listener, i, input.port, [...path, "listeners", i], context),
+  );
+  return makeBind(input.port, listeners, path, frontend, host, context);
+}
+
+/** A bind over listeners that may share a port. */
+export function makeBind(
+  port: number,
+  listeners: readonly Listener[],
+  path: Path,
+  frontend: Frontend,
+  host: string,
+  context: Context,
+): Bind {
+  const secure = listeners.filter((each) => each.protocol === "HTTPS" || each.protocol === "TLS");
+  const tcp = listeners.filter((each) => each.protocol === "TCP");
+  if (secure.length > 0 && secure.length < listeners.length)
+    context.report(path, { message: `port ${port} mixes TLS and plaintext listeners; give them ports of their own` });
+  if (tcp.length > 0 && tcp.length < listeners.length && secure.length === 0)
+    context.report(path, { message: `port ${port} mixes HTTP and TCP listeners; give them ports of their own` });
+  const hostnames = new Set<string>();
+  for (const listener of listeners) {
+    const hostname = listener.hostname === "" ? "*" : listener.hostname;
+    if (hostnames.has(hostname))
+      context.report(path, {
+        message: `two listeners on port ${port} have hostname ${hostname}; only the first would be used`,
+      });
+    hostnames.add(hostname);
+  }
+  return {
+    key: `bind/${port}`,
+    host,
+    port,
+    protocol: secure.length > 0 ? "tls" : tcp.length > 0 ? "tcp" : "http",
+    tunnelProtocol: "direct",
+    mode: "standard",
+    frontend,
+    listeners,
+  };
+}
+
+/** Says what is wrong between a listener's protocol and its `tls` (reference 1.4). */
+export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, context: Context): void {
+  const report = (message: string): void => context.report(path, { message });
+  if (protocol === "HTTP" && tls) report("protocol HTTP cannot set tls; use HTTPS");
+  else if (protocol === "TCP" && tls) report("protocol TCP cannot set tls; use TLS");
+  else if (protocol === "HTTPS" && !tls) report("protocol HTTPS requires tls");
+  if (protocol !== "HTTP")
+    report(
+      `protocol ${protocol} is not available in this version; use HTTP, with a TLS terminator in front where needed`,
+    );
+}
+
+/** The certificate files of a listener, read now. */
+export function translateTls(input: TlsInput, path: Path, context: Context): TlsServer {
+  const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
+  return {
+    cert: context.readFile([...path, "cert"], input.cert),
+    key: context.readFile([...path, "key"], input.key),
+    ...(input.root !== undefined && { clientCa: context.readFile([...path, "root"], input.root) }),
+    ...(input.minTLSVersion !== undefined && { minVersion: version(input.minTLSVersion) }),
+    ...(input.maxTLSVersion !== undefined && { maxVersion: version(input.maxTLSVersion) }),
+    ...(input.cipherSuites !== undefined && { cipherSuites: input.cipherSuites }),
+  };
+}
+
+/** Limits of the connections of every bind. */
+export function translateFrontend({ http, tcp }: FrontendInput): Frontend {
+  return {
+    maxBufferSize: http.maxBufferSize,
+    maxHeadSize: http.maxHeadSize,
+    maxHeaders: http.http1MaxHeaders,
+    maxTargetSize: http.maxTargetSize,
+    maxRequestBodySize: http.maxRequestBodySize,
+    idleTimeout: http.http1IdleTimeout,
+    headerReadTimeout: Math.min(http.headerReadTimeout, http.http1IdleTimeout),
+    streamIdleTimeout: http.streamIdleTimeout,
+    minBodyRate: http.minBodyRate,
+    maxConnections: http.maxConnections,
+    maxConnectionDuration: http.maxConnectionDuration,
+    headerCase: http.http1HeaderCase,
+    keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
+  };
+}
+
+function translateListener(
+  input: BindListenerInput,
+  index: number,
+  port: number,
+  path: Path,
+  context: Context,
+): Listener {
+  const name = input.name ?? `listener${index}`;
+  const key = `${input.namespace}/default/bind/${port}/${name}`;
+  const { protocol, routes, tcpRoutes } = input;
+  const http = protocol === "HTTP" || protocol === "HTTPS";
+  checkProtocol(protocol, input.tls !== undefined, path, context);
+  if (routes !== undefined && tcpRoutes !== undefined)
+    context.report(path, { message: "only one of routes, tcpRoutes may be set" });
+  else if (http && routes === undefined) context.report(path, { message: `protocol ${protocol} requires 'routes'` });
+  else if (!http && tcpRoutes === undefined)
+    context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
+  const policies = toPolicySet(input.policies);
+  tryPolicies(policies, "gateway", [...path, "policies"], context);
+  const inherited = context.forListener("default", input.namespace, name);
+  const translated = (routes ?? []).map((route, i) =>
+    translateRoute(route, i, key, inherited, [...path, "routes", i], context),
+  );
+  reportDuplicates(
+    translated,
+    translated.map((_, i) => [...path, "routes", i]),
+    context,
+  );
+  return {
+    key,
+    name,
+    gatewayName: "default",
+    gatewayNamespace: input.namespace,
+    hostname: input.hostname.toLowerCase(),
+    protocol,
+    ...(input.tls !== undefined && { tls: translateTls(input.tls, [...path, "tls"], context) }),
+    policies,
+    routes: translated,
+    tcpRoutes: (tcpRoutes ?? []).map((route, i) =>
+      translateTcpRoute(route, i, key, [...path, "tcpRoutes", i], context),
+    ),
+  };
+}

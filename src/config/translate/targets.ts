@@ -1,0 +1,81 @@
+import type { RouteBackend, Target } from "../../ir/ir.ts";
+import type { RouteBackendInput } from "../schema/routes.ts";
+import { suggest } from "../suggest.ts";
+import type { Context, Path } from "./context.ts";
+import { mergePolicies, toPolicySet } from "./policies.ts";
+
+type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
+  readonly routeGroup?: string | undefined;
+};
+
+/** A route's backend with its reference resolved; `key` is used unless it refers to a named backend. */
+export function translateBackend(
+  input: TargetInput & Partial<Pick<RouteBackendInput, "policies">> & { readonly weight: number },
+  key: string,
+  path: Path,
+  context: Context,
+): RouteBackend {
+  const own = toPolicySet(input.policies);
+  if (input.backend === undefined)
+    return { key, weight: input.weight, target: translateTarget(input, path, context), policies: own };
+  const name = input.backend.replace(/^\//, "");
+  const named = context.backends.get(name);
+  if (named === undefined) {
+    context.report(
+      [...path, "backend"],
+      unknown(
+        "backend",
+        input.backend,
+        [...context.backends.keys()].map((each) => `/${each}`),
+      ),
+    );
+    return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own };
+  }
+  return { key: named.key, weight: input.weight, target: named.target, policies: mergePolicies(named.policies, own) };
+}
+
+/** What a backend sends to. Problems are reported and give an invalid target. */
+export function translateTarget(input: TargetInput, path: Path, context: Context): Target {
+  if (input.host !== undefined) {
+    const parsed = parseHost(input.host);
+    if (parsed !== undefined) return parsed;
+    context.report([...path, "host"], {
+      message: `invalid host:port: ${input.host}`,
+      expected: "host:port, ip:port, [ipv6]:port or unix:/path",
+    });
+    return { type: "invalid", reference: input.host };
+  }
+  if (input.service !== undefined) {
+    const { name, port } = input.service;
+    const ports = context.services.get(name);
+    if (ports === undefined)
+      context.report([...path, "service", "name"], unknown("service", name, context.services.keys()));
+    else if (ports[port] === undefined)
+      context.report([...path, "service", "port"], {
+        message: `service ${name} has no port ${port}`,
+        expected: `one of ${Object.keys(ports).join(", ")}`,
+      });
+    return { type: "service", key: name, port };
+  }
+  if (input.routeGroup !== undefined) {
+    if (!context.routeGroups.has(input.routeGroup))
+      context.report([...path, "routeGroup"], unknown("route group", input.routeGroup, context.routeGroups));
+    return { type: "routeGroup", name: input.routeGroup };
+  }
+  return { type: "dynamic" };
+}
+
+function parseHost(text: string): Target | undefined {
+  if (text.startsWith("unix:")) return text.length > 5 ? { type: "unix", path: text.slice(5) } : undefined;
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  const host = match?.[1] ?? match?.[2];
+  if (host === undefined || port < 1 || port > 65535) return undefined;
+  return { type: "static", host, port };
+}
+
+/** The problem of a name that nothing has. */
+export function unknown(what: string, name: string, known: Iterable<string>): { message: string; suggestion?: string } {
+  const suggestion = suggest(name, known);
+  return { message: `unknown ${what} reference ${name}`, ...(suggestion !== undefined && { suggestion }) };
+}

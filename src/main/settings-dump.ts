@@ -1,0 +1,42 @@
+import type { ListenAddress } from "../base/listen-address.ts";
+import type { Settings } from "../config/settings.ts";
+
+/** The startup settings as the dump shows them (reference 4.4), with the addresses that the servers really have. */
+export function dumpSettings(
+  settings: Settings,
+  addresses: Readonly<Record<string, readonly string[]>>,
+): Readonly<Record<string, unknown>> {
+  return {
+    ipv6Enabled: settings.enableIpv6,
+    terminationMaxDeadline: `${settings.terminationMaxDeadline}ms`,
+    terminationMinDeadline: `${settings.terminationMinDeadline}ms`,
+    numWorkerThreads: settings.workerThreads,
+    adminAddr: dumpAddress(settings.adminAddr),
+    statsAddr: dumpAddress(settings.statsAddr),
+    readinessAddr: dumpAddress(settings.readinessAddr),
+    listening: addresses,
+    metrics: settings.metrics,
+    logging: settings.logging,
+    sensitiveHeaders: settings.sensitiveHeaders,
+    dns: settings.dns,
+    backend: settings.backend,
+  };
+}
+
+/** As the reference writes it: `{"Localhost": [true, 15000]}`, `{"SocketAddr": "[::]:15020"}`, `"Off"`. */
+function dumpAddress(address: ListenAddress): unknown {
+  switch (address.type) {
+    case "off":
+      return "Off";
+    case "unix":
+      return { UnixSocket: address.path };
+    case "localhost":
+      return { Localhost: [true, address.port] };
+    default:
+      return {
+        SocketAddr: address.host.includes(":")
+          ? `[${address.host}]:${address.port}`
+          : `${address.host}:${address.port}`,
+      };
+  }
+}

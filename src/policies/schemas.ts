@@ -1,0 +1,48 @@
+import type { z } from "zod";
+import type { PolicyKind } from "../ir/policies.ts";
+import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as requestRedirect } from "./request-redirect/schema.ts";
+import { schema as headerModifier } from "./shared/header-modifier-schema.ts";
+import { schema as timeout } from "./timeout/schema.ts";
+import { schema as urlRewrite } from "./url-rewrite/schema.ts";
+
+/** The configuration schema of every kind of policy; a new kind does not compile until it stands here. */
+export const POLICY_SCHEMAS = {
+  requestHeaderModifier: headerModifier.describe("Changes headers of the request."),
+  responseHeaderModifier: headerModifier.describe("Changes headers of the response."),
+  urlRewrite,
+  requestRedirect,
+  directResponse,
+  timeout,
+} as const satisfies Record<PolicyKind, z.ZodType>;
+
+/** Kinds that configurations of this family know and this version does not have. */
+export const UNAVAILABLE_POLICIES: readonly string[] = [
+  "a2a",
+  "ai",
+  "apiKey",
+  "authorization",
+  "backendAuth",
+  "backendTLS",
+  "backendTunnel",
+  "basicAuth",
+  "buffer",
+  "cors",
+  "csrf",
+  "delay",
+  "extAuthz",
+  "extProc",
+  "health",
+  "http",
+  "jwtAuth",
+  "localRateLimit",
+  "mcpAuthentication",
+  "mcpAuthorization",
+  "oidc",
+  "remoteRateLimit",
+  "requestMirror",
+  "retry",
+  "sessionAffinity",
+  "tcp",
+  "transformations",
+];

@@ -1,0 +1,9 @@
+import { z } from "zod";
+import { authorityChange, pathChange } from "../shared/schema.ts";
+
+export const schema = z
+  .strictObject({
+    authority: authorityChange.optional().describe("What to ask the backend for as host."),
+    path: pathChange.optional().describe("What to ask the backend for as path."),
+  })
+  .describe("Changes the URL before the request goes to the backend.");
