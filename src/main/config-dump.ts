@@ -12,7 +12,7 @@ import type {
   ValueMatch,
 } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
-import type { EndpointStats } from "../upstream/endpoints.ts";
+import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
 import { targetName } from "../upstream/pool.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -29,17 +29,17 @@ export function dumpIr(ir: Ir, live: Live): Json {
   return {
     backends: ir.backends.map((backend) => ({
       backend: dumpBackend(backend.name, backend.target),
+      ...endpoint(backend.target, live),
       ...inline(backend.policies),
     })),
-    binds: byKey(ir.binds).map((bind) => dumpBind(bind, live.ports[bind.key] ?? bind.port)),
-    endpoints: [...live.endpoints.values()].map((stats) => ({
-      target: stats.target,
-      info: endpointInfo(stats),
-    })),
+    binds: byKey(ir.binds).map((bind) => dumpBind(bind, live)),
     policies: ir.targeted.map(({ key, name, target, policy }) => ({ key, name, target, policy })),
     routes: {
       routeGroups: Object.fromEntries(
-        ir.routeGroups.map((group) => [group.name, Object.fromEntries(group.routes.map((r) => [r.key, dumpRoute(r)]))]),
+        ir.routeGroups.map((group) => [
+          group.name,
+          Object.fromEntries(group.routes.map((r) => [r.key, dumpRoute(r, live)])),
+        ]),
       ),
     },
     services: ir.services.map((service) => dumpService(service, ir, live)),
@@ -47,18 +47,20 @@ export function dumpIr(ir: Ir, live: Live): Json {
   };
 }
 
-function dumpBind(bind: Bind, port: number): Json {
+function dumpBind(bind: Bind, live: Live): Json {
   return {
     key: bind.key,
-    address: formatHostPort(bind.host, port),
+    address: formatHostPort(bind.host, live.ports[bind.key] ?? bind.port),
     protocol: bind.protocol,
     tunnelProtocol: bind.tunnelProtocol,
     mode: bind.mode,
-    listeners: Object.fromEntries(byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener)])),
+    listeners: Object.fromEntries(
+      byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener, live)]),
+    ),
   };
 }
 
-function dumpListener(listener: Listener): Json {
+function dumpListener(listener: Listener, live: Live): Json {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const certificateSource = listener.tls === undefined ? null : { certificateSource: "Static" };
   const tcp = listener.protocol === "TCP" || listener.protocol === "TLS";
@@ -70,13 +72,15 @@ function dumpListener(listener: Listener): Json {
     listenerSet: null,
     hostname: listener.hostname,
     protocol: secure ? { [listener.protocol]: certificateSource } : listener.protocol,
-    ...(!tcp && { routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route)])) }),
-    ...(tcp && { tcpRoutes: Object.fromEntries(byKey(listener.tcpRoutes).map((r) => [r.key, dumpTcpRoute(r)])) }),
+    ...(!tcp && {
+      routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route, live)])),
+    }),
+    ...(tcp && { tcpRoutes: Object.fromEntries(byKey(listener.tcpRoutes).map((r) => [r.key, dumpTcpRoute(r, live)])) }),
     ...inline(listener.policies),
   };
 }
 
-function dumpRoute(route: Route): Json {
+function dumpRoute(route: Route, live: Live): Json {
   return {
     key: route.key,
     name: route.name,
@@ -89,19 +93,19 @@ function dumpRoute(route: Route): Json {
       ...(match.headers.length > 0 && { headers: match.headers.map(dumpValue) }),
       ...(match.query.length > 0 && { query: match.query.map(dumpValue) }),
     })),
-    backends: route.backends.map(dumpRouteBackend),
+    backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
     ...inline(route.policies),
   };
 }
 
-function dumpTcpRoute(route: TcpRoute): Json {
+function dumpTcpRoute(route: TcpRoute, live: Live): Json {
   const { key, name, namespace, hostnames } = route;
   return {
     key,
     name,
     namespace,
     ...(hostnames.length > 0 && { hostnames }),
-    backends: route.backends.map(dumpRouteBackend),
+    backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
   };
 }
 
@@ -113,8 +117,13 @@ function dumpValue({ name, type, value }: ValueMatch): Json {
   return { name, value: { [type]: value } };
 }
 
-function dumpRouteBackend(backend: RouteBackend): Json {
-  return { weight: backend.weight, ...dumpTarget(backend), ...inline(backend.policies) };
+function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
+  return {
+    weight: backend.weight,
+    ...dumpTarget(backend),
+    ...endpoint(backend.target, live),
+    ...inline(backend.policies),
+  };
 }
 
 function dumpTarget({ key, target }: RouteBackend): Json {
@@ -166,6 +175,14 @@ function dumpService(service: Service, ir: Ir, live: Live): Json {
     };
   }
   return { ...service, endpoints: [{ active, rejected: {} }] };
+}
+
+/** The one endpoint of a static backend, in the shape of a service's endpoints. */
+function endpoint(target: Target, live: Live): Json {
+  if (target.type !== "static" && target.type !== "unix") return {};
+  const name = targetName(target);
+  const stats = live.endpoints.get(endpointKey(target, 1));
+  return { endpoints: [{ active: { [name]: { info: endpointInfo(stats), capacity: 1 } }, rejected: {} }] };
 }
 
 /** Field names and units of reference 3.28. An endpoint that no worker uses yet is healthy and unused. */

@@ -136,6 +136,7 @@ export class Gateway {
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
     this.#rewatch(loaded.files);
+    this.#log.info("ready");
   }
 
   #applied(ir: Ir, generation: number): void {

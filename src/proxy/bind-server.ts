@@ -1,3 +1,4 @@
+import { formatHostPort } from "../base/listen-address.ts";
 import type { Sweeper } from "../base/sweeper.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { type ConnectionHost, ServerConnection } from "../http/server/connection.ts";
@@ -82,7 +83,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
   refused(downstream: Downstream, status: number, detail: string): void {
     const series = this.#bind.series.get("unknown", status, "InvalidRequest");
     series.requests++;
-    const source = `${downstream.remoteAddress}:${downstream.remotePort}`;
+    const source = formatHostPort(downstream.remoteAddress, downstream.remotePort);
     this.#services.accessLog.info("refused", { "src.addr": source, "http.status": status, error: detail });
   }
 
@@ -97,7 +98,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
   /** Live connections with what they do, for the task dump. */
   tasks(): unknown[] {
     return [...this.#connections].map(([connection, exchange]) => ({
-      client: `${connection.remoteAddress}:${connection.remotePort}`,
+      client: formatHostPort(connection.remoteAddress, connection.remotePort),
       ...connection.activity,
       ...(exchange !== undefined && !exchange.over && { exchange: exchange.activity }),
     }));

@@ -1,3 +1,4 @@
+import { formatHostPort } from "../base/listen-address.ts";
 import { formatAccessLog } from "../telemetry/access-log.ts";
 import type { Exchange } from "./exchange.ts";
 import { FINISH } from "./handle-request.ts";
@@ -36,7 +37,7 @@ function logAccess(x: Exchange, now: number): void {
       listener: x.listener?.name,
       route: x.route?.label,
       endpoint: x.endpointName,
-      source: `${x.downstream.remoteAddress}:${x.downstream.remotePort}`,
+      source: formatHostPort(x.downstream.remoteAddress, x.downstream.remotePort),
       method: request.method,
       host: x.host,
       path: x.arrivedTarget,

@@ -30,7 +30,7 @@ export class Endpoints {
 
   /** `owner` tells two workloads at one address apart. */
   acquire(target: PoolTarget, capacity: number, owner = ""): Endpoint {
-    const key = `${owner} ${targetName(target)} ${capacity}`;
+    const key = endpointKey(target, capacity, owner);
     let counted = this.#known.get(key);
     if (counted === undefined) {
       counted = { endpoint: new Endpoint(key, this.#pools.acquire(target), capacity), users: 0 };
@@ -60,4 +60,9 @@ export class Endpoints {
       consecutiveFailures: endpoint.consecutiveFailures,
     }));
   }
+}
+
+/** The identity by which an endpoint survives a reload. */
+export function endpointKey(target: PoolTarget, capacity: number, owner = ""): string {
+  return `${owner} ${targetName(target)} ${capacity}`;
 }

@@ -1,0 +1,165 @@
+import { LogOutput } from "../../src/base/log.ts";
+import { parseLogFilter } from "../../src/base/log-filter.ts";
+import { Sweeper } from "../../src/base/sweeper.ts";
+import type { Frontend, Ir, Route, Target } from "../../src/ir/ir.ts";
+import type { PolicySet } from "../../src/ir/policies.ts";
+import { DataPlane } from "../../src/proxy/data-plane.ts";
+import { dynamicEndpoints } from "../../src/proxy/dynamic.ts";
+import type { Services } from "../../src/proxy/services.ts";
+import { Watchers } from "../../src/proxy/watchers.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
+import { TraceGate } from "../../src/trace/gate.ts";
+import { sensitiveHeaders } from "../../src/trace/redaction.ts";
+import { Endpoints } from "../../src/upstream/endpoints.ts";
+import type { PoolSettings } from "../../src/upstream/pool.ts";
+import { Pools } from "../../src/upstream/pools.ts";
+import { Resolver } from "../../src/upstream/resolver.ts";
+
+/** The limits of a bind as the configuration fills them in. */
+const FRONTEND: Frontend = {
+  maxBufferSize: 2 * 1024 * 1024,
+  maxHeadSize: 60 * 1024,
+  maxHeaders: 100,
+  maxTargetSize: 8192,
+  maxRequestBodySize: 0,
+  idleTimeout: 600_000,
+  headerReadTimeout: 60_000,
+  streamIdleTimeout: 300_000,
+  minBodyRate: 240,
+  maxConnections: 50_000,
+  maxConnectionDuration: 0,
+  headerCase: "lowercase",
+  keepalives: { enabled: true, time: 180_000 },
+};
+
+export interface TestRoute {
+  /** Path prefix. Default `/`. */
+  readonly path?: string;
+  readonly target: Target;
+  readonly policies?: PolicySet;
+}
+
+export interface PlaneOptions {
+  readonly frontend?: Partial<Frontend>;
+  readonly pool?: Partial<PoolSettings>;
+  /** Milliseconds between looks at the deadlines; a second in production. Default 10. */
+  readonly sweepInterval?: number;
+}
+
+const LISTENER = "default/default/bind/0/listener0";
+
+/** The data plane of one worker inside the test's own process, listening on a free port. */
+export class TestPlane {
+  readonly plane: DataPlane;
+  readonly endpoints: Endpoints;
+  readonly metrics = new Metrics();
+  readonly lines: string[] = [];
+  port = 0;
+  readonly #sweeper: Sweeper;
+  readonly #options: PlaneOptions;
+  #generation = 0;
+
+  private constructor(options: PlaneOptions) {
+    this.#options = options;
+    this.#sweeper = new Sweeper(options.sweepInterval ?? 10);
+    const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(line));
+    const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+    const pools = new Pools(
+      { ...settings, ...options.pool },
+      new Resolver("All"),
+      { onConnected: () => {} },
+      this.#sweeper,
+    );
+    this.endpoints = new Endpoints(pools);
+    const services: Services = {
+      metrics: this.metrics,
+      watchers: new Watchers(new TraceGate(), () => {}),
+      log: output.logger("proxy"),
+      accessLog: output.logger("request"),
+      sensitive: sensitiveHeaders([]),
+      env: {},
+      upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
+      random: Math.random,
+      dynamic: dynamicEndpoints(this.endpoints),
+    };
+    this.plane = new DataPlane(services, this.endpoints, this.#sweeper);
+  }
+
+  /** One bind with one listener; a number stands for a route to that port of 127.0.0.1. */
+  static async start(routes: number | readonly TestRoute[], options: PlaneOptions = {}): Promise<TestPlane> {
+    const plane = new TestPlane(options);
+    await plane.configure(routes);
+    plane.port = (plane.plane.tasks() as { port: number }[])[0]?.port ?? 0;
+    return plane;
+  }
+
+  /** Puts another configuration in force; undefined removes the bind. */
+  async configure(routes: number | readonly TestRoute[] | undefined): Promise<void> {
+    const list =
+      typeof routes === "number"
+        ? [{ target: { type: "static", host: "127.0.0.1", port: routes } as const }]
+        : (routes ?? []);
+    this.plane.begin(++this.#generation, this.#ir(routes !== undefined));
+    this.plane.addRoutes({ owner: LISTENER, routes: list.map(toRoute) });
+    await this.plane.prepare({}, false);
+    this.plane.commit();
+  }
+
+  /** Waits for the next line of the access log that contains `text`, for at most 10 s. */
+  async logged(text: string): Promise<Record<string, unknown>> {
+    const deadline = Date.now() + 10_000;
+    for (;;) {
+      const line = this.lines.find((each) => each.includes(text));
+      if (line !== undefined) return JSON.parse(line) as Record<string, unknown>;
+      if (Date.now() > deadline) throw new Error(`no log line with ${text}: ${this.lines.join("")}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  /** Ends every connection, then waits until all are gone. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.plane.destroy();
+    await this.plane.drain();
+    await this.configure(undefined);
+    this.#sweeper.close();
+  }
+
+  #ir(served: boolean): Ir {
+    const bind = {
+      key: "bind/0",
+      host: "127.0.0.1",
+      port: 0,
+      protocol: "http",
+      tunnelProtocol: "direct",
+      mode: "standard",
+      frontend: { ...FRONTEND, ...this.#options.frontend },
+      listeners: [
+        {
+          key: LISTENER,
+          name: "listener0",
+          gatewayName: "default",
+          gatewayNamespace: "default",
+          hostname: "",
+          protocol: "HTTP",
+          policies: {},
+          routes: [],
+          tcpRoutes: [],
+        },
+      ],
+    } as const;
+    return { binds: served ? [bind] : [], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] };
+  }
+}
+
+function toRoute({ path = "/", target, policies = {} }: TestRoute, index: number): Route {
+  const key = `${LISTENER}/default/route${index}`;
+  return {
+    key,
+    name: `route${index}`,
+    namespace: "default",
+    hostnames: [],
+    matches: [{ path: { type: "pathPrefix", value: path }, headers: [], query: [] }],
+    policies,
+    backends: [{ key: `${key}/backend0`, weight: 1, target, policies: {} }],
+  };
+}

@@ -1,0 +1,159 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { stringify } from "yaml";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** How long a test waits for something that must happen; generous, because machines may be slow. */
+const PATIENCE_MS = 30_000;
+
+/** One line of the gateway's JSON log. */
+export type LogLine = Readonly<Record<string, unknown>>;
+
+/** A real gateway process on a configuration file of its own; every port is chosen by the system. */
+export class TestGateway {
+  readonly file: string;
+  readonly folder: string;
+  readonly process: ChildProcess;
+  readonly lines: LogLine[] = [];
+  stderr = "";
+  readonly #wakers = new Set<() => void>();
+
+  private constructor(folder: string, file: string, child: ChildProcess) {
+    this.folder = folder;
+    this.file = file;
+    this.process = child;
+    if (child.stdout !== null) {
+      createInterface({ input: child.stdout }).on("line", (line) => {
+        if (line.startsWith("{")) this.lines.push(JSON.parse(line) as LogLine);
+        this.#wake();
+      });
+    }
+    child.stderr?.on("data", (text: Buffer) => {
+      this.stderr += text.toString();
+      this.#wake();
+    });
+    child.on("exit", () => this.#wake());
+  }
+
+  /**
+   * Starts `bin/tracegate -f` on a configuration (an object becomes YAML) and waits until it serves. Admin, stats and
+   * readiness ports are chosen by the system unless the configuration says otherwise.
+   */
+  static async start(config: object | string, options: { env?: Record<string, string> } = {}): Promise<TestGateway> {
+    const gateway = await TestGateway.launch(config, options);
+    await gateway.until(() => gateway.ready, "the gateway to be ready");
+    return gateway;
+  }
+
+  /** As `start`, without waiting: for configurations that must fail. */
+  static async launch(config: object | string, options: { env?: Record<string, string> } = {}): Promise<TestGateway> {
+    const folder = await mkdtemp(join(tmpdir(), "tracegate-test-"));
+    const file = join(folder, "gateway.yaml");
+    await writeFile(file, typeof config === "string" ? config : stringify(withPorts(config)));
+    const child = spawn(join(ROOT, "bin/tracegate"), ["-f", file], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, LOG_FORMAT: "json", ...options.env },
+    });
+    return new TestGateway(folder, file, child);
+  }
+
+  get ready(): boolean {
+    return this.lines.some((line) => line.message === "ready");
+  }
+
+  /** The port that a bind listens on, by its key (`bind/0`) or, without one, of the first bind. */
+  port(bind?: string): number {
+    const line = this.lines.findLast(
+      (each) => each.message === "serving" && (bind === undefined || each.bind === bind),
+    );
+    if (line === undefined) throw new Error(`no bind ${bind ?? ""} is served`);
+    return Number(line.port);
+  }
+
+  /** `http://127.0.0.1:<port>` of one of the gateway's own servers. */
+  url(server: "admin" | "stats" | "readiness"): string {
+    const line = this.lines.find((each) => each.message === "listening" && each.server === server);
+    if (line === undefined) throw new Error(`no ${server} server`);
+    const port = /:(\d+)$/.exec(String(line.address))?.[1];
+    return `http://127.0.0.1:${port}`;
+  }
+
+  /** Waits until `condition` holds; it is asked again after every line of output. Rejects after a bounded time. */
+  async until(condition: () => boolean, what: string): Promise<void> {
+    const deadline = Date.now() + PATIENCE_MS;
+    while (!condition()) {
+      if (this.process.exitCode !== null || this.process.signalCode !== null)
+        throw new Error(`the gateway ended while waiting for ${what}: ${this.stderr}`);
+      if (Date.now() > deadline) throw new Error(`waited too long for ${what}: ${JSON.stringify(this.lines.slice(-5))} ${this.stderr}`);
+      await new Promise<void>((resolve) => {
+        const waker = (): void => {
+          clearTimeout(timer);
+          this.#wakers.delete(waker);
+          resolve();
+        };
+        const timer = setTimeout(waker, 100);
+        this.#wakers.add(waker);
+      });
+    }
+  }
+
+  /** Replaces the configuration file and waits until the gateway has taken or refused it. */
+  async reconfigure(config: object | string): Promise<"applied" | "refused"> {
+    const before = this.lines.length;
+    await writeFile(this.file, typeof config === "string" ? config : stringify(withPorts(config)));
+    const outcome = (): LogLine | undefined =>
+      this.lines
+        .slice(before)
+        .find((line) => line.message === "configuration reloaded" || String(line.message).startsWith("Failed to reload"));
+    await this.until(() => outcome() !== undefined, "the reload");
+    return outcome()?.message === "configuration reloaded" ? "applied" : "refused";
+  }
+
+  /** Resolves with the exit code once the process has ended. */
+  async exited(): Promise<number | null> {
+    if (this.process.exitCode === null && this.process.signalCode === null) await once(this.process, "exit");
+    return this.process.exitCode;
+  }
+
+  async stop(): Promise<void> {
+    if (this.process.exitCode === null && this.process.signalCode === null) {
+      this.process.kill("SIGKILL");
+      await this.exited();
+    }
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #wake(): void {
+    for (const waker of [...this.#wakers]) waker();
+  }
+}
+
+/** Adds free ports for the gateway's own servers and a single worker unless the configuration chooses. */
+function withPorts(config: object): object {
+  const given = (config as { config?: object }).config;
+  return {
+    ...config,
+    config: {
+      adminAddr: "127.0.0.1:0",
+      statsAddr: "127.0.0.1:0",
+      readinessAddr: "127.0.0.1:0",
+      workerThreads: 1,
+      ...given,
+    },
+  };
+}
+
+/** The smallest useful configuration: one bind on a free port, one route to each `host:port`. */
+export function proxyTo(...hosts: string[]): object {
+  const backends = hosts.map((host) => ({ host }));
+  return { binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes: [{ name: "r", backends }] }] }] };
+}
