@@ -1,25 +1,26 @@
 /** `npm run generate`: writes the files that are made from code. `--check` only tells which of them are not current. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
+import { configSchema } from "./lib/config-schema.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 
 /** Path relative to the checkout → content. */
-async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
-  const files = new Map([
+function generatedFiles(): ReadonlyMap<string, string> {
+  return new Map([
+    ["schema/config.json", configSchema()],
     ["docs/errors.md", errorPage()],
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
   ]);
-  return files;
 }
 
 /** Compares the checked-in files with what the code makes now. */
-export async function checkGenerated(): Promise<Result> {
-  const files = await generatedFiles();
+export function checkGenerated(): Result {
+  const files = generatedFiles();
   const stale = [...files].filter(([path, text]) => !existsSync(root + path) || readText(path) !== text);
   return {
     problems: stale.map(([path]) => `${path}: not what the code makes now; run "npm run generate"`),
@@ -28,7 +29,7 @@ export async function checkGenerated(): Promise<Result> {
 }
 
 if (import.meta.main) {
-  for (const [path, text] of await generatedFiles()) {
+  for (const [path, text] of generatedFiles()) {
     mkdirSync(dirname(root + path), { recursive: true });
     writeFileSync(root + path, text);
   }
