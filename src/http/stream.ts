@@ -1,4 +1,5 @@
 /** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
+import type { ErrorCode } from "../base/errors.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
 
 /** Length of a body: bytes, or one of these. */
@@ -14,8 +15,13 @@ export interface BodySink {
 
 /** The proxy's side of a client's request; called by the protocol engine. */
 export interface ServerStream extends BodySink {
-  /** The client is gone or broke the protocol; nothing can be sent any more. */
-  onClientGone(): void;
+  /** What one read brought has been handed over: a good moment to send what was gathered. Not after `onBodyEnd`. */
+  onBodyBatch(): void;
+  /**
+   * The client is gone (`TG_CLIENT_GONE`) or broke the protocol or a limit, and the engine has answered it with this error
+   * if no response was open. Nothing can be sent any more. `message` is for the log.
+   */
+  onClientGone(code: ErrorCode, message: string): void;
   /** The client takes bytes again after `sendBody` returned false. */
   onClientDrain(): void;
 }
@@ -34,7 +40,7 @@ export interface Downstream {
   /** Value of `Upgrade` when the client asks to leave HTTP, else ``. */
   readonly upgrade: string;
   readonly trailersAccepted: boolean;
-  /** Lets the request body flow into the stream; before that it is held, bounded. */
+  /** Lets the request body flow into the stream, `onBodyBatch` always following; before that it is held, bounded. */
   readBody(): void;
   pauseBody(): void;
   resumeBody(): void;
@@ -45,7 +51,8 @@ export interface Downstream {
   /** False = wait for `onClientDrain`. */
   sendBody(buffer: Buffer, from: number, to: number): boolean;
   sendEnd(trailers: HeaderList): void;
-  flush(): void;
+  /** Sends what was gathered. False = wait for `onClientDrain`. */
+  flush(): boolean;
   /** Breaks the connection so that the client cannot take the response for complete. */
   abort(): void;
 }

@@ -1,6 +1,6 @@
 /**
  * The seam to the system's sockets: the only file of the data plane that touches `node:net`. A transport delivers bytes in
- * a buffer that all transports of the thread share, so a handler must use or copy them before it returns.
+ * a buffer that the next read fills again, so a handler must use, write on or copy them before it returns.
  */
 import {
   createServer,
@@ -10,9 +10,7 @@ import {
   type Socket,
   type SocketConstructorOpts,
 } from "node:net";
-
-/** Bytes that one read of any transport may deliver. Measured: 64 KiB moves large bodies as fast as larger buffers do. */
-const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+import { READ_SIZE, ReadBuffer } from "./read-buffer.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
 export interface TransportHandler {
@@ -23,6 +21,8 @@ export interface TransportHandler {
   /** After a write that returned false: everything written has been handed to the system. */
   onDrain(): void;
   onClose(error: Error | undefined): void;
+  /** One of the calls above has thrown, which is a defect of the gateway. The transport is destroyed next. */
+  onFault(error: unknown): void;
 }
 
 export interface ListenOptions {
@@ -36,18 +36,59 @@ export interface ListenOptions {
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
+/** The transport whose bytes a handler is looking at. */
+let delivering: ReadBuffer | undefined;
+
+/** What a socket reads into, and for whom. It exists before the transport, which needs the socket's addresses. */
+class Reader {
+  readonly #buffer = new ReadBuffer();
+  #length = 0;
+  #transport: Transport | undefined;
+  #handler: TransportHandler | undefined;
+
+  /** Node asks for the buffer of the first read, then after each read; no buffer = the same again, whatever its types say. */
+  readonly buffer = (): Uint8Array => this.#buffer.next(this.#length) as Uint8Array;
+
+  readonly callback = (length: number, bytes: Uint8Array): boolean => {
+    const handler = this.#handler;
+    const transport = this.#transport;
+    if (handler === undefined || transport === undefined) return true;
+    this.#length = length;
+    transport.bytesRead += length;
+    delivering = this.#buffer;
+    try {
+      handler.onData(bytes as Buffer, length);
+    } catch (error) {
+      transport.fault(handler, error);
+    }
+    delivering = undefined;
+    return true;
+  };
+
+  attach(transport: Transport, handler: TransportHandler): void {
+    this.#transport = transport;
+    this.#handler = handler;
+  }
+
+  close(): void {
+    this.#buffer.close();
+  }
+}
+
 export class Transport {
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly localAddress: string;
   readonly localPort: number;
-  #socket: Socket;
+  readonly #socket: Socket;
+  readonly #reader: Reader;
   #paused = false;
   bytesRead = 0;
   bytesWritten = 0;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, reader: Reader) {
     this.#socket = socket;
+    this.#reader = reader;
     this.remoteAddress = unmapped(socket.remoteAddress ?? "");
     this.remotePort = socket.remotePort ?? 0;
     this.localAddress = unmapped(socket.localAddress ?? "");
@@ -57,24 +98,35 @@ export class Transport {
   attach(handler: TransportHandler): void {
     const socket = this.#socket;
     let failure: Error | undefined;
-    socket.on("end", () => handler.onEnd());
-    socket.on("drain", () => handler.onDrain());
+    this.#reader.attach(this, handler);
+    socket.on("end", () => this.#call(handler, () => handler.onEnd()));
+    socket.on("drain", () => this.#call(handler, () => handler.onDrain()));
     socket.on("error", (error) => {
       failure = error;
     });
-    socket.on("close", () => handler.onClose(failure));
+    socket.on("close", () => {
+      this.#reader.close();
+      this.#call(handler, () => handler.onClose(failure));
+    });
   }
 
   /** Writes latin1 text: one byte for each character. False = wait for `onDrain` before writing much more. */
   writeText(text: string): boolean {
     this.bytesWritten += text.length;
-    return this.#socket.write(text, "latin1");
+    return this.#socket.write(text, "latin1") || this.#socket.writableLength === 0;
   }
 
-  /** Writes a buffer that the caller never changes again. False = wait for `onDrain` before writing much more. */
-  writeOwned(bytes: Buffer): boolean {
-    this.bytesWritten += bytes.length;
-    return this.#socket.write(bytes);
+  /**
+   * Writes `buffer[from, to)`, which may change after the call: a part of an own buffer of the transport that is delivering
+   * is kept from being read into, everything else is copied. False = wait for `onDrain` before writing much more.
+   */
+  write(buffer: Buffer, from: number, to: number): boolean {
+    const socket = this.#socket;
+    this.bytesWritten += to - from;
+    const bytes = buffer.subarray(from, to);
+    const release = delivering?.lend(buffer);
+    const more = release === undefined ? socket.write(Buffer.from(bytes)) : socket.write(bytes, release);
+    return more || socket.writableLength === 0;
   }
 
   /** Bytes that were written but that the system has not taken yet. */
@@ -86,8 +138,10 @@ export class Transport {
     this.#socket.cork();
   }
 
-  uncork(): void {
+  /** False = wait for `onDrain` before writing much more. */
+  uncork(): boolean {
     this.#socket.uncork();
+    return !this.#socket.writableNeedDrain || this.#socket.writableLength === 0;
   }
 
   pause(): void {
@@ -116,13 +170,18 @@ export class Transport {
     this.#socket.resetAndDestroy();
   }
 
-  /** Lets the process end although this connection is open. */
-  unref(): void {
-    this.#socket.unref();
+  /** Ends this connection instead of the whole thread when its handler has thrown. */
+  fault(handler: TransportHandler, error: unknown): void {
+    handler.onFault(error);
+    this.#socket.destroy();
   }
 
-  ref(): void {
-    this.#socket.ref();
+  #call(handler: TransportHandler, event: () => void): void {
+    try {
+      event();
+    } catch (error) {
+      this.fault(handler, error);
+    }
   }
 }
 
@@ -140,21 +199,20 @@ interface HandleOwner {
  * is reused (`onread`). So the accepted handle moves to a socket of our own. Measured: 13 µs of CPU instead of 15 for a
  * request that only passes through. Where the internal field is missing, plain `data` events serve.
  */
-function adopt(accepted: Socket, onRead: (length: number, buffer: Uint8Array) => boolean): Socket {
+function adopt(accepted: Socket, onread: Reader): Socket {
   const owner = accepted as unknown as HandleOwner;
   const handle = owner._handle;
   if (handle === null || typeof handle !== "object") {
     accepted.on("data", (bytes: Buffer) => {
-      for (let at = 0; at < bytes.length; at += READ_BUFFER.length) {
-        const length = bytes.copy(READ_BUFFER, 0, at);
-        onRead(length, READ_BUFFER);
+      for (let at = 0; at < bytes.length; at += READ_SIZE) {
+        const piece = bytes.subarray(at, at + READ_SIZE);
+        onread.callback(piece.length, piece);
       }
     });
     return accepted;
   }
   owner._handle = null;
-  const options = { handle, allowHalfOpen: true, onread: { buffer: READ_BUFFER, callback: onRead } };
-  return new NetSocket(options as SocketConstructorOpts);
+  return new NetSocket({ handle, allowHalfOpen: true, onread } as SocketConstructorOpts);
 }
 
 /** A listening socket. `onConnection` returns the handler of the new transport, or undefined to refuse it. */
@@ -206,15 +264,10 @@ export class Acceptor {
 }
 
 function accept(accepted: Socket, onConnection: (transport: Transport) => TransportHandler | undefined): void {
-  let handler: TransportHandler | undefined;
-  let transport: Transport | undefined;
-  const socket = adopt(accepted, (length, buffer) => {
-    if (transport !== undefined) transport.bytesRead += length;
-    handler?.onData(buffer as Buffer, length);
-    return true;
-  });
-  transport = new Transport(socket);
-  handler = onConnection(transport);
+  const reader = new Reader();
+  const socket = adopt(accepted, reader);
+  const transport = new Transport(socket, reader);
+  const handler = onConnection(transport);
   if (handler === undefined) {
     socket.on("error", () => {});
     socket.destroy();
@@ -230,16 +283,8 @@ export interface ConnectHandler extends TransportHandler {
 
 /** Opens a connection; `onConnect` or `onClose` follows. Returns a function that gives the attempt up. */
 export function connect(target: ConnectTarget, keepAliveDelay: number, handler: ConnectHandler): () => void {
-  let transport: Transport | undefined;
   let failure: Error | undefined;
-  const onread = {
-    buffer: READ_BUFFER,
-    callback: (length: number, buffer: Uint8Array): boolean => {
-      if (transport !== undefined) transport.bytesRead += length;
-      handler.onData(buffer as Buffer, length);
-      return true;
-    },
-  };
+  const reader = new Reader();
   const socket = netConnect({
     ...target,
     allowHalfOpen: true,
@@ -247,7 +292,7 @@ export function connect(target: ConnectTarget, keepAliveDelay: number, handler: 
     keepAlive: keepAliveDelay > 0,
     keepAliveInitialDelay: keepAliveDelay,
     autoSelectFamily: false,
-    onread,
+    onread: reader,
   });
   const failed = (error: Error): void => {
     failure = error;
@@ -258,7 +303,7 @@ export function connect(target: ConnectTarget, keepAliveDelay: number, handler: 
   socket.once("connect", () => {
     socket.removeListener("error", failed);
     socket.removeListener("close", closed);
-    transport = new Transport(socket);
+    const transport = new Transport(socket, reader);
     transport.attach(handler);
     handler.onConnect(transport);
   });

@@ -68,10 +68,8 @@ function send(x: Exchange, connection: UpstreamConnection): void {
   const head = requestHeadText(request.method, path, request.authority, request.headers, names, extra);
   x.upstream = connection;
   connection.send(head, request.method, length, preserve, x);
-  if (length === 0) return;
-  downstream.readBody();
-  // Sends the head now when no body bytes were waiting; with `Expect: 100-continue` they come only after it.
-  connection.flush();
+  // The head goes out with the first body bytes if they are there already, else at once: `Expect: 100-continue`.
+  if (length !== 0) downstream.readBody();
 }
 
 /** Original-case names for a list that policies may have changed since it was read. */

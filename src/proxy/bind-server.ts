@@ -1,3 +1,4 @@
+import { asError } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Sweeper } from "../base/sweeper.ts";
 import type { HttpRequest } from "../http/message.ts";
@@ -93,6 +94,10 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
     this.#series.received += connection.bytesReceived;
     this.#series.sent += connection.bytesSent;
     if (this.#connections.size === 0) this.#onEmpty();
+  }
+
+  onFault(error: unknown): void {
+    this.#services.log.error("a connection failed inside the gateway", { error: asError(error) });
   }
 
   /** Live connections with what they do, for the task dump. */

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
+import { asError, ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "../http/message.ts";
 import { type Downstream, type ServerStream, TUNNEL } from "../http/stream.ts";
@@ -9,7 +9,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { attempt, canRetry } from "./attempt.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import { finish } from "./finish.ts";
-import { fail, handleRequest, PHASES } from "./handle-request.ts";
+import { fail, failWith, handleRequest, PHASES } from "./handle-request.ts";
 import { RequestTrace } from "./request-trace.ts";
 import { respond } from "./respond.ts";
 import type { Services } from "./services.ts";
@@ -122,10 +122,18 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
     if (this.tunnel && this.#upstreamEnded) this.#endUpstream();
   }
 
-  onClientGone(): void {
+  onBodyBatch(): void {
+    if (this.upstream?.flush() === false) this.downstream.pauseBody();
+  }
+
+  onClientGone(code: ErrorCode, message: string): void {
     if (this.over) return;
-    this.error ??= ERRORS.TG_CLIENT_GONE.message;
-    if (!this.responded) this.reason = ERRORS.TG_CLIENT_GONE.reason;
+    this.error ??= message;
+    if (!this.responded) {
+      this.reason = ERRORS[code].reason;
+      // What the engine has answered; nothing to a client that is gone.
+      if (code !== "TG_CLIENT_GONE") this.status = ERRORS[code].status;
+    }
     this.dropUpstream();
     this.endpoint?.abandon();
     this.endpoint = undefined;
@@ -152,7 +160,13 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
     if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
     this.trace?.responseSnapshot("backend response ready", response);
     this.responseHasBody = length !== 0 && length !== TUNNEL;
-    respond(this, response, length, head.rawNames);
+    try {
+      respond(this, response, length, head.rawNames);
+    } catch (error) {
+      this.#giveUpCall();
+      failWith(this, error);
+      return;
+    }
     if (length !== TUNNEL) return;
     this.tunnel = true;
     this.downstream.flush();
@@ -166,7 +180,7 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
   }
 
   onResponseBatch(): void {
-    if (!this.over) this.downstream.flush();
+    if (!this.over && !this.downstream.flush()) this.upstream?.pause();
   }
 
   onResponseEnd(trailers: HeaderList): void {
@@ -192,6 +206,15 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
       finish(this);
     } else if (upstream !== undefined && canRetry(this, upstream, answered)) attempt(this, true);
     else fail(this, "TG_UPSTREAM_FAILED", message);
+  }
+
+  onUpstreamFault(error: unknown): void {
+    this.services.log.error("a request failed inside the gateway", { error: asError(error) });
+    if (this.over) return;
+    this.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
+    this.#giveUpCall();
+    this.downstream.abort();
+    finish(this);
   }
 
   onUpstreamDrain(): void {
@@ -226,13 +249,20 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
       head.headers.push("connection", "upgrade", "upgrade", head.upgrade);
       return true;
     }
-    this.dropUpstream();
+    this.#giveUpCall();
     fail(
       this,
       "TG_UPGRADE_MISMATCH",
       `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`,
     );
     return false;
+  }
+
+  /** The upstream has answered, but its answer cannot be used. */
+  #giveUpCall(): void {
+    this.dropUpstream();
+    this.endpoint?.end(false, 0);
+    this.endpoint = undefined;
   }
 
   #endUpstream(): void {

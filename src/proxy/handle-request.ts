@@ -1,4 +1,4 @@
-import { type ErrorCode, GatewayError } from "../base/errors.ts";
+import { asError, type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { LocalReply } from "../http/message.ts";
 import { attempt } from "./attempt.ts";
 import type { Exchange } from "./exchange.ts";
@@ -74,7 +74,8 @@ export function fail(x: Exchange, code: ErrorCode, detail?: string): void {
   failWith(x, new GatewayError(code, detail));
 }
 
-function failWith(x: Exchange, error: unknown): void {
+/** Answers with what was thrown; anything but a GatewayError is a defect. */
+export function failWith(x: Exchange, error: unknown): void {
   if (x.over || x.responded) return;
   const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
   if (known.code === "TG_INTERNAL")
@@ -114,8 +115,4 @@ function backendPolicies(x: Exchange): Outcome {
 function callBackend(x: Exchange): Outcome {
   attempt(x, false);
   return PENDING;
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }

@@ -21,15 +21,20 @@ const GRPC_STATUS: Readonly<Record<number, number>> = {
   504: 14,
 };
 
-/** Runs the response side of the policies and sends the head; the body follows by `sendBody`. */
+/**
+ * Runs the response side of the policies and sends the head; the body follows by `sendBody`. Throws what a policy throws;
+ * the answer to that goes out without policies.
+ */
 export function respond(x: Exchange, response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
-  x.phase = RESPOND;
-  const route = x.route === undefined ? undefined : x.routePolicies;
-  if (route !== undefined && route.response.length > 0) runResponse(x, route, "route", response);
-  const backend = x.backend?.policies;
-  if (backend !== undefined && backend.response.length > 0) runResponse(x, backend, "backend", response);
-  const gateway = x.listener?.policies;
-  if (gateway !== undefined && gateway.response.length > 0) runResponse(x, gateway, "gateway", response);
+  if (x.phase !== RESPOND) {
+    x.phase = RESPOND;
+    const route = x.route === undefined ? undefined : x.routePolicies;
+    if (route !== undefined && route.response.length > 0) runResponse(x, route, "route", response);
+    const backend = x.backend?.policies;
+    if (backend !== undefined && backend.response.length > 0) runResponse(x, backend, "backend", response);
+    const gateway = x.listener?.policies;
+    if (gateway !== undefined && gateway.response.length > 0) runResponse(x, gateway, "gateway", response);
+  }
   x.trace?.responseSnapshot("final response", response);
   x.status = response.status;
   x.responded = true;

@@ -2,15 +2,20 @@ import { ChunkedDecoder } from "../http/h1/chunked.ts";
 import { findHeadEnd } from "../http/h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "../http/h1/parse-head.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "../http/h1/serialize.ts";
+import { HeldBytes } from "../http/held-bytes.ts";
 import { latin1 } from "../http/latin1.ts";
-import type { HeaderList } from "../http/message.ts";
+import { type HeaderList, removeHeader } from "../http/message.ts";
+import { Output } from "../http/output.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { Transport, TransportHandler } from "../http/transport.ts";
 
 /** Limits on what an upstream may send: its head is read as strictly as a client's. */
 const RESPONSE_LIMITS = { maxHeaders: 200, maxTargetSize: 0 };
 const MAX_RESPONSE_HEAD = 64 * 1024;
-const INLINE_BYTES = 8192;
+/** 1xx responses before the final one. */
+const MAX_INTERIM = 32;
+/** What every response begins with; anything else is refused before the end of a head is looked for. */
+const RESPONSE_START = "HTTP/1.";
 const NO_HEADERS: HeaderList = [];
 
 /** The caller of one upstream exchange. After `onUpstreamEnd` or `onUpstreamFailure` nothing more follows. */
@@ -25,6 +30,8 @@ export interface UpstreamEvents {
   /** `answered`: some bytes of a response had arrived. */
   onUpstreamFailure(message: string, answered: boolean): void;
   onUpstreamDrain(): void;
+  /** One of the calls above has thrown, which is a defect of the gateway; the connection is gone. */
+  onUpstreamFault(error: unknown): void;
 }
 
 /** Where a connection goes when an exchange is over. */
@@ -39,19 +46,23 @@ type State = "idle" | "head" | "length" | "chunked" | "close" | "tunnel" | "clos
 /** One connection to an upstream that speaks HTTP/1.1; serves one exchange at a time. */
 export class UpstreamConnection implements TransportHandler {
   readonly #transport: Transport;
+  readonly #output: Output;
   readonly #owner: ConnectionOwner;
   readonly #head = new ResponseHead();
   #decoder: ChunkedDecoder | undefined;
   #events: UpstreamEvents | undefined;
   #state: State = "idle";
-  #partial: Buffer | undefined;
+  /** The beginning of a head. */
+  readonly #partial = new HeldBytes();
+  /** Bytes of `#partial` in which no end of a head was found. */
+  #scanned = 0;
+  #interim = 0;
   #left = 0;
   #method = "";
   #requestChunked = false;
   #requestDone = true;
   #reusable = true;
   #answered = false;
-  #pending = "";
   #preserveCase = false;
   #halfClosed = false;
   /** Exchanges served before the one under way: above 0 a close before the first byte may mean a stale connection. */
@@ -61,6 +72,7 @@ export class UpstreamConnection implements TransportHandler {
 
   constructor(transport: Transport, owner: ConnectionOwner) {
     this.#transport = transport;
+    this.#output = new Output(transport);
     this.#owner = owner;
   }
 
@@ -74,7 +86,7 @@ export class UpstreamConnection implements TransportHandler {
 
   // ── request side ──
 
-  /** Starts an exchange. With a body the head waits for `flush` or the first body bytes. */
+  /** Starts an exchange. With a body the head waits for `flush` or for body bytes to go with. */
   send(headText: string, method: string, length: number, preserveCase: boolean, events: UpstreamEvents): void {
     this.#events = events;
     this.#state = "head";
@@ -83,43 +95,33 @@ export class UpstreamConnection implements TransportHandler {
     this.#requestDone = length === 0;
     this.#answered = false;
     this.#reusable = true;
+    this.#interim = 0;
     this.#preserveCase = preserveCase;
-    if (length === 0) this.#transport.writeText(headText);
-    else this.#pending = headText;
+    this.#output.text(headText);
+    if (length === 0) this.#output.flush();
   }
 
-  /** False = wait for `onUpstreamDrain`. */
+  /** May wait for `flush`. False = wait for `onUpstreamDrain`. */
   sendBody(buffer: Buffer, from: number, to: number): boolean {
     if (this.#state === "closed" || from === to) return true;
-    const before = this.#pending + (this.#requestChunked ? chunkHeader(to - from) : "");
-    const after = this.#requestChunked ? "\r\n" : "";
-    this.#pending = "";
-    const transport = this.#transport;
-    if (to - from <= INLINE_BYTES) return transport.writeText(before + latin1(buffer, from, to) + after);
-    const copy = Buffer.from(buffer.subarray(from, to));
-    if (before === "" && after === "") return transport.writeOwned(copy);
-    transport.cork();
-    if (before !== "") transport.writeText(before);
-    let more = transport.writeOwned(copy);
-    if (after !== "") more = transport.writeText(after);
-    transport.uncork();
+    if (!this.#requestChunked) return this.#output.bytes(buffer, from, to);
+    this.#output.text(chunkHeader(to - from));
+    const more = this.#output.bytes(buffer, from, to);
+    this.#output.text("\r\n");
     return more;
   }
 
   sendEnd(trailers: HeaderList): void {
     if (this.#state === "closed") return;
     this.#requestDone = true;
-    if (this.#requestChunked) this.#pending += trailers.length > 0 ? trailerText(trailers) : LAST_CHUNK;
-    this.flush();
+    if (this.#requestChunked) this.#output.text(trailers.length > 0 ? trailerText(trailers) : LAST_CHUNK);
+    this.#output.flush();
     if (this.#state === "tunnel") this.#transport.end();
-    else if (this.#state === "idle") this.#settle();
   }
 
-  flush(): void {
-    if (this.#pending === "" || this.#state === "closed") return;
-    const text = this.#pending;
-    this.#pending = "";
-    this.#transport.writeText(text);
+  /** Sends what was gathered. False = wait for `onUpstreamDrain`. */
+  flush(): boolean {
+    return this.#state === "closed" || this.#output.flush();
   }
 
   pause(): void {
@@ -141,13 +143,6 @@ export class UpstreamConnection implements TransportHandler {
   // ── response side ──
 
   onData(buffer: Buffer, length: number): void {
-    let data = buffer;
-    let end = length;
-    if (this.#partial !== undefined) {
-      data = Buffer.concat([this.#partial, buffer.subarray(0, length)]);
-      end = data.length;
-      this.#partial = undefined;
-    }
     const events = this.#events;
     if (events === undefined) {
       // Bytes that no request asked for: the connection cannot be trusted with another one.
@@ -155,7 +150,13 @@ export class UpstreamConnection implements TransportHandler {
       return;
     }
     this.#answered = true;
-    this.#read(data, end);
+    const partial = this.#partial;
+    if (partial.length === 0) this.#read(buffer, 0, length);
+    else {
+      partial.append(buffer, 0, length);
+      const { bytes, start, end } = partial;
+      if (this.#read(bytes, start, end)) partial.clear();
+    }
     events.onResponseBatch();
   }
 
@@ -164,7 +165,7 @@ export class UpstreamConnection implements TransportHandler {
       // Half-close: the other direction goes on until the client ends it.
       this.#halfClosed = true;
       this.#events?.onResponseEnd(NO_HEADERS);
-    } else if (this.#state === "close") this.#finish(NO_HEADERS);
+    } else if (this.#state === "close") this.#finish(NO_HEADERS, false);
     else this.#fail("the upstream closed the connection");
   }
 
@@ -174,29 +175,27 @@ export class UpstreamConnection implements TransportHandler {
 
   onClose(error: Error | undefined): void {
     if (this.#halfClosed) this.#events = undefined;
-    if (this.#state === "close" && error === undefined) this.#finish(NO_HEADERS);
-    else this.#fail(error === undefined ? "the upstream closed the connection" : describe(error));
-    this.#state = "closed";
+    this.#fail(error === undefined ? "the upstream closed the connection" : describe(error));
     this.#owner.closed(this);
   }
 
-  #read(data: Buffer, end: number): void {
-    let at = 0;
+  onFault(error: unknown): void {
+    const events = this.#events;
+    this.destroy();
+    events?.onUpstreamFault(error);
+  }
+
+  /** Reads `data[from, end)`. Returns false when the beginning of a head is held. */
+  #read(data: Buffer, from: number, end: number): boolean {
+    let at = from;
     while (at < end) {
       const events = this.#events;
-      if (events === undefined) {
-        if (this.#state !== "closed") this.destroy();
-        return;
-      }
+      if (events === undefined) return true;
       switch (this.#state) {
         case "head": {
-          const headEnd = findHeadEnd(data, at, end);
-          if (headEnd === -1) {
-            if (end - at > MAX_RESPONSE_HEAD) this.#fail("invalid response: the head is too large");
-            else this.#partial = Buffer.from(data.subarray(at, end));
-            return;
-          }
-          if (!this.#readHead(latin1(data, at, headEnd), events)) return;
+          const headEnd = this.#findHead(data, at, end);
+          if (headEnd === -1) return this.#partial.length === 0;
+          this.#readHead(latin1(data, at, headEnd), events, headEnd < end);
           at = headEnd;
           break;
         }
@@ -205,28 +204,44 @@ export class UpstreamConnection implements TransportHandler {
           this.#left -= to - at;
           events.onResponseBody(data, at, to);
           at = to;
-          if (this.#left === 0) this.#finish(NO_HEADERS);
+          if (this.#left === 0) this.#finish(NO_HEADERS, at < end);
           break;
         }
         case "chunked": {
           const decoder = this.#decoder as ChunkedDecoder;
-          const used = decoder.push(data, at, end, this);
-          if (used === -1) {
+          at = decoder.push(data, at, end, this);
+          if (at === -1) {
             this.#fail(`invalid response: ${decoder.error}`);
-            return;
+            return true;
           }
-          at = used;
-          if (decoder.done) this.#finish(decoder.trailers);
+          if (decoder.done) this.#finish(decoder.trailers, at < end);
           break;
         }
         case "close":
         case "tunnel":
           events.onResponseBody(data, at, end);
-          return;
+          return true;
         default:
-          return;
+          return true;
       }
     }
+    return true;
+  }
+
+  /** Index after the head that begins at `at`, or -1: then its beginning is held, or the exchange has failed. */
+  #findHead(data: Buffer, at: number, end: number): number {
+    const headEnd = findHeadEnd(data, Math.max(at, at + this.#scanned - 3), end);
+    const size = (headEnd === -1 ? end : headEnd) - at;
+    this.#scanned = 0;
+    if (size > MAX_RESPONSE_HEAD) return this.#refuse("the head is too large");
+    if (headEnd !== -1) return headEnd;
+    const start = latin1(data, at, Math.min(end, at + RESPONSE_START.length));
+    if (!RESPONSE_START.startsWith(start)) return this.#refuse("it does not begin with HTTP/1.x");
+    this.#scanned = size;
+    const partial = this.#partial;
+    if (data === partial.bytes) partial.consume(at);
+    else partial.append(data, at, end);
+    return -1;
   }
 
   /** The chunked decoder hands body bytes over through this. */
@@ -234,30 +249,41 @@ export class UpstreamConnection implements TransportHandler {
     this.#events?.onResponseBody(buffer, from, to);
   }
 
-  #readHead(text: string, events: UpstreamEvents): boolean {
+  #refuse(detail: string): -1 {
+    this.#partial.clear();
+    this.#fail(`invalid response: ${detail}`);
+    return -1;
+  }
+
+  /** `more`: bytes follow the head in what was read. */
+  #readHead(text: string, events: UpstreamEvents, more: boolean): void {
     const head = this.#head;
     const error = parseResponseHead(text, RESPONSE_LIMITS, head, this.#preserveCase);
     if (error !== undefined) {
       this.#fail(`invalid response: ${error.detail}`);
-      return false;
+      return;
     }
     const { status } = head;
     if (status === 101) {
       this.#state = "tunnel";
       this.#reusable = false;
       events.onResponse(head, TUNNEL);
-      return true;
-    }
-    if (status < 200) {
-      events.onInformational(head);
-      return this.#events !== undefined;
-    }
+    } else if (status < 200) {
+      if (++this.#interim > MAX_INTERIM) this.#fail("invalid response: too many 1xx responses");
+      else events.onInformational(head);
+    } else this.#readFinalHead(head, events, more);
+  }
+
+  #readFinalHead(head: ResponseHead, events: UpstreamEvents, more: boolean): void {
+    const { status } = head;
     if (!head.keepAlive) this.#reusable = false;
+    // RFC 9110 8.6: such a response has no length, and some clients would wait for the bytes.
+    if (status === 204) removeHeader(head.headers, "content-length");
     const bodiless = this.#method === "HEAD" || status === 204 || status === 304;
     if (bodiless || (!head.chunked && head.contentLength === 0)) {
       this.#state = "length";
       events.onResponse(head, 0);
-      this.#finish(NO_HEADERS);
+      this.#finish(NO_HEADERS, more);
     } else if (head.chunked) {
       this.#decoder ??= new ChunkedDecoder();
       this.#decoder.reset();
@@ -272,27 +298,24 @@ export class UpstreamConnection implements TransportHandler {
       this.#reusable = false;
       events.onResponse(head, UNKNOWN_LENGTH);
     }
-    return true;
   }
 
-  /** The response is complete. A request body that is still being sent goes on until its end or `destroy`. */
-  #finish(trailers: HeaderList): void {
+  /**
+   * The response is complete. The connection is free before the caller hears of it, whose next request may take it. With a
+   * request that is still being sent or bytes that nobody asked for (`more`) it ends here: the next response would be
+   * read from them.
+   */
+  #finish(trailers: HeaderList, more: boolean): void {
     const events = this.#events;
     if (events === undefined) return;
     this.#events = undefined;
     this.#state = "idle";
-    if (this.#requestDone) this.#settle();
-    events.onResponseEnd(trailers);
-    if (!this.#requestDone) this.destroy();
-  }
-
-  #settle(): void {
-    if (this.#state !== "idle") return;
-    if (this.#reusable) {
+    if (this.#reusable && this.#requestDone && !more) {
       this.served++;
       this.#transport.resume();
       this.#owner.release(this);
     } else this.destroy();
+    events.onResponseEnd(trailers);
   }
 
   #fail(message: string): void {

@@ -8,7 +8,7 @@ import type { Resolver } from "./resolver.ts";
 export type PoolTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
 export interface PoolSettings {
-  /** Milliseconds for resolving excluded: one connection attempt over all addresses. Default 10000. */
+  /** Milliseconds from asking for a connection until it is there, over all addresses of the name. Default 10000. */
   readonly connectTimeout: number;
   /** Milliseconds an unused connection is kept. Default 90000. */
   readonly idleTimeout: number;
@@ -71,7 +71,7 @@ export class Pool implements ConnectionOwner, Sweepable {
   connect(waiter: ConnectionWaiter): () => void {
     const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout);
     const { target } = this;
-    if ("path" in target) queueMicrotask(() => this.#try(attempt, [target], 0, performance.now()));
+    if ("path" in target) queueMicrotask(() => this.#try(attempt, [target], 0));
     else {
       this.#resolver.resolve(target.host, (addresses, error) => {
         if (error !== undefined) {
@@ -83,18 +83,19 @@ export class Pool implements ConnectionOwner, Sweepable {
           host: addresses[(first + i) % addresses.length] as string,
           port: target.port,
         }));
-        queueMicrotask(() => this.#try(attempt, targets, 0, performance.now()));
+        queueMicrotask(() => this.#try(attempt, targets, 0));
       });
     }
     return () => attempt.cancel();
   }
 
-  /** Tries the addresses one after the other until one connects. */
-  #try(attempt: ConnectAttempt, targets: readonly ConnectTarget[], index: number, start: number): void {
+  /** Tries the addresses one after the other until one connects; one that does not answer leaves time for the others. */
+  #try(attempt: ConnectAttempt, targets: readonly ConnectTarget[], index: number): void {
     const target = targets[index];
     if (attempt.over || target === undefined) return;
+    const start = performance.now();
     let connection: UpstreamConnection | undefined;
-    attempt.giveUp = connect(target, this.#settings.keepAliveDelay, {
+    const giveUp = connect(target, this.#settings.keepAliveDelay, {
       onConnect: (transport: Transport) => {
         connection = new UpstreamConnection(transport, this);
         this.#open++;
@@ -104,12 +105,14 @@ export class Pool implements ConnectionOwner, Sweepable {
       onData: (buffer, length) => connection?.onData(buffer, length),
       onEnd: () => connection?.onEnd(),
       onDrain: () => connection?.onDrain(),
+      onFault: (error) => connection?.onFault(error),
       onClose: (error) => {
         if (connection !== undefined) connection.onClose(error);
-        else if (index + 1 < targets.length) this.#try(attempt, targets, index + 1, start);
+        else if (index + 1 < targets.length) this.#try(attempt, targets, index + 1);
         else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
       },
     });
+    attempt.trying(giveUp, targets.length - index);
   }
 
   release(connection: UpstreamConnection): void {
@@ -143,16 +146,27 @@ export class Pool implements ConnectionOwner, Sweepable {
 /** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
 class ConnectAttempt {
   over = false;
-  giveUp: (() => void) | undefined;
   readonly #waiter: ConnectionWaiter;
-  readonly #timer: NodeJS.Timeout;
+  readonly #deadline: number;
+  #timer: NodeJS.Timeout;
+  #giveUp: (() => void) | undefined;
 
   constructor(waiter: ConnectionWaiter, timeoutMs: number) {
     this.#waiter = waiter;
+    this.#deadline = performance.now() + timeoutMs;
+    this.#timer = setTimeout(() => this.#expire(), timeoutMs);
+  }
+
+  /** An address is being tried; of the time that is left it gets its share among the `candidates` not tried before. */
+  trying(giveUp: () => void, candidates: number): void {
+    this.#giveUp = giveUp;
+    if (candidates === 1) return;
+    clearTimeout(this.#timer);
+    const share = (this.#deadline - performance.now()) / candidates;
     this.#timer = setTimeout(() => {
-      this.fail("TG_UPSTREAM_TIMEOUT", "connect timeout");
-      this.giveUp?.();
-    }, timeoutMs);
+      this.#timer = setTimeout(() => this.#expire(), this.#deadline - performance.now());
+      giveUp();
+    }, share);
   }
 
   succeed(connection: UpstreamConnection): boolean {
@@ -171,7 +185,12 @@ class ConnectAttempt {
   cancel(): void {
     if (this.over) return;
     this.#end();
-    this.giveUp?.();
+    this.#giveUp?.();
+  }
+
+  #expire(): void {
+    this.fail("TG_UPSTREAM_TIMEOUT", "connect timeout");
+    this.#giveUp?.();
   }
 
   #end(): void {

@@ -1,11 +1,8 @@
 import { chunkHeader, LAST_CHUNK, responseHeadText, trailerText } from "../h1/serialize.ts";
-import { latin1 } from "../latin1.ts";
 import type { HeaderList, HttpResponse } from "../message.ts";
+import { Output } from "../output.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 import type { Transport } from "../transport.ts";
-
-/** Body bytes up to this go out in one string with what is around them; more are copied to a buffer of their own. */
-const INLINE_BYTES = 8192;
 
 type Framing = "none" | "length" | "chunked" | "close" | "tunnel";
 
@@ -18,16 +15,15 @@ export interface ResponseContext {
 
 /** Serializes one response at a time onto a transport: head and small body in one write. */
 export class ResponseWriter {
-  readonly #transport: Transport;
-  #pending = "";
+  readonly #output: Output;
   #framing: Framing = "none";
   #left = 0;
   #trailersAccepted = false;
-  /** The response head has been given to `head`. */
+  /** A response is open: its head has been given to `head` and its end not to `end`. */
   started = false;
 
   constructor(transport: Transport) {
-    this.#transport = transport;
+    this.#output = new Output(transport);
   }
 
   /** True while a response is open whose end the client sees only by the close of the connection. */
@@ -49,7 +45,7 @@ export class ResponseWriter {
     this.#trailersAccepted = context.trailersAccepted;
     if (length === TUNNEL) {
       this.#framing = "tunnel";
-      this.#pending += responseHeadText(status, response.headers, rawNames, "");
+      this.#output.text(responseHeadText(status, response.headers, rawNames, ""));
       return false;
     }
     if (context.method === "HEAD" || status === 204 || status === 304) this.#framing = "none";
@@ -65,54 +61,43 @@ export class ResponseWriter {
     }
     if (!keepAlive) extra += "connection: close\r\n";
     else if (context.minor === 0) extra += "connection: keep-alive\r\n";
-    this.#pending += responseHeadText(status, response.headers, rawNames, extra);
+    this.#output.text(responseHeadText(status, response.headers, rawNames, extra));
     return keepAlive;
   }
 
+  /** 1xx: goes out at once, before the response. */
   informational(status: number, headers: HeaderList): void {
-    this.#transport.writeText(responseHeadText(status, headers, null, ""));
+    this.#output.text(responseHeadText(status, headers, null, ""));
+    this.#output.flush();
   }
 
-  /** Writes body bytes in the framing of the head; false = wait for drain. Bytes beyond the announced length are cut off. */
+  /** Adds body bytes in the framing of the head; false = wait for drain. Bytes beyond the announced length are cut off. */
   body(buffer: Buffer, from: number, to: number): boolean {
     if (to === from || this.#framing === "none") return true;
-    if (this.#framing === "chunked") return this.#write(chunkHeader(to - from), buffer, from, to, "\r\n");
+    if (this.#framing === "chunked") {
+      this.#output.text(chunkHeader(to - from));
+      const more = this.#output.bytes(buffer, from, to);
+      this.#output.text("\r\n");
+      return more;
+    }
     if (this.#framing === "length") {
       if (to - from > this.#left) to = from + this.#left;
       this.#left -= to - from;
     }
-    return this.#write("", buffer, from, to, "");
+    return this.#output.bytes(buffer, from, to);
   }
 
   /** Ends the response. Returns false when the announced length was not reached: the connection must be broken. */
   end(trailers: HeaderList): boolean {
     this.started = false;
     if (this.#framing === "chunked")
-      this.#pending += trailers.length > 0 && this.#trailersAccepted ? trailerText(trailers) : LAST_CHUNK;
-    this.flush();
+      this.#output.text(trailers.length > 0 && this.#trailersAccepted ? trailerText(trailers) : LAST_CHUNK);
+    this.#output.flush();
     return this.#framing !== "length" || this.#left === 0;
   }
 
-  flush(): void {
-    if (this.#pending === "") return;
-    const text = this.#pending;
-    this.#pending = "";
-    this.#transport.writeText(text);
-  }
-
-  #write(before: string, buffer: Buffer, from: number, to: number, after: string): boolean {
-    const pending = this.#pending + before;
-    this.#pending = "";
-    if (to - from <= INLINE_BYTES) {
-      this.#pending = "";
-      return this.#transport.writeText(pending + latin1(buffer, from, to) + after);
-    }
-    if (pending === "" && after === "") return this.#transport.writeOwned(Buffer.from(buffer.subarray(from, to)));
-    this.#transport.cork();
-    if (pending !== "") this.#transport.writeText(pending);
-    let more = this.#transport.writeOwned(Buffer.from(buffer.subarray(from, to)));
-    if (after !== "") more = this.#transport.writeText(after);
-    this.#transport.uncork();
-    return more;
+  /** Sends what was gathered; false = wait for drain. */
+  flush(): boolean {
+    return this.#output.flush();
   }
 }
