@@ -1,7 +1,7 @@
 import type { Bind, Ir, Listener, Route, RouteBackend, Target } from "../ir/ir.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
+import { type Balancer, PowerOfTwoChoices } from "../upstream/balancer.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
@@ -134,6 +134,7 @@ export class IrCompiler {
         return chain;
       },
       backends,
+      only: onlyBackend(backends),
       totalWeight: backends.reduce((sum, backend) => sum + backend.weight, 0),
       series: new SeriesCache(this.#metrics, labels),
     };
@@ -154,9 +155,9 @@ export class IrCompiler {
   #balancer(target: Target): Balancer | undefined {
     switch (target.type) {
       case "static":
-        return new SingleEndpoint(this.#hold({ host: target.host, port: target.port }, 1));
+        return this.#hold({ host: target.host, port: target.port }, 1).alone;
       case "unix":
-        return new SingleEndpoint(this.#hold({ path: target.path }, 1));
+        return this.#hold({ path: target.path }, 1).alone;
       case "service":
         return new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port));
       default:
@@ -184,6 +185,12 @@ export class IrCompiler {
     this.#held.push(endpoint);
     return endpoint;
   }
+}
+
+function onlyBackend(backends: readonly CompiledBackend[]): CompiledBackend | undefined {
+  const [first, ...others] = backends;
+  if (first === undefined || others.length > 0) return undefined;
+  return first.weight > 0 && first.target.type !== "routeGroup" ? first : undefined;
 }
 
 export function groupOwner(name: string): string {

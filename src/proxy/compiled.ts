@@ -39,6 +39,8 @@ export interface CompiledRoute {
   readonly policySet: PolicySet;
   readonly backends: readonly CompiledBackend[];
   readonly totalWeight: number;
+  /** The backend of a route that has one and calls it itself: spares the choice, and memory that is not at hand. */
+  readonly only: CompiledBackend | undefined;
   /** Counters of requests that reach no backend, such as direct responses. */
   readonly series: SeriesCache;
 }

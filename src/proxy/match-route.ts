@@ -7,6 +7,12 @@ import type { Router } from "./match/router.ts";
 export function matchRoute(x: Exchange): undefined {
   const listener = x.listener as CompiledListener;
   let route = select(x, listener.router);
+  if (route.only !== undefined) {
+    x.route = route;
+    x.backend = route.only;
+    x.routePolicies = route.policies;
+    return undefined;
+  }
   let chain: CompiledRoute[] | undefined;
   for (;;) {
     const backend = pick(route, x.services.random);

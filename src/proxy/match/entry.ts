@@ -14,6 +14,8 @@ export interface Selected<R> {
 
 /** One compiled entry of a route's `matches`. It is its own `Selected`, so that choosing it allocates nothing. */
 export interface Entry<R> extends Selected<R> {
+  /** Only the path counts. */
+  readonly unconditional: boolean;
   readonly path: PathMatch;
   /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
   readonly length: number;
@@ -38,6 +40,7 @@ export function compileEntry<R extends { readonly key: string }>(
   const counted = prefix !== undefined && path.value.length > prefix.length ? `${prefix}/` : path.value;
   return {
     route,
+    unconditional: match.method === undefined && match.headers.length === 0 && match.query.length === 0,
     matchIndex,
     matchedPrefix: prefix === "" ? "/" : prefix,
     path,

@@ -3,50 +3,70 @@ import { pathOf } from "./condition.ts";
 import { conditionsHold, type Entry, withoutTrailingSlashes } from "./entry.ts";
 import { insertSorted } from "./precedence.ts";
 
-const SLASH = 0x2f;
+type Keyed = { readonly key: string };
+/** The entries of one path: one alone, or several in order. */
+type Slot<R> = Entry<R> | Entry<R>[];
 
-/** A prefix in the tree of path segments. */
-interface Node<R> {
-  readonly parent: Node<R> | undefined;
-  readonly entries: Entry<R>[];
-  /** Made with the first child: most nodes are leaves. */
-  children: Map<string, Node<R>> | undefined;
-}
+/** Bits of a small integer that V8 keeps without a box. */
+const BITS = 30;
 
 /**
- * The matches of one hostname. Exact paths stand in a map, prefixes in a tree walked once along the path's segments, so the
- * time depends on the path and not on how many routes there are; only regular expressions are tried one by one.
+ * The matches of one hostname. Paths stand in maps, looked up from the longest prefix of the request's path to the
+ * shortest, so the time depends on the path and not on how many routes there are; only regular expressions are tried one
+ * by one. With many thousand routes what costs is memory that the processor has not at hand, so a look-up touches little:
+ * lengths that no prefix has are skipped by a bit mask, and a path with one entry needs no list.
  */
-export class PathIndex<R extends { readonly key: string }> {
-  readonly #exact = new Map<string, Entry<R>[]>();
-  readonly #root: Node<R> = { parent: undefined, entries: [], children: undefined };
-  readonly #regexes: Entry<R>[] = [];
+export class PathIndex<R extends Keyed> {
+  /** Of the prefix `/`, which most hosts have. */
+  #root: Slot<R> | undefined;
+  #prefixes: Map<string, Slot<R>> | undefined;
+  /** Bit `length % BITS` is set for each prefix. */
+  #lengths = 0;
+  #exact: Map<string, Slot<R>> | undefined;
+  #regexes: Entry<R>[] | undefined;
 
   add(entry: Entry<R>): void {
-    if (entry.path.type === "regex") {
+    const { type, value } = entry.path;
+    if (type === "regex") {
+      this.#regexes ??= [];
       insertSorted(this.#regexes, entry);
-    } else if (entry.path.type === "exact") {
-      const list = this.#exact.get(entry.path.value);
-      if (list === undefined) this.#exact.set(entry.path.value, [entry]);
-      else insertSorted(list, entry);
+    } else if (type === "exact") {
+      this.#exact ??= new Map();
+      this.#exact.set(value, joined(this.#exact.get(value), entry));
     } else {
-      const node = this.#nodeOf(withoutTrailingSlashes(entry.path.value));
-      if (node !== undefined) insertSorted(node.entries, entry);
+      const prefix = withoutTrailingSlashes(value);
+      if (prefix === "") this.#root = joined(this.#root, entry);
+      else if (prefix.startsWith("/")) {
+        this.#prefixes ??= new Map();
+        this.#prefixes.set(prefix, joined(this.#prefixes.get(prefix), entry));
+        this.#lengths |= 1 << (prefix.length % BITS);
+      }
     }
   }
 
   /** The first match in the order of precedence that fits the request. */
   select(request: HttpRequest): Entry<R> | undefined {
     const path = pathOf(request);
-    if (this.#exact.size > 0) {
-      const exact = this.#exact.get(path);
-      if (exact !== undefined) for (const entry of exact) if (conditionsHold(entry, request)) return entry;
+    if (this.#exact !== undefined) {
+      const found = firstFit(this.#exact.get(path), request);
+      if (found !== undefined) return found;
     }
-    const regexes = this.#regexes;
+    if (this.#regexes !== undefined) return this.#selectWithRegexes(this.#regexes, path, request);
+    if (this.#prefixes !== undefined) {
+      for (let end = boundary(path, path.length); end > 0; end = boundary(path, path.lastIndexOf("/", end - 1))) {
+        const found = firstFit(this.#prefixOf(path, end), request);
+        if (found !== undefined) return found;
+      }
+    }
+    return path.startsWith("/") ? firstFit(this.#root, request) : undefined;
+  }
+
+  /** Going to shorter prefixes, the regular expressions that are longer than the prefix at hand go before it. */
+  #selectWithRegexes(regexes: readonly Entry<R>[], path: string, request: HttpRequest): Entry<R> | undefined {
     let next = 0;
-    // Going up the tree the prefixes get shorter; the regexes that are longer than the prefix at hand go before it.
-    for (let node = this.#deepest(path); node !== undefined; node = node.parent) {
-      for (const entry of node.entries) {
+    for (let end = boundary(path, path.length); ; end = boundary(path, path.lastIndexOf("/", end - 1))) {
+      const head = end > 0 ? this.#prefixOf(path, end) : path.startsWith("/") ? this.#root : undefined;
+      for (const entry of listOf(head)) {
         for (; next < regexes.length; next++) {
           const regex = regexes[next] as Entry<R>;
           if (regex.length <= entry.length) break;
@@ -54,6 +74,7 @@ export class PathIndex<R extends { readonly key: string }> {
         }
         if (conditionsHold(entry, request)) return entry;
       }
+      if (end <= 0) break;
     }
     for (; next < regexes.length; next++) {
       const regex = regexes[next] as Entry<R>;
@@ -62,38 +83,37 @@ export class PathIndex<R extends { readonly key: string }> {
     return undefined;
   }
 
-  /** The node of the longest known prefix of `path`; nodes on the way up may be without entries. */
-  #deepest(path: string): Node<R> | undefined {
-    if (path.charCodeAt(0) !== SLASH) return undefined;
-    let node = this.#root;
-    for (let start = 1; node.children !== undefined && start <= path.length; ) {
-      let end = path.indexOf("/", start);
-      if (end === -1) end = path.length;
-      const child = node.children.get(path.slice(start, end));
-      if (child === undefined) break;
-      node = child;
-      start = end + 1;
-    }
-    return node;
+  #prefixOf(path: string, end: number): Slot<R> | undefined {
+    if (((this.#lengths >>> (end % BITS)) & 1) === 0) return undefined;
+    return this.#prefixes?.get(path.slice(0, end));
   }
+}
 
-  /** The node of a prefix, made if needed; undefined for text that does not begin with a slash, which no path has as prefix. */
-  #nodeOf(prefix: string): Node<R> | undefined {
-    if (prefix === "") return this.#root;
-    const [before, ...segments] = prefix.split("/");
-    if (before !== "") return undefined;
-    let node = this.#root;
-    for (const segment of segments) {
-      node.children ??= new Map();
-      let child = node.children.get(segment);
-      if (child === undefined) {
-        child = { parent: node, entries: [], children: undefined };
-        node.children.set(segment, child);
-      }
-      node = child;
-    }
-    return node;
-  }
+const SLASH = 0x2f;
+
+/** `end` without the slashes before it: those at the end of a prefix do not count. */
+function boundary(path: string, end: number): number {
+  while (end > 0 && path.charCodeAt(end - 1) === SLASH) end--;
+  return end;
+}
+
+function joined<R extends Keyed>(slot: Slot<R> | undefined, entry: Entry<R>): Slot<R> {
+  if (slot === undefined) return entry;
+  const list = Array.isArray(slot) ? slot : [slot];
+  insertSorted(list, entry);
+  return list;
+}
+
+function firstFit<R extends Keyed>(slot: Slot<R> | undefined, request: HttpRequest): Entry<R> | undefined {
+  if (slot === undefined) return undefined;
+  if (!Array.isArray(slot)) return slot.unconditional || conditionsHold(slot, request) ? slot : undefined;
+  for (const entry of slot) if (conditionsHold(entry, request)) return entry;
+  return undefined;
+}
+
+function listOf<R extends Keyed>(slot: Slot<R> | undefined): readonly Entry<R>[] {
+  if (slot === undefined) return [];
+  return Array.isArray(slot) ? slot : [slot];
 }
 
 /** The pattern is tried last: it costs most. */
