@@ -60,6 +60,8 @@ export function respondLocally(x: Exchange, reply: LocalReply): void {
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", String(body.length));
   response.headers.push("date", httpDate());
   x.responseHasBody = body.length > 0;
+  // Whoever answers in the place of a backend that was called has given up that call.
+  x.trace?.callEnded(null, x.error ?? null);
   x.trace?.responseBody(body, 0, body.length);
   respond(x, response, body.length, null);
   x.responseBytes = body.length;
