@@ -1,0 +1,30 @@
+/** The events of a GET without policies (interface.md "Observed orderings", builds with phases; decision 7). */
+export const SEQUENCE_GET: readonly string[] = [
+  "requestStarted",
+  "requestSnapshot initial request",
+  "policySelection gateway",
+  "requestSnapshot gateway policies",
+  "routeSelection",
+  "policySelection route",
+  "requestSnapshot route policies",
+  "policySelection backend",
+  "requestSnapshot final request",
+  "backendCallStart",
+  "backendCallResult",
+  "responseSnapshot raw response",
+  "responseSnapshot backend response ready",
+  "responseSnapshot final response",
+  "bodySnapshot response",
+  "requestFinished",
+];
+
+/** Fields of `requestState` by stage, sorted. */
+export const REQUEST_STATE_KEYS: Readonly<Record<string, readonly string[]>> = {
+  "initial request": ["env", "request", "source"],
+  "gateway policies": ["env", "request", "source"],
+  "route policies": ["env", "request", "source"],
+  "final request": ["backend", "env", "request", "source"],
+  "raw response": ["env", "proxy", "response"],
+  "backend response ready": ["env", "response"],
+  "final response": ["env", "response"],
+};
