@@ -83,7 +83,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
 
   refused(downstream: Downstream, status: number, detail: string): void {
     const series = this.#bind.series.get("unknown", status, "InvalidRequest");
-    series.requests++;
+    this.#services.metrics.requests.count(series, 0, 0, 0);
     const source = formatHostPort(downstream.remoteAddress, downstream.remotePort);
     this.#services.accessLog.info("refused", { "src.addr": source, "http.status": status, error: detail });
   }

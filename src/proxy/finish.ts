@@ -14,13 +14,10 @@ export function finish(x: Exchange): void {
   const { services } = x;
   const cache = (x.backend ?? x.route ?? x.listener ?? x.bind).series;
   const series = cache.get(x.request.method, x.status, x.reason);
-  series.requests++;
-  series.bytes += x.responseBytes;
-  series.duration.observe((now - x.startedAt) / 1000);
-  if (x.attempts > 1) series.retries += x.attempts - 1;
+  const { requests } = services.metrics;
+  requests.count(series, (now - x.startedAt) / 1000, x.responseBytes, Math.max(0, x.attempts - 1));
   if (x.answeredAt !== 0) {
-    series.requestProcessing.observe((x.calledAt - x.startedAt) / 1000);
-    series.responseProcessing.observe((now - x.answeredAt) / 1000);
+    requests.countProcessing(series, (x.calledAt - x.startedAt) / 1000, (now - x.answeredAt) / 1000);
     services.upstreamCall.observe((x.answeredAt - x.calledAt) / 1000);
   }
   if (services.accessLog.enabled("info")) logAccess(x, now);

@@ -5,7 +5,8 @@ import type { Exchange } from "./exchange.ts";
 export function selectBackend(x: Exchange): undefined {
   const { backend } = x;
   if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+  if (backend.balancer !== undefined) return undefined;
   if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
-  if (backend.balancer === undefined && backend.target.type !== "dynamic") throw new GatewayError("TG_BACKEND_TYPE");
+  if (backend.target.type !== "dynamic") throw new GatewayError("TG_BACKEND_TYPE");
   return undefined;
 }

@@ -33,24 +33,39 @@ test("the same labels give the same series, and processing times are shared by s
   assert.equal(metrics.requestSeries({ ...labels }), series);
   const other = metrics.requestSeries({ ...labels, status: "404" });
   assert.notEqual(other, series);
-  assert.equal(other.requestProcessing, series.requestProcessing);
+  metrics.requests.countProcessing(series, 0.1, 0);
+  metrics.requests.countProcessing(other, 0.2, 0);
+  assert.equal(metrics.snapshot().request_processing_seconds?.length, 1);
+  const sums = samples(render(metrics), "tracegate_request_processing_seconds_sum");
+  assert.equal(Number(sums[0]?.split(" ")[1]).toFixed(1), "0.3");
+});
+
+test("many series keep their own counts while the table grows", () => {
+  const metrics = new Metrics();
+  const series = Array.from({ length: 300 }, (_, i) => metrics.requestSeries({ ...labels, route: `r${i}` }));
+  for (const [i, row] of series.entries()) metrics.requests.count(row, 0.01, i, 0);
+  const bytes = metrics.snapshot().response_bytes_total?.map((sample) => sample.value);
+  assert.deepEqual(
+    bytes,
+    Array.from({ length: 300 }, (_, i) => i),
+  );
 });
 
 test("counters of several threads are added up", () => {
   const [first, second] = [new Metrics(), new Metrics()];
-  first.requestSeries(labels).requests = 3;
-  second.requestSeries(labels).requests = 4;
-  second.requestSeries({ ...labels, status: "500" }).requests = 1;
-  second.requestSeries(labels).duration.observe(0.2);
-  first.requestSeries(labels).duration.observe(100);
+  const count = (metrics: Metrics, of: RequestLabels, seconds: number): void =>
+    metrics.requests.count(metrics.requestSeries(of), seconds, 0, 0);
+  count(first, labels, 100);
+  count(second, labels, 0.2);
+  count(second, { ...labels, status: "500" }, 0.2);
   const text = render(first, second);
   assert.deepEqual(
     samples(text, "tracegate_requests_total").map((line) => line.replace(/.*status="(\d+)".* /, "$1=")),
-    ["200=7", "500=1"],
+    ["200=2", "500=1"],
   );
   const series = `{backend="default/b",protocol="http",method="GET",status="200",reason="Upstream",bind="bind/80",gateway="default/default",listener="listener0",route="default/\\"r\\"\\\\x",route_rule="unknown"`;
   const lines = text.split("\n");
-  assert.ok(lines.includes(`tracegate_requests_total${series}} 7`));
+  assert.ok(lines.includes(`tracegate_requests_total${series}} 2`));
   assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="0.1"} 0`));
   assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="0.25"} 1`));
   assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="+Inf"} 2`));

@@ -1,5 +1,6 @@
-import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, PROCESSING_BOUNDS, REQUEST_BOUNDS } from "./histogram.ts";
+import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, REQUEST_BOUNDS } from "./histogram.ts";
 import { CONNECTION_LABELS, type MetricName, PLACE_LABELS, REQUEST_LABELS } from "./metric-table.ts";
+import { RequestCounters } from "./request-counters.ts";
 
 export { Histogram, type HistogramSnapshot } from "./histogram.ts";
 
@@ -7,26 +8,6 @@ export { Histogram, type HistogramSnapshot } from "./histogram.ts";
 export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], string>>;
 /** `protocol` is http, https, tcp or tls. */
 export type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
-
-/** Counters of the requests that share all labels. The owner increments the fields. */
-export class RequestSeries {
-  readonly labels: RequestLabels;
-  requests = 0;
-  /** Bytes of response bodies. */
-  bytes = 0;
-  /** Attempts beyond the first. */
-  retries = 0;
-  readonly duration = new Histogram(REQUEST_BOUNDS);
-  /** Shared by all series of the same place in the configuration. */
-  readonly requestProcessing: Histogram;
-  readonly responseProcessing: Histogram;
-
-  constructor(labels: RequestLabels, processing: Processing) {
-    this.labels = labels;
-    this.requestProcessing = processing.request;
-    this.responseProcessing = processing.response;
-  }
-}
 
 /** Counters of the client connections that share all labels. The owner increments the fields. */
 export class ConnectionSeries {
@@ -43,10 +24,10 @@ export class ConnectionSeries {
   }
 }
 
-interface Processing {
+/** A request series: its labels and its handle in the counters. */
+interface RequestSeries {
   readonly labels: RequestLabels;
-  readonly request: Histogram;
-  readonly response: Histogram;
+  readonly row: number;
 }
 
 /** One series: label values in the order of the metric's table entry. */
@@ -63,24 +44,17 @@ export type MetricsSnapshot = { readonly [name in MetricName]?: readonly Sample[
  * fields, which allocates nothing.
  */
 export class Metrics {
+  /** What requests count with, by the handles of `requestSeries`. */
+  readonly requests = new RequestCounters();
   readonly #requests = new Map<string, RequestSeries>();
-  readonly #processing = new Map<string, Processing>();
   readonly #connections = new Map<string, ConnectionSeries>();
   readonly #connects = new Map<string, Histogram>();
   readonly #calls = new Map<string, Histogram>();
 
-  /** Gets or creates the series of these labels. */
-  requestSeries(labels: RequestLabels): RequestSeries {
+  /** Gets or creates the series of these labels; returns its handle for `requests`. */
+  requestSeries(labels: RequestLabels): number {
     const key = seriesKey(values(REQUEST_LABELS, labels));
-    return upsert(this.#requests, key, () => {
-      const place = seriesKey(values(PLACE_LABELS, labels));
-      const processing = upsert(this.#processing, place, () => ({
-        labels,
-        request: new Histogram(PROCESSING_BOUNDS),
-        response: new Histogram(PROCESSING_BOUNDS),
-      }));
-      return new RequestSeries(labels, processing);
-    });
+    return upsert(this.#requests, key, () => ({ labels, row: this.requests.add() })).row;
   }
 
   /** Gets or creates the series of these labels. */
@@ -101,20 +75,30 @@ export class Metrics {
   /** All counters as plain data. Series that have counted nothing yet are included. */
   snapshot(): MetricsSnapshot {
     const samples = new Map<MetricName, Sample[]>();
-    const add = (name: MetricName, labels: readonly string[], value: number | Histogram): void => {
-      const sample = { labels, value: typeof value === "number" ? value : value.snapshot() };
+    const add = (name: MetricName, labels: readonly string[], value: Sample["value"] | Histogram): void => {
+      const sample = { labels, value: value instanceof Histogram ? value.snapshot() : value };
       upsert(samples, name, () => []).push(sample);
     };
+    const processing = new Map<string, { labels: string[]; request: Sample["value"]; response: Sample["value"] }>();
     for (const series of this.#requests.values()) {
       const labels = values(REQUEST_LABELS, series.labels);
-      add("requests_total", labels, series.requests);
-      add("request_duration_seconds", labels, series.duration);
-      add("response_bytes_total", labels, series.bytes);
-      add("retries_total", labels, series.retries);
+      const counts = this.requests.read(series.row);
+      add("requests_total", labels, counts.requests);
+      add("request_duration_seconds", labels, counts.duration);
+      add("response_bytes_total", labels, counts.bytes);
+      add("retries_total", labels, counts.retries);
+      // Times of processing are told by place, whatever the method and status.
+      const place = values(PLACE_LABELS, series.labels);
+      const known = processing.get(seriesKey(place));
+      processing.set(seriesKey(place), {
+        labels: place,
+        request: known === undefined ? counts.requestProcessing : sum(known.request, counts.requestProcessing),
+        response: known === undefined ? counts.responseProcessing : sum(known.response, counts.responseProcessing),
+      });
     }
-    for (const { labels, request, response } of this.#processing.values()) {
-      add("request_processing_seconds", values(PLACE_LABELS, labels), request);
-      add("response_processing_seconds", values(PLACE_LABELS, labels), response);
+    for (const { labels, request, response } of processing.values()) {
+      add("request_processing_seconds", labels, request);
+      add("response_processing_seconds", labels, response);
     }
     for (const series of this.#connections.values()) {
       const labels = values(CONNECTION_LABELS, series.labels);

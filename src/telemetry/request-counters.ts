@@ -1,0 +1,94 @@
+import { type HistogramSnapshot, PROCESSING_BOUNDS, REQUEST_BOUNDS } from "./histogram.ts";
+
+// One row of numbers for each series: three counters, three sums, then the buckets of three histograms.
+const REQUESTS = 0;
+const BYTES = 1;
+const RETRIES = 2;
+const DURATION_SUM = 3;
+const REQUEST_SUM = 4;
+const RESPONSE_SUM = 5;
+const DURATION = 6;
+const REQUEST = DURATION + REQUEST_BOUNDS.length + 1;
+const RESPONSE = REQUEST + PROCESSING_BOUNDS.length + 1;
+const ROW = 48;
+const FIRST_ROWS = 64;
+
+/** The numbers of one series as plain data. */
+export interface RequestCounts {
+  readonly requests: number;
+  /** Bytes of response bodies. */
+  readonly bytes: number;
+  /** Attempts beyond the first. */
+  readonly retries: number;
+  readonly duration: HistogramSnapshot;
+  readonly requestProcessing: HistogramSnapshot;
+  readonly responseProcessing: HistogramSnapshot;
+}
+
+/**
+ * The counters of all request series of a thread in one table. With ten thousand routes the series do not fit the
+ * processor's cache, so what a request touches counts: four cache lines here, over twenty with an object for each
+ * histogram (measured: 1 µs of CPU per request).
+ */
+export class RequestCounters {
+  #rows = new Float64Array(FIRST_ROWS * ROW);
+  #used = 0;
+
+  /** A new series; returns its handle. */
+  add(): number {
+    const row = this.#used++ * ROW;
+    if (row + ROW > this.#rows.length) {
+      const larger = new Float64Array(this.#rows.length * 2);
+      larger.set(this.#rows);
+      this.#rows = larger;
+    }
+    return row;
+  }
+
+  /** Counts a request that has ended; `seconds` from its first byte to the end of its response. */
+  count(row: number, seconds: number, bytes: number, retries: number): void {
+    const rows = this.#rows;
+    increase(rows, row + REQUESTS, 1);
+    if (bytes > 0) increase(rows, row + BYTES, bytes);
+    if (retries > 0) increase(rows, row + RETRIES, retries);
+    increase(rows, row + DURATION_SUM, seconds);
+    increase(rows, row + DURATION + bucket(REQUEST_BOUNDS, seconds), 1);
+  }
+
+  /** Seconds that the gateway itself took before the call and after the upstream's response head. */
+  countProcessing(row: number, request: number, response: number): void {
+    const rows = this.#rows;
+    increase(rows, row + REQUEST_SUM, request);
+    increase(rows, row + REQUEST + bucket(PROCESSING_BOUNDS, request), 1);
+    increase(rows, row + RESPONSE_SUM, response);
+    increase(rows, row + RESPONSE + bucket(PROCESSING_BOUNDS, response), 1);
+  }
+
+  read(row: number): RequestCounts {
+    const at = (offset: number): number => this.#rows[row + offset] ?? 0;
+    const histogram = (bounds: readonly number[], first: number, sum: number): HistogramSnapshot => ({
+      bounds,
+      counts: Array.from(this.#rows.subarray(row + first, row + first + bounds.length + 1)),
+      sum: at(sum),
+    });
+    return {
+      requests: at(REQUESTS),
+      bytes: at(BYTES),
+      retries: at(RETRIES),
+      duration: histogram(REQUEST_BOUNDS, DURATION, DURATION_SUM),
+      requestProcessing: histogram(PROCESSING_BOUNDS, REQUEST, REQUEST_SUM),
+      responseProcessing: histogram(PROCESSING_BOUNDS, RESPONSE, RESPONSE_SUM),
+    };
+  }
+}
+
+function increase(rows: Float64Array, index: number, by: number): void {
+  rows[index] = (rows[index] ?? 0) + by;
+}
+
+/** Most observations lie in the first buckets, so a scan beats a binary search. */
+function bucket(bounds: readonly number[], seconds: number): number {
+  let index = 0;
+  while (index < bounds.length && seconds > (bounds[index] ?? 0)) index++;
+  return index;
+}
