@@ -1,21 +1,37 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { ConfigStatus } from "../admin/config-status.ts";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import { AdminBadRequest, type AdminPlane } from "../admin/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Ir } from "../ir/ir.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
 import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
 import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
+import type { Supervisor } from "../worker/supervisor.ts";
 import { dumpIr } from "./config-dump.ts";
-import type { Gateway } from "./gateway.ts";
 import { dumpSettings } from "./settings-dump.ts";
 import { versionInfo } from "./version.ts";
 
+/** What the plane shows and does of a gateway. */
+interface PlaneSource {
+  readonly supervisor: Supervisor;
+  readonly settings: Settings;
+  readonly ir: Ir;
+  readonly status: ConfigStatus;
+  readonly pending: readonly string[];
+  readonly logFilter: string;
+  readonly addresses: Readonly<Record<string, readonly string[]>>;
+  setLogFilter(filter: string): void;
+  shutdown(): Promise<void>;
+}
+
 /** What the admin, stats and readiness servers may see and do of this gateway. */
-export function makePlane(gateway: Gateway): AdminPlane {
+export function makePlane(gateway: PlaneSource): AdminPlane {
   const { supervisor, settings } = gateway;
   const version = versionInfo();
   const startFilter = gateway.logFilter;

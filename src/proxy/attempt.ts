@@ -1,11 +1,11 @@
+import { alignNames } from "../http/h1/names.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
-import type { HeaderList } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { Pool } from "../upstream/pool.ts";
 import type { CompiledBackend } from "./compiled.ts";
-import type { Exchange } from "./exchange.ts";
-import { fail } from "./handle-request.ts";
+import type { CallingExchange, ExchangeState } from "./exchange-state.ts";
+import { fail } from "./respond.ts";
 
 /** Methods that may be sent twice without harm (RFC 9110 9.2.2). */
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
@@ -13,9 +13,9 @@ const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 const MAX_ATTEMPTS = 3;
 
 /** Chooses an endpoint, connects and sends the request. `fresh`: not on a pooled connection, which proved to be stale. */
-export function attempt(x: Exchange, fresh: boolean): void {
+export function attempt(x: CallingExchange, fresh: boolean): void {
   const backend = x.backend as CompiledBackend;
-  const endpoint = backend.balancer === undefined ? x.services.dynamic(x) : backend.balancer.choose();
+  const endpoint = backend.balancer === undefined ? x.services.dynamic(x.request.authority) : backend.balancer.choose();
   if (endpoint === undefined) {
     fail(x, "TG_NO_HEALTHY_BACKENDS");
     return;
@@ -45,7 +45,7 @@ export function attempt(x: Exchange, fresh: boolean): void {
 }
 
 /** A pooled connection that closes before it answers was probably closed by the upstream while it idled. */
-export function canRetry(x: Exchange, connection: UpstreamConnection, answered: boolean): boolean {
+export function canRetry(x: ExchangeState, connection: UpstreamConnection, answered: boolean): boolean {
   return (
     connection.served > 0 &&
     !answered &&
@@ -55,7 +55,7 @@ export function canRetry(x: Exchange, connection: UpstreamConnection, answered: 
   );
 }
 
-function send(x: Exchange, connection: UpstreamConnection): void {
+function send(x: CallingExchange, connection: UpstreamConnection): void {
   const { request, downstream } = x;
   const length = downstream.requestLength;
   let extra = "";
@@ -72,20 +72,12 @@ function send(x: Exchange, connection: UpstreamConnection): void {
   if (length !== 0) downstream.readBody();
 }
 
-/** Original-case names for a list that policies may have changed since it was read. */
-export function alignNames(headers: HeaderList, rawNames: readonly string[]): string[] {
-  const known = new Map(rawNames.map((name) => [name.toLowerCase(), name]));
-  const names: string[] = [];
-  for (let i = 0; i < headers.length; i += 2) names.push(known.get(headers[i] as string) ?? (headers[i] as string));
-  return names;
-}
-
 /** The upstream is asked for by the name that it is configured with, unless a rewrite has said otherwise (reference 2.5). */
-function rewriteAuthority(x: Exchange, pool: Pool): void {
+function rewriteAuthority(x: ExchangeState, pool: Pool): void {
   if (pool.hostname !== undefined && x.backend?.target.type === "static") x.request.authority = pool.hostname;
 }
 
-function startTimers(x: Exchange): void {
+function startTimers(x: ExchangeState): void {
   if (x.requestTimeout > 0 && x.requestTimer === undefined) {
     const left = Math.max(0, x.requestTimeout - (performance.now() - x.startedAt));
     x.requestTimer = setTimeout(() => expire(x, "TG_REQUEST_TIMEOUT"), left);
@@ -96,10 +88,8 @@ function startTimers(x: Exchange): void {
   }
 }
 
-function expire(x: Exchange, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
+function expire(x: ExchangeState, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
   if (x.over || x.responded) return;
-  x.dropUpstream();
-  x.endpoint?.end(false, 0);
-  x.endpoint = undefined;
+  x.giveUpCall();
   fail(x, code);
 }

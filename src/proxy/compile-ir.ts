@@ -1,9 +1,10 @@
 import type { Bind, Ir, Listener, Route, RouteBackend, Target } from "../ir/ir.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { type Balancer, PowerOfTwoChoices } from "../upstream/balancer.ts";
+import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
+import type { PoolTarget } from "../upstream/pool.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
@@ -42,6 +43,7 @@ export class IrCompiler {
   readonly #ir: Ir;
   readonly #generation: number;
   readonly #held: Endpoint[] = [];
+  readonly #singles = new Map<Endpoint, Balancer>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
 
@@ -155,14 +157,25 @@ export class IrCompiler {
   #balancer(target: Target): Balancer | undefined {
     switch (target.type) {
       case "static":
-        return this.#hold({ host: target.host, port: target.port }, 1).alone;
+        return this.#single({ host: target.host, port: target.port });
       case "unix":
-        return this.#hold({ path: target.path }, 1).alone;
+        return this.#single({ path: target.path });
       case "service":
         return new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port));
       default:
         return undefined;
     }
+  }
+
+  /** Backends with the same single endpoint share a balancer: with many routes, what they share is at hand. */
+  #single(target: PoolTarget): Balancer {
+    const endpoint = this.#hold(target, 1);
+    let balancer = this.#singles.get(endpoint);
+    if (balancer === undefined) {
+      balancer = new SingleEndpoint(endpoint);
+      this.#singles.set(endpoint, balancer);
+    }
+    return balancer;
   }
 
   /** One endpoint for each healthy workload of the service and each of its addresses. */
@@ -180,7 +193,7 @@ export class IrCompiler {
     return found;
   }
 
-  #hold(target: { host: string; port: number } | { path: string }, capacity: number, owner?: string): Endpoint {
+  #hold(target: PoolTarget, capacity: number, owner?: string): Endpoint {
     const endpoint = this.#endpoints.acquire(target, capacity, owner);
     this.#held.push(endpoint);
     return endpoint;

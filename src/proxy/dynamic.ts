@@ -1,15 +1,13 @@
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
-import type { Exchange } from "./exchange.ts";
 
 /** Targets of `dynamic` backends that are kept; the least recently made is given up beyond this. */
 const MAX_TARGETS = 1024;
 
 /** A forward proxy's targets: the request's own authority, port 80 when it names none (reference 1.7). */
-export function dynamicEndpoints(endpoints: Endpoints): (x: Exchange) => Endpoint | undefined {
+export function dynamicEndpoints(endpoints: Endpoints): (authority: string) => Endpoint | undefined {
   const known = new Map<string, Endpoint>();
-  return (x) => {
-    const { authority } = x.request;
+  return (authority) => {
     let endpoint = known.get(authority);
     if (endpoint !== undefined) return endpoint;
     let url: URL;

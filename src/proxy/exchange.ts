@@ -1,85 +1,16 @@
-import { asError, ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
+import { asError, ERRORS, type ErrorCode } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
-import type { HeaderList, HttpRequest, HttpResponse } from "../http/message.ts";
-import { type Downstream, type ServerStream, TUNNEL } from "../http/stream.ts";
-import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
-import type { PolicyContext } from "../policies/types.ts";
-import type { UpstreamConnection, UpstreamEvents } from "../upstream/connection.ts";
-import type { Endpoint } from "../upstream/endpoint.ts";
+import type { HeaderList, HttpResponse } from "../http/message.ts";
+import { type ServerStream, TUNNEL } from "../http/stream.ts";
 import { attempt, canRetry } from "./attempt.ts";
-import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import { type CallingExchange, ExchangeState } from "./exchange-state.ts";
 import { finish } from "./finish.ts";
-import { fail, failWith, handleRequest, PHASES } from "./handle-request.ts";
-import { RequestTrace } from "./request-trace.ts";
-import { respond } from "./respond.ts";
-import type { Services } from "./services.ts";
+import { handleRequest, PHASES } from "./handle-request.ts";
+import { fail, failWith, respond } from "./respond.ts";
 
-/**
- * One request on its way through the gateway: the state that the phases share, and the traffic between the client's side
- * and the upstream's side once both are there.
- */
-export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
-  readonly request: HttpRequest;
-  readonly downstream: Downstream;
-  readonly bind: CompiledBind;
-  readonly services: Services;
-  readonly trace: RequestTrace | undefined;
-
-  /** `performance.now()` ms of: the request, the call to the upstream, the upstream's response head; 0 = not yet. */
-  readonly startedAt: number;
-  calledAt = 0;
-  answeredAt = 0;
-
-  /** Target as the client sent it: rewrites change the request. */
-  readonly arrivedTarget: string;
-  /** Host of the request, lower-case, without port. */
-  host = "";
-  listener: CompiledListener | undefined;
-  route: CompiledRoute | undefined;
-  backend: CompiledBackend | undefined;
-  endpoint: Endpoint | undefined;
-  /** Name of the endpoint that was called last. */
-  endpointName: string | undefined;
-  /** Of the selected route, merged with those of the routes that delegated to it. */
-  routePolicies: CompiledChain = NO_POLICIES;
-  matchedPrefix: string | undefined;
-  requestTimeout = 0;
-  backendRequestTimeout = 0;
-  authorityMode: "auto" | "fixed" = "auto";
-
-  /** Index into PHASES: how far the request has come. */
-  phase = 0;
-  attempts = 0;
-  status = 0;
-  reason: Reason = "Upstream";
-  error: string | undefined;
-  responseBytes = 0;
-  responseHasBody = false;
-  /** The response head has gone to the client's side. */
-  responded = false;
-  over = false;
-
-  upstream: UpstreamConnection | undefined;
-  /** Gives up waiting for a connection. */
-  cancelConnect: (() => void) | undefined;
-  requestTimer: NodeJS.Timeout | undefined;
-  attemptTimer: NodeJS.Timeout | undefined;
-  /** Body bytes have gone to an upstream, so the request cannot be sent again. */
-  bodySent = false;
-  requestEnded = false;
-  tunnel = false;
+/** One request on its way through the gateway, and the traffic between the client's side and the upstream's side. */
+export class Exchange extends ExchangeState implements ServerStream, CallingExchange {
   #upstreamEnded = false;
-
-  constructor(downstream: Downstream, request: HttpRequest, bind: CompiledBind, services: Services) {
-    this.downstream = downstream;
-    this.request = request;
-    this.bind = bind;
-    this.services = services;
-    this.arrivedTarget = request.path + request.search;
-    this.startedAt = performance.now();
-    const tracer = services.watchers.claim(request, this.startedAt);
-    this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);
-  }
 
   start(): void {
     handleRequest(this);
@@ -98,12 +29,6 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
       ageMs: performance.now() - this.startedAt,
       request: `${this.request.method} ${this.request.authority}${this.request.path}`,
     };
-  }
-
-  /** Records why the gateway answers instead of a backend. */
-  blame(code: ErrorCode, message: string): void {
-    this.reason = ERRORS[code].reason;
-    this.error = message;
   }
 
   // ── from the client ──
@@ -163,7 +88,7 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
     try {
       respond(this, response, length, head.rawNames);
     } catch (error) {
-      this.#giveUpCall();
+      this.giveUpCall();
       failWith(this, error);
       return;
     }
@@ -212,7 +137,7 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
     this.services.log.error("a request failed inside the gateway", { error: asError(error) });
     if (this.over) return;
     this.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
-    this.#giveUpCall();
+    this.giveUpCall();
     this.downstream.abort();
     finish(this);
   }
@@ -233,15 +158,6 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
     if (code !== "TG_UPSTREAM_FAILED") this.error = `${this.error}: ${message}`;
   }
 
-  /** A deadline has passed or a phase has failed after the call began: nobody waits for the upstream any more. */
-  dropUpstream(): void {
-    this.cancelConnect?.();
-    this.cancelConnect = undefined;
-    const { upstream } = this;
-    this.upstream = undefined;
-    upstream?.destroy();
-  }
-
   /** The upstream may only switch to the protocol that the client asked for (RFC 9110 7.8). */
   #acceptsTunnel(head: ResponseHead): boolean {
     const asked = this.downstream.upgrade;
@@ -249,20 +165,13 @@ export class Exchange implements ServerStream, UpstreamEvents, PolicyContext {
       head.headers.push("connection", "upgrade", "upgrade", head.upgrade);
       return true;
     }
-    this.#giveUpCall();
+    this.giveUpCall();
     fail(
       this,
       "TG_UPGRADE_MISMATCH",
       `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`,
     );
     return false;
-  }
-
-  /** The upstream has answered, but its answer cannot be used. */
-  #giveUpCall(): void {
-    this.dropUpstream();
-    this.endpoint?.end(false, 0);
-    this.endpoint = undefined;
   }
 
   #endUpstream(): void {

@@ -1,10 +1,9 @@
 import { formatHostPort } from "../base/listen-address.ts";
 import { formatAccessLog } from "../telemetry/access-log.ts";
-import type { Exchange } from "./exchange.ts";
-import { FINISH } from "./handle-request.ts";
+import { type ExchangeState, FINISH } from "./exchange-state.ts";
 
 /** Accounts for an exchange that has ended, one way or another: metrics, access log, end of the trace. */
-export function finish(x: Exchange): void {
+export function finish(x: ExchangeState): void {
   if (x.over) return;
   x.over = true;
   x.phase = FINISH;
@@ -24,7 +23,7 @@ export function finish(x: Exchange): void {
   x.trace?.finished(x.status === 0 ? null : x.status, x.error ?? null, x.responseHasBody);
 }
 
-function logAccess(x: Exchange, now: number): void {
+function logAccess(x: ExchangeState, now: number): void {
   const { request, services } = x;
   const { output } = services.accessLog;
   const line = formatAccessLog(

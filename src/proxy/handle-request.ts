@@ -1,9 +1,9 @@
-import { asError, type ErrorCode, GatewayError } from "../base/errors.ts";
+import { GatewayError } from "../base/errors.ts";
 import type { LocalReply } from "../http/message.ts";
 import { attempt } from "./attempt.ts";
-import type { Exchange } from "./exchange.ts";
+import { type CallingExchange, RESPOND } from "./exchange-state.ts";
 import { matchRoute } from "./match-route.ts";
-import { errorReply, respondLocally } from "./respond.ts";
+import { failWith, respondLocally } from "./respond.ts";
 import { runChain } from "./run-chain.ts";
 import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
@@ -14,7 +14,7 @@ const PENDING = Symbol("pending");
 
 interface PhaseSpec {
   readonly name: string;
-  readonly run: (x: Exchange) => Outcome;
+  readonly run: (x: CallingExchange) => Outcome;
 }
 
 /** The life of a request, from top to bottom; docs/lifecycle.md draws the same names with every way out. */
@@ -33,11 +33,8 @@ export const PHASES: readonly PhaseSpec[] = [
   { name: "finish", run: () => PENDING },
 ];
 
-export const RESPOND = 8;
-export const FINISH = 9;
-
 /** Runs the phases; a thrown GatewayError or a reply ends the request side and becomes the response. */
-export function handleRequest(x: Exchange): void {
+export function handleRequest(x: CallingExchange): void {
   try {
     while (x.phase < RESPOND) {
       const outcome = (PHASES[x.phase] as PhaseSpec).run(x);
@@ -60,7 +57,7 @@ export function handleRequest(x: Exchange): void {
   }
 }
 
-function resume(x: Exchange, reply: LocalReply | undefined): void {
+function resume(x: CallingExchange, reply: LocalReply | undefined): void {
   if (x.over) return;
   if (reply !== undefined) respondLocally(x, reply);
   else {
@@ -69,22 +66,7 @@ function resume(x: Exchange, reply: LocalReply | undefined): void {
   }
 }
 
-/** Answers with an error of the table; `detail` is shown to the client. */
-export function fail(x: Exchange, code: ErrorCode, detail?: string): void {
-  failWith(x, new GatewayError(code, detail));
-}
-
-/** Answers with what was thrown; anything but a GatewayError is a defect. */
-export function failWith(x: Exchange, error: unknown): void {
-  if (x.over || x.responded) return;
-  const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
-  if (known.code === "TG_INTERNAL")
-    x.services.log.error("a request failed inside the gateway", { error: asError(error) });
-  x.blame(known.code, known.message);
-  respondLocally(x, errorReply(x, known));
-}
-
-function accept(x: Exchange): Outcome {
+function accept(x: CallingExchange): Outcome {
   const { method } = x.request;
   x.trace?.requestSnapshot("initial request");
   // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT is off unless a listener asks for it.
@@ -92,27 +74,27 @@ function accept(x: Exchange): Outcome {
   return undefined;
 }
 
-function gatewayPolicies(x: Exchange): Outcome {
+function gatewayPolicies(x: CallingExchange): Outcome {
   const chain = x.listener?.policies;
   if (chain === undefined) return undefined;
   x.trace?.policySelection("gateway", chain.effective);
   return runChain(x, chain, "gateway", "gateway policies");
 }
 
-function routePolicies(x: Exchange): Outcome {
+function routePolicies(x: CallingExchange): Outcome {
   const chain = x.routePolicies;
   x.trace?.policySelection("route", chain.effective);
   return runChain(x, chain, "route", "route policies");
 }
 
-function backendPolicies(x: Exchange): Outcome {
+function backendPolicies(x: CallingExchange): Outcome {
   const chain = x.backend?.policies;
   if (chain === undefined) return undefined;
   x.trace?.policySelection("backend", chain.effective);
   return runChain(x, chain, "backend", undefined);
 }
 
-function callBackend(x: Exchange): Outcome {
+function callBackend(x: CallingExchange): Outcome {
   attempt(x, false);
   return PENDING;
 }

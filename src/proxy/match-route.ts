@@ -1,10 +1,10 @@
 import { GatewayError } from "../base/errors.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
-import type { Exchange } from "./exchange.ts";
+import type { ExchangeState } from "./exchange-state.ts";
 import type { Router } from "./match/router.ts";
 
 /** Chooses the route, through route groups to the leaf, and a backend by weight (reference 2.2, 2.3). */
-export function matchRoute(x: Exchange): undefined {
+export function matchRoute(x: ExchangeState): undefined {
   const listener = x.listener as CompiledListener;
   let route = select(x, listener.router);
   if (route.only !== undefined) {
@@ -31,7 +31,7 @@ export function matchRoute(x: Exchange): undefined {
   }
 }
 
-function select(x: Exchange, router: Router<CompiledRoute>): CompiledRoute {
+function select(x: ExchangeState, router: Router<CompiledRoute>): CompiledRoute {
   const { request } = x;
   // `OPTIONS *` is about the server as a whole: it goes where the path `/` goes.
   const wildcard = request.path === "*";

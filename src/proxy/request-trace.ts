@@ -1,17 +1,31 @@
-import type { HttpResponse } from "../http/message.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import type { Downstream } from "../http/stream.ts";
 import type { PolicyTrace } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { Candidate, Phase, RequestState } from "../trace/events.ts";
 import { shownHeaders } from "../trace/redaction.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
-import type { Exchange } from "./exchange.ts";
+import type { CompiledBackend } from "./compiled.ts";
+import type { Services } from "./services.ts";
+
+/** What a trace reads of the exchange it follows. */
+interface TracedExchange {
+  readonly request: HttpRequest;
+  readonly downstream: Downstream;
+  readonly services: Pick<Services, "sensitive" | "env">;
+  readonly backend: CompiledBackend | undefined;
+  /** `performance.now()` ms; 0 = not yet. */
+  readonly startedAt: number;
+  readonly calledAt: number;
+  readonly answeredAt: number;
+}
 
 const SHOW_ALL: ReadonlySet<string> = new Set();
 
 /** Tells a watcher what happens to one exchange: every event of interface.md in its order. Exists only while it is traced. */
 export class RequestTrace implements PolicyTrace {
   readonly #tracer: Tracer;
-  readonly #exchange: Exchange;
+  readonly #exchange: TracedExchange;
   readonly #hidden: ReadonlySet<string>;
   readonly #startTime: string;
   #callStart = 0;
@@ -19,7 +33,7 @@ export class RequestTrace implements PolicyTrace {
   #requestBody: BodyCapture | undefined;
   #responseBody: BodyCapture | undefined;
 
-  constructor(tracer: Tracer, exchange: Exchange) {
+  constructor(tracer: Tracer, exchange: TracedExchange) {
     this.#tracer = tracer;
     this.#exchange = exchange;
     this.#hidden = tracer.options.reveal ? SHOW_ALL : exchange.services.sensitive;

@@ -1,12 +1,11 @@
-import type { GatewayError } from "../base/errors.ts";
+import { asError, type ErrorCode, GatewayError } from "../base/errors.ts";
 import { httpDate } from "../base/http-date.ts";
+import { alignNames } from "../http/h1/names.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../http/message.ts";
 import { type CompiledChain, stageName } from "../policies/compile.ts";
 import type { Phase } from "../trace/events.ts";
-import { alignNames } from "./attempt.ts";
-import type { Exchange } from "./exchange.ts";
+import { type ExchangeState, RESPOND } from "./exchange-state.ts";
 import { finish } from "./finish.ts";
-import { RESPOND } from "./handle-request.ts";
 
 /** gRPC status for an HTTP status of the gateway's own (reference 2.4); others are 2, unknown. */
 const GRPC_STATUS: Readonly<Record<number, number>> = {
@@ -25,7 +24,12 @@ const GRPC_STATUS: Readonly<Record<number, number>> = {
  * Runs the response side of the policies and sends the head; the body follows by `sendBody`. Throws what a policy throws;
  * the answer to that goes out without policies.
  */
-export function respond(x: Exchange, response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
+export function respond(
+  x: ExchangeState,
+  response: HttpResponse,
+  length: number,
+  rawNames: readonly string[] | null,
+): void {
   if (x.phase !== RESPOND) {
     x.phase = RESPOND;
     const route = x.route === undefined ? undefined : x.routePolicies;
@@ -42,7 +46,7 @@ export function respond(x: Exchange, response: HttpResponse, length: number, raw
   x.downstream.sendHead(response, length, names);
 }
 
-function runResponse(x: Exchange, chain: CompiledChain, phase: Phase, response: HttpResponse): void {
+function runResponse(x: ExchangeState, chain: CompiledChain, phase: Phase, response: HttpResponse): void {
   for (const policy of chain.response) {
     policy.onResponse?.(x, response);
     x.trace?.responseSnapshot(stageName(policy.kind, phase), response);
@@ -50,7 +54,7 @@ function runResponse(x: Exchange, chain: CompiledChain, phase: Phase, response: 
 }
 
 /** Sends a response that the gateway makes itself: an error, a redirect, a direct response. */
-export function respondLocally(x: Exchange, reply: LocalReply): void {
+export function respondLocally(x: ExchangeState, reply: LocalReply): void {
   if (x.over) return;
   if (x.error === undefined) x.reason = "DirectResponse";
   clearTimeout(x.requestTimer);
@@ -70,8 +74,23 @@ export function respondLocally(x: Exchange, reply: LocalReply): void {
   finish(x);
 }
 
+/** Answers with an error of the table; `detail` is shown to the client. */
+export function fail(x: ExchangeState, code: ErrorCode, detail?: string): void {
+  failWith(x, new GatewayError(code, detail));
+}
+
+/** Answers with what was thrown; anything but a GatewayError is a defect. */
+export function failWith(x: ExchangeState, error: unknown): void {
+  if (x.over || x.responded) return;
+  const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
+  if (known.code === "TG_INTERNAL")
+    x.services.log.error("a request failed inside the gateway", { error: asError(error) });
+  x.blame(known.code, known.message);
+  respondLocally(x, errorReply(x, known));
+}
+
 /** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. */
-export function errorReply(x: Exchange, error: GatewayError): LocalReply {
+function errorReply(x: ExchangeState, error: GatewayError): LocalReply {
   const contentType = getHeader(x.request.headers, "content-type") ?? "";
   if (contentType !== "application/grpc" && !contentType.startsWith("application/grpc+"))
     return { status: error.status, headers: ["content-type", "text/plain"], body: error.message };

@@ -2,11 +2,11 @@ import type { LocalReply } from "../http/message.ts";
 import type { PolicyKind } from "../ir/policies.ts";
 import { type CompiledChain, stageName } from "../policies/compile.ts";
 import type { Phase } from "../trace/events.ts";
-import type { Exchange } from "./exchange.ts";
+import type { ExchangeState } from "./exchange-state.ts";
 
 /** Runs the request side of a phase's policies in their order. Stays synchronous until a policy waits. */
 export function runChain(
-  x: Exchange,
+  x: ExchangeState,
   chain: CompiledChain,
   phase: Phase,
   stage: string | undefined,
@@ -15,7 +15,7 @@ export function runChain(
 }
 
 function runFrom(
-  x: Exchange,
+  x: ExchangeState,
   chain: CompiledChain,
   from: number,
   phase: Phase,
@@ -39,6 +39,6 @@ function runFrom(
 }
 
 /** After each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
-function snapshot(x: Exchange, kind: PolicyKind, phase: Phase): void {
+function snapshot(x: ExchangeState, kind: PolicyKind, phase: Phase): void {
   if (kind !== "timeout") x.trace?.requestSnapshot(stageName(kind, phase));
 }

@@ -1,8 +1,8 @@
 import { GatewayError } from "../base/errors.ts";
-import type { Exchange } from "./exchange.ts";
+import type { ExchangeState } from "./exchange-state.ts";
 
 /** A request that comes this far needs a backend that can be called. */
-export function selectBackend(x: Exchange): undefined {
+export function selectBackend(x: ExchangeState): undefined {
   const { backend } = x;
   if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
   if (backend.balancer !== undefined) return undefined;

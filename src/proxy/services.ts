@@ -1,7 +1,6 @@
 import type { Logger } from "../base/log.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
-import type { Exchange } from "./exchange.ts";
 import type { Watchers } from "./watchers.ts";
 
 /** What every exchange of a worker needs besides the configuration; made once per thread. */
@@ -20,6 +19,6 @@ export interface Services {
   readonly upstreamCall: Histogram;
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
-  /** The endpoint that a `dynamic` backend means for this request; undefined when it names none. */
-  readonly dynamic: (x: Exchange) => Endpoint | undefined;
+  /** The endpoint that a `dynamic` backend means for an authority; undefined when it names none. */
+  readonly dynamic: (authority: string) => Endpoint | undefined;
 }

@@ -1,4 +1,3 @@
-import { SingleEndpoint } from "./balancer.ts";
 import type { Pool } from "./pool.ts";
 
 /** Weight of the newest value in moving averages (reference 3.28). */
@@ -9,8 +8,6 @@ export class Endpoint {
   readonly key: string;
   readonly pool: Pool;
   readonly capacity: number;
-  /** The balancer of backends that have this endpoint only; they share it. */
-  readonly alone: SingleEndpoint = new SingleEndpoint(this);
   /** 1 = every call of late succeeded, 0 = none did. */
   health = 1;
   /** Seconds until the response was complete; moving average over successful calls. */

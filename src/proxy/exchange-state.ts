@@ -1,0 +1,105 @@
+import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
+import type { HttpRequest } from "../http/message.ts";
+import type { Downstream } from "../http/stream.ts";
+import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
+import type { PolicyContext } from "../policies/types.ts";
+import type { UpstreamConnection, UpstreamEvents } from "../upstream/connection.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import { RequestTrace } from "./request-trace.ts";
+import type { Services } from "./services.ts";
+
+/** Indexes of the phases that end an exchange; handle-request.ts names them all. */
+export const RESPOND = 8;
+export const FINISH = 9;
+
+/** What the phases of one request share. They take it as `x`; exchange.ts adds the traffic between the two sides. */
+export abstract class ExchangeState implements PolicyContext {
+  readonly request: HttpRequest;
+  readonly downstream: Downstream;
+  readonly bind: CompiledBind;
+  readonly services: Services;
+  readonly trace: RequestTrace | undefined;
+
+  /** `performance.now()` ms of: the request, the call to the upstream, the upstream's response head; 0 = not yet. */
+  readonly startedAt: number;
+  calledAt = 0;
+  answeredAt = 0;
+
+  /** Target as the client sent it: rewrites change the request. */
+  readonly arrivedTarget: string;
+  /** Host of the request, lower-case, without port. */
+  host = "";
+  listener: CompiledListener | undefined;
+  route: CompiledRoute | undefined;
+  backend: CompiledBackend | undefined;
+  endpoint: Endpoint | undefined;
+  /** Name of the endpoint that was called last. */
+  endpointName: string | undefined;
+  /** Of the selected route, merged with those of the routes that delegated to it. */
+  routePolicies: CompiledChain = NO_POLICIES;
+  matchedPrefix: string | undefined;
+  requestTimeout = 0;
+  backendRequestTimeout = 0;
+  authorityMode: "auto" | "fixed" = "auto";
+
+  /** Index into PHASES: how far the request has come. */
+  phase = 0;
+  attempts = 0;
+  status = 0;
+  reason: Reason = "Upstream";
+  error: string | undefined;
+  responseBytes = 0;
+  responseHasBody = false;
+  /** The response head has gone to the client's side. */
+  responded = false;
+  over = false;
+
+  upstream: UpstreamConnection | undefined;
+  /** Gives up waiting for a connection. */
+  cancelConnect: (() => void) | undefined;
+  requestTimer: NodeJS.Timeout | undefined;
+  attemptTimer: NodeJS.Timeout | undefined;
+  /** Body bytes have gone to an upstream, so the request cannot be sent again. */
+  bodySent = false;
+  requestEnded = false;
+  tunnel = false;
+
+  constructor(downstream: Downstream, request: HttpRequest, bind: CompiledBind, services: Services) {
+    this.downstream = downstream;
+    this.request = request;
+    this.bind = bind;
+    this.services = services;
+    this.arrivedTarget = request.path + request.search;
+    this.startedAt = performance.now();
+    const tracer = services.watchers.claim(request, this.startedAt);
+    this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);
+  }
+
+  /** Records why the gateway answers instead of a backend. */
+  blame(code: ErrorCode, message: string): void {
+    this.reason = ERRORS[code].reason;
+    this.error = message;
+  }
+
+  /** A deadline has passed or a phase has failed after the call began: nobody waits for the upstream any more. */
+  dropUpstream(): void {
+    this.cancelConnect?.();
+    this.cancelConnect = undefined;
+    const { upstream } = this;
+    this.upstream = undefined;
+    upstream?.destroy();
+  }
+
+  /** The call is over without a usable answer: it counts against the endpoint. */
+  giveUpCall(): void {
+    this.dropUpstream();
+    this.endpoint?.end(false, 0);
+    this.endpoint = undefined;
+  }
+}
+
+/** An exchange that can call an upstream and be called back. */
+export interface CallingExchange extends ExchangeState, UpstreamEvents {
+  onConnectFailure(code: ErrorCode, message: string): void;
+}
