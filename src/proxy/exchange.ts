@@ -43,6 +43,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onBodyEnd(trailers: HeaderList): void {
     this.requestEnded = true;
+    this.trace?.requestBodyEnded();
     this.upstream?.sendEnd(trailers);
     if (this.tunnel && this.#upstreamEnded) this.#endUpstream();
   }

@@ -128,24 +128,35 @@ export class RequestTrace implements PolicyTrace {
     this.#responseBody.add(buffer, from, to);
   }
 
+  /** The client has sent its whole body; a backend may have answered before that. */
+  requestBodyEnded(): void {
+    if (this.#exchange.downstream.requestLength === 0) return;
+    this.#bodySnapshot("final request", this.#requestBody);
+    this.#requestBody = undefined;
+  }
+
   /** The upstream has answered or failed; nothing when no call was under way. */
   callEnded(status: number | null, error: string | null): void {
     if (!this.#called) return;
     this.#called = false;
-    this.#bodySnapshot("final request", this.#requestBody, this.#exchange.downstream.requestLength !== 0);
-    this.#requestBody = undefined;
+    if (error !== null) this.#partialRequestBody();
     this.#tracer.emit(severityOf(status, error), { type: "backendCallResult", status, error }, this.#callStart);
   }
 
   finished(status: number | null, error: string | null, responseHasBody: boolean): void {
     this.callEnded(null, error);
-    this.#bodySnapshot("response", this.#responseBody, responseHasBody);
+    this.#partialRequestBody();
+    if (responseHasBody) this.#bodySnapshot("response", this.#responseBody);
     this.#tracer.emit(severityOf(status, error), { type: "requestFinished", status, error });
     this.#tracer.finish();
   }
 
-  #bodySnapshot(stage: "final request" | "response", capture: BodyCapture | undefined, present: boolean): void {
-    if (!present) return;
+  /** What was sent of a body whose end does not come any more. */
+  #partialRequestBody(): void {
+    if (this.#requestBody !== undefined) this.requestBodyEnded();
+  }
+
+  #bodySnapshot(stage: "final request" | "response", capture: BodyCapture | undefined): void {
     const body = capture?.base64() ?? "";
     this.#tracer.emit("info", {
       type: "bodySnapshot",
