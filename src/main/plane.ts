@@ -5,6 +5,7 @@ import { AdminBadRequest, type AdminPlane } from "../admin/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import { CelError } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
@@ -46,7 +47,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       try {
         return await supervisor.hub.open(options, reader);
       } catch (error) {
-        throw new AdminBadRequest(error instanceof Error ? error.message : String(error));
+        const message = error instanceof Error ? error.message : String(error);
+        throw new AdminBadRequest(error instanceof CelError ? `invalid expression: ${message}` : message);
       }
     },
     async configDump() {
