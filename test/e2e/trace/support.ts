@@ -6,7 +6,7 @@ import { AdminClient, type TraceRequest } from "../../../src/admin/client.ts";
 import type { RequestState, TraceEvent, TraceMessage } from "../../../src/trace/events.ts";
 import type { TestGateway } from "../../helpers/gateway.ts";
 
-type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /** An upstream whose answers a test chooses by path; other paths get 200 and the body `hello`. */
 export class Upstream {
@@ -21,7 +21,7 @@ export class Upstream {
     server.on("connection", () => this.connections++);
     server.on("request", (request: IncomingMessage, response: ServerResponse) => {
       const handler = this.#handlers.get(request.url?.split("?", 1)[0] ?? "");
-      if (handler !== undefined) handler(request, response);
+      if (handler !== undefined) void handler(request, response);
       else request.resume().on("end", () => response.end("hello"));
     });
   }
