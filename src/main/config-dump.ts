@@ -11,17 +11,21 @@ import type {
   TcpRoute,
   ValueMatch,
 } from "../ir/ir.ts";
-import type { PolicySet } from "../ir/policies.ts";
+import type { HeaderModifier, PolicySet } from "../ir/policies.ts";
+import { shownModifier } from "../policies/shared/header-edits.ts";
+import { REDACTED } from "../trace/redaction.ts";
 import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
 import { targetName } from "../upstream/pool.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What the workers know that the configuration does not say. */
+/** What a dump shows, and hides, besides the configuration. */
 export interface Live {
   /** Real ports by bind key. */
   readonly ports: Readonly<Record<string, number>>;
   readonly endpoints: ReadonlyMap<string, EndpointStats>;
+  /** Names (lower-case) of headers whose values are secrets. */
+  readonly hidden: ReadonlySet<string>;
 }
 
 /** The configuration in force as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
@@ -30,10 +34,17 @@ export function dumpIr(ir: Ir, live: Live): Json {
     backends: ir.backends.map((backend) => ({
       backend: dumpBackend(backend.name, backend.target),
       ...endpoint(backend.target, live),
-      ...inline(backend.policies),
+      ...inline(backend.policies, live),
     })),
     binds: byKey(ir.binds).map((bind) => dumpBind(bind, live)),
-    policies: ir.targeted.map(({ key, name, target, policy }) => ({ key, name, target, policy })),
+    policies: ir.targeted.map(({ key, name, target, policy }) => ({
+      key,
+      name,
+      target,
+      policy: mapValues(policy, (part) =>
+        isObject(part) ? mapValues(part, (value, kind) => shown(kind, value, live)) : part,
+      ),
+    })),
     routes: {
       routeGroups: Object.fromEntries(
         ir.routeGroups.map((group) => [
@@ -76,7 +87,7 @@ function dumpListener(listener: Listener, live: Live): Json {
       routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route, live)])),
     }),
     ...(tcp && { tcpRoutes: Object.fromEntries(byKey(listener.tcpRoutes).map((r) => [r.key, dumpTcpRoute(r, live)])) }),
-    ...inline(listener.policies),
+    ...inline(listener.policies, live),
   };
 }
 
@@ -90,11 +101,11 @@ function dumpRoute(route: Route, live: Live): Json {
     matches: route.matches.map((match) => ({
       path: dumpPath(match.path),
       ...(match.method !== undefined && { method: match.method }),
-      ...(match.headers.length > 0 && { headers: match.headers.map(dumpValue) }),
+      ...(match.headers.length > 0 && { headers: match.headers.map((header) => dumpHeader(header, live)) }),
       ...(match.query.length > 0 && { query: match.query.map(dumpValue) }),
     })),
     backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
-    ...inline(route.policies),
+    ...inline(route.policies, live),
   };
 }
 
@@ -113,6 +124,11 @@ function dumpPath(path: PathMatch): Json {
   return { [path.type]: path.value };
 }
 
+/** What a secret is compared with is a secret. */
+function dumpHeader(header: ValueMatch, live: Live): Json {
+  return dumpValue(live.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
+}
+
 function dumpValue({ name, type, value }: ValueMatch): Json {
   return { name, value: { [type]: value } };
 }
@@ -122,7 +138,7 @@ function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
     weight: backend.weight,
     ...dumpTarget(backend),
     ...endpoint(backend.target, live),
-    ...inline(backend.policies),
+    ...inline(backend.policies, live),
   };
 }
 
@@ -198,9 +214,23 @@ function endpointInfo(stats: EndpointStats | undefined): Json {
   };
 }
 
-function inline(policies: PolicySet): Json {
-  const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: value }));
+function inline(policies: PolicySet, live: Live): Json {
+  const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: shown(kind, value, live) }));
   return list.length > 0 ? { inlinePolicies: list } : {};
+}
+
+/** A policy's configuration without secrets. */
+function shown(kind: string, config: unknown, { hidden }: Live): unknown {
+  const modifier = kind === "requestHeaderModifier" || kind === "responseHeaderModifier";
+  return modifier ? shownModifier(config as HeaderModifier, hidden) : config;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null;
+}
+
+function mapValues(object: Json, map: (value: unknown, key: string) => unknown): Json {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
 }
 
 function byKey<T extends { readonly key: string }>(list: readonly T[]): T[] {

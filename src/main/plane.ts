@@ -11,6 +11,7 @@ import type { Ir } from "../ir/ir.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
+import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
 import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
@@ -36,6 +37,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   const { supervisor, settings } = gateway;
   const version = versionInfo();
   const startFilter = gateway.logFilter;
+  const hidden = sensitiveHeaders(settings.sensitiveHeaders);
   let profiles = 0;
   return {
     version,
@@ -52,7 +54,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       }
     },
     async configDump() {
-      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints() };
+      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints(), hidden };
       return sorted({ ...dumpIr(gateway.ir, live), version, config: dumpSettings(settings, gateway.addresses) });
     },
     setLogFilter(directives, reset) {
