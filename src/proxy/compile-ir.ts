@@ -3,7 +3,7 @@ import { compilePolicies } from "../policies/compile.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
-import type { Endpoints } from "../upstream/endpoints.ts";
+import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import type { PoolTarget } from "../upstream/pool.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import { ListenerTable } from "./match/listeners.ts";
@@ -42,7 +42,7 @@ export class IrCompiler {
   readonly #endpoints: Endpoints;
   readonly #ir: Ir;
   readonly #generation: number;
-  readonly #held: Endpoint[] = [];
+  readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Balancer>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
@@ -79,12 +79,12 @@ export class IrCompiler {
       if (builder !== undefined) groups.set(group.name, builder.finish());
     }
     const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
-    return { generation: this.#generation, binds, endpoints: this.#held };
+    return { generation: this.#generation, binds, endpoints: [...this.#held.values()] };
   }
 
   /** Gives back what `finish` would have held. */
   abandon(): void {
-    this.#endpoints.release(this.#held);
+    this.#endpoints.release([...this.#held.values()]);
   }
 
   #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
@@ -119,28 +119,16 @@ export class IrCompiler {
     const label = `${route.namespace}/${route.name}`;
     const labels = { ...owner, route: label, route_rule: route.ruleName ?? "unknown" };
     const backends = route.backends.map((backend) => this.#backend(backend, labels));
-    const merged = new Map<string, ReturnType<typeof compilePolicies>>();
-    const compiled: CompiledRoute = {
+    return {
       key: route.key,
       label,
       policySet: route.policies,
       policies: compilePolicies(route.policies, "route", this.#hidden),
-      mergedPolicies: (parents) => {
-        const key = parents.map((parent) => parent.key).join("\n");
-        let chain = merged.get(key);
-        if (chain === undefined) {
-          const sets = [...parents.map((parent) => parent.policySet), route.policies];
-          chain = compilePolicies(Object.assign({}, ...sets), "route", this.#hidden);
-          merged.set(key, chain);
-        }
-        return chain;
-      },
       backends,
       only: onlyBackend(backends),
       totalWeight: backends.reduce((sum, backend) => sum + backend.weight, 0),
       series: new SeriesCache(this.#metrics, labels),
     };
-    return compiled;
   }
 
   #backend(backend: RouteBackend, labels: FixedLabels): CompiledBackend {
@@ -150,7 +138,7 @@ export class IrCompiler {
       target: backend.target,
       policies: compilePolicies(backend.policies, "backend", this.#hidden),
       balancer: this.#balancer(backend.target),
-      series: new SeriesCache(this.#metrics, { ...labels, backend: backend.key }),
+      series: new SeriesCache(this.#metrics, labels, backend.key),
     };
   }
 
@@ -194,8 +182,12 @@ export class IrCompiler {
   }
 
   #hold(target: PoolTarget, capacity: number, owner?: string): Endpoint {
-    const endpoint = this.#endpoints.acquire(target, capacity, owner);
-    this.#held.push(endpoint);
+    const key = endpointKey(target, capacity, owner);
+    let endpoint = this.#held.get(key);
+    if (endpoint === undefined) {
+      endpoint = this.#endpoints.acquire(target, capacity, owner);
+      this.#held.set(key, endpoint);
+    }
     return endpoint;
   }
 }

@@ -29,13 +29,12 @@ export interface CompiledListener {
   readonly series: SeriesCache;
 }
 
-/** A route; `mergedPolicies` gives its policies after those of the routes that delegated to it, outermost first. */
 export interface CompiledRoute {
   readonly key: string;
   /** `<namespace>/<name>` */
   readonly label: string;
   readonly policies: CompiledChain;
-  readonly mergedPolicies: (parents: readonly CompiledRoute[]) => CompiledChain;
+  /** What `policies` was compiled from, for merging with the routes that delegate to this one. */
   readonly policySet: PolicySet;
   readonly backends: readonly CompiledBackend[];
   readonly totalWeight: number;

@@ -1,4 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
+import { type CompiledChain, compilePolicies } from "../policies/compile.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 import type { Router } from "./match/router.ts";
@@ -19,7 +20,7 @@ export function matchRoute(x: ExchangeState): undefined {
     if (backend?.target.type !== "routeGroup") {
       x.route = route;
       x.backend = backend;
-      x.routePolicies = chain === undefined ? route.policies : route.mergedPolicies(chain);
+      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.services.sensitive);
       return undefined;
     }
     chain ??= [];
@@ -58,4 +59,28 @@ function pick(route: CompiledRoute, random: () => number): CompiledBackend | und
     if (at < 0) return backend;
   }
   return undefined;
+}
+
+/** Chains by leaf route, then by the keys of the routes that delegated to it. */
+const MERGED = new WeakMap<CompiledRoute, Map<string, CompiledChain>>();
+
+/** A route's policies after those of the routes that delegated to it, outermost first; later ones win. */
+function mergedPolicies(
+  route: CompiledRoute,
+  parents: readonly CompiledRoute[],
+  hidden: ReadonlySet<string>,
+): CompiledChain {
+  let known = MERGED.get(route);
+  if (known === undefined) {
+    known = new Map();
+    MERGED.set(route, known);
+  }
+  const key = parents.map((parent) => parent.key).join(" ");
+  let chain = known.get(key);
+  if (chain === undefined) {
+    const sets = [...parents, route].map((each) => each.policySet);
+    chain = compilePolicies(Object.assign({}, ...sets), "route", hidden);
+    known.set(key, chain);
+  }
+  return chain;
 }

@@ -10,15 +10,19 @@ export type FixedLabels = Omit<RequestLabels, "method" | "status" | "reason">;
 export class SeriesCache {
   readonly #metrics: Metrics;
   readonly #labels: FixedLabels;
-  readonly #known = new Map<string, number>();
+  readonly #backend: string;
+  /** Made with the first request: of ten thousand places most see none, and a reload makes them all. */
+  #known: Map<string, number> | undefined;
   #lastMethod = "";
   #lastStatus = 0;
   #lastReason = "";
   #last = -1;
 
-  constructor(metrics: Metrics, labels: FixedLabels) {
+  /** `backend` replaces the label of that name. */
+  constructor(metrics: Metrics, labels: FixedLabels, backend = labels.backend) {
     this.#metrics = metrics;
     this.#labels = labels;
+    this.#backend = backend;
   }
 
   get(method: string, status: number, reason: Reason): number {
@@ -26,9 +30,11 @@ export class SeriesCache {
       return this.#last;
     const label = KNOWN_METHODS.has(method) ? method : "unknown";
     const key = `${label} ${status} ${reason}`;
+    this.#known ??= new Map();
     let series = this.#known.get(key);
     if (series === undefined) {
-      series = this.#metrics.requestSeries({ ...this.#labels, method: label, status: String(status), reason });
+      const own = { backend: this.#backend, method: label, status: String(status), reason };
+      series = this.#metrics.requestSeries({ ...this.#labels, ...own });
       this.#known.set(key, series);
     }
     this.#lastMethod = method;

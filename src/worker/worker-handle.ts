@@ -11,6 +11,12 @@ export class WorkerError extends Error {
   }
 }
 
+/**
+ * New objects of a worker. What a request allocates dies with it, so a small space is collected quickly; the default lets
+ * a reload of 10,000 routes fill 16 MiB with survivors, and moving them stops the thread for 15–35 ms.
+ */
+const YOUNG_GENERATION_MB = 3;
+
 interface Waiting {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
@@ -36,7 +42,11 @@ export class WorkerHandle {
   constructor(options: WorkerOptions, events: WorkerEvents) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
-    this.#worker = new Worker(moduleUrl("worker/worker"), { workerData: options, name: this.name });
+    this.#worker = new Worker(moduleUrl("worker/worker"), {
+      workerData: options,
+      name: this.name,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
     this.#worker.on("message", (notice: Notice) => this.#receive(notice, events));
     this.#worker.on("error", (error) => {
       this.#failure = error;
