@@ -14,6 +14,8 @@ import { ResponseWriter } from "./response-writer.ts";
 
 /** Pipelined or early bytes that are held while they cannot be used; more stop the reading. */
 const HELD_LIMIT = 64 * 1024;
+/** A client that pipelines without reading the answers is not read either once so much of them waits. */
+const BACKLOG_LIMIT = 64 * 1024;
 /** After the last response: how long and how much of what the client still sends is thrown away before the close. */
 const LINGER_MS = 2000;
 const LINGER_BYTES = 1024 * 1024;
@@ -127,6 +129,10 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
     return this.#state === "head" && this.#held.length === 0;
   }
 
+  get #overfull(): boolean {
+    return this.#transport.backlog >= BACKLOG_LIMIT;
+  }
+
   // ── from the transport ──
 
   onData(buffer: Buffer, length: number): void {
@@ -138,7 +144,7 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
       const used = this.#process(buffer, 0, length);
       if (used < length) held.append(buffer, used, length);
     }
-    if (held.length >= HELD_LIMIT && this.#state !== "head") this.#transport.pause();
+    if (held.length >= HELD_LIMIT && (this.#state !== "head" || this.#overfull)) this.#transport.pause();
   }
 
   /** A client that only closes its sending side cannot be told from one that is gone, and is taken for gone. */
@@ -154,7 +160,8 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
 
   onDrain(): void {
     this.#progressed = true;
-    this.#stream?.onClientDrain();
+    if (this.#stream !== undefined) this.#stream.onClientDrain();
+    else if (this.#state === "head") this.#resume();
   }
 
   onClose(): void {
@@ -278,7 +285,7 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
     while (at < to) {
       const before = at;
       const state: ReadState = this.#state;
-      if (state === "head") at = this.#readHead(buffer, at, to);
+      if (state === "head" && !this.#overfull) at = this.#readHead(buffer, at, to);
       else if (state === "body" && this.#bodyOpen) at = this.#readBodyBytes(buffer, at, to);
       else if (state === "tunnel" && this.#bodyOpen) at = this.#readTunnel(buffer, at, to);
       else if (state === "linger") at = this.#discard(to - at, to);
@@ -520,10 +527,9 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
   }
 
   #breakOff(): void {
-    const byReset = this.#writer.endsByClose;
-    if (!byReset) this.#writer.flush();
+    if (this.#writer.endsByClose) this.#transport.reset();
+    else this.#writer.flush();
     this.#destroy();
-    if (byReset) this.#transport.reset();
   }
 
   #destroy(): void {
