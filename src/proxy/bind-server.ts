@@ -69,10 +69,13 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
     for (const connection of this.#connections.keys()) connection.drain();
   }
 
-  /** Ends every connection at once. */
+  /** Ends every connection at once; requests under way are accounted for as cut. */
   destroy(): void {
     this.#acceptor?.close();
-    for (const connection of this.#connections.keys()) connection.abort();
+    for (const [connection, exchange] of this.#connections) {
+      connection.abort();
+      exchange?.onClientGone("TG_CLIENT_GONE", "the gateway shut down before the request was complete");
+    }
   }
 
   open(downstream: Downstream, request: HttpRequest): Exchange {
