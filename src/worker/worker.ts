@@ -83,8 +83,12 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
         return heapProfile();
       case "drain":
         return plane.drain();
-      case "destroy":
-        return plane.destroy();
+      case "destroy": {
+        const cut = plane.destroy();
+        // The thread ends after the answer: lines that still wait for others would be lost.
+        batch.flush();
+        return cut;
+      }
     }
   };
 
