@@ -47,13 +47,20 @@ async function run(options: Extract<Options, { command: "run" }>): Promise<void>
 }
 
 async function start(source: ConfigSource): Promise<Gateway> {
-  const gateway = await Gateway.start(source, process.env, makeOutput, () => process.exit(0));
-  // The first signal drains, a second interrupt ends at once (reference 7).
-  process.once("SIGTERM", () => void gateway.shutdown());
-  process.once("SIGINT", () => {
+  let gateway: Gateway | undefined;
+  // Listened to before the start, or a signal that comes with the first requests would end them. Before that there is
+  // nothing to drain.
+  const stop = (exitCode: number): void => {
+    if (gateway === undefined) process.exit(exitCode);
     void gateway.shutdown();
+  };
+  // The first signal drains, a second interrupt ends at once (reference 7).
+  process.once("SIGTERM", () => stop(143));
+  process.once("SIGINT", () => {
+    stop(130);
     process.once("SIGINT", () => process.exit(130));
   });
+  gateway = await Gateway.start(source, process.env, makeOutput, () => process.exit(0));
   return gateway;
 }
 
