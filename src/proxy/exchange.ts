@@ -1,4 +1,4 @@
-import { asError, ERRORS, type ErrorCode } from "../base/errors.ts";
+import { asError, ERRORS, type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
@@ -155,8 +155,8 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     this.trace?.callEnded(null, message);
     this.endpoint?.end(false, 0);
     this.endpoint = undefined;
-    fail(this, code, code === "TG_UPSTREAM_FAILED" ? message : undefined);
-    if (code !== "TG_UPSTREAM_FAILED") this.error = `${this.error}: ${message}`;
+    if (code === "TG_UPSTREAM_FAILED") fail(this, code, message);
+    else failWith(this, new GatewayError(code, undefined, new Error(message)));
   }
 
   /** The upstream may only switch to the protocol that the client asked for (RFC 9110 7.8). */

@@ -83,9 +83,9 @@ export function fail(x: ExchangeState, code: ErrorCode, detail?: string): void {
 export function failWith(x: ExchangeState, error: unknown): void {
   if (x.over || x.responded) return;
   const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
-  if (known.code === "TG_INTERNAL")
-    x.services.log.error("a request failed inside the gateway", { error: asError(error) });
-  x.blame(known.code, known.message);
+  const { code, message, cause } = known;
+  if (code === "TG_INTERNAL") x.services.log.error("a request failed inside the gateway", { error: asError(error) });
+  x.blame(code, code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message);
   respondLocally(x, errorReply(x, known));
 }
 

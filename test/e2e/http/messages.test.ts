@@ -200,9 +200,7 @@ test("bodies of every size arrive unchanged, both ways and in both framings", as
     for (;;) {
       const { body, fields } = await peer.message();
       if (fields.includes("transfer-encoding: chunked"))
-        peer.send(
-          `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks(body, 7001)}0\r\n\r\n`,
-        );
+        peer.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks(body, 7001)}0\r\n\r\n`);
       else peer.send(reply(body));
     }
   });

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TestPlane } from "../../helpers/data-plane.ts";
+import { RawPeer, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
+
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+test("a drain closes idle connections, lets busy ones finish and refuses new ones", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port);
+  const busy = await RawPeer.connect(plane.port);
+  busy.send(GET);
+  const peer = await upstream.connection();
+  await peer.message();
+  const streaming = await RawPeer.connect(plane.port);
+  streaming.send(GET);
+  const other = await upstream.connection(1);
+  await other.message();
+  other.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf");
+  await streaming.take("half");
+  const idle = await RawPeer.connect(plane.port);
+  // A connection is accepted for sure once it has been answered; this one is before the drain because it was made before it.
+  let drained = false;
+  const drain = plane.plane.drain().then(() => {
+    drained = true;
+  });
+  await idle.closed();
+  await assert.rejects(RawPeer.connect(plane.port));
+  peer.send(reply("answer"));
+  const response = await busy.message();
+  assert.equal(response.body, "answer");
+  assert.deepEqual(valuesOf(response, "connection"), ["close"]);
+  busy.end();
+  assert.equal(drained, false);
+  other.send("half");
+  await streaming.take("half");
+  assert.equal(await streaming.closed(), "end");
+  streaming.end();
+  await drain;
+});
+
+test("a bind that a reload removes is drained; one that it keeps keeps its connections", async () => {
+  await using first = await RawUpstream.listen();
+  await using second = await RawUpstream.answering(() => reply("second"));
+  await using plane = await TestPlane.start(first.port);
+  const client = await RawPeer.connect(plane.port);
+  client.send(GET);
+  const peer = await first.connection();
+  await peer.message();
+  await plane.configure(second.port);
+  peer.send(reply("first"));
+  assert.equal((await client.message()).body, "first");
+  assert.equal(await peer.closed(), "end");
+  client.send(GET);
+  assert.equal((await client.message()).body, "second");
+  await plane.configure(undefined);
+  await client.closed();
+  await assert.rejects(RawPeer.connect(plane.port));
+});
+
+test("a response that a slow client is still taking survives a drain", async () => {
+  const size = 3_000_000;
+  await using upstream = await RawUpstream.answering(() => reply("x".repeat(size)));
+  await using plane = await TestPlane.start(upstream.port);
+  const client = await RawPeer.connect(plane.port);
+  client.socket.pause();
+  client.send(GET);
+  await upstream.connection();
+  const drain = plane.plane.drain();
+  const read = client.message();
+  client.socket.resume();
+  assert.equal((await read).body.length, size);
+  client.end();
+  await drain;
+});

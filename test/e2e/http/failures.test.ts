@@ -1,0 +1,289 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { TestPlane } from "../../helpers/data-plane.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+
+const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/** A port of 127.0.0.1 on which nobody listens. */
+async function deadPort(): Promise<number> {
+  const server = await RawUpstream.listen();
+  const { port } = server;
+  await server[Symbol.asyncDispose]();
+  return port;
+}
+
+async function answerOf(plane: TestPlane, request = GET) {
+  const client = await RawPeer.connect(plane.port);
+  client.send(request);
+  const response = await client.message();
+  client.socket.destroy();
+  return response;
+}
+
+test("a refused connection is 503 with the system's reason", async () => {
+  const port = await deadPort();
+  await using plane = await TestPlane.start(port);
+  const response = await answerOf(plane);
+  assert.equal(statusOf(response), 503);
+  assert.equal(response.body, `upstream call failed: connect ECONNREFUSED 127.0.0.1:${port}`);
+  assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
+});
+
+test("names are resolved; all their addresses are tried", async () => {
+  await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "host").join()));
+  const target = { type: "static", host: "localhost", port: upstream.port } as const;
+  await using plane = await TestPlane.start([{ target }]);
+  // `localhost` may have an IPv6 address too, which nobody listens on; whoever comes first is tried first.
+  for (let i = 0; i < 4; i++) {
+    const response = await answerOf(plane, GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+    assert.equal(response.body, `localhost:${upstream.port}`);
+  }
+});
+
+test("a name without an address is 503 and says so", async () => {
+  const target = { type: "static", host: "no-such-name.invalid", port: 80 } as const;
+  await using plane = await TestPlane.start([{ target }]);
+  const response = await answerOf(plane);
+  assert.equal(statusOf(response), 503);
+  assert.equal(response.body, "backends required DNS resolution which failed");
+  assert.match(String((await plane.logged("/it")).error), /no-such-name\.invalid/);
+});
+
+test("a connection that is not made in time is 504", async () => {
+  await using blocked = await unreachable();
+  await using plane = await TestPlane.start(blocked.port, { pool: { connectTimeout: 100 } });
+  const response = await answerOf(plane);
+  assert.equal(statusOf(response), 504);
+  assert.equal(response.body, "upstream call timeout");
+});
+
+test("upstreams on a unix socket", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tracegate-unix-"));
+  const path = join(folder, "socket");
+  await using upstream = await RawUpstream.answering(() => reply("unix"), path);
+  await using plane = await TestPlane.start([{ target: { type: "unix", path } }]);
+  assert.equal((await answerOf(plane)).body, "unix");
+  assert.equal(upstream.connections.length, 1);
+  assert.equal((await plane.logged("/it")).endpoint, `unix:${path}`);
+  await rm(folder, { recursive: true });
+});
+
+for (const [what, bytes, reason] of [
+  ["garbage", "SSH-2.0-OpenSSH_9.6\r\n", /it does not begin with HTTP/],
+  ["another version", "HTTP/2.0 200 OK\r\n\r\n", /status line is not HTTP/],
+  [
+    "both lengths",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    /Content-Length together/,
+  ],
+  ["a head too large", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(70_000)}\r\n\r\n`, /too large/],
+  ["no end of interim responses", "HTTP/1.1 102 Processing\r\n\r\n".repeat(40), /too many 1xx/],
+] as const)
+  test(`an upstream that sends ${what} is 503 and loses its connection`, async () => {
+    await using upstream = await RawUpstream.listen(async (peer) => {
+      await peer.message();
+      peer.send(bytes);
+    });
+    await using plane = await TestPlane.start(upstream.port);
+    const client = await RawPeer.connect(plane.port);
+    client.send(GET);
+    let response = await client.message();
+    while (statusOf(response) === 102) response = await client.message();
+    assert.equal(statusOf(response), 503);
+    assert.match(response.body, reason);
+    await upstream.connections[0]?.closed();
+  });
+
+test("an upstream that closes without an answer is 503", async () => {
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    await peer.message();
+    peer.end();
+  });
+  await using plane = await TestPlane.start(upstream.port);
+  const response = await answerOf(plane);
+  assert.equal(response.body, "upstream call failed: the upstream closed the connection");
+});
+
+for (const [framing, head, request] of [
+  ["a length", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart", GET],
+  ["chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n", GET],
+  ["the close", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart", null],
+] as const)
+  test(`a body cut off by the upstream reaches the client broken: delimited by ${framing}`, async () => {
+    await using upstream = await RawUpstream.listen(async (peer) => {
+      await peer.message();
+      peer.send(framing === "the close" ? "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n" : head);
+    });
+    await using plane = await TestPlane.start(upstream.port);
+    const client = await RawPeer.connect(plane.port);
+    client.send(request ?? "GET /it HTTP/1.0\r\nHost: a\r\n\r\n");
+    await client.take("part");
+    upstream.connections[0]?.reset();
+    const how = await client.closed();
+    if (framing === "the close") assert.equal(how, "reset");
+    assert.ok(!client.received.includes("0\r\n\r\n"));
+    assert.match(String((await plane.logged("/it")).error), /^upstream call failed/);
+  });
+
+test("the upstream sees at once that the client has gone", async (t) => {
+  const endings = { close: (peer: RawPeer) => peer.socket.destroy(), reset: (peer: RawPeer) => peer.reset() };
+  for (const [how, leave] of Object.entries(endings)) {
+    await t.test(`while it answers nothing: ${how}`, async () => {
+      await using upstream = await RawUpstream.listen();
+      await using plane = await TestPlane.start(upstream.port);
+      const client = await RawPeer.connect(plane.port);
+      client.send(GET);
+      const peer = await upstream.connection();
+      await peer.message();
+      leave(client);
+      await peer.closed();
+      assert.equal((await plane.logged("/it")).error, "client closed the connection");
+    });
+    await t.test(`while the body streams up: ${how}`, async () => {
+      await using upstream = await RawUpstream.listen();
+      await using plane = await TestPlane.start(upstream.port);
+      const client = await RawPeer.connect(plane.port);
+      client.send("POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart");
+      const peer = await upstream.connection();
+      await peer.take("part");
+      leave(client);
+      await peer.closed();
+      await plane.logged("/it");
+    });
+    await t.test(`while the body streams down: ${how}`, async () => {
+      await using upstream = await RawUpstream.listen();
+      await using plane = await TestPlane.start(upstream.port);
+      const client = await RawPeer.connect(plane.port);
+      client.send(GET);
+      const peer = await upstream.connection();
+      await peer.message();
+      peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
+      await client.take("part");
+      leave(client);
+      await peer.closed();
+      await plane.logged("/it");
+    });
+  }
+});
+
+test("a client that leaves while the connection is being made ends the attempt", async () => {
+  await using blocked = await unreachable();
+  await using plane = await TestPlane.start(blocked.port);
+  const client = await RawPeer.connect(plane.port);
+  client.send(GET);
+  await waitFor(() => plane.endpoints.stats()[0]?.pending === 1);
+  client.socket.destroy();
+  assert.equal((await plane.logged("/it")).error, "client closed the connection");
+  assert.equal(plane.endpoints.stats()[0]?.pending, 0);
+});
+
+test("an answer that comes before the request is complete reaches the client, and both sides end", async () => {
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    await peer.take("\r\n\r\n");
+    peer.send(reply("enough", [], "413 Content Too Large"));
+  });
+  await using plane = await TestPlane.start(upstream.port);
+  const client = await RawPeer.connect(plane.port);
+  client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n${"x".repeat(500_000)}`);
+  const response = await client.message();
+  assert.equal(statusOf(response), 413);
+  assert.equal(response.body, "enough");
+  assert.deepEqual(valuesOf(response, "connection"), ["close"]);
+  await upstream.connections[0]?.closed();
+});
+
+test("a slow client holds the upstream back instead of filling memory", async () => {
+  const size = 64 * 1024 * 1024;
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    await peer.message();
+    peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`);
+    peer.send(Buffer.alloc(size, "x"));
+  });
+  await using plane = await TestPlane.start(upstream.port);
+  const client = await RawPeer.connect(plane.port);
+  client.socket.removeAllListeners("data");
+  client.send(GET);
+  const peer = await upstream.connection();
+  // Nobody reads: the bytes that the upstream could not get rid of stop changing.
+  client.socket.pause();
+  await settled(() => peer.socket.writableLength + peer.socket.bytesWritten + handleQueue(peer));
+  assert.ok(handleQueue(peer) > size / 2, `${handleQueue(peer)} bytes wait at the upstream`);
+  let got = 0;
+  client.socket.on("data", (bytes: Buffer) => {
+    got += bytes.length;
+  });
+  client.socket.resume();
+  await waitFor(() => got >= size);
+});
+
+test("a slow upstream holds the client back instead of filling memory", async () => {
+  const size = 64 * 1024 * 1024;
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port);
+  const client = await RawPeer.connect(plane.port);
+  client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`);
+  const peer = await upstream.connection();
+  peer.socket.removeAllListeners("data");
+  peer.socket.pause();
+  client.send(Buffer.alloc(size, "x"));
+  await settled(() => handleQueue(client));
+  assert.ok(handleQueue(client) > size / 2, `${handleQueue(client)} bytes wait at the client`);
+  let got = 0;
+  peer.socket.on("data", (bytes: Buffer) => {
+    got += bytes.length;
+  });
+  peer.socket.resume();
+  await waitFor(() => got >= size);
+});
+
+/** Bytes that the system has not taken from a test's own socket. */
+function handleQueue(peer: RawPeer): number {
+  const { _handle } = peer.socket as unknown as { _handle: { writeQueueSize: number } };
+  return _handle.writeQueueSize;
+}
+
+async function waitFor(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error("waited too long");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Waits until a value has not changed for a while. */
+async function settled(value: () => number): Promise<void> {
+  let last = -1;
+  let same = 0;
+  while (same < 20) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const now = value();
+    same = now === last ? same + 1 : 0;
+    last = now;
+  }
+}
+
+/** A port whose listener is stopped and its queue full: the system leaves further connects without an answer. */
+async function unreachable(): Promise<{ port: number } & AsyncDisposable> {
+  const script = `const s=require("net").createServer().listen({port:0,host:"127.0.0.1",backlog:1},()=>console.log(s.address().port))`;
+  const child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = await once(child.stdout, "data");
+  const port = Number(line);
+  child.kill("SIGSTOP");
+  const fillers = Array.from({ length: 8 }, () => connect(port, "127.0.0.1").on("error", () => {}));
+  await once(fillers[0] as Socket, "connect");
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      for (const filler of fillers) filler.destroy();
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TestPlane } from "../../helpers/data-plane.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const OWN = [
+  { target: { type: "invalid", reference: "" }, policies: { directResponse: { status: 200, body: "ok" } } },
+] as const;
+
+for (const [what, request, status, reason] of [
+  ["no request at all", "\x16\x03\x01\x02\x00\x01\x00\x01", 400, /does not begin with a method/],
+  ["a bare LF", "GET / HTTP/1.1\nHost: a\n\n", 400, /LF without CR/],
+  ["no Host", "GET / HTTP/1.1\r\n\r\n", 400, /Host/],
+  ["two Hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, /more than one Host/],
+  [
+    "both lengths",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    400,
+    /together/,
+  ],
+  ["an unknown coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501, /chunked/],
+  ["HTTP/2.0", "GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, /HTTP\/1.1/],
+  ["an unknown expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n", 417, /100-continue/],
+  ["101 fields", `GET / HTTP/1.1\r\nHost: a\r\n${"X: y\r\n".repeat(100)}\r\n`, 431, /too many/],
+  ["a long target", `GET /${"x".repeat(9000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 414, /target is too long/],
+  ["a request line without end", `GET /${"x".repeat(70_000)}`, 414, /longer than 61440/],
+  ["a head without end", `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(70_000)}`, 431, /more than 61440/],
+  ["a bad chunk", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, /chunk/],
+] as const)
+  test(`${what}: ${status}, the reason as text, and the connection closed`, async () => {
+    await using upstream = await RawUpstream.listen();
+    await using plane = await TestPlane.start(upstream.port);
+    const client = await RawPeer.connect(plane.port);
+    client.send(request);
+    const response = await client.message();
+    assert.equal(statusOf(response), status);
+    assert.match(response.body, reason);
+    assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
+    assert.deepEqual(valuesOf(response, "connection"), ["close"]);
+    assert.equal(await client.closed(), "end");
+    for (const peer of upstream.connections) await peer.closed();
+  });
+
+test("a refused client that is still sending receives the answer", async () => {
+  await using plane = await TestPlane.start(OWN);
+  const client = await RawPeer.connect(plane.port);
+  client.send(`GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n${"x".repeat(900_000)}`);
+  assert.equal(statusOf(await client.message()), 400);
+  assert.equal(await client.closed(), "end");
+});
+
+test("a large head that arrives byte by byte is read", async () => {
+  await using plane = await TestPlane.start(OWN);
+  const client = await RawPeer.connect(plane.port);
+  const head = `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(3000)}\r\n\r\n`;
+  for (const byte of head) {
+    client.send(byte);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal((await client.message()).body, "ok");
+});
+
+test("a body beyond maxRequestBodySize is 413, announced or not", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port, { frontend: { maxRequestBodySize: 10 } });
+  const announced = await RawPeer.connect(plane.port);
+  announced.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n01234567890");
+  assert.equal(statusOf(await announced.message()), 413);
+  const chunked = await RawPeer.connect(plane.port);
+  chunked.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n");
+  const peer = await upstream.connection();
+  await peer.take("0123456789");
+  chunked.send("1\r\nx\r\n0\r\n\r\n");
+  assert.equal(statusOf(await chunked.message()), 413);
+  await peer.closed();
+});
+
+test("a head that does not arrive in time is 408; an idle connection closes without a word", async () => {
+  await using plane = await TestPlane.start(OWN, { frontend: { headerReadTimeout: 50, idleTimeout: 50 } });
+  const slow = await RawPeer.connect(plane.port);
+  slow.send("GET / HTT");
+  assert.equal(statusOf(await slow.message()), 408);
+  assert.equal(await slow.closed(), "end");
+  const idle = await RawPeer.connect(plane.port);
+  assert.equal(await idle.closed(), "end");
+  assert.equal(idle.received, "");
+  const used = await RawPeer.connect(plane.port);
+  used.send(GET);
+  await used.message();
+  assert.equal(await used.closed(), "end");
+});
+
+test("a body that stops arriving is 408, and the upstream sees the end", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port, { frontend: { streamIdleTimeout: 50 } });
+  const client = await RawPeer.connect(plane.port);
+  client.send("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\npart");
+  const response = await client.message();
+  assert.equal(statusOf(response), 408);
+  assert.match(response.body, /body stopped arriving/);
+  await (await upstream.connection()).closed();
+  assert.equal((await plane.logged("/slow"))["http.status"], 408);
+});
+
+test("a response that stops moving is broken off", async () => {
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    await peer.message();
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
+  });
+  await using plane = await TestPlane.start(upstream.port, { frontend: { streamIdleTimeout: 50 } });
+  const client = await RawPeer.connect(plane.port);
+  client.send(GET);
+  await client.take("part");
+  await client.closed();
+  await upstream.connections[0]?.closed();
+});
+
+test("an upstream may take its time to answer, whatever the limits of the stream", async () => {
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    await peer.message();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    peer.send(reply("late"));
+  });
+  await using plane = await TestPlane.start(upstream.port, { frontend: { streamIdleTimeout: 50, idleTimeout: 50 } });
+  const client = await RawPeer.connect(plane.port);
+  client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+  assert.equal((await client.message()).body, "late");
+});
+
+test("connections beyond maxConnections are closed at once", async () => {
+  await using plane = await TestPlane.start(OWN, { frontend: { maxConnections: 1 } });
+  const first = await RawPeer.connect(plane.port);
+  first.send(GET);
+  await first.message();
+  const second = await RawPeer.connect(plane.port);
+  await second.closed();
+  first.send(GET);
+  assert.equal((await first.message()).body, "ok");
+});
+
+test("a connection that is too old closes after the response under way", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port, { frontend: { maxConnectionDuration: 20 } });
+  const client = await RawPeer.connect(plane.port);
+  client.send(GET);
+  const peer = await upstream.connection();
+  await peer.message();
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  peer.send(reply("x"));
+  assert.deepEqual(valuesOf(await client.message(), "connection"), ["close"]);
+  assert.equal(await client.closed(), "end");
+});
+
+test("a client that pipelines without reading is not read either", async () => {
+  const body = "x".repeat(10_000);
+  await using plane = await TestPlane.start([
+    { target: { type: "invalid", reference: "" }, policies: { directResponse: { status: 200, body } } },
+  ]);
+  const client = await RawPeer.connect(plane.port);
+  client.socket.pause();
+  const count = 20_000;
+  client.send(GET.repeat(count));
+  await plane.logged("200");
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  assert.ok(plane.lines.length < count, `${plane.lines.length} answers were made`);
+  client.socket.removeAllListeners("data");
+  client.socket.resume();
+  const deadline = Date.now() + 10_000;
+  while (plane.lines.length < count && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(plane.lines.length, count);
+});
