@@ -26,6 +26,8 @@ export class Watchers {
   /** The expression was compiled before by the thread that took it from the user, so it does not throw here. */
   add(id: number, slot: number, expression: string | undefined, options: TraceOptions): void {
     const compiled = expression === undefined ? undefined : compileCondition(expression);
+    // A thread that starts while a watcher opens may be told twice; a copy would outlive the watcher and take its slot's next.
+    this.remove(id);
     this.#list.push({ id, slot, expression: compiled, options });
   }
 

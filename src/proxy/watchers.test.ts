@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HttpRequest } from "../http/message.ts";
+import { TraceGate } from "../trace/gate.ts";
+import { Watchers } from "./watchers.ts";
+
+const OPTIONS = { reveal: false, maxBodyBytes: 0 };
+
+function request(path: string): HttpRequest {
+  const head = { method: "GET", scheme: "http", authority: "a.test", path, search: "", version: "HTTP/1.1" } as const;
+  return { ...head, headers: ["x-a", "1"] };
+}
+
+function setUp() {
+  const gate = new TraceGate();
+  const sent: string[] = [];
+  const watchers = new Watchers(gate, (id, json) => sent.push(`${id} ${json === undefined ? "end" : "event"}`));
+  const claim = (path: string): boolean => {
+    const tracer = watchers.claim(request(path), performance.now());
+    tracer?.finish();
+    return tracer !== undefined;
+  };
+  return { gate, watchers, sent, claim };
+}
+
+test("nobody is traced while nobody watches, or only watchers of other requests do", () => {
+  const { gate, watchers, claim } = setUp();
+  watchers.add(1, 0, undefined, OPTIONS);
+  assert.equal(claim("/"), false, "known, but not armed yet");
+  watchers.remove(1);
+  watchers.add(2, 0, 'request.path == "/a" && request.headers["x-a"] == "1"', OPTIONS);
+  gate.arm(0);
+  assert.equal(claim("/b"), false);
+  assert.equal(gate.armed, true);
+  assert.equal(claim("/a"), true);
+  assert.equal(claim("/a"), false, "one request for each watcher");
+});
+
+test("several watchers take one request each, the oldest first", () => {
+  const { gate, watchers, sent, claim } = setUp();
+  for (const id of [1, 2]) {
+    watchers.add(id, id - 1, undefined, OPTIONS);
+    gate.arm(id - 1);
+  }
+  assert.deepEqual([claim("/"), claim("/"), claim("/")], [true, true, false]);
+  assert.deepEqual(sent, ["1 end", "2 end"]);
+});
+
+test("an expression that fails for a request does not match it", () => {
+  const { gate, watchers, claim } = setUp();
+  watchers.add(1, 0, 'request.headers["missing"] == "x"', OPTIONS);
+  gate.arm(0);
+  assert.equal(claim("/"), false);
+  assert.equal(gate.armed, true);
+});
+
+test("a watcher that a new thread is told of twice is gone when it is removed once", () => {
+  const { gate, watchers, sent, claim } = setUp();
+  watchers.add(1, 0, undefined, OPTIONS);
+  watchers.add(1, 0, undefined, OPTIONS);
+  watchers.remove(1);
+  watchers.add(2, 0, undefined, OPTIONS);
+  gate.arm(0);
+  assert.equal(claim("/"), true);
+  assert.deepEqual(sent, ["2 end"]);
+});
