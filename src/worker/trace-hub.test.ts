@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CelError } from "../cel/index.ts";
+import type { TraceEvent } from "../trace/events.ts";
+import { MAX_WATCHERS, TraceGate } from "../trace/gate.ts";
+import { TraceHub, type TraceReader } from "./trace-hub.ts";
+
+const OPTIONS = { reveal: false, maxBodyBytes: 100 };
+
+/** Takes events while it has room. */
+class Reader implements TraceReader {
+  onDrain: (() => void) | undefined;
+  readonly taken: string[] = [];
+  room = Number.POSITIVE_INFINITY;
+  ended = false;
+
+  event(json: string): boolean {
+    if (this.room <= 0) return false;
+    this.room--;
+    const { message } = JSON.parse(json) as TraceEvent;
+    this.taken.push(message.type === "dropped" ? `dropped ${message.count}` : message.type);
+    return true;
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  drain(room: number): void {
+    this.room = room;
+    this.onDrain?.();
+  }
+}
+
+/** A hub whose workers are this test. */
+function setUp() {
+  const gate = new TraceGate();
+  const told: string[] = [];
+  const hub = new TraceHub(gate, {
+    watch: async (id, slot, expression) => void told.push(`watch ${id} ${slot} ${expression ?? ""}`.trim()),
+    unwatch: (id) => void told.push(`unwatch ${id}`),
+  });
+  let at = 0;
+  const event = (type: string): string =>
+    JSON.stringify({ eventStart: null, eventEnd: at++, severity: "info", message: { type } });
+  return { gate, hub, told, event };
+}
+
+test("a watcher is known to all workers before it is armed, and forgotten when its trace ends", async () => {
+  const { gate, hub, told, event } = setUp();
+  const reader = new Reader();
+  const opening = hub.open({ ...OPTIONS, expression: "true" }, reader);
+  assert.equal(gate.armed, false);
+  await opening;
+  assert.equal(gate.claim(0), true);
+  hub.deliver(1, event("requestStarted"));
+  hub.deliver(1, event("requestFinished"));
+  hub.deliver(1, undefined);
+  assert.deepEqual(reader.taken, ["requestStarted", "requestFinished"]);
+  assert.equal(reader.ended, true);
+  assert.deepEqual(told, ["watch 1 0 true", "unwatch 1"]);
+  assert.equal(hub.size, 0);
+});
+
+test("a reader that leaves frees its place, also before a request came; late events go nowhere", async () => {
+  const { gate, hub, told, event } = setUp();
+  const reader = new Reader();
+  const handle = await hub.open(OPTIONS, reader);
+  handle.close();
+  handle.close();
+  assert.equal(gate.armed, false);
+  hub.deliver(1, event("requestStarted"));
+  assert.deepEqual(reader.taken, []);
+  await hub.open(OPTIONS, new Reader());
+  assert.deepEqual(told, ["watch 1 0", "unwatch 1", "watch 2 0"]);
+});
+
+test("what a slow reader misses is counted, told at its place, and the rest follows", async () => {
+  const { hub, event } = setUp();
+  const reader = new Reader();
+  await hub.open(OPTIONS, reader);
+  reader.room = 1;
+  for (const type of ["requestStarted", "a", "b"]) hub.deliver(1, event(type));
+  reader.room = Number.POSITIVE_INFINITY;
+  hub.deliver(1, event("c"));
+  hub.deliver(1, undefined);
+  assert.deepEqual(reader.taken, ["requestStarted", "dropped 2", "c"]);
+  assert.equal(reader.ended, true);
+});
+
+test("a trace that ends while its reader is behind ends after the reader was told", async () => {
+  const { gate, hub, event } = setUp();
+  const reader = new Reader();
+  await hub.open(OPTIONS, reader);
+  gate.claim(0);
+  reader.room = 1;
+  for (const type of ["requestStarted", "a", "requestFinished"]) hub.deliver(1, event(type));
+  hub.deliver(1, undefined);
+  assert.equal(reader.ended, false);
+  assert.equal(hub.size, 0, "others may have its place");
+  reader.drain(1);
+  assert.deepEqual(reader.taken, ["requestStarted", "dropped 2"]);
+  assert.equal(reader.ended, true);
+});
+
+test("room for the count but not for what follows: both losses are told", async () => {
+  const { hub, event } = setUp();
+  const reader = new Reader();
+  await hub.open(OPTIONS, reader);
+  reader.room = 0;
+  hub.deliver(1, event("a"));
+  reader.room = 1;
+  hub.deliver(1, event("b"));
+  reader.drain(5);
+  hub.deliver(1, event("c"));
+  assert.deepEqual(reader.taken, ["dropped 1", "dropped 1", "c"]);
+});
+
+test("the trace of a worker that died ends with the reason", async () => {
+  const { hub, event } = setUp();
+  const reader = new Reader();
+  await hub.open(OPTIONS, reader);
+  hub.deliver(1, event("requestStarted"));
+  hub.abandon([1, 99], "it died");
+  assert.deepEqual(reader.taken, ["requestStarted", "requestFinished"]);
+  assert.equal(reader.ended, true);
+});
+
+test("a bad expression and one watcher too many are refused, and leave nothing behind", async () => {
+  const { gate, hub } = setUp();
+  await assert.rejects(hub.open({ ...OPTIONS, expression: "request.path ==" }, new Reader()), CelError);
+  const handles = [];
+  for (let i = 0; i < MAX_WATCHERS; i++) handles.push(await hub.open(OPTIONS, new Reader()));
+  await assert.rejects(hub.open(OPTIONS, new Reader()), /32 traces are open already/);
+  handles[5]?.close();
+  await hub.open(OPTIONS, new Reader());
+  assert.equal(hub.size, MAX_WATCHERS);
+  assert.equal(gate.claim(5), true, "it has the free place");
+});
