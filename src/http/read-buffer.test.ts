@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { READ_SIZE, ReadBuffer } from "./read-buffer.ts";
+
+test("small reads share one buffer, which is never lent", () => {
+  const first = new ReadBuffer();
+  const second = new ReadBuffer();
+  const shared = first.next(0) as Buffer;
+  assert.equal(second.next(0), shared);
+  assert.equal(first.next(100), undefined);
+  assert.equal(first.lend(shared), undefined);
+});
+
+test("a large read leads to an own buffer, which is not read into while a write holds it", () => {
+  const reader = new ReadBuffer();
+  const shared = reader.next(0);
+  const own = reader.next(READ_SIZE) as Buffer;
+  assert.notEqual(own, shared);
+  assert.equal(reader.next(READ_SIZE), undefined);
+  const release = reader.lend(own);
+  const other = reader.next(READ_SIZE) as Buffer;
+  assert.notEqual(other, own);
+  release?.();
+  reader.lend(other);
+  assert.equal(reader.next(READ_SIZE), own);
+  assert.equal(reader.next(10), shared);
+  reader.close();
+});

@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { test } from "node:test";
+import type { Frontend } from "../../ir/ir.ts";
+import type { Downstream, ServerStream } from "../stream.ts";
+import { Acceptor } from "../transport.ts";
+import { type ConnectionHost, ServerConnection } from "./connection.ts";
+
+const FRONTEND: Frontend = {
+  maxBufferSize: 1024,
+  maxHeadSize: 61_440,
+  maxHeaders: 100,
+  maxTargetSize: 8192,
+  maxRequestBodySize: 0,
+  idleTimeout: 600_000,
+  headerReadTimeout: 60_000,
+  streamIdleTimeout: 300_000,
+  minBodyRate: 240,
+  maxConnections: 10,
+  maxConnectionDuration: 0,
+  headerCase: "lowercase",
+  keepalives: { enabled: false, time: 0 },
+};
+
+interface Server extends AsyncDisposable {
+  readonly connections: ServerConnection[];
+  readonly faults: unknown[];
+  dial(): Socket;
+}
+
+/** A server whose streams `serve` begins. */
+async function serve(start: (downstream: Downstream) => void): Promise<Server> {
+  const connections: ServerConnection[] = [];
+  const faults: unknown[] = [];
+  const clients: Socket[] = [];
+  const nothing: ServerStream = {
+    onBody: () => {},
+    onBodyBatch: () => {},
+    onBodyEnd: () => {},
+    onClientGone: () => {},
+    onClientDrain: () => {},
+  };
+  const host: ConnectionHost = {
+    frontend: FRONTEND,
+    draining: false,
+    acceptor: { open: (downstream) => ({ ...nothing, start: () => start(downstream) }), refused: () => {} },
+    onConnectionClose: () => {},
+    onFault: (error) => faults.push(error),
+  };
+  const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0 };
+  const acceptor = await Acceptor.listen(listen, (transport) => {
+    const connection = new ServerConnection(transport, host);
+    connections.push(connection);
+    return connection;
+  });
+  return {
+    connections,
+    faults,
+    dial() {
+      const client = connect(acceptor.port, "127.0.0.1");
+      clients.push(client);
+      return client;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const client of clients) client.destroy();
+      acceptor.close();
+    },
+  };
+}
+
+async function textOf(client: Socket): Promise<string> {
+  let text = "";
+  client.on("data", (bytes) => {
+    text += bytes.toString();
+  });
+  await once(client, "end");
+  return text;
+}
+
+test("a body slower than minBodyRate is 408, but not while nobody takes it", async () => {
+  const opened: Downstream[] = [];
+  const waiting: (() => void)[] = [];
+  await using server = await serve((downstream) => {
+    opened.push(downstream);
+    downstream.readBody();
+    for (const wake of waiting.splice(0)) wake();
+  });
+  const client = server.dial();
+  const received = textOf(client);
+  const begun = new Promise<void>((resolve) => waiting.push(resolve));
+  client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nslow");
+  await begun;
+  const [connection] = server.connections;
+  opened[0]?.pauseBody();
+  connection?.sweep(performance.now() + 20_000);
+  opened[0]?.resumeBody();
+  assert.equal(connection?.activity.state, "body");
+  connection?.sweep(performance.now() + 20_000);
+  assert.match(await received, /^HTTP\/1.1 408 [\s\S]*the request body arrives too slowly/);
+});
+
+test("a defect that throws ends its connection and no other", async () => {
+  let calls = 0;
+  await using server = await serve((downstream) => {
+    if (++calls === 1) throw new Error("defect");
+    downstream.sendHead({ status: 204, headers: [] }, 0, null);
+    downstream.sendEnd([]);
+  });
+  const request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+  const broken = server.dial();
+  broken.on("error", () => {});
+  broken.resume();
+  broken.write(request);
+  await once(broken, "close");
+  assert.equal(String(server.faults[0]), "Error: defect");
+  const next = server.dial();
+  next.write(request);
+  assert.match(await textOf(next), /^HTTP\/1.1 204 /);
+});
