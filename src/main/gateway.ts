@@ -161,8 +161,10 @@ export class Gateway {
   #reload(): void {
     this.#reloads = this.#reloads
       .then(() => this.#reloadOnce())
-      .catch((error: unknown) => {
-        this.#log.error("reload failed", { error: error instanceof Error ? error : new Error(String(error)) });
+      .catch((thrown: unknown) => {
+        const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+        this.#log.error("a reload failed inside the gateway", { error });
+        this.#refused(new Date().toISOString(), `internal error: ${error.message}`, []);
       });
   }
 
