@@ -1,6 +1,7 @@
 /** `npm run generate`: writes the files that are made from code. `--check` only tells which of them are not current. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
+import { commandPage, completionFiles } from "../src/cli/generated.ts";
 import { configSchema } from "./lib/config-schema.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
@@ -15,6 +16,8 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
+    ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
+    ...completionFiles(),
   ]);
 }
 
