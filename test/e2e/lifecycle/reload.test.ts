@@ -69,6 +69,17 @@ suite("reload", () => {
     assert.equal((await admin(gateway).configStatus()).synchronized, true);
   });
 
+  test("a file that is empty for a moment, as while it is written, takes no port away", async () => {
+    await using gateway = await TestGateway.start(config(["kept"]));
+    await using load = await Load.start(gateway.port(), 4);
+    assert.equal(await gateway.reconfigure(""), "refused");
+    await load.answered(100);
+    assert.equal((await call(gateway.port(), { path: "/kept" })).body.toString(), "kept");
+    assert.equal(load.broken, 0);
+    const { lastError } = await admin(gateway).configStatus();
+    assert.match(lastError?.message ?? "", /^no port is left to serve/);
+  });
+
   test("connections to backends that stay survive; those to backends that leave are closed", async () => {
     const other = await Upstream.start();
     const one = { config: { workerThreads: 1 } };
