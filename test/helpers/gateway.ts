@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -89,7 +89,8 @@ export class TestGateway {
     while (!condition()) {
       if (this.process.exitCode !== null || this.process.signalCode !== null)
         throw new Error(`the gateway ended while waiting for ${what}: ${this.stderr}`);
-      if (Date.now() > deadline) throw new Error(`waited too long for ${what}: ${JSON.stringify(this.lines.slice(-5))} ${this.stderr}`);
+      if (Date.now() > deadline)
+        throw new Error(`waited too long for ${what}: ${JSON.stringify(this.lines.slice(-5))} ${this.stderr}`);
       await new Promise<void>((resolve) => {
         const waker = (): void => {
           clearTimeout(timer);
@@ -105,11 +106,16 @@ export class TestGateway {
   /** Replaces the configuration file and waits until the gateway has taken or refused it. */
   async reconfigure(config: object | string): Promise<"applied" | "refused"> {
     const before = this.lines.length;
-    await writeFile(this.file, typeof config === "string" ? config : stringify(withPorts(config)));
+    // Replaced at once: the gateway must not see half of it.
+    const written = `${this.file}.new`;
+    await writeFile(written, typeof config === "string" ? config : stringify(withPorts(config)));
+    await rename(written, this.file);
     const outcome = (): LogLine | undefined =>
       this.lines
         .slice(before)
-        .find((line) => line.message === "configuration reloaded" || String(line.message).startsWith("Failed to reload"));
+        .find(
+          (line) => line.message === "configuration reloaded" || String(line.message).startsWith("Failed to reload"),
+        );
     await this.until(() => outcome() !== undefined, "the reload");
     return outcome()?.message === "configuration reloaded" ? "applied" : "refused";
   }
