@@ -3,7 +3,7 @@ export interface Diagnostic {
   readonly severity: "error" | "warning";
   /** File name, or what stands for one, such as `--config`. */
   readonly file: string;
-  /** 1-based; 0 when the problem has no place in the text. */
+  /** 1-based, in the text before variables were filled in; 0 when the problem has no place there. */
   readonly line: number;
   readonly column: number;
   /** Such as `binds[0].listeners[1].routes[2]`; `` for the whole file. */
@@ -16,9 +16,14 @@ export interface Diagnostic {
   readonly source?: string;
 }
 
+/** More than this would hide the first ones, which are often the cause of the others. */
+const MAX_SHOWN = 100;
+
 /** The problems for people: `file:line:column: error: message`, the line with a caret, and the hint. */
 export function formatDiagnostics(diagnostics: readonly Diagnostic[]): string {
-  return diagnostics.map(format).join("\n");
+  const shown = diagnostics.slice(0, MAX_SHOWN).map(format);
+  if (diagnostics.length > MAX_SHOWN) shown.push(`and ${diagnostics.length - MAX_SHOWN} more\n`);
+  return shown.join("\n");
 }
 
 function format(diagnostic: Diagnostic): string {
@@ -32,12 +37,13 @@ function format(diagnostic: Diagnostic): string {
   return `${text}\n  ${source}\n  ${indent}^\n`;
 }
 
-/** A path as people write it: `["binds", 0, "port"]` → `binds[0].port`. */
+/** A path as people write it: `["binds", 0, "port"]` → `binds[0].port`; keys with other characters are quoted. */
 export function formatPath(path: readonly PropertyKey[]): string {
   let text = "";
   for (const part of path) {
     if (typeof part === "number") text += `[${part}]`;
-    else text += text === "" ? String(part) : `.${String(part)}`;
+    else if (/^[\w$-]+$/.test(String(part))) text += text === "" ? String(part) : `.${String(part)}`;
+    else text += `[${JSON.stringify(String(part))}]`;
   }
   return text;
 }

@@ -1,104 +1,130 @@
-import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { type Document, isAlias, isMap, isScalar, isSeq, type Node, parseDocument } from "yaml";
 import { type Diagnostic, formatPath } from "./diagnostics.ts";
-import { expandEnv } from "./env.ts";
+import { type Expanded, expandEnv } from "./env.ts";
+import { Lines } from "./lines.ts";
+import { aliasProblem, syntaxProblems, unusableKeys } from "./yaml-errors.ts";
 
-/** Values under these keys are never quoted in an error. */
-const SECRET_KEY = /key|secret|token|password|htpasswd|body/i;
+/** Lines and fields with such names are never quoted in an error. */
+const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
+const SECRET_LINE = /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:/i;
+/** Values from the environment that are at least this long are named instead of shown. */
+const SECRET_LENGTH = 8;
+/** How often one anchor may be used, times how often those inside it are; far above what people write. */
+const MAX_ALIASES = 10_000;
+/** `__proto__`, also where a quoted key spells an underscore as `\x5f`. */
+const PROTO = /__proto__|\\[xuU]0*5f/;
+const MAX_SOURCE = 200;
 
 /** Parts of a diagnostic that its place does not tell. */
 export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & { readonly warning?: boolean };
+
+type Path = readonly PropertyKey[];
 
 /** One configuration text, parsed once, that can tell where each of its values stands. */
 export class ConfigDocument {
   readonly file: string;
   readonly diagnostics: Diagnostic[] = [];
-  /** Fields that were reported in words of their own rather than as unknown. */
-  readonly explained: { readonly path: readonly PropertyKey[]; readonly key: string }[] = [];
+  /** What the text says, as plain data; undefined when it could not be read. */
   readonly value: unknown;
-  readonly #original: string;
-  readonly #lines = new LineCounter();
-  readonly #toOriginal: (offset: number) => number;
+  readonly #lines: Lines;
+  readonly #expanded: Expanded;
   readonly #document: Document.Parsed;
 
-  /** Syntax errors and unset variables are in `diagnostics` afterwards; `value` holds what could be read. */
+  /** Unset variables and syntax errors are in `diagnostics` afterwards. */
   constructor(file: string, text: string, env: Readonly<Record<string, string | undefined>>) {
     this.file = file;
-    this.#original = text;
-    this.#countLines();
-    const expanded = expandEnv(text, env);
-    this.#toOriginal = expanded.toOriginal;
-    for (const { offset, message } of expanded.problems) this.#add(offset, "", { message }, true);
-    this.#document = parseDocument(expanded.text, {
-      prettyErrors: false,
-      uniqueKeys: true,
-      maxAliasCount: 100,
-    } as object);
-    for (const error of this.#document.errors)
-      this.#add(expanded.toOriginal(error.pos[0]), "", { message: error.message }, true);
+    this.#lines = new Lines(text);
+    this.#expanded = expandEnv(text, env);
+    for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, true);
+    // What an unset variable leaves behind would be reported for what it is not.
+    const readable = this.diagnostics.length === 0;
+    this.#document = parseDocument(readable ? this.#expanded.text : "", { prettyErrors: false, merge: true });
+    if (!readable) return;
+    for (const { offset, message } of syntaxProblems(this.#document))
+      this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
+    if (PROTO.test(this.#expanded.text))
+      for (const { offset, message } of unusableKeys(this.#document))
+        this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
     this.value = this.diagnostics.length > 0 ? undefined : this.#toValue();
   }
 
   /** Adds a problem with the value at `path`; `key` points at the key instead of the value. */
-  report(path: readonly PropertyKey[], problem: Problem, key?: string): void {
-    const offset = this.#toOriginal(this.#offsetOf(path, key));
+  report(path: Path, problem: Problem, key?: string): void {
     const shown = key === undefined ? path : [...path, key];
-    const secret = shown.some((part) => typeof part === "string" && SECRET_KEY.test(part));
+    const secret = shown.some((part) => typeof part === "string" && SECRET_NAME.test(part));
+    const offset = this.#expanded.toOriginal(this.#offsetOf(path, key));
     this.#add(offset, formatPath(shown), problem, !secret);
   }
 
-  /** Nothing that could be used is wrong. */
+  /** Adds a problem that has no place in the text, such as one of the environment. */
+  reportElsewhere(problem: Problem): void {
+    const { warning = false, ...rest } = problem;
+    const severity = warning ? "warning" : "error";
+    this.diagnostics.push({ severity, file: this.file, line: 0, column: 0, path: "", ...rest });
+  }
+
+  /** Nothing is wrong; there may be warnings. */
   get ok(): boolean {
     return !this.diagnostics.some((diagnostic) => diagnostic.severity === "error");
   }
 
   #toValue(): unknown {
     try {
-      return this.#document.toJS();
+      return this.#document.toJS({ maxAliasCount: MAX_ALIASES });
     } catch (error) {
-      this.#add(0, "", { message: error instanceof Error ? error.message : String(error) }, false);
+      const { offset, message } = aliasProblem(this.#document, error);
+      this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
       return undefined;
     }
   }
 
   #add(offset: number, path: string, { warning = false, ...problem }: Problem, showSource: boolean): void {
-    const { line, col } = this.#lines.linePos(offset);
-    const source = this.#original.split("\n", line)[line - 1]?.replace(/\r$/, "").slice(0, 200);
+    const { line, column } = this.#lines.place(offset);
+    const source = this.#lines.line(line);
     this.diagnostics.push({
       severity: warning ? "warning" : "error",
       file: this.file,
       line,
-      column: col,
-      path,
-      ...problem,
-      ...(showSource && source !== undefined && { source }),
+      column,
+      path: this.#withoutValues(path),
+      message: this.#withoutValues(problem.message),
+      ...(problem.expected !== undefined && { expected: this.#withoutValues(problem.expected) }),
+      ...(problem.suggestion !== undefined && { suggestion: this.#withoutValues(problem.suggestion) }),
+      ...(showSource && column <= MAX_SOURCE && !SECRET_LINE.test(source) && { source: source.slice(0, MAX_SOURCE) }),
     });
   }
 
-  /** Offset in the expanded text of the deepest part of the path that exists. */
-  #offsetOf(path: readonly PropertyKey[], key: string | undefined): number {
-    let node: unknown = this.#document.contents;
-    let offset = startOf(node) ?? 0;
-    for (const [depth, part] of [...path, ...(key === undefined ? [] : [key])].entries()) {
-      const last = key !== undefined && depth === path.length;
-      if (isMap(node)) {
-        const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(part));
-        if (pair === undefined) return offset;
-        if (last) return startOf(pair.key) ?? offset;
-        // A key without a value has its place at the key.
-        offset = startOf(pair.value) ?? startOf(pair.key) ?? offset;
-        node = pair.value;
-      } else if (isSeq(node) && typeof part === "number") {
-        node = node.items[part];
-        offset = startOf(node) ?? offset;
-      } else return offset;
-    }
-    return offset;
+  /** What came from the environment may be a secret: its variable is named instead. */
+  #withoutValues(text: string): string {
+    let shown = text;
+    for (const [name, value] of this.#expanded.values)
+      if (value.length >= SECRET_LENGTH) shown = shown.replaceAll(value, () => `\${${name}}`);
+    return shown;
   }
 
-  #countLines(): void {
-    this.#lines.addNewLine(0);
-    for (let at = this.#original.indexOf("\n"); at !== -1; at = this.#original.indexOf("\n", at + 1))
-      this.#lines.addNewLine(at + 1);
+  /** Offset in the expanded text of the deepest part of the path that exists. */
+  #offsetOf(path: Path, key: string | undefined): number {
+    let node = this.#resolve(this.#document.contents);
+    let offset = startOf(node) ?? 0;
+    for (const part of path) {
+      const next = this.#step(node, part);
+      if (next === undefined) return offset;
+      // A key without a value has its place at the key.
+      offset = startOf(next.value) ?? startOf(next.key) ?? offset;
+      node = this.#resolve(next.value);
+    }
+    return (key === undefined ? undefined : startOf(this.#step(node, key)?.key)) ?? offset;
+  }
+
+  #step(node: unknown, part: PropertyKey): { readonly key?: unknown; readonly value: unknown } | undefined {
+    if (isMap(node))
+      return node.items.find(({ key }) => (isScalar(key) ? String(key.value ?? "") : undefined) === String(part));
+    if (isSeq(node) && typeof part === "number" && part < node.items.length) return { value: node.items[part] };
+    return undefined;
+  }
+
+  #resolve(node: unknown): unknown {
+    return isAlias(node) ? node.resolve(this.#document) : node;
   }
 }
 

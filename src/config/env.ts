@@ -9,41 +9,47 @@ export interface Expanded {
   readonly text: string;
   readonly problems: readonly EnvProblem[];
   readonly toOriginal: (offset: number) => number;
+  /** The values that came from the environment, by the variable's name. */
+  readonly values: ReadonlyMap<string, string>;
 }
 
 interface Edit {
-  /** Offset in the expanded text behind the replacement. */
-  readonly end: number;
+  /** Where the replacement stands in the expanded text. */
   readonly start: number;
+  readonly end: number;
   readonly originalStart: number;
   readonly originalEnd: number;
 }
 
-const REFERENCE = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^}]*))?\}|(\{))/g;
-const SCHEMA_COMMENT = /^#\s*yaml-language-server:.*$/gm;
+const REFERENCE = /^[ \t]*#.*$|\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^}]*))?\}|(\{))/gm;
 
 /**
  * Replaces `$NAME`, `${NAME}` and `${NAME:-default}` in the whole text before it is parsed (reference 1.1); `$$` is a
- * dollar sign; a dollar sign before anything else stays. Comments that name an editor's schema are left alone.
+ * dollar sign; a dollar sign before anything else stays. Lines that begin with `#` are left alone, so that what is
+ * commented out needs no variables.
  */
 export function expandEnv(text: string, env: Readonly<Record<string, string | undefined>>): Expanded {
-  const comments = [...text.matchAll(SCHEMA_COMMENT)].map((match) => [match.index, match.index + match[0].length]);
   const problems: EnvProblem[] = [];
   const edits: Edit[] = [];
+  const values = new Map<string, string>();
   let expanded = "";
   let at = 0;
   for (const match of text.matchAll(REFERENCE)) {
     const { index } = match;
-    if (comments.some(([start = 0, end = 0]) => index >= start && index < end)) continue;
     const [all, plain, braced, fallback, open] = match;
-    let value = "$";
+    if (!all.startsWith("$")) continue;
     if (open !== undefined)
-      problems.push({ offset: index, message: "${ without a variable name and }; write $$ for a dollar sign" });
+      problems.push({
+        offset: index,
+        message: "${ needs a variable name and }, as in ${NAME} or ${NAME:-default}; write $$ for a dollar sign",
+      });
+    let value = "$";
     const name = plain ?? braced;
     if (name !== undefined) {
       const found = env[name];
       value = found ?? fallback ?? "";
-      if (found === undefined && fallback === undefined)
+      if (found !== undefined) values.set(name, found);
+      else if (fallback === undefined)
         problems.push({
           offset: index,
           message: `environment variable ${name} is not set; set it, write \${${name}:-default}, or $$ for a dollar sign`,
@@ -56,7 +62,7 @@ export function expandEnv(text: string, env: Readonly<Record<string, string | un
     edits.push({ start, end: expanded.length, originalStart: index, originalEnd: at });
   }
   expanded += text.slice(at);
-  return { text: expanded, problems, toOriginal: (offset) => back(edits, offset) };
+  return { text: expanded, problems, values, toOriginal: (offset) => back(edits, offset) };
 }
 
 function back(edits: readonly Edit[], offset: number): number {

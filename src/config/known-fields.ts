@@ -1,5 +1,7 @@
 import type { z } from "zod";
-import type { KnownFields } from "./schema-errors.ts";
+
+/** Field names of the objects that a schema allows at a path, for "did you mean". */
+export type KnownFields = (path: readonly PropertyKey[]) => readonly string[];
 
 interface Def {
   readonly type: string;

@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import type { Ir } from "../ir/ir.ts";
-import { UNAVAILABLE_POLICIES } from "../policies/schemas.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { knownFields } from "./known-fields.ts";
+import { type Salvaged, salvage } from "./salvage.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { reportIssues } from "./schema-errors.ts";
 import { resolveSettings, type Settings } from "./settings.ts";
+import type { Path, Report } from "./translate/context.ts";
 import { translate } from "./translate/translate.ts";
 
 /** Where a configuration comes from. `name` stands for the file in messages. */
@@ -25,85 +26,71 @@ export type LoadResult =
     }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
 
+/** Larger files are no configurations that anyone wrote. */
+const MAX_BYTES = 64 * 1024 * 1024;
 const FIELDS = knownFields(configFile);
-
-/** Fields of other systems' files, or of this one's future, with what to do about them. */
-const ABSENT: Readonly<Record<string, string>> = {
-  ui: "there is no web UI; remove it",
-  llm: "LLM routing is not supported by tracegate; remove it",
-  mcp: "MCP is not supported by tracegate; remove it",
-  ai: "AI backends are not supported by tracegate; use host",
-  aws: "AWS backends are not supported by tracegate; use host",
-  internal: "internal backends are not available in this version; use host with the admin address",
-  "config.listener": "was renamed to frontendPolicies",
-  "config.tracing": "request tracing to collectors is not available in this version; remove it",
-};
+const UNDAMAGED = { original: (path: Path) => path, incomplete: new Set<string>(), damaged: () => false };
 
 /**
  * Reads, expands, parses, checks and translates a configuration. All problems of the text are found in one run: what is
  * wrong is left out and the rest is checked further.
  */
 export function loadConfig(source: ConfigSource, env: Readonly<Record<string, string | undefined>>): LoadResult {
-  const file = source.kind === "file" ? source.path : (source.name ?? "configuration");
+  const file = nameOf(source);
   let text: string;
   try {
-    text = source.kind === "text" ? source.text : readFileSync(source.path === "-" ? 0 : source.path, "utf8");
+    text = source.kind === "text" ? source.text : read(source.path);
   } catch (error) {
     return failure(file, `cannot read the file: ${explain(error as NodeJS.ErrnoException)}`);
   }
   const document = new ConfigDocument(file, text, env);
-  if (!document.ok) return { ok: false, diagnostics: document.diagnostics };
-  const value = document.value ?? {};
-  const parsed = parse(value, document);
-  if (parsed === undefined) return { ok: false, diagnostics: byPlace(document.diagnostics) };
-  const settings = resolveSettings(parsed.config, parsed.adminAddr, env, document);
-  const { ir, files } = translate(parsed, document, settings.enableIpv6);
-  const diagnostics = byPlace(document.diagnostics);
-  if (!document.ok) return { ok: false, diagnostics };
-  return { ok: true, config: settings, ir, warnings: diagnostics, files };
+  if (!document.ok) return refuse(document);
+  const { value } = document;
+  if (value === null || value === undefined)
+    return failure(file, "is empty; write {} for a gateway that serves nothing");
+  if (typeof value !== "object" || Array.isArray(value)) {
+    document.report([], { message: "a configuration is an object with fields such as binds or gateways" });
+    return refuse(document);
+  }
+  const checked = check(value, document);
+  if (checked === undefined) return refuse(document);
+  const { data, original, incomplete, damaged } = checked;
+  const settings = resolveSettings(data.config, data.adminAddr, env, document);
+  const report: Report = (path, problem, key) => {
+    const written = original(path);
+    if (!damaged(written)) document.report(written, problem, key);
+  };
+  const { ir, files } = translate(data, file, report, incomplete, settings.enableIpv6);
+  if (!document.ok) return refuse(document);
+  return { ok: true, config: settings, ir, warnings: byPlace(document.diagnostics), files };
 }
 
-/** The checked configuration; where the schema refuses parts, those are reported and the rest is returned if it can be. */
-function parse(value: unknown, document: ConfigDocument): ConfigFile | undefined {
+/** The configuration, or what is left of it when the wrong parts, which are reported, are taken away. */
+function check(value: object, document: ConfigDocument): Salvaged<ConfigFile> | undefined {
   const result = configFile.safeParse(value);
-  if (result.success) return result.data;
-  const issues = result.error.issues.filter((issue) => {
-    if (issue.code !== "unrecognized_keys") return true;
-    const unexplained = issue.keys.filter((key) => !explainAbsent(document, issue.path, key));
-    issue.keys.splice(0, issue.keys.length, ...unexplained);
-    return unexplained.length > 0;
-  });
-  const wrong = reportIssues(document, issues, FIELDS);
-  for (const { path, key } of document.explained) wrong.push([...path, key]);
-  const pruned = structuredClone(value);
-  for (const path of wrong) remove(pruned, path);
-  return configFile.safeParse(pruned).data;
+  if (result.success) return { ...UNDAMAGED, data: result.data };
+  reportIssues(document, result.error.issues, FIELDS);
+  return salvage(configFile, value, result.error.issues);
 }
 
-/** Says more than "unknown field" about names that are known elsewhere. */
-function explainAbsent(document: ConfigDocument, path: readonly PropertyKey[], key: string): boolean {
-  const message = ABSENT[`${path.join(".")}.${key}`] ?? ABSENT[key] ?? unavailablePolicy(path, key);
-  if (message === undefined) return false;
-  document.report(path, { message }, key);
-  document.explained.push({ path, key });
-  return true;
+/** What messages call the source of a configuration. */
+function nameOf(source: ConfigSource): string {
+  if (source.kind === "text") return source.name ?? "configuration";
+  return source.path === "-" ? "standard input" : source.path;
 }
 
-function unavailablePolicy(path: readonly PropertyKey[], key: string): string | undefined {
-  const place = path.at(-1);
-  const holdsPolicies =
-    place === "policies" || place === "policy" || path[0] === "gateways" || place === "frontendPolicies";
-  if (!holdsPolicies || !UNAVAILABLE_POLICIES.includes(key)) return undefined;
-  return `policy ${key} is not available in this version; remove it`;
+function read(path: string): string {
+  const bytes = readFileSync(path === "-" ? 0 : path);
+  if (bytes.length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024 / 1024} MiB`);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error("it is not text in UTF-8");
+  }
 }
 
-/** Deletes the value at a path, so that the rest can be checked. */
-function remove(value: unknown, path: readonly PropertyKey[]): void {
-  let at: unknown = value;
-  for (const part of path.slice(0, -1)) at = (at as Record<PropertyKey, unknown> | undefined)?.[part];
-  const last = path.at(-1);
-  if (last !== undefined && typeof at === "object" && at !== null && !Array.isArray(at))
-    delete (at as Record<PropertyKey, unknown>)[last];
+function refuse(document: ConfigDocument): LoadResult {
+  return { ok: false, diagnostics: byPlace(document.diagnostics) };
 }
 
 function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {

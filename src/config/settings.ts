@@ -5,7 +5,7 @@ import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { ConfigDocument } from "./document.ts";
-import type { SettingsInput } from "./schema/settings.ts";
+import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -41,7 +41,8 @@ export function resolveSettings(
     const text = env[name];
     if (text === undefined || text === "") return undefined;
     const value = attempt(() => parse(text));
-    if (value === undefined) document.report([], { message: `environment variable ${name} is not valid`, expected });
+    if (value === undefined)
+      document.reportElsewhere({ message: `environment variable ${name} is not valid`, expected });
     return value;
   };
   const address = (name: string): ListenAddress | undefined =>
@@ -53,7 +54,8 @@ export function resolveSettings(
   const enableIpv6 = override("IPV6_ENABLED", parseBoolean, "true or false") ?? input.enableIpv6;
   const any = enableIpv6 ? "::" : "0.0.0.0";
   const family = override("DNS_LOOKUP_FAMILY", parseFamily, "All, Auto, V4Preferred, V4Only or V6Only");
-  const threads = override("WORKER_THREADS", (text) => text, "") ?? input.workerThreads;
+  const threads =
+    override("WORKER_THREADS", parseThreads, "a number or a percentage such as 50%") ?? input.workerThreads;
   return {
     enableIpv6,
     dns: { lookupFamily: family ?? input.dns.lookupFamily },
@@ -99,6 +101,10 @@ function logLevel(level: string | readonly string[], document: ConfigDocument): 
     });
     return "info";
   }
+}
+
+function parseThreads(text: string): string | undefined {
+  return WORKER_THREADS.test(text) ? text : undefined;
 }
 
 function parseBoolean(text: string): boolean | undefined {

@@ -1,16 +1,23 @@
-/** The candidate closest to `name`, when it is close enough to be a slip of the pen. */
+/**
+ * The candidate closest to `name`, when it is close enough to be a slip of the pen, or when one is a part of the other as
+ * `prefix` is of `pathPrefix`.
+ */
 export function suggest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = name.toLowerCase();
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1;
+  let part: string | undefined;
   for (const candidate of candidates) {
-    const distance = editDistance(wanted, candidate.toLowerCase(), bestDistance);
+    const known = candidate.toLowerCase();
+    if (wanted.length > 3 && (known.includes(wanted) || (known.length > 3 && wanted.includes(known))))
+      part = part === undefined || candidate.length < part.length ? candidate : part;
+    const distance = editDistance(wanted, known, bestDistance);
     if (distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
     }
   }
-  return best;
+  return best ?? part;
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours; at least `limit` when it is not less. */

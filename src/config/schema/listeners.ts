@@ -7,13 +7,13 @@ const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
 
 export const tlsServer = z
   .strictObject({
-    mode: z.literal("static").default("static"),
+    mode: z.literal("static").default("static").describe("The certificate is the one of these files."),
     cert: z.string().describe("Path of the certificate chain (PEM)."),
     key: z.string().describe("Path of the private key (PEM)."),
     root: z.string().optional().describe("Path of the CA that client certificates must come from (mTLS)."),
-    cipherSuites: z.array(z.string()).optional(),
-    minTLSVersion: tlsVersion.optional(),
-    maxTLSVersion: tlsVersion.optional(),
+    cipherSuites: z.array(z.string()).optional().describe("Names of cipher suites; default: the runtime's."),
+    minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
+    maxTLSVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
   })
   .describe("Server side of TLS.");
 
@@ -37,20 +37,20 @@ export const gateway = z.strictObject({
 
 export const bindListener = z.strictObject({
   name: objectName.optional().describe("Default: `listener<index>`."),
-  namespace: objectName.default("default"),
+  namespace: objectName.default("default").describe("Part of the listener's key."),
   hostname: hostname.default(""),
-  protocol: protocol.default("HTTP"),
+  protocol: protocol.default("HTTP").describe("What clients speak on this port; this version has `HTTP`."),
   tls: tlsServer.optional(),
-  routes: z.array(route).optional(),
-  tcpRoutes: z.array(tcpRoute).optional(),
+  routes: z.array(route).optional().describe("HTTP routes; required with HTTP and HTTPS."),
+  tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes; required with TCP and TLS."),
   policies: gatewayPolicies.optional(),
 });
 
 export const bind = z.strictObject({
   port,
-  listeners: z.array(bindListener),
-  tunnelProtocol: z.literal("direct").default("direct"),
-  mode: z.literal("standard").default("standard"),
+  listeners: z.array(bindListener).describe("Chosen by the host that a request asks for."),
+  tunnelProtocol: z.literal("direct").default("direct").describe("How connections arrive."),
+  mode: z.literal("standard").default("standard").describe("Whether a socket is opened."),
 });
 
 export type BindInput = z.output<typeof bind>;

@@ -1,26 +1,33 @@
 import { z } from "zod";
 import { exactlyOne } from "./exactly-one.ts";
 import { backendPolicies, routePolicies } from "./policies.ts";
-import { hostname, objectName, port, regex } from "./scalars.ts";
+import { fieldName, objectName, pathText, port, regex, routeHostname } from "./scalars.ts";
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
-const pathText = z.string().regex(/^\//, { message: "a path begins with /" });
 
 export const pathMatch = z
   .strictObject({
     exact: pathText.optional().describe("The whole path, byte for byte."),
     pathPrefix: pathText.optional().describe("Path segments: `/foo` matches `/foo` and `/foo/bar`, not `/foobar`."),
-    regex: regex.optional(),
+    regex: regex.optional().describe("Regular expression in RE2 syntax; it must match the whole path."),
   })
   .check(exactlyOne(PATHS));
 
 const value = z
-  .strictObject({ exact: z.string().optional(), regex: regex.optional() })
+  .strictObject({
+    exact: z.string().optional().describe("The whole value, byte for byte."),
+    regex: regex.optional(),
+  })
   .check(exactlyOne(["exact", "regex"]));
 
-const named = z.strictObject({
-  name: z.string().min(1).describe("Name, or a pseudo header such as `:authority`."),
-  value,
+const headerMatch = z.strictObject({
+  name: fieldName.describe("Name in any case, or `:method`, `:scheme`, `:authority`, `:path`."),
+  value: value.describe("What one of the header's lines must be."),
+});
+
+const queryMatch = z.strictObject({
+  name: z.string().min(1).describe("Name of the parameter, decoded."),
+  value: value.describe("What the parameter's last value must be."),
 });
 
 export const routeMatch = z.strictObject({
@@ -28,9 +35,13 @@ export const routeMatch = z.strictObject({
   method: z
     .string()
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a method" })
-    .optional(),
-  headers: z.array(named).optional().describe("All of them must match."),
-  query: z.array(named).optional().describe("All of them must match; of a repeated parameter the last value counts."),
+    .optional()
+    .describe("Such as `GET`; case counts."),
+  headers: z.array(headerMatch).optional().describe("All of them must match."),
+  query: z
+    .array(queryMatch)
+    .optional()
+    .describe("All of them must match; of a repeated parameter the last value counts."),
 });
 
 /** The ways to name what a backend sends to; exactly one of them. */
@@ -41,7 +52,7 @@ const service = z.strictObject({
     .string()
     .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
     .describe("`namespace/hostname`"),
-  port,
+  port: port.min(1).describe("One of the service's ports."),
 });
 
 export const target = {
@@ -62,12 +73,15 @@ export const routeBackend = z
 
 const routeFields = {
   name: objectName.optional().describe("Default: `route<index>`."),
-  namespace: objectName.default("default"),
-  ruleName: objectName.optional(),
-  hostnames: z.array(hostname).default([]).describe("Default: every host of the listener."),
+  namespace: objectName.default("default").describe("Part of the route's key; told apart by policies."),
+  ruleName: objectName.optional().describe("Lets policies target one of several rules of a name."),
+  hostnames: z.array(routeHostname).default([]).describe("Default: every host of the listener."),
   matches: z.array(routeMatch).default([]).describe("Any of them must match; default: every path."),
   policies: routePolicies.optional(),
-  backends: z.array(routeBackend).default([]),
+  backends: z
+    .array(routeBackend)
+    .default([])
+    .describe("Where requests go, by weight; none: 500 unless a policy answers."),
 };
 
 export const route = z.strictObject(routeFields);
@@ -82,25 +96,33 @@ export const gatewayRoute = z.strictObject({ ...routeFields, gateways: gatewayRe
 const tcpBackend = z
   .strictObject({
     ...target,
-    backend: z.string().optional(),
-    weight: z.int().min(0).max(1_000_000).default(1),
+    backend: z.string().optional().describe("A named backend: `/name`."),
+    weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the connections; 0 = none."),
   })
   .check(exactlyOne(["host", "service", "backend", "dynamic"]));
 
 const tcpFields = {
   name: objectName.optional().describe("Default: `tcproute<index>`."),
-  namespace: objectName.default("default"),
-  hostnames: z.array(hostname).default([]).describe("Names of the TLS handshake (SNI)."),
-  backends: z.array(tcpBackend).default([]),
+  namespace: objectName.default("default").describe("Part of the route's key."),
+  hostnames: z.array(routeHostname).default([]).describe("Names of the TLS handshake (SNI)."),
+  backends: z.array(tcpBackend).default([]).describe("Where connections go, by weight."),
 };
 
 export const tcpRoute = z.strictObject(tcpFields);
 export const gatewayTcpRoute = z.strictObject({ ...tcpFields, gateways: gatewayRefs });
 
-export const routeGroup = z.strictObject({ name: objectName, routes: z.array(route) });
+export const routeGroup = z.strictObject({
+  name: objectName.describe("What `routeGroup` backends refer to."),
+  routes: z.array(route).describe("The routes to choose from."),
+});
 
 export const namedBackend = z
-  .strictObject({ name: objectName, host: target.host, dynamic: target.dynamic, policies: backendPolicies.optional() })
+  .strictObject({
+    name: objectName.describe("What routes refer to as `backend: /name`."),
+    host: target.host,
+    dynamic: target.dynamic,
+    policies: backendPolicies.optional(),
+  })
   .check(exactlyOne(["host", "dynamic"]));
 
 export type RouteInput = z.output<typeof route>;

@@ -1,7 +1,10 @@
+import { isIP } from "node:net";
 import { RE2JS } from "re2js";
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
 import { parseListenAddress } from "../../base/listen-address.ts";
+import { isToken } from "../../http/h1/characters.ts";
+import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 
 /** A Go-style duration; milliseconds after parsing. */
 export const duration = z
@@ -59,6 +62,45 @@ export const hostname = z
     },
   )
   .describe("Host name, wildcard such as `*.example.com`, or `*`.");
+
+/** A host name that must say something: of a route, where nothing means no entry in the list. */
+export const routeHostname = hostname.min(1, { message: "must not be empty; leave hostnames out to match every host" });
+
+/** A path of a request; one that a request could not have would match nothing. */
+export const pathText = z
+  .string()
+  .regex(/^\//, { message: "a path begins with /", abort: true })
+  .check((context) => {
+    const parts: TargetParts = { authority: "", path: "", search: "", scheme: "http" };
+    const error = parseTarget("GET", context.value, "host", 1, parts);
+    if (error === undefined && parts.search === "") return;
+    const message =
+      error === undefined
+        ? "a path has no query; match parameters with query"
+        : `no request has this path: ${error.detail}; percent-encode what a URL cannot hold`;
+    context.issues.push({ code: "custom", input: context.value, message });
+  });
+
+const PSEUDO_HEADERS = [":method", ":scheme", ":authority", ":path"];
+
+/** Name of a header, or of a pseudo header of requests. */
+export const fieldName = z.string().check((context) => {
+  const { value } = context;
+  if (value.startsWith(":") ? PSEUDO_HEADERS.includes(value) : isToken(value)) return;
+  const message = value.startsWith(":")
+    ? `not a pseudo header of a request: ${PSEUDO_HEADERS.join(", ")}`
+    : "not a header name";
+  context.issues.push({ code: "custom", input: value, message });
+});
+
+/** An address of version 4 or 6, without port. */
+export const ipAddress = z
+  .string()
+  .check((context) => {
+    if (isIP(context.value) === 0)
+      context.issues.push({ code: "custom", input: context.value, message: "not an IP address" });
+  })
+  .describe("IP address.");
 
 /** Names become parts of keys, which are separated by slashes. */
 export const objectName = z.string().regex(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/, {

@@ -1,34 +1,42 @@
 import { z } from "zod";
-import { port } from "./scalars.ts";
+import { ipAddress } from "./scalars.ts";
+
+const port = z.int().min(1).max(65535);
 
 /** Port numbers are keys, so they are strings. */
-const portMap = z.record(z.string().regex(/^\d+$/, { message: "a port is a number" }), port);
+const portMap = z.record(
+  z.string().refine((text) => /^\d{1,5}$/.test(text) && port.safeParse(Number(text)).success, {
+    message: "a port is a number from 1 to 65535",
+  }),
+  port,
+);
 
 export const service = z
   .strictObject({
-    name: z.string().min(1),
-    namespace: z.string().min(1),
-    hostname: z.string().min(1),
-    vips: z.array(z.string()).default([]),
+    name: z.string().min(1).describe("Name of the service."),
+    namespace: z.string().min(1).describe("Namespace of the service."),
+    hostname: z.string().min(1).describe("Host name; `namespace/hostname` is what backends and workloads refer to."),
+    vips: z.array(z.string()).default([]).describe("Virtual addresses; shown, not used."),
     ports: portMap.describe("Service port → port of the workloads."),
-    appProtocols: z.record(z.string(), z.string()).optional(),
+    appProtocols: z.record(z.string(), z.string()).optional().describe("Service port → protocol, such as `http`."),
   })
   .describe("A service that `service` backends name as `namespace/hostname`.");
 
 export const workload = z
   .strictObject({
-    uid: z.string().min(1),
-    name: z.string().min(1),
-    namespace: z.string().min(1),
-    workloadIps: z.array(z.union([z.ipv4(), z.ipv6()])).default([]),
-    hostname: z.string().optional(),
-    network: z.string().optional(),
-    node: z.string().optional(),
-    status: z.enum(["healthy", "unhealthy"]).default("healthy"),
+    uid: z.string().min(1).describe("Unique among workloads."),
+    name: z.string().min(1).describe("Name of the workload."),
+    namespace: z.string().min(1).describe("Namespace of the workload."),
+    workloadIps: z.array(ipAddress).default([]).describe("Addresses; several count as one endpoint each."),
+    hostname: z.string().optional().describe("Host name to look up where there are no addresses."),
+    network: z.string().optional().describe("Network that the workload is in; shown, not used."),
+    node: z.string().optional().describe("Machine that the workload runs on; shown, not used."),
+    status: z.enum(["healthy", "unhealthy"]).default("healthy").describe("Unhealthy workloads get no requests."),
     capacity: z.int().min(0).default(1).describe("Share of the service's requests."),
     locality: z
       .strictObject({ region: z.string().optional(), zone: z.string().optional(), subzone: z.string().optional() })
-      .optional(),
+      .optional()
+      .describe("Where the workload runs; shown, not used."),
     services: z.record(z.string(), portMap).default({}).describe("`namespace/hostname` → service port → own port."),
   })
   .describe("An endpoint of services.");

@@ -3,9 +3,10 @@ import { keepalives } from "./frontend.ts";
 import { duration, listenAddress } from "./scalars.ts";
 
 /** A number of threads, or a share of the processors such as `50%`. */
+export const WORKER_THREADS = /^\d+(\.\d+)?%?$/;
 const workerThreads = z.union([
   z.int().min(1).max(1024),
-  z.string().regex(/^\d+(\.\d+)?%?$/, { message: "write a number or a percentage such as 50%" }),
+  z.string().regex(WORKER_THREADS, { message: "write a number or a percentage such as 50%" }),
 ]);
 
 const level = z
@@ -15,13 +16,17 @@ const level = z
 /** The `config` section: read once, at startup (reference 1.3). */
 export const settings = z
   .strictObject({
-    enableIpv6: z.boolean().default(true),
+    enableIpv6: z.boolean().default(true).describe("Whether ports listen on IPv6 addresses too."),
     dns: z
       .strictObject({
-        lookupFamily: z.enum(["All", "Auto", "V4Preferred", "V4Only", "V6Only"]).default("Auto"),
+        lookupFamily: z
+          .enum(["All", "Auto", "V4Preferred", "V4Only", "V6Only"])
+          .default("Auto")
+          .describe("Kinds of addresses to use; `Auto`: IPv4 first, or IPv4 alone without `enableIpv6`."),
         edns0: z.boolean().optional().describe("The system's resolver decides; accepted for compatibility."),
       })
-      .prefault({}),
+      .prefault({})
+      .describe("How host names of backends are looked up."),
     adminAddr: listenAddress.optional().describe("Admin server; default `localhost:15000`."),
     statsAddr: listenAddress.optional().describe("Metrics server; default port 15020 on all addresses."),
     readinessAddr: listenAddress.optional().describe("Readiness server; default port 15021 on all addresses."),
@@ -31,19 +36,25 @@ export const settings = z
       .optional()
       .describe("Goes on accepting for this long first; default 0s."),
     logging: z
-      .strictObject({ level: level.default("info"), format: z.enum(["text", "json"]).default("text") })
-      .prefault({}),
+      .strictObject({
+        level: level.default("info"),
+        format: z.enum(["text", "json"]).default("text").describe("How a line of the log looks."),
+      })
+      .prefault({})
+      .describe("The log, which goes to standard output."),
     metrics: z
       .strictObject({ remove: z.array(z.string()).default([]).describe("Names of metrics to leave out.") })
-      .prefault({}),
+      .prefault({})
+      .describe("Metrics."),
     backend: z
       .strictObject({
-        connectTimeout: duration.default(10_000).describe("Default 10s."),
+        connectTimeout: duration.default(10_000).describe("Longest wait for a connection. Default 10s."),
         poolIdleTimeout: duration.default(90_000).describe("An unused connection is closed after this. Default 90s."),
         poolMaxSize: z.int().min(0).optional().describe("Unused connections kept for each target; default: all."),
-        keepalives: keepalives.prefault({}),
+        keepalives: keepalives.prefault({}).describe("TCP keepalives of connections to backends."),
       })
-      .prefault({}),
+      .prefault({})
+      .describe("Connections to backends."),
     sensitiveHeaders: z.array(z.string()).default([]).describe("Further headers whose values traces hide."),
   })
   .describe("Settings of the process, read once at startup.");

@@ -1,20 +1,33 @@
-import type { Backend } from "../../ir/ir.ts";
+import type { Backend, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import type { Problem } from "../document.ts";
 
 export type Path = readonly PropertyKey[];
 
+/** Tells a problem with the value at `path`; `key` points at a key of it instead. */
+export type Report = (path: Path, problem: Problem, key?: string) => void;
+
+/** What `policies[]` attaches to each kind of target (reference 1.9), for their routes or, with backends, for those. */
+export interface Targeted {
+  readonly all: readonly TargetedPolicy[];
+  /** For all routes of a listener: what targets its gateway, then what targets the listener itself. */
+  readonly forListener: (gateway: string, namespace: string, listener: string) => PolicySet;
+  /** For one route: what targets the route, then what targets its rule. */
+  readonly forRoute: (name: string, namespace: string, ruleName: string | undefined) => PolicySet;
+  readonly forBackend: (name: string) => PolicySet;
+}
+
 /** What translating one part needs to know of the others. */
 export interface Context {
-  report(path: Path, problem: Problem): void;
+  readonly report: Report;
+  /** Top-level fields of which something wrong was left out; what refers to that is not reported again. */
+  readonly incomplete: ReadonlySet<string>;
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
   readonly routeGroups: ReadonlySet<string>;
   /** Keys (`namespace/hostname`) of services with their ports. */
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
-  /** Route-phase policies that targets attach: to all routes of a listener, or to one route. */
-  readonly forListener: (gateway: string, namespace: string, listener: string) => PolicySet;
-  readonly forRoute: (name: string, namespace: string, ruleName: string | undefined) => PolicySet;
+  readonly targeted: Targeted;
   /** Reads a file that the configuration names; a problem is reported at `path`. */
   readFile(path: Path, file: string): string;
 }

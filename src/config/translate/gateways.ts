@@ -2,10 +2,11 @@ import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput } from "../schema/listeners.ts";
 import type { Context, Path } from "./context.ts";
+import { reportDuplicates } from "./duplicates.ts";
 import { checkProtocol, type Protocol, translateTls } from "./listeners.ts";
-import { toPolicySet } from "./policies.ts";
-import { reportDuplicates, translateRoute, translateTcpRoute } from "./routes.ts";
-import { unknown } from "./targets.ts";
+import { toPolicySet, tryPolicies } from "./policies.ts";
+import { translateRoute, translateTcpRoute } from "./routes.ts";
+import { reportUnknown } from "./targets.ts";
 
 /** A listener of `gateways` with the routes that refer to it. */
 interface Entry {
@@ -31,7 +32,7 @@ export function translateGateways(
     const label = route.name ?? `route${i}`;
     for (const entry of find(route.gateways, true, label, path, gateways, context)) {
       const { key, gatewayName, gatewayNamespace, name } = entry.listener;
-      const inherited = context.forListener(gatewayName, gatewayNamespace, name);
+      const inherited = context.targeted.forListener(gatewayName, gatewayNamespace, name);
       entry.routes.push(translateRoute(route, i, key, inherited, path, context));
       entry.paths.push(path);
     }
@@ -45,7 +46,8 @@ export function translateGateways(
     port: config.gateways[name]?.port ?? 0,
     path: ["gateways", name],
     listeners: list.map(({ listener, routes, paths, tcpRoutes }) => {
-      reportDuplicates(routes, paths, context);
+      const named = routes.map(({ key, name }, i) => ({ key, name, path: paths[i] ?? [] }));
+      reportDuplicates("route", named, context.report);
       return { ...listener, routes, tcpRoutes };
     }),
   }));
@@ -55,19 +57,28 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
   const { port: _port, protocol, tls, listeners, ...policies } = gateway;
   if (listeners === undefined) {
     const made = makeEntry(`gateway/${name}`, name, "default", "*", protocol, tls, path, context);
-    return [{ ...made, listener: { ...made.listener, policies: toPolicySet(policies) } }];
+    const set = toPolicySet(policies);
+    tryPolicies(set, "gateway", path, context.report);
+    return [{ ...made, listener: { ...made.listener, policies: set } }];
   }
   if (protocol !== undefined || tls !== undefined)
-    context.report(path, {
-      message: "with listeners, only port may be set at the gateway; move protocol and tls to them",
-    });
-  return listeners.map((each, i) => {
+    context.report(
+      path,
+      { message: "beside listeners only port may be set; move the field to the listeners" },
+      protocol === undefined ? "tls" : "protocol",
+    );
+  const made = listeners.map((each, i) => {
     const { name: given, hostname, protocol: own, tls: certificate, ...inline } = each;
     const listener = given ?? `listener${i}`;
     const at = [...path, "listeners", i];
     const made = makeEntry(`gateway/${name}/${listener}`, name, listener, hostname, own, certificate, at, context);
-    return { ...made, listener: { ...made.listener, policies: toPolicySet(inline) } };
+    const set = toPolicySet(inline);
+    tryPolicies(set, "gateway", at, context.report);
+    return { ...made, listener: { ...made.listener, policies: set } };
   });
+  const named = made.map(({ listener: { key, name } }, i) => ({ key, name, path: [...path, "listeners", i] }));
+  reportDuplicates("listener", named, context.report);
+  return made;
 }
 
 function makeEntry(
@@ -106,26 +117,30 @@ function find(
 ): Entry[] {
   if (refs === undefined) {
     const usable = (gateways.get("default") ?? []).filter((entry) => isHttp(entry) === http);
-    if (usable.length === 0)
-      context.report(path, { message: `${http ? "routes" : "tcpRoutes"}.${label} must set gateways` });
+    if (usable.length === 0 && !context.incomplete.has("gateways"))
+      context.report(path, {
+        message: `${http ? "routes" : "tcpRoutes"}.${label} must set gateways; there is no gateway called default to belong to`,
+      });
     return usable;
   }
   const list = typeof refs === "string" ? [refs] : refs;
-  return list.flatMap((ref, i) => {
+  const found = list.flatMap((ref, i) => {
     const at = typeof refs === "string" ? [...path, "gateways"] : [...path, "gateways", i];
     const [gateway = "", listener] = ref.split("/");
-    const found = (gateways.get(gateway) ?? []).filter(
+    const meant = (gateways.get(gateway) ?? []).filter(
       (entry) => listener === undefined || entry.listener.name === listener,
     );
-    if (found.length === 0) {
-      context.report(at, unknown("gateway", ref, names(gateways)));
+    if (meant.length === 0) {
+      reportUnknown("gateway", "gateways", ref, names(gateways), at, context);
       return [];
     }
-    const usable = found.filter((entry) => isHttp(entry) === http);
+    const usable = meant.filter((entry) => isHttp(entry) === http);
     if (usable.length === 0)
       context.report(at, { message: `gateway reference ${ref} has no ${http ? "HTTP" : "TCP"} listeners` });
     return usable;
   });
+  // `edge` and `edge/web` may mean the same listener.
+  return [...new Set(found)];
 }
 
 function isHttp({ listener }: Entry): boolean {

@@ -2,8 +2,9 @@ import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context, Path } from "./context.ts";
-import { toPolicySet } from "./policies.ts";
-import { reportDuplicates, translateRoute, translateTcpRoute, tryPolicies } from "./routes.ts";
+import { reportDuplicates } from "./duplicates.ts";
+import { toPolicySet, tryPolicies } from "./policies.ts";
+import { translateRoute, translateTcpRoute } from "./routes.ts";
 
 export type Protocol = Listener["protocol"];
 
@@ -12,6 +13,8 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
   const listeners = input.listeners.map((listener, i) =>
     translateListener(listener, i, input.port, [...path, "listeners", i], context),
   );
+  const named = listeners.map(({ key, name }, i) => ({ key, name, path: [...path, "listeners", i] }));
+  reportDuplicates("listener", named, context.report);
   return makeBind(input.port, listeners, path, frontend, host, context);
 }
 
@@ -30,14 +33,16 @@ export function makeBind(
     context.report(path, { message: `port ${port} mixes TLS and plaintext listeners; give them ports of their own` });
   if (tcp.length > 0 && tcp.length < listeners.length && secure.length === 0)
     context.report(path, { message: `port ${port} mixes HTTP and TCP listeners; give them ports of their own` });
-  const hostnames = new Set<string>();
-  for (const listener of listeners) {
-    const hostname = listener.hostname === "" ? "*" : listener.hostname;
-    if (hostnames.has(hostname))
-      context.report(path, {
-        message: `two listeners on port ${port} have hostname ${hostname}; only the first would be used`,
+  const hostnames = new Map<string, string>();
+  for (const [i, { hostname, name }] of listeners.entries()) {
+    const host = hostname === "" ? "*" : hostname;
+    const first = hostnames.get(host);
+    if (first === undefined) hostnames.set(host, name);
+    // A hostname that was wrong, and left out, is not the default.
+    else if (host !== "*" || context.incomplete.size === 0)
+      context.report([...path, "listeners", i, "hostname"], {
+        message: `listener ${first} of this port has hostname ${host} too; only that one would be used`,
       });
-    hostnames.add(hostname);
   }
   return {
     key: `bind/${port}`,
@@ -53,14 +58,11 @@ export function makeBind(
 
 /** Says what is wrong between a listener's protocol and its `tls` (reference 1.4). */
 export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, context: Context): void {
-  const report = (message: string): void => context.report(path, { message });
-  if (protocol === "HTTP" && tls) report("protocol HTTP cannot set tls; use HTTPS");
-  else if (protocol === "TCP" && tls) report("protocol TCP cannot set tls; use TLS");
-  else if (protocol === "HTTPS" && !tls) report("protocol HTTPS requires tls");
   if (protocol !== "HTTP")
-    report(
-      `protocol ${protocol} is not available in this version; use HTTP, with a TLS terminator in front where needed`,
-    );
+    context.report([...path, "protocol"], {
+      message: `protocol ${protocol} is not available in this version; use HTTP, with a TLS terminator in front where needed`,
+    });
+  else if (tls) context.report([...path, "tls"], { message: "protocol HTTP cannot set tls; remove it" });
 }
 
 /** The certificate files of a listener, read now. */
@@ -113,16 +115,13 @@ function translateListener(
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
   const policies = toPolicySet(input.policies);
-  tryPolicies(policies, "gateway", [...path, "policies"], context);
-  const inherited = context.forListener("default", input.namespace, name);
+  tryPolicies(policies, "gateway", [...path, "policies"], context.report);
+  const inherited = context.targeted.forListener("default", input.namespace, name);
   const translated = (routes ?? []).map((route, i) =>
     translateRoute(route, i, key, inherited, [...path, "routes", i], context),
   );
-  reportDuplicates(
-    translated,
-    translated.map((_, i) => [...path, "routes", i]),
-    context,
-  );
+  const named = translated.map((each, i) => ({ key: each.key, name: each.name, path: [...path, "routes", i] }));
+  reportDuplicates("route", named, context.report);
   return {
     key,
     name,

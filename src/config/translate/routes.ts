@@ -1,9 +1,8 @@
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
-import { compilePolicies } from "../../policies/compile.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import type { Context, Path } from "./context.ts";
-import { mergePolicies, toPolicySet } from "./policies.ts";
+import { mergePolicies, toPolicySet, tryPolicies } from "./policies.ts";
 import { translateBackend } from "./targets.ts";
 
 type MatchInput = RouteInput["matches"][number];
@@ -23,8 +22,8 @@ export function translateRoute(
   const name = input.name ?? `route${index}`;
   const key = `${owner}/${input.namespace}/${name}`;
   const own = toPolicySet(input.policies);
-  const policies = mergePolicies(inherited, context.forRoute(name, input.namespace, input.ruleName), own);
-  tryPolicies(own, "route", [...path, "policies"], context);
+  const policies = mergePolicies(inherited, context.targeted.forRoute(name, input.namespace, input.ruleName), own);
+  if (input.policies !== undefined) tryPolicies(own, "route", [...path, "policies"], context.report);
   return {
     key,
     name,
@@ -35,9 +34,9 @@ export function translateRoute(
     policies,
     backends: input.backends.map((backend, i) => {
       const at = [...path, "backends", i];
-      const translated = translateBackend(backend, `/${key}/backend${i}`, at, context);
-      tryPolicies(translated.policies, "backend", [...at, "policies"], context);
-      return translated;
+      if (backend.policies !== undefined)
+        tryPolicies(toPolicySet(backend.policies), "backend", [...at, "policies"], context.report);
+      return translateBackend(backend, `/${key}/backend${i}`, at, context);
     }),
   };
 }
@@ -63,34 +62,6 @@ export function translateTcpRoute(
 }
 
 /** Reports what the policies themselves refuse, such as a header that may not be set. */
-export function tryPolicies(
-  set: PolicySet,
-  phase: "gateway" | "route" | "backend",
-  path: Path,
-  context: Context,
-): void {
-  for (const [kind, value] of Object.entries(set)) {
-    try {
-      compilePolicies({ [kind]: value }, phase);
-    } catch (error) {
-      context.report([...path, kind], { message: error instanceof Error ? error.message : String(error) });
-    }
-  }
-}
-
-/** Two routes with one key would shadow each other silently. */
-export function reportDuplicates(
-  routes: readonly { readonly key: string; readonly name: string }[],
-  paths: readonly Path[],
-  context: Context,
-): void {
-  const seen = new Set<string>();
-  for (const [i, route] of routes.entries()) {
-    if (seen.has(route.key))
-      context.report(paths[i] ?? [], { message: `a second route called ${route.name}; names must differ` });
-    seen.add(route.key);
-  }
-}
 
 function translateMatch(match: MatchInput): RouteMatch {
   return {

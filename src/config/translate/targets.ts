@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import type { RouteBackend, Target } from "../../ir/ir.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
 import { suggest } from "../suggest.ts";
@@ -7,6 +8,9 @@ import { mergePolicies, toPolicySet } from "./policies.ts";
 type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
   readonly routeGroup?: string | undefined;
 };
+
+/** More names than this are no help. */
+const MAX_NAMED = 10;
 
 /** A route's backend with its reference resolved; `key` is used unless it refers to a named backend. */
 export function translateBackend(
@@ -21,14 +25,8 @@ export function translateBackend(
   const name = input.backend.replace(/^\//, "");
   const named = context.backends.get(name);
   if (named === undefined) {
-    context.report(
-      [...path, "backend"],
-      unknown(
-        "backend",
-        input.backend,
-        [...context.backends.keys()].map((each) => `/${each}`),
-      ),
-    );
+    const known = [...context.backends.keys()].map((each) => `/${each}`);
+    reportUnknown("backend", "backends", input.backend, known, [...path, "backend"], context);
     return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own };
   }
   return { key: named.key, weight: input.weight, target: named.target, policies: mergePolicies(named.policies, own) };
@@ -49,7 +47,7 @@ export function translateTarget(input: TargetInput, path: Path, context: Context
     const { name, port } = input.service;
     const ports = context.services.get(name);
     if (ports === undefined)
-      context.report([...path, "service", "name"], unknown("service", name, context.services.keys()));
+      reportUnknown("service", "services", name, context.services.keys(), [...path, "service", "name"], context);
     else if (ports[port] === undefined)
       context.report([...path, "service", "port"], {
         message: `service ${name} has no port ${port}`,
@@ -59,7 +57,14 @@ export function translateTarget(input: TargetInput, path: Path, context: Context
   }
   if (input.routeGroup !== undefined) {
     if (!context.routeGroups.has(input.routeGroup))
-      context.report([...path, "routeGroup"], unknown("route group", input.routeGroup, context.routeGroups));
+      reportUnknown(
+        "route group",
+        "routeGroups",
+        input.routeGroup,
+        context.routeGroups,
+        [...path, "routeGroup"],
+        context,
+      );
     return { type: "routeGroup", name: input.routeGroup };
   }
   return { type: "dynamic" };
@@ -71,11 +76,27 @@ function parseHost(text: string): Target | undefined {
   const port = Number(match?.[3]);
   const host = match?.[1] ?? match?.[2];
   if (host === undefined || port < 1 || port > 65535) return undefined;
+  if (match?.[1] !== undefined && !isIPv6(match[1])) return undefined;
   return { type: "static", host, port };
 }
 
-/** The problem of a name that nothing has. */
-export function unknown(what: string, name: string, known: Iterable<string>): { message: string; suggestion?: string } {
-  const suggestion = suggest(name, known);
-  return { message: `unknown ${what} reference ${name}`, ...(suggestion !== undefined && { suggestion }) };
+/** Tells that nothing has a name, unless it is gone because it was wrong itself; `field` is where such things are written. */
+export function reportUnknown(
+  what: string,
+  field: string,
+  name: string,
+  known: Iterable<string>,
+  path: Path,
+  { report, incomplete }: Pick<Context, "report" | "incomplete">,
+): void {
+  const candidates = [...known];
+  const suggestion = suggest(name, candidates);
+  if (suggestion === undefined && incomplete.has(field)) return;
+  const hint =
+    suggestion !== undefined
+      ? { suggestion }
+      : candidates.length === 0
+        ? { expected: `an entry of ${field}; there is none` }
+        : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
+  report(path, { message: `unknown ${what} reference ${name}`, ...hint });
 }

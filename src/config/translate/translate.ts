@@ -1,16 +1,17 @@
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Backend, Bind, Ir } from "../../ir/ir.ts";
-import type { ConfigDocument } from "../document.ts";
+import type { Backend, Bind, Ir, RouteGroup } from "../../ir/ir.ts";
 import type { ConfigFile } from "../schema/config.ts";
-import type { Context, Path } from "./context.ts";
+import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
+import { keyOf, translateDiscovery } from "./discovery.ts";
+import { reportDuplicates } from "./duplicates.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind, translateFrontend } from "./listeners.ts";
-import { mergePolicies, toPolicySet } from "./policies.ts";
-import { reportDuplicates, translateRoute } from "./routes.ts";
-import { translateTargeted } from "./targeted.ts";
-import { translateTarget } from "./targets.ts";
+import { mergePolicies, toPolicySet, tryPolicies } from "./policies.ts";
+import { translateRoute } from "./routes.ts";
+import { findDangling, translateTargeted } from "./targeted.ts";
+import { reportUnknown, translateTarget } from "./targets.ts";
 
 export interface Translated {
   readonly ir: Ir;
@@ -18,67 +19,91 @@ export interface Translated {
   readonly files: readonly string[];
 }
 
-/** The configuration file as runtime types. What is wrong between its parts is reported to the document. */
-export function translate(config: ConfigFile, document: ConfigDocument, enableIpv6: boolean): Translated {
-  const report: Context["report"] = (path, problem) => document.report(path, problem);
-  const targeted = translateTargeted(config, report);
+/**
+ * The configuration file as runtime types. What is wrong between its parts is reported. `file` is where the configuration
+ * stands: paths in it are relative to its folder. `incomplete` names the top-level fields that lack something which was
+ * wrong and has been reported.
+ */
+export function translate(
+  config: ConfigFile,
+  file: string,
+  report: Report,
+  incomplete: ReadonlySet<string>,
+  enableIpv6: boolean,
+): Translated {
   const files: string[] = [];
-  const services = new Map(config.services.map((each) => [`${each.namespace}/${each.hostname}`, each.ports]));
   const backends = new Map<string, Backend>();
   const context: Context = {
     report,
+    incomplete,
     backends,
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
-    services,
-    forListener: targeted.forListener,
-    forRoute: targeted.forRoute,
-    readFile: (path, file) => {
-      const full = resolve(dirname(document.file), file);
+    services: new Map(config.services.map((each) => [keyOf(each), each.ports])),
+    targeted: translateTargeted(config, report, incomplete),
+    readFile: (path, name) => {
+      const full = resolve(dirname(file), name);
       files.push(full);
       try {
         return readFileSync(full, "utf8");
       } catch (error) {
-        report(path, { message: `cannot read ${file}: ${(error as NodeJS.ErrnoException).code ?? "failed"}` });
+        report(path, { message: `cannot read ${name}: ${(error as NodeJS.ErrnoException).code ?? "failed"}` });
         return "";
       }
     },
   };
-  for (const [i, input] of config.backends.entries()) {
-    if (backends.has(input.name)) report(["backends", i, "name"], { message: `a second backend called ${input.name}` });
-    const policies = mergePolicies(targeted.forBackend(input.name), toPolicySet(input.policies));
-    const target = translateTarget({ ...input, service: undefined, backend: undefined }, ["backends", i], context);
-    backends.set(input.name, { key: `/${input.name}`, name: input.name, target, policies });
-  }
-  const routeGroups = config.routeGroups.map((group, i) => {
-    const routes = group.routes.map((route, j) =>
-      translateRoute(route, j, `group/${group.name}`, {}, ["routeGroups", i, "routes", j], context),
-    );
+  for (const backend of translateBackends(config, context)) backends.set(backend.name, backend);
+  const routeGroups = translateRouteGroups(config, context);
+  const binds = translateBinds(config, enableIpv6, context);
+  const ir: Ir = {
+    binds,
+    routeGroups,
+    backends: [...backends.values()],
+    ...translateDiscovery(config, context),
+    targeted: context.targeted.all,
+  };
+  reportDangling(config, ir, context);
+  if (binds.length === 0 && incomplete.size === 0)
+    report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
+  return { ir, files };
+}
+
+function translateBackends(config: ConfigFile, context: Context): Backend[] {
+  const named = config.backends.map(({ name }, i) => ({ key: name, name, path: ["backends", i] }));
+  reportDuplicates("backend", named, context.report);
+  return config.backends.map(({ name, policies, host, dynamic }, i) => {
+    const path = ["backends", i];
+    const own = toPolicySet(policies);
+    tryPolicies(own, "backend", [...path, "policies"], context.report);
+    const target = translateTarget({ host, dynamic, service: undefined, backend: undefined }, path, context);
+    return { key: `/${name}`, name, target, policies: mergePolicies(context.targeted.forBackend(name), own) };
+  });
+}
+
+function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[] {
+  const { report } = context;
+  reportDuplicates(
+    "route group",
+    config.routeGroups.map(({ name }, i) => ({ key: name, name, path: ["routeGroups", i] })),
+    report,
+  );
+  const groups = config.routeGroups.map((group, i) => {
+    const at = (j: number): Path => ["routeGroups", i, "routes", j];
+    const routes = group.routes.map((route, j) => translateRoute(route, j, `group/${group.name}`, {}, at(j), context));
     reportDuplicates(
-      routes,
-      routes.map((_, j) => ["routeGroups", i, "routes", j]),
-      context,
+      "route",
+      routes.map(({ key, name }, j) => ({ key, name, path: at(j) })),
+      report,
     );
     return { name: group.name, routes };
   });
-  for (const cycle of findCycles(routeGroups)) {
-    const index = routeGroups.findIndex((group) => group.name === cycle[0]);
+  for (const cycle of findCycles(groups)) {
+    const index = groups.findIndex((group) => group.name === cycle[0]);
     report(["routeGroups", index], {
       message: `route groups delegate in a circle: ${cycle.join(" → ")}`,
       warning: true,
     });
   }
-  const ir: Ir = {
-    binds: translateBinds(config, enableIpv6, context),
-    routeGroups,
-    backends: [...backends.values()],
-    services: config.services.map(({ appProtocols, ...rest }) => ({
-      ...rest,
-      ...(appProtocols !== undefined && { appProtocols }),
-    })),
-    workloads: config.workloads.map((workload) => JSON.parse(JSON.stringify(workload)) as Ir["workloads"][number]),
-    targeted: targeted.all,
-  };
-  return { ir, files };
+  return groups;
 }
 
 function translateBinds(config: ConfigFile, enableIpv6: boolean, context: Context): Bind[] {
@@ -90,7 +115,10 @@ function translateBinds(config: ConfigFile, enableIpv6: boolean, context: Contex
     const other = owners.get(port);
     if (other !== undefined)
       context.report([...path, "port"], {
-        message: `port ${port} is configured by both ${other} and ${owner}; ports must be unique`,
+        message:
+          port === 0
+            ? `${other} has port 0 too; only one port may be left to the system`
+            : `port ${port} is configured by both ${other} and ${owner}; ports must be unique`,
       });
     owners.set(port, owner);
   };
@@ -104,4 +132,20 @@ function translateBinds(config: ConfigFile, enableIpv6: boolean, context: Contex
     binds.push(makeBind(port, listeners, path, frontend, host, context));
   }
   return binds;
+}
+
+const FIELDS = {
+  gateway: ["gateways", "binds"],
+  route: ["routes", "binds", "routeGroups", "gateways"],
+  backend: ["backends"],
+} as const;
+
+function reportDangling(config: ConfigFile, ir: Ir, context: Context): void {
+  const listeners = ir.binds.flatMap((bind) => bind.listeners);
+  const routes = [...listeners.flatMap((each) => each.routes), ...ir.routeGroups.flatMap((group) => group.routes)];
+  const targets = { listeners, routes, backends: context.backends.keys() };
+  findDangling(config.policies, targets, (path, kind, wanted, known) => {
+    const field = FIELDS[kind].find((each) => context.incomplete.has(each)) ?? FIELDS[kind][0];
+    reportUnknown(kind, field, wanted, known, path, context);
+  });
 }

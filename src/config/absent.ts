@@ -1,0 +1,127 @@
+import { REGISTRY } from "../policies/registry.ts";
+import { UNAVAILABLE_POLICIES } from "../policies/schemas.ts";
+
+type Path = readonly PropertyKey[];
+
+const LATER = "is not available in this version; remove it";
+
+/** Fields that configurations of this family know and this version does not have, by the object they stand in. */
+const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<string, string>> }[] = [
+  {
+    in: /^$/,
+    fields: {
+      ui: "there is no web UI; remove it",
+      llm: "tracegate does not route to language models; remove it",
+      mcp: "tracegate does not speak MCP; remove it",
+    },
+  },
+  {
+    in: /^config$/,
+    fields: {
+      listener: "was renamed: write frontendPolicies at the top of the file",
+      localXdsPath: "the file given with -f is the configuration; remove it",
+      ...same(`${LATER}; use frontendPolicies.http for limits of connections`, "hbone"),
+      ...same(
+        LATER,
+        ...["tracing", "session", "database", "storage", "customFunctions", "histograms", "standardAttributes", "mcp"],
+        ...[
+          "modelCatalog",
+          "caAddress",
+          "caAuthToken",
+          "trustDomain",
+          "additionalTrustDomains",
+          "clusterId",
+          "network",
+        ],
+        ...[
+          "skipValidateTrustDomain",
+          "serviceAccount",
+          "spiffe",
+          "xdsAddress",
+          "xdsAuthToken",
+          "namespace",
+          "gateway",
+        ],
+      ),
+    },
+  },
+  { in: /^config\.logging$/, fields: same(LATER, "filter", "fields", "database") },
+  { in: /^config\.metrics$/, fields: same(LATER, "fields") },
+  {
+    in: /^frontendPolicies$/,
+    fields: same(
+      LATER,
+      ...[
+        "tls",
+        "networkAuthorization",
+        "networkExtAuthz",
+        "proxyProtocol",
+        "proxy",
+        "connect",
+        "accessLog",
+        "logging",
+      ],
+      "tracing",
+    ),
+  },
+  {
+    in: /^frontendPolicies\.http$/,
+    fields: same(
+      LATER,
+      ...["http2WindowSize", "http2ConnectionWindowSize", "http2FrameSize", "http2MaxHeaderSize"],
+      ...["http2KeepaliveInterval", "http2KeepaliveTimeout"],
+    ),
+  },
+  {
+    in: /(^|\.)backends$/,
+    fields: {
+      mcp: "tracegate does not speak MCP; use host",
+      ai: "tracegate does not route to language models; use host",
+      aws: "there are no backends of cloud services; use host",
+      internal: "internal backends are not available in this version; use host with the admin server's address",
+      invalid: "write no backend, or directResponse with an error status, to refuse requests",
+    },
+  },
+  { in: /\.dynamic$/, fields: { target: "expressions are not available here in this version; remove it" } },
+  {
+    in: /\.directResponse$/,
+    fields: same("is not available in this version; use body", "bodyExpression", "conditional"),
+  },
+  { in: /\.directResponse$/, fields: { headers: "is not available in this version; use responseHeaderModifier" } },
+  { in: /\.tls$/, fields: same(LATER, "spiffe", "keyExchangeGroups") },
+  { in: /\.target$/, fields: { listenerSet: "there are no listener sets in a file; target a gateway" } },
+  { in: /\.target\.gateway$/, fields: { port: "is not available in this version; use listenerName" } },
+  { in: /\.target\.route$/, fields: { kind: "is not available in this version; remove it" } },
+  { in: /\.target\.backend$/, fields: { service: "is not available in this version; attach it to the routes" } },
+  { in: /\.target\.backend\.backend$/, fields: { section: LATER } },
+];
+
+/** More than "unknown field" about a name that is known elsewhere; undefined when it is known nowhere. */
+export function absentField(path: Path, key: string): string | undefined {
+  const place = placeOf(path);
+  for (const { in: where, fields } of ABSENT) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
+  return holdsPolicies(place) ? policy(key) : undefined;
+}
+
+function policy(key: string): string | undefined {
+  if (UNAVAILABLE_POLICIES.includes(key)) return `this policy ${LATER}`;
+  if (!Object.hasOwn(REGISTRY, key)) return undefined;
+  const phases = REGISTRY[key as keyof typeof REGISTRY].phases.map((phase) => `a ${phase}`).join(" or ");
+  return `this policy belongs to ${phases}; move it there`;
+}
+
+function holdsPolicies(place: string): boolean {
+  return /\.policies$|^policies\.policy$|^gateways\.\*(\.listeners)?$/.test(place);
+}
+
+/** `gateways.*.listeners` for what stands in any listener of any gateway. */
+function placeOf(path: Path): string {
+  return path
+    .map((part, i) => (i === 1 && path[0] === "gateways" ? "*" : part))
+    .filter((part) => typeof part === "string")
+    .join(".");
+}
+
+function same(message: string, ...fields: readonly string[]): Record<string, string> {
+  return Object.fromEntries(fields.map((field) => [field, message]));
+}

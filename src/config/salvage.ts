@@ -1,0 +1,90 @@
+import type { z } from "zod";
+import { formatPath } from "./diagnostics.ts";
+import { valueAt } from "./values.ts";
+
+type Path = readonly PropertyKey[];
+
+/** What is left of a configuration without its wrong parts. */
+export interface Salvaged<T> {
+  readonly data: T;
+  /** The path in the configuration as written of a path in `data`: list elements that were left out count there. */
+  readonly original: (path: Path) => Path;
+  /** Top-level fields of which something was left out; a reference to it is no further error. */
+  readonly incomplete: ReadonlySet<string>;
+  /** Whether the object at a path (as written) has lost a field, so that what it lacks is no further error. */
+  readonly damaged: (path: Path) => boolean;
+}
+
+/** Deeper than any configuration: each round takes the parts away that the last one left incomplete. */
+const MAX_ROUNDS = 30;
+
+/**
+ * Leaves out what a schema refuses, as little as possible, so that the rest can be checked further: optional fields, else
+ * the object or list element that cannot be without them. Undefined when nothing useful is left.
+ */
+export function salvage<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  found: readonly z.core.$ZodIssue[],
+): Salvaged<z.output<S>> | undefined {
+  const rest = structuredClone(value);
+  /** Indices as written of the elements that are left in a list. */
+  const indices = new Map<unknown, number[]>();
+  const incomplete = new Set<string>();
+  const damaged = new Set<string>();
+  let issues = found;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const elements = new Map<unknown[], Set<number>>();
+    for (const issue of issues)
+      for (const path of wrongPaths(issue)) {
+        if (path.length === 0) return undefined;
+        incomplete.add(String(path[0]));
+        if (issue.code !== "unrecognized_keys") damaged.add(formatPath(original(rest, indices, path).slice(0, -1)));
+        takeAway(rest, path, elements);
+      }
+    for (const [list, gone] of elements) {
+      const before = indices.get(list) ?? list.map((_, i) => i);
+      indices.set(
+        list,
+        before.filter((_, i) => !gone.has(i)),
+      );
+      list.splice(0, list.length, ...list.filter((_, i) => !gone.has(i)));
+    }
+    const result = schema.safeParse(rest);
+    if (result.success)
+      return {
+        data: result.data,
+        original: (path) => original(rest, indices, path),
+        incomplete,
+        damaged: (path) => damaged.has(formatPath(path)),
+      };
+    issues = result.error.issues;
+  }
+  return undefined;
+}
+
+function wrongPaths(issue: z.core.$ZodIssue): Path[] {
+  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => [...issue.path, key]);
+  return [issue.path];
+}
+
+/** Deletes the value at the path; where there is none, a required one is missing and what lacks it goes. */
+function takeAway(root: unknown, path: Path, elements: Map<unknown[], Set<number>>): void {
+  for (let end = path.length; end > 0; end--) {
+    const holder = valueAt(root, path.slice(0, end - 1));
+    const key = path[end - 1];
+    if (typeof holder !== "object" || holder === null || key === undefined || !Object.hasOwn(holder, key)) continue;
+    if (Array.isArray(holder) && typeof key === "number") {
+      const gone = elements.get(holder) ?? new Set();
+      elements.set(holder, gone.add(key));
+    } else delete (holder as Record<PropertyKey, unknown>)[key];
+    return;
+  }
+}
+
+function original(root: unknown, indices: ReadonlyMap<unknown, readonly number[]>, path: Path): Path {
+  return path.map((part, i) => {
+    const before = typeof part === "number" ? indices.get(valueAt(root, path.slice(0, i))) : undefined;
+    return before === undefined ? part : (before[part as number] ?? part);
+  });
+}

@@ -1,0 +1,41 @@
+import type { Service, Workload } from "../../ir/ir.ts";
+import type { ConfigFile } from "../schema/config.ts";
+import type { Context } from "./context.ts";
+import { reportDuplicates } from "./duplicates.ts";
+import { reportUnknown } from "./targets.ts";
+
+/** `services` and `workloads`, with what is wrong between them reported. */
+export function translateDiscovery(
+  { services, workloads }: Pick<ConfigFile, "services" | "workloads">,
+  context: Context,
+): { readonly services: readonly Service[]; readonly workloads: readonly Workload[] } {
+  const named = services.map((each, i) => ({ key: keyOf(each), name: keyOf(each), path: ["services", i] }));
+  reportDuplicates("service", named, context.report);
+  const owned = workloads.map(({ uid }, i) => ({ key: uid, name: uid, path: ["workloads", i] }));
+  reportDuplicates("workload", owned, context.report);
+  for (const [i, workload] of workloads.entries())
+    for (const [service, ports] of Object.entries(workload.services)) {
+      const path = ["workloads", i, "services", service];
+      const known = context.services.get(service);
+      if (known === undefined) {
+        reportUnknown("service", "services", service, context.services.keys(), path, context);
+        continue;
+      }
+      for (const port of Object.keys(ports))
+        if (!Object.hasOwn(known, port))
+          context.report([...path, port], {
+            message: `service ${service} has no port ${port}`,
+            expected: `one of ${Object.keys(known).join(", ")}`,
+          });
+    }
+  return { services: services.map(plain) as Service[], workloads: workloads.map(plain) as Workload[] };
+}
+
+export function keyOf({ namespace, hostname }: Pick<Service, "namespace" | "hostname">): string {
+  return `${namespace}/${hostname}`;
+}
+
+/** Plain data in which what is not set is not there. */
+function plain(value: object): unknown {
+  return JSON.parse(JSON.stringify(value));
+}

@@ -1,0 +1,87 @@
+import { type Document, isScalar, visit, type YAMLError } from "yaml";
+
+/** One problem of the text as YAML; the offset is in the expanded text. */
+export interface SyntaxProblem {
+  readonly offset: number;
+  readonly message: string;
+}
+
+/** Errors of the parser in words that say how to mend them; of several with one cause, the first. */
+export function syntaxProblems(document: Document.Parsed): SyntaxProblem[] {
+  const problems: SyntaxProblem[] = [];
+  // Having lost its way, a parser complains more than once about one place.
+  let lost = false;
+  for (const error of [...document.errors, ...document.warnings]) {
+    const harmless = error.code === "DUPLICATE_KEY" || error.code === "TAG_RESOLVE_FAILED";
+    if (lost && !harmless) continue;
+    lost ||= !harmless;
+    problems.push({ offset: offsetOf(error, document), message: explain(error) });
+  }
+  return problems;
+}
+
+/** Why the values of a parsed document could not be made: an alias of nothing, or too many of them. */
+export function aliasProblem(document: Document.Parsed, error: unknown): SyntaxProblem {
+  let first: number | undefined;
+  let unresolved: SyntaxProblem | undefined;
+  visit(document, {
+    Alias(_key, node) {
+      const offset = node.range?.[0] ?? 0;
+      first ??= offset;
+      if (node.resolve(document) === undefined)
+        unresolved ??= { offset, message: `nothing before this place has the anchor &${node.source}` };
+    },
+  });
+  if (unresolved !== undefined) return unresolved;
+  if (error instanceof ReferenceError)
+    return { offset: first ?? 0, message: "the aliases stand for too much; write the values out" };
+  return { offset: 0, message: error instanceof Error ? error.message : String(error) };
+}
+
+/** Offsets of keys that JavaScript objects cannot hold as plain data. */
+export function unusableKeys(document: Document.Parsed): SyntaxProblem[] {
+  const problems: SyntaxProblem[] = [];
+  visit(document, {
+    Pair(_key, pair) {
+      if (isScalar(pair.key) && pair.key.value === "__proto__")
+        problems.push({ offset: pair.key.range?.[0] ?? 0, message: "__proto__ cannot be a name; choose another" });
+    },
+  });
+  return problems;
+}
+
+function explain({ code, message }: YAMLError): string {
+  switch (code) {
+    case "DUPLICATE_KEY":
+      return "the same key a second time; keep one of them";
+    case "MULTIPLE_DOCS":
+      return "a second document begins here; a configuration is one document: remove the line ---";
+    case "TAB_AS_INDENT":
+      return "a tab at the beginning of a line; indent with spaces";
+    case "TAG_RESOLVE_FAILED":
+      return `${message}; tags have no meaning here, remove it`;
+    case "BAD_INDENT":
+    case "BLOCK_AS_IMPLICIT_KEY":
+    case "MULTILINE_IMPLICIT_KEY":
+      return `not valid YAML: ${lowerFirst(message)}; is the indentation right?`;
+    default:
+      return `not valid YAML: ${lowerFirst(message)}`;
+  }
+}
+
+/** A quote or bracket that is never closed is reported where it opens, not at the end of the text. */
+function offsetOf({ code, message, pos }: YAMLError, document: Document.Parsed): number {
+  if (code !== "MISSING_CHAR" || !message.includes("quote")) return pos[0];
+  let opened = pos[0];
+  visit(document, {
+    Scalar(_key, node) {
+      const quoted = node.type === "QUOTE_DOUBLE" || node.type === "QUOTE_SINGLE";
+      if (quoted && node.range != null && node.range[0] <= pos[0]) opened = node.range[0];
+    },
+  });
+  return opened;
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
