@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseOptions, UsageError } from "./options.ts";
+
+test("a configuration is named by file or given as text", () => {
+  assert.deepEqual(parseOptions(["-f", "a.yaml"]), { command: "run", validateOnly: false, file: "a.yaml" });
+  assert.deepEqual(parseOptions(["--config", "{}", "--validate-only"]), {
+    command: "run",
+    validateOnly: true,
+    config: "{}",
+  });
+  assert.deepEqual(parseOptions(["-f", "-"]), { command: "run", validateOnly: false, file: "-" });
+});
+
+test("commands", () => {
+  assert.deepEqual(parseOptions(["check", "-f", "a", "--json"]), { command: "check", file: "a", json: true });
+  assert.deepEqual(parseOptions(["quickstart"]), { command: "quickstart" });
+  assert.deepEqual(parseOptions(["-V"]), { command: "version", long: false });
+  assert.deepEqual(parseOptions(["--version"]), { command: "version", long: true });
+  assert.deepEqual(parseOptions(["quickstart", "-h"]), { command: "help" });
+});
+
+test("what cannot be meant is refused with what to do", () => {
+  const refused = (args: string[], message: RegExp): void =>
+    assert.throws(
+      () => parseOptions(args),
+      (error) => error instanceof UsageError && message.test(error.message),
+    );
+  refused([], /pass -f FILE or -c CONFIG/);
+  refused(["-f", "a", "-c", "b"], /only one of/);
+  refused(["check"], /check needs a file/);
+  refused(["dance"], /unknown command: dance/);
+  refused(["quickstart", "now"], /unexpected argument: now/);
+  refused(["--nope"], /--nope.*see tracegate --help/);
+});

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { after, before, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { call, Upstream } from "../trace/support.ts";
+
+const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
+
+async function tracegate(...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  const child = spawn(TRACEGATE, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const closed = once(child, "close");
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [code] = await closed;
+  return { code, stdout, stderr };
+}
+
+suite("start", () => {
+  let upstream: Upstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    upstream = await Upstream.start();
+    gateway = await TestGateway.start(proxyTo(upstream.address));
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  const failure = async (config: object | string): Promise<string> => {
+    await using other = await TestGateway.launch(config);
+    const [code] = await once(other.process, "close");
+    assert.equal(code, 1);
+    assert.equal(other.ready, false);
+    return other.stderr;
+  };
+
+  test("a port that another gateway of the same user serves is refused, not shared", async () => {
+    const port = gateway.port();
+    const bind = { port, listeners: [{ protocol: "HTTP", routes: [{ backends: [{ host: upstream.address }] }] }] };
+    assert.match(
+      await failure({ binds: [bind] }),
+      new RegExp(`cannot listen on port ${port} for bind/${port}: .*in use; .*`),
+    );
+  });
+
+  test("an admin address that is taken is told with its setting", async () => {
+    const { host } = new URL(gateway.url("admin"));
+    const stderr = await failure({ ...proxyTo(upstream.address), config: { adminAddr: host } });
+    assert.match(stderr, /adminAddr/);
+    assert.match(stderr, /in use/);
+  });
+
+  test("a configuration that is not valid is told with its place", async () => {
+    assert.match(await failure("binds:\n  - port: eighty\n    listeners: []\n"), /gateway\.yaml:2:11: error: /);
+  });
+
+  test("a reload to a port that is taken is refused; the old configuration serves on", async () => {
+    await using other = await TestGateway.start(proxyTo(upstream.address));
+    const bind = { port: gateway.port(), listeners: [{ protocol: "HTTP", routes: [] }] };
+    assert.equal(await other.reconfigure({ binds: [bind] }), "refused");
+    assert.equal((await call(other.port(), {})).status, 200);
+    const status = (await (await fetch(`${other.url("admin")}/config/status`)).json()) as {
+      lastError: { message: string };
+    };
+    assert.match(status.lastError.message, /in use/);
+  });
+
+  test("in Kubernetes the snapshots of a trace tell which replica it was", async () => {
+    const env = { POD_NAME: "gw-1", NAMESPACE: "edge", GATEWAY: "public" };
+    await using pod = await TestGateway.start(proxyTo(upstream.address), { env });
+    const answer = fetch(`${pod.url("admin")}/debug/trace`, { method: "POST" });
+    const stream = await answer;
+    await call(pod.port(), {});
+    const snapshots = (await stream.text()).split("\n").filter((line) => line.includes('"requestState"'));
+    assert.equal(snapshots.length, 7);
+    for (const line of snapshots)
+      assert.ok(line.includes('"env":{"podName":"gw-1","namespace":"edge","gateway":"public"}'), line);
+  });
+
+  test("the command line: version, help, wrong usage", async () => {
+    const version = await tracegate("-V");
+    assert.equal(version.code, 0);
+    assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/);
+    assert.match((await tracegate("--help")).stdout, /^tracegate: .*Usage:/s);
+    for (const args of [[], ["--no-such-option"], ["dance"], ["-f", "a", "-c", "b"]]) {
+      const { code, stderr } = await tracegate(...args);
+      assert.equal(code, 2, args.join(" "));
+      assert.match(stderr, /^tracegate: /);
+    }
+    const validated = await tracegate("-f", gateway.file, "--validate-only");
+    assert.deepEqual([validated.code, validated.stdout], [0, "Configuration is valid!
+"]);
+  });
+});
