@@ -92,7 +92,6 @@ suite("start", () => {
       assert.match(stderr, /^tracegate: /);
     }
     const validated = await tracegate("-f", gateway.file, "--validate-only");
-    assert.deepEqual([validated.code, validated.stdout], [0, "Configuration is valid!
-"]);
+    assert.deepEqual([validated.code, validated.stdout], [0, "Configuration is valid!\n"]);
   });
 });
