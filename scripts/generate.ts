@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
 import { commandPage, completionFiles } from "../src/cli/generated.ts";
-import { configSchema } from "./lib/config-schema.ts";
+import { generated as configFiles } from "../src/config/generated.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
@@ -11,7 +11,7 @@ import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 /** Path relative to the checkout → content. */
 function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
-    ["schema/config.json", configSchema()],
+    ...Object.entries(configFiles()),
     ["docs/errors.md", errorPage()],
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],

@@ -23,7 +23,9 @@ function objectsAt(defs: readonly Def[], path: readonly PropertyKey[]): Def[] {
   const [part, ...rest] = path;
   if (part === undefined) return defs.filter((def) => def.shape !== undefined);
   return defs.flatMap((def) => {
-    const next = typeof part === "number" ? def.element : (def.shape?.[String(part)] ?? def.valueType);
+    const field = String(part);
+    const known = def.shape !== undefined && Object.hasOwn(def.shape, field) ? def.shape[field] : def.valueType;
+    const next = typeof part === "number" ? def.element : known;
     return next === undefined ? [] : objectsAt(unwrap(next), rest);
   });
 }

@@ -8,30 +8,63 @@ import { listenAddress, objectName } from "./scalars.ts";
 import { service, workload } from "./services.ts";
 import { settings } from "./settings.ts";
 
-const policyTarget = z
-  .strictObject({
+const namespace = (fallback: string) => z.string().default(fallback);
+
+const policyTarget = exactlyOne(
+  z.strictObject({
     gateway: z
       .strictObject({
-        gatewayName: z.string(),
-        gatewayNamespace: z.string().default("default"),
-        listenerName: z.string().optional(),
+        gatewayName: z.string().describe("Name of the gateway; `default` for all of `binds`."),
+        gatewayNamespace: namespace("default").describe("Namespace of a listener of `binds`."),
+        listenerName: z.string().optional().describe("Only this listener."),
       })
-      .optional(),
+      .optional()
+      .describe("All routes of a gateway or of one of its listeners."),
     route: z
-      .strictObject({ name: z.string(), namespace: z.string().default("default"), ruleName: z.string().optional() })
-      .optional(),
+      .strictObject({
+        name: z.string().describe("Name of the route."),
+        namespace: namespace("default").describe("Namespace of the route."),
+        ruleName: z.string().optional().describe("Only this rule."),
+      })
+      .optional()
+      .describe("One route, wherever it is attached."),
     backend: z
-      .strictObject({ backend: z.strictObject({ name: z.string(), namespace: z.string().default("") }) })
-      .optional(),
-  })
-  .check(exactlyOne(["gateway", "route", "backend"]));
+      .strictObject({
+        backend: z
+          .strictObject({
+            name: z.string().describe("Name of the backend."),
+            namespace: namespace("").describe("Named backends have none."),
+          })
+          .describe("An entry of `backends`."),
+      })
+      .optional()
+      .describe("A named backend."),
+  }),
+  ["gateway", "route", "backend"],
+);
 
-export const targetedPolicy = z.strictObject({
-  name: z.strictObject({ name: objectName, namespace: z.string().default("default") }),
-  target: policyTarget,
-  phase: z.enum(["route", "gateway"]).default("route"),
-  policy: z.strictObject({ ...routePolicies.shape, ...backendPolicies.shape, ...gatewayPolicies.shape }),
-});
+export const targetedPolicy = z
+  .strictObject({
+    name: z
+      .strictObject({
+        name: objectName.describe("Name of the entry; its own among `policies`."),
+        namespace: namespace("default").describe("Namespace of the entry."),
+      })
+      .describe("What the entry is called in dumps."),
+    target: policyTarget.describe("What the policy is attached to."),
+    phase: z
+      .enum(["route", "gateway"])
+      .default("route")
+      .describe("Whether it runs after or before the route is chosen."),
+    policy: z
+      .strictObject({ ...routePolicies.shape, ...backendPolicies.shape, ...gatewayPolicies.shape })
+      .describe("Exactly one policy."),
+  })
+  .meta({
+    id: "TargetedPolicy",
+    description:
+      "A policy apart from what it applies to. What stands at the route or backend itself wins, kind by kind.",
+  });
 
 /** The whole configuration file (reference 1.2). */
 export const configFile = z
@@ -45,11 +78,11 @@ export const configFile = z
     backends: z.array(namedBackend).default([]).describe("Backends that routes name as `/name`."),
     policies: z.array(targetedPolicy).default([]).describe("Policies attached to gateways, routes or backends."),
     frontendPolicies: frontendPolicies.prefault({}),
-    services: z.array(service).default([]),
-    workloads: z.array(workload).default([]),
+    services: z.array(service).default([]).describe("Services that `service` backends refer to."),
+    workloads: z.array(workload).default([]).describe("Endpoints of the services."),
     routeGroups: z.array(routeGroup).default([]).describe("Routes that others delegate to."),
   })
-  .meta({ title: "tracegate configuration" });
+  .meta({ title: "tracegate configuration", description: "The whole configuration file of tracegate." });
 
 export type ConfigFile = z.output<typeof configFile>;
 export type TargetedPolicyInput = z.output<typeof targetedPolicy>;

@@ -5,8 +5,13 @@ export interface NoneOf {
   readonly noneOf: readonly string[];
 }
 
-/** Refuses an object that sets none or several of `keys`. */
-export function exactlyOne(keys: readonly string[]): (context: z.core.ParsePayload<object>) => void {
+/** An object of which exactly one of `keys` has to be set. */
+export function exactlyOne<S extends z.ZodObject>(schema: S, keys: readonly (keyof S["shape"] & string)[]): S {
+  const check = refuse(keys);
+  return schema.check(check).meta({ oneOf: keys.map((key) => ({ required: [key] })) });
+}
+
+function refuse(keys: readonly string[]): (context: z.core.ParsePayload<object>) => void {
   return (context) => {
     const set = keys.filter((key) => (context.value as Record<string, unknown>)[key] !== undefined);
     if (set.length === 1) return;

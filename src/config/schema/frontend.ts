@@ -1,34 +1,45 @@
 import { z } from "zod";
-import { duration } from "./scalars.ts";
+import { duration } from "../../policies/shared/duration-schema.ts";
 
-export const keepalives = z.strictObject({
-  enabled: z.boolean().default(true),
-  time: duration.default(180_000).describe("Silence before the first probe. Default 180s."),
-  interval: duration.default(180_000).describe("Between probes; the system's own setting counts."),
-  retries: z.int().min(1).default(9).describe("Probes without answer before the connection is given up."),
-});
+export const keepalives = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe("Whether silent connections are probed."),
+    time: duration.prefault("180s").describe("Silence before the first probe."),
+    interval: duration.prefault("180s").describe("Between probes; the system's own setting counts."),
+    retries: z
+      .int()
+      .min(1)
+      .default(9)
+      .describe("Probes without answer before the connection is given up; the system's own setting counts."),
+  })
+  .meta({ id: "Keepalives", description: "TCP keepalives." });
 
 const size = z.int().min(0);
 
 const http = z.strictObject({
   maxBufferSize: size.default(2_097_152).describe("Bytes of a body that may be buffered where a policy needs it."),
   http1MaxHeaders: z.int().min(1).max(10_000).default(100).describe("Header fields of a request; more: 431."),
-  http1IdleTimeout: duration.default(600_000).describe("A keep-alive connection without a request. Default 10m."),
+  http1IdleTimeout: duration
+    .prefault("10m")
+    .describe("A keep-alive connection without a request is closed after this."),
   http1HeaderCase: z.enum(["lowercase", "preserve"]).default("lowercase").describe("Case of header names as sent on."),
   maxHeadSize: z.int().min(1024).default(61_440).describe("Bytes of request line and headers together; more: 431."),
   maxTargetSize: z.int().min(256).default(8192).describe("Bytes of the request target; more: 414."),
   maxRequestBodySize: size.default(0).describe("Bytes of a request body; more: 413; 0 = unlimited."),
-  headerReadTimeout: duration.default(60_000).describe("From the first byte of a head to its end; later: 408."),
-  streamIdleTimeout: duration.default(300_000).describe("A body that makes no progress for this long is ended."),
+  headerReadTimeout: duration.prefault("1m").describe("From the first byte of a head to its end; later: 408."),
+  streamIdleTimeout: duration.prefault("5m").describe("A body that makes no progress for this long is ended."),
   minBodyRate: size.default(240).describe("Bytes per second a request body must average after 10 s; 0 = off."),
   maxConnections: z.int().min(1).default(50_000).describe("Connections per worker and bind; more are closed at once."),
-  maxConnectionDuration: duration.default(0).describe("Age at which a connection is closed gracefully; 0 = off."),
+  maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully; 0 = off."),
 });
 
 export const frontendPolicies = z
   .strictObject({
     http: http.prefault({}).describe("Limits and timeouts of client connections."),
-    tcp: z.strictObject({ keepalives: keepalives.prefault({}) }).prefault({}),
+    tcp: z
+      .strictObject({ keepalives: keepalives.prefault({}).describe("TCP keepalives of client connections.") })
+      .prefault({})
+      .describe("Sockets of client connections."),
   })
   .describe("Settings of all client connections.");
 

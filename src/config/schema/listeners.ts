@@ -15,43 +15,51 @@ export const tlsServer = z
     minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
     maxTLSVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
   })
-  .describe("Server side of TLS.");
+  .meta({ id: "TlsServer", description: "Server side of TLS; not available in this version." });
 
 const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS"]);
 
-export const gatewayListener = z.strictObject({
-  name: objectName.optional().describe("Default: `listener<index>`."),
-  hostname: hostname.default("*"),
-  protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
-  tls: tlsServer.optional(),
-  ...gatewayPolicies.shape,
-});
+export const gatewayListener = z
+  .strictObject({
+    name: objectName.optional().describe("Default: `listener<index>`."),
+    hostname: hostname.default("*"),
+    protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
+    tls: tlsServer.optional().describe("Certificate to serve with; not available in this version."),
+    ...gatewayPolicies.shape,
+  })
+  .meta({ id: "GatewayListener", description: "One of several listeners that share a gateway's port." });
 
-export const gateway = z.strictObject({
-  port,
-  protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
-  tls: tlsServer.optional(),
-  listeners: z.array(gatewayListener).optional().describe("When set, only `port` may stand beside it."),
-  ...gatewayPolicies.shape,
-});
+export const gateway = z
+  .strictObject({
+    port,
+    protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
+    tls: tlsServer.optional().describe("Certificate to serve with; not available in this version."),
+    listeners: z.array(gatewayListener).optional().describe("When set, only `port` may stand beside it."),
+    ...gatewayPolicies.shape,
+  })
+  .meta({ id: "Gateway", description: "A port that routes may belong to." });
 
-export const bindListener = z.strictObject({
-  name: objectName.optional().describe("Default: `listener<index>`."),
-  namespace: objectName.default("default").describe("Part of the listener's key."),
-  hostname: hostname.default(""),
-  protocol: protocol.default("HTTP").describe("What clients speak on this port; this version has `HTTP`."),
-  tls: tlsServer.optional(),
-  routes: z.array(route).optional().describe("HTTP routes; required with HTTP and HTTPS."),
-  tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes; required with TCP and TLS."),
-  policies: gatewayPolicies.optional(),
-});
+export const bindListener = z
+  .strictObject({
+    name: objectName.optional().describe("Default: `listener<index>`."),
+    namespace: objectName.default("default").describe("Part of the listener's key."),
+    hostname: hostname.default(""),
+    protocol: protocol.default("HTTP").describe("What clients speak on this port; this version has `HTTP`."),
+    tls: tlsServer.optional().describe("Certificate to serve with; not available in this version."),
+    routes: z.array(route).optional().describe("HTTP routes; required with HTTP and HTTPS."),
+    tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes; required with TCP and TLS."),
+    policies: gatewayPolicies.optional(),
+  })
+  .meta({ id: "Listener", description: "Hosts of a port, with their routes." });
 
-export const bind = z.strictObject({
-  port,
-  listeners: z.array(bindListener).describe("Chosen by the host that a request asks for."),
-  tunnelProtocol: z.literal("direct").default("direct").describe("How connections arrive."),
-  mode: z.literal("standard").default("standard").describe("Whether a socket is opened."),
-});
+export const bind = z
+  .strictObject({
+    port,
+    listeners: z.array(bindListener).describe("Chosen by the host that a request asks for."),
+    tunnelProtocol: z.literal("direct").default("direct").describe("How connections arrive."),
+    mode: z.literal("standard").default("standard").describe("Whether a socket is opened."),
+  })
+  .meta({ id: "Bind", description: "A port with its listeners." });
 
 export type BindInput = z.output<typeof bind>;
 export type BindListenerInput = z.output<typeof bindListener>;

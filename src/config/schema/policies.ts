@@ -11,6 +11,12 @@ function policySet(phase: Phase) {
   return z.strictObject(shape as { [Kind in PolicyKind]: z.ZodOptional<(typeof POLICY_SCHEMAS)[Kind]> });
 }
 
-export const routePolicies = policySet("route").describe("Policies of a route.");
-export const backendPolicies = policySet("backend").describe("Policies of one backend.");
-export const gatewayPolicies = policySet("gateway").describe("Policies that run before a route is chosen.");
+export const routePolicies = policySet("route").meta({ id: "RoutePolicies", description: "Policies of a route." });
+export const backendPolicies = policySet("backend").meta({
+  id: "BackendPolicies",
+  description: "Policies of one backend.",
+});
+export const gatewayPolicies = policySet("gateway").meta({
+  id: "GatewayPolicies",
+  description: "Policies that run before a route is chosen.",
+});

@@ -5,20 +5,22 @@ import { fieldName, objectName, pathText, port, regex, routeHostname } from "./s
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
 
-export const pathMatch = z
-  .strictObject({
+export const pathMatch = exactlyOne(
+  z.strictObject({
     exact: pathText.optional().describe("The whole path, byte for byte."),
     pathPrefix: pathText.optional().describe("Path segments: `/foo` matches `/foo` and `/foo/bar`, not `/foobar`."),
     regex: regex.optional().describe("Regular expression in RE2 syntax; it must match the whole path."),
-  })
-  .check(exactlyOne(PATHS));
+  }),
+  PATHS,
+).meta({ id: "PathMatch" });
 
-const value = z
-  .strictObject({
+const value = exactlyOne(
+  z.strictObject({
     exact: z.string().optional().describe("The whole value, byte for byte."),
     regex: regex.optional(),
-  })
-  .check(exactlyOne(["exact", "regex"]));
+  }),
+  ["exact", "regex"],
+).meta({ id: "ValueMatch" });
 
 const headerMatch = z.strictObject({
   name: fieldName.describe("Name in any case, or `:method`, `:scheme`, `:authority`, `:path`."),
@@ -30,19 +32,21 @@ const queryMatch = z.strictObject({
   value: value.describe("What the parameter's last value must be."),
 });
 
-export const routeMatch = z.strictObject({
-  path: pathMatch.optional().describe("Default: every path."),
-  method: z
-    .string()
-    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a method" })
-    .optional()
-    .describe("Such as `GET`; case counts."),
-  headers: z.array(headerMatch).optional().describe("All of them must match."),
-  query: z
-    .array(queryMatch)
-    .optional()
-    .describe("All of them must match; of a repeated parameter the last value counts."),
-});
+export const routeMatch = z
+  .strictObject({
+    path: pathMatch.optional().describe("Default: every path."),
+    method: z
+      .string()
+      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a method" })
+      .optional()
+      .describe("Such as `GET`; case counts."),
+    headers: z.array(headerMatch).optional().describe("All of them must match."),
+    query: z
+      .array(queryMatch)
+      .optional()
+      .describe("All of them must match; of a repeated parameter the last value counts."),
+  })
+  .meta({ id: "RouteMatch", description: "All of what is set must match." });
 
 /** The ways to name what a backend sends to; exactly one of them. */
 export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "routeGroup"] as const;
@@ -61,15 +65,16 @@ export const target = {
   dynamic: z.strictObject({}).optional().describe("The host that the request asks for (forward proxy)."),
 };
 
-export const routeBackend = z
-  .strictObject({
+export const routeBackend = exactlyOne(
+  z.strictObject({
     ...target,
     backend: z.string().optional().describe("A named backend: `/name`."),
     routeGroup: z.string().optional().describe("A route group that chooses further."),
     weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the requests; 0 = none."),
     policies: backendPolicies.optional(),
-  })
-  .check(exactlyOne(TARGET_KEYS));
+  }),
+  TARGET_KEYS,
+).meta({ id: "RouteBackend", description: "Where a route sends requests." });
 
 const routeFields = {
   name: objectName.optional().describe("Default: `route<index>`."),
@@ -84,22 +89,27 @@ const routeFields = {
     .describe("Where requests go, by weight; none: 500 unless a policy answers."),
 };
 
-export const route = z.strictObject(routeFields);
+export const route = z
+  .strictObject(routeFields)
+  .meta({ id: "Route", description: "Which requests go where, and what happens to them on the way." });
 
 const gatewayRefs = z
   .union([z.string(), z.array(z.string())])
   .optional()
   .describe("`gateway` or `gateway/listener`; default: the gateway called `default`.");
 
-export const gatewayRoute = z.strictObject({ ...routeFields, gateways: gatewayRefs });
+export const gatewayRoute = z
+  .strictObject({ gateways: gatewayRefs, ...routeFields })
+  .meta({ id: "GatewayRoute", description: "A route that names the gateways it belongs to." });
 
-const tcpBackend = z
-  .strictObject({
+const tcpBackend = exactlyOne(
+  z.strictObject({
     ...target,
     backend: z.string().optional().describe("A named backend: `/name`."),
     weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the connections; 0 = none."),
-  })
-  .check(exactlyOne(["host", "service", "backend", "dynamic"]));
+  }),
+  ["host", "service", "backend", "dynamic"],
+).meta({ id: "TcpBackend", description: "Where a TCP route sends connections." });
 
 const tcpFields = {
   name: objectName.optional().describe("Default: `tcproute<index>`."),
@@ -108,22 +118,29 @@ const tcpFields = {
   backends: z.array(tcpBackend).default([]).describe("Where connections go, by weight."),
 };
 
-export const tcpRoute = z.strictObject(tcpFields);
-export const gatewayTcpRoute = z.strictObject({ ...tcpFields, gateways: gatewayRefs });
+export const tcpRoute = z
+  .strictObject(tcpFields)
+  .meta({ id: "TcpRoute", description: "Where connections go. TCP and TLS are not available in this version." });
+export const gatewayTcpRoute = z
+  .strictObject({ gateways: gatewayRefs, ...tcpFields })
+  .meta({ id: "GatewayTcpRoute", description: "A TCP route that names the gateways it belongs to." });
 
-export const routeGroup = z.strictObject({
-  name: objectName.describe("What `routeGroup` backends refer to."),
-  routes: z.array(route).describe("The routes to choose from."),
-});
-
-export const namedBackend = z
+export const routeGroup = z
   .strictObject({
+    name: objectName.describe("What `routeGroup` backends refer to."),
+    routes: z.array(route).describe("The routes to choose from."),
+  })
+  .meta({ id: "RouteGroup", description: "Routes that `routeGroup` backends delegate to." });
+
+export const namedBackend = exactlyOne(
+  z.strictObject({
     name: objectName.describe("What routes refer to as `backend: /name`."),
     host: target.host,
     dynamic: target.dynamic,
     policies: backendPolicies.optional(),
-  })
-  .check(exactlyOne(["host", "dynamic"]));
+  }),
+  ["host", "dynamic"],
+).meta({ id: "NamedBackend", description: "A backend that several routes may refer to." });
 
 export type RouteInput = z.output<typeof route>;
 export type TcpRouteInput = z.output<typeof tcpRoute>;

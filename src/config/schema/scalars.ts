@@ -1,24 +1,9 @@
 import { isIP } from "node:net";
 import { RE2JS } from "re2js";
 import { z } from "zod";
-import { parseDuration } from "../../base/durations.ts";
 import { parseListenAddress } from "../../base/listen-address.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
-
-/** A Go-style duration; milliseconds after parsing. */
-export const duration = z
-  .string()
-  .transform((text, context) => {
-    const parsed = parseDuration(text);
-    if (parsed === undefined)
-      context.addIssue({
-        code: "custom",
-        message: `not a duration: ${text}; write a number with a unit, such as 10s, 500ms or 1h30m`,
-      });
-    return parsed ?? 0;
-  })
-  .meta({ description: "Duration such as `10s`, `500ms` or `1h30m`.", examples: ["10s", "500ms"] });
 
 export const port = z.int().min(0).max(65535).describe("TCP port; 0 lets the system choose.");
 
@@ -33,7 +18,7 @@ export const listenAddress = z
       return z.NEVER;
     }
   })
-  .meta({ description: "`off`, `unix:/path`, `localhost:PORT`, `IP:PORT` or `[IPv6]:PORT`." });
+  .meta({ title: "address", description: "`off`, `unix:/path`, `localhost:PORT`, `IP:PORT` or `[IPv6]:PORT`." });
 
 /** A regular expression in RE2 syntax: matching takes linear time. */
 export const regex = z
@@ -50,7 +35,10 @@ export const regex = z
       });
     }
   })
-  .meta({ description: "Regular expression in RE2 syntax; it must match the whole value." });
+  .meta({
+    title: "regular expression",
+    description: "Regular expression in RE2 syntax; it must match the whole value.",
+  });
 
 /** `*`, a host name, or a wildcard such as `*.example.com`. */
 export const hostname = z
@@ -61,7 +49,7 @@ export const hostname = z
       message: "not a host name: write a name, `*.` and a name, or `*`; without scheme, port or path",
     },
   )
-  .describe("Host name, wildcard such as `*.example.com`, or `*`.");
+  .meta({ title: "host name", description: "Host name, wildcard such as `*.example.com`, or `*`." });
 
 /** A host name that must say something: of a route, where nothing means no entry in the list. */
 export const routeHostname = hostname.min(1, { message: "must not be empty; leave hostnames out to match every host" });
@@ -103,6 +91,9 @@ export const ipAddress = z
   .describe("IP address.");
 
 /** Names become parts of keys, which are separated by slashes. */
-export const objectName = z.string().regex(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/, {
-  message: "not a name: use letters, digits, `-`, `_` and `.`",
-});
+export const objectName = z
+  .string()
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/, {
+    message: "not a name: use letters, digits, `-`, `_` and `.`",
+  })
+  .meta({ title: "name" });

@@ -20,7 +20,7 @@ export const service = z
     ports: portMap.describe("Service port → port of the workloads."),
     appProtocols: z.record(z.string(), z.string()).optional().describe("Service port → protocol, such as `http`."),
   })
-  .describe("A service that `service` backends name as `namespace/hostname`.");
+  .meta({ id: "Service", description: "A service that `service` backends name as `namespace/hostname`." });
 
 export const workload = z
   .strictObject({
@@ -34,9 +34,13 @@ export const workload = z
     status: z.enum(["healthy", "unhealthy"]).default("healthy").describe("Unhealthy workloads get no requests."),
     capacity: z.int().min(0).default(1).describe("Share of the service's requests."),
     locality: z
-      .strictObject({ region: z.string().optional(), zone: z.string().optional(), subzone: z.string().optional() })
+      .strictObject({
+        region: z.string().optional().describe("Such as `eu-north`."),
+        zone: z.string().optional().describe("Part of a region."),
+        subzone: z.string().optional().describe("Part of a zone."),
+      })
       .optional()
       .describe("Where the workload runs; shown, not used."),
     services: z.record(z.string(), portMap).default({}).describe("`namespace/hostname` → service port → own port."),
   })
-  .describe("An endpoint of services.");
+  .meta({ id: "Workload", description: "An endpoint of services." });

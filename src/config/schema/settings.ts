@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { duration } from "../../policies/shared/duration-schema.ts";
 import { keepalives } from "./frontend.ts";
-import { duration, listenAddress } from "./scalars.ts";
+import { listenAddress } from "./scalars.ts";
 
 /** A number of threads, or a share of the processors such as `50%`. */
 export const WORKER_THREADS = /^\d+(\.\d+)?%?$/;
@@ -48,8 +49,8 @@ export const settings = z
       .describe("Metrics."),
     backend: z
       .strictObject({
-        connectTimeout: duration.default(10_000).describe("Longest wait for a connection. Default 10s."),
-        poolIdleTimeout: duration.default(90_000).describe("An unused connection is closed after this. Default 90s."),
+        connectTimeout: duration.prefault("10s").describe("Longest wait for a connection."),
+        poolIdleTimeout: duration.prefault("90s").describe("An unused connection is closed after this."),
         poolMaxSize: z.int().min(0).optional().describe("Unused connections kept for each target; default: all."),
         keepalives: keepalives.prefault({}).describe("TCP keepalives of connections to backends."),
       })

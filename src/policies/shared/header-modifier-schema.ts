@@ -7,8 +7,10 @@ const headerValue = z
   .regex(/^[\t\P{Cc}]*$/u, { message: "not a header value: line breaks and control characters are not allowed" });
 
 /** `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13). */
-export const schema = z.strictObject({
-  add: z.record(headerName, headerValue).optional().describe("Headers to add beside those that are there."),
-  set: z.record(headerName, headerValue).optional().describe("Headers to set, replacing those of the same name."),
-  remove: z.array(headerName).optional().describe("Names of headers to remove."),
-});
+export const schema = z
+  .strictObject({
+    add: z.record(headerName, headerValue).optional().describe("Headers to add beside those that are there."),
+    set: z.record(headerName, headerValue).optional().describe("Headers to set, replacing those of the same name."),
+    remove: z.array(headerName).optional().describe("Names of headers to remove."),
+  })
+  .meta({ id: "HeaderModifier", description: "Changes headers, in the order add, set, remove." });

@@ -1,18 +1,5 @@
 import { z } from "zod";
-import { parseDuration } from "../../base/durations.ts";
-
-const duration = z
-  .string()
-  .transform((text, context) => {
-    const parsed = parseDuration(text);
-    if (parsed === undefined)
-      context.addIssue({
-        code: "custom",
-        message: `not a duration: ${text}; write a number with a unit, such as 10s or 500ms`,
-      });
-    return parsed ?? 0;
-  })
-  .meta({ examples: ["10s", "500ms"] });
+import { duration } from "../shared/duration-schema.ts";
 
 export const schema = z
   .strictObject({

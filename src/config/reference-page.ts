@@ -1,0 +1,140 @@
+import { configJsonSchema, type JsonSchema } from "./json-schema.ts";
+
+const INTRO = `# Configuration
+
+tracegate reads one YAML file (JSON is YAML too): \`tracegate -f gateway.yaml\`. Fields that it does not know are errors.
+Editors complete and check files by [schema/config.json](../schema/config.json); name it in the first line:
+
+\`\`\`yaml
+# yaml-language-server: $schema=./schema/config.json
+\`\`\`
+
+This page is made from the same schema. [Examples](../examples) are complete files to start from.
+
+## Environment variables
+
+Before the file is parsed, \`$NAME\` and \`\${NAME}\` become the variable's value, \`\${NAME:-default}\` the default where it
+is not set, and \`$$\` a dollar sign. A variable that is not set and has no default is an error. Lines that begin with \`#\`
+are left alone. Some variables win over settings of the file: \`ADMIN_ADDR\`, \`STATS_ADDR\`, \`READINESS_ADDR\`,
+\`WORKER_THREADS\`, \`IPV6_ENABLED\`, \`DNS_LOOKUP_FAMILY\`, \`CONNECTION_TERMINATION_DEADLINE\`,
+\`CONNECTION_MIN_TERMINATION_DEADLINE\`; \`RUST_LOG\` over \`config.logging.level\`, \`LOG_FORMAT\` over
+\`config.logging.format\`. \`TERMINATION_GRACE_PERIOD_SECONDS\` gives the default of \`config.connectionTerminationDeadline\`,
+\`CPU_LIMIT\` that of \`config.workerThreads\`.
+
+## Reload
+
+A file is watched: written in place, replaced by a rename, or swapped through a symbolic link as with a mounted ConfigMap.
+A new version is checked and built as a whole beside the old one, then takes over without a request lost. When anything
+is wrong with it the old one goes on serving; the log, the metric \`tracegate_config_synchronized\` (0) and
+\`GET /config/status\` of the admin server say so and why. \`config\` is read once, at the start. Standard input (\`-f -\`)
+and text on the command line (\`-c\`) are never read again.
+
+## Check
+
+\`tracegate check -f FILE\` (or \`-f -\` for standard input) does all that a start does short of opening ports, and prints
+every problem at its place. Exit code 0: valid, warnings allowed; 1: not valid or not readable; 2: wrong usage.
+
+\`\`\`text
+gateway.yaml:8:26: error: binds[0].listeners[0].routes[0].backends[0].backend: unknown backend reference /paymants; did you mean "/payments"?
+                - backend: /paymants
+                           ^
+\`\`\`
+
+With \`--json\` it prints one object: \`ok\`; \`diagnostics\`, a list of \`severity\` (\`error\` or \`warning\`), \`file\`, \`line\` and
+\`column\` (from 1; 0 when the problem has no place in the text), \`path\`, \`message\` and, where there are such, \`expected\`,
+\`suggestion\` and \`source\`, the line itself; and when it is valid \`summary\` with the numbers of \`binds\`, \`listeners\`,
+\`routes\` and \`backends\`. \`tracegate -f FILE --validate-only\` prints problems to standard error, or
+\`Configuration is valid!\` to standard output.
+`;
+
+const FIRST = "Top level";
+
+interface Section {
+  readonly title: string;
+  readonly schema: JsonSchema;
+}
+
+/** docs/configuration.md: how configuration works, and a table of fields for each object of the schema. */
+export function configReference(): string {
+  const root = configJsonSchema();
+  const defs = root.$defs ?? {};
+  const sections = [...nested({ title: FIRST, schema: root })];
+  for (const [title, schema] of Object.entries(defs)) sections.push(...nested({ title, schema }));
+  return `${INTRO}\n${sections.map((section) => render(section, defs)).join("\n")}`;
+}
+
+/** The object itself, then those that it holds without a name of their own, by their path. */
+function* nested({ title, schema }: Section): Generator<Section> {
+  yield { title, schema };
+  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+    const object = field.items ?? field;
+    if (object.properties !== undefined) yield* nested({ title: pathOf(title, name), schema: object });
+  }
+}
+
+function pathOf(title: string, name: string): string {
+  return title === FIRST ? name : `${title}.${name}`;
+}
+
+function render({ title, schema }: Section, defs: Readonly<Record<string, JsonSchema>>): string {
+  const heading = `## ${/^[A-Z]/.test(title) && !title.includes(".") ? title : `\`${title}\``}\n`;
+  const about = schema.description === undefined ? "" : `\n${schema.description}\n`;
+  const alternatives = schema.anyOf?.map((each) => `- ${alternative(each)}`) ?? [];
+  if (alternatives.length > 0) return `${heading}${about}\nOne of:\n\n${alternatives.join("\n")}\n`;
+  const fields = Object.entries(schema.properties ?? {});
+  if (fields.length === 0) return `${heading}${about}`;
+  const rows = fields.map(([name, field]) => {
+    const fallback = schema.required?.includes(name) ? "required" : defaultOf(field);
+    return `| \`${name}\` | ${typeOf(field, pathOf(title, name))} | ${fallback} | ${cell(field.description ?? defs[nameOf(field) ?? ""]?.description ?? "")} |`;
+  });
+  return `${heading}${about}\n| Field | Type | Default | Meaning |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+}
+
+function alternative(schema: JsonSchema): string {
+  const [field] = Object.entries(schema.properties ?? {});
+  const about = schema.description === undefined ? "" : `: ${schema.description}`;
+  if (field === undefined) return `${typeOf(schema, "")}${about}`;
+  return `\`${field[0]}\` (${typeOf(field[1], "")}): ${field[1].description ?? ""}`;
+}
+
+function typeOf(schema: JsonSchema, path: string): string {
+  const reference = nameOf(schema);
+  if (reference !== undefined) return link(reference, reference);
+  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map((each) => typeOf(each, path)))].join(" or ");
+  if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
+  if (schema.const !== undefined) return `\`${String(schema.const)}\``;
+  if (schema.items !== undefined) return `list of ${typeOf(schema.items, path)}`;
+  if (schema.properties !== undefined)
+    return Object.keys(schema.properties).length === 0 ? "`{}`" : link("object", path);
+  if (typeof schema.additionalProperties === "object") return `map to ${typeOf(schema.additionalProperties, path)}`;
+  if (schema.type === "object") return "`{}`";
+  if (schema.type === "integer" || schema.type === "number") return `number${range(schema)}`;
+  return schema.title ?? schema.type ?? "any";
+}
+
+/** The section that a schema refers to. */
+function nameOf({ $ref }: JsonSchema): string | undefined {
+  return $ref?.replace("#/$defs/", "");
+}
+
+function range({ minimum, maximum }: JsonSchema): string {
+  const least = minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum;
+  const most = maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+  if (least !== undefined && most !== undefined) return ` ${least}–${most}`;
+  return least !== undefined ? ` ≥ ${least}` : "";
+}
+
+/** GitHub's anchors: lower case, without punctuation. */
+function link(text: string, section: string): string {
+  return `[${text}](#${section.toLowerCase().replace(/[^\w-]/g, "")})`;
+}
+
+function defaultOf(schema: JsonSchema): string {
+  const { default: value } = schema;
+  if (value === undefined || (typeof value === "object" && value !== null)) return "";
+  return value === "" ? "empty" : `\`${String(value)}\``;
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|").replaceAll("\n", " ");
+}

@@ -1,0 +1,16 @@
+import { z } from "zod";
+import { parseDuration } from "../../base/durations.ts";
+
+/** A Go-style duration; milliseconds after parsing. */
+export const duration = z
+  .string()
+  .transform((text, context) => {
+    const parsed = parseDuration(text);
+    if (parsed === undefined)
+      context.addIssue({
+        code: "custom",
+        message: `not a duration: ${text}; write a number with a unit, such as 10s, 500ms or 1h30m`,
+      });
+    return parsed ?? 0;
+  })
+  .meta({ title: "duration", description: "Duration such as `10s`, `500ms` or `1h30m`." });
