@@ -177,12 +177,6 @@ export class Gateway {
       this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
       return;
     }
-    if (loaded.ir.binds.length === 0 && this.#ir.binds.length > 0) {
-      // A file is empty while some programs write it. Whoever wants nothing served ends the process.
-      const message = "no port is left to serve: the file is empty or has no binds and no gateways; write all of it";
-      this.#refused(at, message, []);
-      return;
-    }
     const generation = this.#status.generation + 1;
     try {
       await this.supervisor.apply(generation, loaded.ir);

@@ -77,7 +77,19 @@ suite("reload", () => {
     assert.equal((await call(gateway.port(), { path: "/kept" })).body.toString(), "kept");
     assert.equal(load.broken, 0);
     const { lastError } = await admin(gateway).configStatus();
-    assert.match(lastError?.message ?? "", /^no port is left to serve/);
+    assert.match(lastError?.message ?? "", /is empty/);
+  });
+
+  test("a configuration that serves nothing on purpose closes the ports", async () => {
+    await using gateway = await TestGateway.start(config([]));
+    const port = gateway.port();
+    const client = await rawClient(port, "GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    await once(client, "data");
+    const closed = once(client.resume(), "close");
+    assert.equal(await gateway.reconfigure("{}"), "applied");
+    await closed;
+    await assert.rejects(call(port, {}), { code: "ECONNREFUSED" });
+    assert.equal((await admin(gateway).configStatus()).synchronized, true);
   });
 
   test("connections to backends that stay survive; those to backends that leave are closed", async () => {
