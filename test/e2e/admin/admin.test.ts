@@ -155,18 +155,17 @@ suite("the admin server of a gateway with two workers", () => {
 
   test("a CPU profile under load: all threads, functions of our own files", async () => {
     await using _load = await Load.start(port, 16);
-    const profile = Profile.decode(gunzipSync(await admin(gateway).cpuProfile(1)));
-    const text = (index: unknown): string => profile.stringTable.strings[Number(index)] ?? "";
-    const threads = new Set(
-      profile.sample.flatMap(({ label }) => label.map(({ key, str }) => `${text(key)}=${text(str)}`)),
-    );
-    assert.ok(threads.has("thread=main"), [...threads].join());
-    assert.ok(threads.has("thread=worker-0") && threads.has("thread=worker-1"), [...threads].join());
-    const files = profile.function.map(({ filename }) => text(filename));
-    assert.ok(
-      files.some((file) => /src\/(http|proxy|upstream)\/.*\.ts$/.test(file)),
-      files.slice(0, 50).join(),
-    );
+    const missing = new Set(["main", "worker-0", "worker-1", "a file of the data plane"]);
+    // Samples are a matter of chance on a busy machine: what one profile has not met, another one will.
+    for (const deadline = Date.now() + 30_000; missing.size > 0; ) {
+      assert.ok(Date.now() < deadline, `not in any profile: ${[...missing].join(", ")}`);
+      const profile = Profile.decode(gunzipSync(await admin(gateway).cpuProfile(1, { frequency: 1000 })));
+      const text = (index: unknown): string => profile.stringTable.strings[Number(index)] ?? "";
+      for (const { label } of profile.sample)
+        for (const { key, str } of label) if (text(key) === "thread") missing.delete(text(str));
+      if (profile.function.some(({ filename }) => /src\/(http|proxy|upstream)\/.*\.ts$/.test(text(filename))))
+        missing.delete("a file of the data plane");
+    }
   });
 
   test("a heap profile decodes", async () => {
