@@ -46,7 +46,7 @@ export function expandEnv(text: string, env: Readonly<Record<string, string | un
     let value = "$";
     const name = plain ?? braced;
     if (name !== undefined) {
-      const found = env[name];
+      const found = Object.hasOwn(env, name) ? env[name] : undefined;
       value = found ?? fallback ?? "";
       if (found !== undefined) values.set(name, found);
       else if (fallback === undefined)

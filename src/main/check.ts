@@ -16,8 +16,18 @@ export function check(
     const errors = report.diagnostics.filter((each) => each.severity === "error").length;
     if (report.summary !== undefined) {
       const { binds, listeners, routes, backends } = report.summary;
-      print(`valid: ${binds} binds, ${listeners} listeners, ${routes} routes, ${backends} backends\n`);
-    } else print(`${errors} ${errors === 1 ? "problem" : "problems"}\n`);
+      const counts = [
+        count(binds, "bind"),
+        count(listeners, "listener"),
+        count(routes, "route"),
+        count(backends, "backend"),
+      ];
+      print(`valid: ${counts.join(", ")}\n`);
+    } else print(`${count(errors, "problem")}\n`);
   }
   return report.ok ? 0 : 1;
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
 }

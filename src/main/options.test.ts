@@ -29,6 +29,9 @@ test("what cannot be meant is refused with what to do", () => {
   refused([], /pass -f FILE or -c CONFIG/);
   refused(["-f", "a", "-c", "b"], /only one of/);
   refused(["check"], /check needs a file/);
+  refused(["check", "a.yaml"], /unexpected argument: a\.yaml; write -f a\.yaml/);
+  refused(["-f", "a", "--json"], /--json belongs to tracegate check/);
+  refused(["quickstart", "-f", "a"], /quickstart takes no options/);
   refused(["dance"], /unknown command: dance/);
   refused(["quickstart", "now"], /unexpected argument: now/);
   refused(["--nope"], /--nope.*see tracegate --help/);

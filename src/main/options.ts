@@ -38,12 +38,19 @@ export function parseOptions(args: readonly string[]): Options {
   if (values.help === true) return { command: "help" };
   if (values.version === true || values.V === true) return { command: "version", long: values.version === true };
   const [command, ...rest] = positionals;
-  if (rest.length > 0) throw new UsageError(`unexpected argument: ${rest[0]}`);
+  if (rest.length > 0)
+    throw new UsageError(`unexpected argument: ${rest[0]}${command === "check" ? `; write -f ${rest[0]}` : ""}`);
+  if (values.json === true && command !== "check")
+    throw new UsageError("--json belongs to tracegate check; the log is JSON with LOG_FORMAT=json");
   if (command === "check") {
     if (values.file === undefined) throw new UsageError("check needs a file: tracegate check -f FILE");
     return { command: "check", file: values.file, json: values.json === true };
   }
-  if (command === "quickstart") return { command: "quickstart" };
+  if (command === "quickstart") {
+    if (values.file !== undefined || values.config !== undefined)
+      throw new UsageError("quickstart takes no options; it has a configuration of its own");
+    return { command: "quickstart" };
+  }
   if (command !== undefined) throw new UsageError(`unknown command: ${command}; see tracegate --help`);
   if (values.config !== undefined && values.file !== undefined) throw new UsageError("only one of --config or --file");
   if (values.config === undefined && values.file === undefined)

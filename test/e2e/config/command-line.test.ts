@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { after, before, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { TestGateway } from "../../helpers/gateway.ts";
+
+const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
+const GOOD = "binds: [{port: 0, listeners: [{routes: [{name: r}]}]}]\n";
+const BAD = "binds:\n  - port: 80800\n    listners: []\n";
+
+interface Outcome {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function run(args: readonly string[], input = ""): Promise<Outcome> {
+  const child = spawn(TRACEGATE, args, { stdio: ["pipe", "pipe", "pipe"] });
+  child.stdin.end(input);
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { code: child.exitCode, out, err };
+}
+
+suite("tracegate check and --validate-only", { concurrency: 2 }, () => {
+  let folder: string;
+  let good: string;
+  let bad: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "tracegate-check-"));
+    good = join(folder, "good.yaml");
+    bad = join(folder, "bad.yaml");
+    await writeFile(good, GOOD);
+    await writeFile(bad, BAD);
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  test("a valid file: what it holds, exit code 0", async () => {
+    const { code, out } = await run(["check", "-f", good]);
+    assert.deepEqual([code, out], [0, "valid: 1 bind, 1 listener, 1 route, 0 backends\n"]);
+  });
+
+  test("a bad file: every problem at its place, exit code 1", async () => {
+    const { code, out } = await run(["check", "-f", bad]);
+    assert.equal(code, 1);
+    assert.equal(
+      out,
+      `${bad}:2:5: error: binds[0].listeners: is required; expected a list
+    - port: 80800
+      ^
+
+${bad}:2:11: error: binds[0].port: too large; expected at most 65535
+    - port: 80800
+            ^
+
+${bad}:3:5: error: binds[0].listners: unknown field; did you mean "listeners"?
+      listners: []
+      ^
+3 problems
+`,
+    );
+  });
+
+  test("--json: the same for programs", async () => {
+    const [valid, invalid] = await Promise.all([
+      run(["check", "-f", good, "--json"]),
+      run(["check", "-f", bad, "--json"]),
+    ]);
+    assert.deepEqual(JSON.parse(valid.out), {
+      ok: true,
+      diagnostics: [],
+      summary: { binds: 1, listeners: 1, routes: 1, backends: 0 },
+    });
+    assert.equal(invalid.code, 1);
+    const report = JSON.parse(invalid.out) as { ok: boolean; diagnostics: { path: string }[] };
+    assert.equal(report.ok, false);
+    assert.deepEqual(
+      report.diagnostics.map(({ path }) => path),
+      ["binds[0].listeners", "binds[0].port", "binds[0].listners"],
+    );
+  });
+
+  test("- is standard input", async () => {
+    const [valid, invalid] = await Promise.all([run(["check", "-f", "-"], GOOD), run(["check", "-f", "-"], BAD)]);
+    assert.equal(valid.code, 0);
+    assert.match(invalid.out, /^standard input:2:5: error: /);
+  });
+
+  test("--validate-only of a file and of text", async () => {
+    const [file, inline, wrong] = await Promise.all([
+      run(["-f", good, "--validate-only"]),
+      run(["-c", GOOD, "--validate-only"]),
+      run(["-c", BAD, "--validate-only"]),
+    ]);
+    for (const { code, out, err } of [file, inline])
+      assert.deepEqual([code, out], [0, "Configuration is valid!\n"], err);
+    assert.deepEqual([wrong.code, wrong.out], [1, ""]);
+    assert.match(wrong.err, /^--config:2:11: error: binds\[0\]\.port: too large/m);
+  });
+
+  test("files that cannot be read are told in words, exit code 1", async () => {
+    const binary = join(folder, "binary.yaml");
+    await writeFile(binary, Buffer.from([0x89, 0x50, 0xff, 0xfe, 0x00]));
+    const outcomes = await Promise.all([
+      run(["check", "-f", join(folder, "nowhere.yaml")]),
+      run(["check", "-f", folder]),
+      run(["check", "-f", binary]),
+      run(["-f", join(folder, "nowhere.yaml")]),
+    ]);
+    for (const { code } of outcomes) assert.equal(code, 1);
+    const [absent, directory, bytes, started] = outcomes;
+    assert.match(absent?.out ?? "", /nowhere\.yaml: error: cannot read the file: it does not exist/);
+    assert.match(directory?.out ?? "", /error: cannot read the file: it is a folder/);
+    assert.match(bytes?.out ?? "", /error: cannot read the file: it is not text in UTF-8/);
+    assert.match(started?.err ?? "", /cannot read the file: it does not exist/);
+  });
+});
+
+test("the admin address at the top of the file, and from the environment, which wins", async () => {
+  const config = (admin: string): string =>
+    `adminAddr: ${admin}\nconfig: {statsAddr: "off", readinessAddr: "off", workerThreads: 1}\n${GOOD}`;
+  await using top = await TestGateway.start(config("127.0.0.1:0"));
+  assert.equal((await fetch(`${top.url("admin")}/config/status`)).status, 200);
+  await using env = await TestGateway.start(config('"off"'), { env: { ADMIN_ADDR: "127.0.0.1:0" } });
+  assert.equal((await fetch(`${env.url("admin")}/config/status`)).status, 200);
+});
+
+test("text on the command line runs", async () => {
+  const config = `config: {adminAddr: "off", statsAddr: "off", readinessAddr: "off", workerThreads: 1}
+binds: [{port: 0, listeners: [{routes: [{policies: {directResponse: {status: 200, body: inline}}}]}]}]`;
+  const child = spawn(TRACEGATE, ["-c", config], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, LOG_FORMAT: "json" },
+  });
+  try {
+    let log = "";
+    for await (const part of child.stdout) {
+      log += String(part);
+      if (log.includes('"ready"')) break;
+    }
+    const port = /"port":(\d+)/.exec(log)?.[1];
+    assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "inline");
+  } finally {
+    child.kill("SIGKILL");
+  }
+});
