@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import fc from "fast-check";
+import { stringify } from "yaml";
+import { type LoadResult, loadConfig } from "./load.ts";
+
+const EXAMPLES = new URL("../../examples/", import.meta.url);
+
+function load(text: string): LoadResult {
+  return loadConfig({ kind: "text", text, name: "test.yaml" }, {});
+}
+
+/** Valid, or refused with at least one problem that points into the text. */
+function assertTold(text: string): void {
+  const result = load(text);
+  if (result.ok) return;
+  const lines = text.split("\n");
+  assert.ok(result.diagnostics.some(({ severity }) => severity === "error"));
+  for (const { line, column, message, source } of result.diagnostics) {
+    assert.notEqual(message, "");
+    if (line === 0) continue;
+    const text = lines[line - 1];
+    assert.ok(text !== undefined && column >= 1 && column <= text.length + 1, `${line}:${column} of ${lines.length}`);
+    if (source !== undefined) assert.ok(text.startsWith(source));
+  }
+}
+
+const name = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/);
+const port = fc.integer({ min: 1, max: 65535 });
+const hostname = fc.oneof(
+  fc.domain(),
+  fc.domain().map((domain) => `*.${domain}`),
+);
+const path = fc.array(name, { maxLength: 3 }).map((parts) => `/${parts.join("/")}`);
+const value = fc.oneof(fc.record({ exact: fc.string() }), fc.record({ regex: fc.constantFrom("[a-z]+", ".*", "a|b") }));
+const match = fc.record(
+  {
+    path: fc.oneof(
+      fc.record({ exact: path }),
+      fc.record({ pathPrefix: path }),
+      fc.record({ regex: fc.constant("/a.*") }),
+    ),
+    method: fc.constantFrom("GET", "POST"),
+    headers: fc.array(fc.record({ name, value }), { maxLength: 2 }),
+    query: fc.array(fc.record({ name, value }), { maxLength: 2 }),
+  },
+  { requiredKeys: [] },
+);
+const policies = fc.record(
+  {
+    timeout: fc.record({ requestTimeout: fc.nat({ max: 1000 }).map((ms) => `${ms}ms`) }),
+    requestHeaderModifier: fc.record({ set: fc.dictionary(name, fc.stringMatching(/^[ -~]*$/)) }),
+    urlRewrite: fc.record({ path: fc.oneof(fc.record({ full: path }), fc.record({ prefix: path })) }),
+    directResponse: fc.record({ status: fc.constantFrom(200, 404, 503), body: fc.string() }),
+  },
+  { requiredKeys: [] },
+);
+const backend = fc.record({
+  host: fc.tuple(fc.domain(), port).map(([host, at]) => `${host}:${at}`),
+  weight: fc.nat(9),
+});
+const route = fc.record(
+  {
+    hostnames: fc.array(hostname, { maxLength: 2 }),
+    matches: fc.array(match, { maxLength: 3 }),
+    policies,
+    backends: fc.array(backend, { maxLength: 3 }),
+  },
+  { requiredKeys: [] },
+);
+const config = fc
+  .uniqueArray(fc.tuple(port, fc.array(route, { maxLength: 4 })), { selector: ([at]) => at, maxLength: 3 })
+  .map((binds) => ({ binds: binds.map(([at, routes]) => ({ port: at, listeners: [{ routes }] })) }));
+
+test("what the schema describes translates: nothing is lost, every key is unique", () => {
+  fc.assert(
+    fc.property(config, (written) => {
+      const result = load(stringify(written).replaceAll("$", "$$$$"));
+      assert.ok(result.ok, JSON.stringify(result.ok || result.diagnostics));
+      assert.equal(result.ir.binds.length, written.binds.length);
+      for (const [i, bind] of result.ir.binds.entries()) {
+        const routes = bind.listeners.flatMap((listener) => listener.routes);
+        const before = written.binds[i]?.listeners[0]?.routes ?? [];
+        assert.equal(routes.length, before.length);
+        assert.equal(new Set(routes.map(({ key }) => key)).size, routes.length);
+        for (const [j, { matches, backends }] of routes.entries()) {
+          assert.equal(matches.length, Math.max(1, before[j]?.matches?.length ?? 0));
+          assert.equal(backends.length, before[j]?.backends?.length ?? 0);
+        }
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("an example with a change anywhere is valid or told what is wrong, at a place in its text", () => {
+  const files = readdirSync(EXAMPLES).map((file) => readFileSync(new URL(file, EXAMPLES), "utf8"));
+  const insert = fc.constantFrom(
+    "x",
+    " ",
+    "\n",
+    "- ",
+    ": ",
+    "{",
+    "]",
+    '"',
+    "*a",
+    "&a ",
+    "$",
+    "${",
+    "\t",
+    "#",
+    "0",
+    "é🙂",
+  );
+  fc.assert(
+    fc.property(fc.constantFrom(...files), fc.nat(), fc.nat({ max: 12 }), insert, (file, at, cut, text) => {
+      const start = at % file.length;
+      assertTold(file.slice(0, start) + text + file.slice(start + cut));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("any values in any fields are told, never thrown", () => {
+  const anything = fc.jsonValue({ maxDepth: 3 });
+  fc.assert(
+    fc.property(
+      fc.dictionary(
+        fc.constantFrom("config", "binds", "gateways", "routes", "backends", "policies", "services"),
+        anything,
+      ),
+      (written) => assertTold(JSON.stringify(written, undefined, 1).replaceAll("$", "$$$$")),
+    ),
+    { numRuns: 200 },
+  );
+});
+
+test("text that is no configuration at all is told, never thrown", () => {
+  fc.assert(fc.property(fc.string({ unit: "binary" }), assertTold), { numRuns: 300 });
+});
