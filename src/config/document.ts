@@ -110,7 +110,7 @@ export class ConfigDocument {
       const next = this.#step(node, part);
       if (next === undefined) return offset;
       // A key without a value has its place at the key.
-      offset = startOf(next.value) ?? startOf(next.key) ?? offset;
+      offset = startOf(isWritten(next.value) ? next.value : (next.key ?? next.value)) ?? offset;
       node = this.#resolve(next.value);
     }
     return (key === undefined ? undefined : startOf(this.#step(node, key)?.key)) ?? offset;
@@ -130,4 +130,10 @@ export class ConfigDocument {
 
 function startOf(node: unknown): number | undefined {
   return (node as Node | null | undefined)?.range?.[0];
+}
+
+/** Whether a value stands in the text; the one of a key without a value does not. */
+function isWritten(node: unknown): boolean {
+  const range = (node as Node | null | undefined)?.range;
+  return range != null && range[1] > range[0];
 }
