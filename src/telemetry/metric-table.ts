@@ -39,7 +39,7 @@ export const METRICS = {
   },
   response_processing_seconds: {
     type: "histogram",
-    help: "Time the gateway took between the backend's response head and its own.",
+    help: "Time from the backend's response head to the end of the response.",
     labels: PLACE_LABELS,
   },
   downstream_connections_total: {

@@ -55,7 +55,7 @@ export class RequestCounters {
     increase(rows, row + DURATION + bucket(REQUEST_BOUNDS, seconds), 1);
   }
 
-  /** Seconds that the gateway itself took before the call and after the upstream's response head. */
+  /** Seconds from the request to the call, and from the upstream's response head to the end of the response. */
   countProcessing(row: number, request: number, response: number): void {
     const rows = this.#rows;
     increase(rows, row + REQUEST_SUM, request);

@@ -46,7 +46,8 @@ export class Supervisor implements WorkerEvents {
   readonly #workers = new Map<number, WorkerHandle>();
   readonly #watches = new Map<number, Watch>();
   readonly #lastMetrics = new Map<number, MetricsSnapshot>();
-  readonly #retired: MetricsSnapshot[] = [];
+  /** Counts of workers that have died, as of the last time they were asked. */
+  #retired: MetricsSnapshot = {};
   readonly #startedAt = new Map<number, number>();
   #current: { readonly generation: number; readonly ir: Ir } | undefined;
   #ports: Ports = {};
@@ -108,7 +109,7 @@ export class Supervisor implements WorkerEvents {
     await this.#ask({ type: "metrics" }, (index, snapshot) =>
       this.#lastMetrics.set(index, snapshot as MetricsSnapshot),
     );
-    return mergeSnapshots([...this.#retired, ...this.#lastMetrics.values()]);
+    return mergeSnapshots([this.#retired, ...this.#lastMetrics.values()]);
   }
 
   /** What all workers know of each endpoint, by key: counts summed, health and latency averaged over those that used it. */
@@ -177,7 +178,7 @@ export class Supervisor implements WorkerEvents {
     const { index } = handle;
     this.#workers.delete(index);
     const last = this.#lastMetrics.get(index);
-    if (last !== undefined) this.#retired.push(last);
+    if (last !== undefined) this.#retired = mergeSnapshots([this.#retired, last]);
     this.#lastMetrics.delete(index);
     const orphans = [...this.#watches].filter(([, watch]) => watch.worker === index).map(([id]) => id);
     this.hub.abandon(orphans, "the worker that served the request has died");
