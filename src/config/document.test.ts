@@ -7,7 +7,7 @@ type Path = readonly PropertyKey[];
 
 function place(text: string, path: Path, env: Record<string, string> = {}, key?: string): string {
   const document = new ConfigDocument("f", text, env);
-  assert.deepEqual(document.diagnostics, []);
+  assert.equal(document.diagnostics.length, 0);
   document.report(path, { message: "here" }, key);
   const [diagnostic] = document.diagnostics;
   return `${diagnostic?.line}:${diagnostic?.column}`;

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadConfig } from "./load.ts";
+import { loadConfigAside } from "./load-thread.ts";
+
+const route = (i: number): string =>
+  `- {name: route-${i}, hostnames: [h${i % 100}.example], matches: [{path: {pathPrefix: /p/${i}}}], backends: [{host: "b:${1 + (i % 65535)}"}]}`;
+const large = (tail: string): string =>
+  `gateways: {default: {port: 8080}}\nroutes:\n${Array.from({ length: 3000 }, (_, i) => route(i)).join("\n")}\n${tail}`;
+
+for (const [name, text] of [
+  ["large and valid", large("config: {logging: {level: $LEVEL}}\n")],
+  ["large and wrong", large("- {nme: x}\n")],
+  ["small and valid", "binds: []\n"],
+] as const)
+  test(`a thread of its own gives the same result: ${name}`, async () => {
+    const source = { kind: "text", text, name: "test.yaml" } as const;
+    const env = { LEVEL: "debug" };
+    assert.deepEqual(await loadConfigAside(source, env), loadConfig(source, env));
+  });
+
+test("while a large configuration is loaded, the caller's thread goes on", async () => {
+  let turns = 0;
+  const turning = setInterval(() => turns++, 1);
+  try {
+    await loadConfigAside({ kind: "text", text: large("") }, {});
+  } finally {
+    clearInterval(turning);
+  }
+  assert.ok(turns > 1);
+});
+
+test("a file that does not exist is told, not thrown", async () => {
+  const result = await loadConfigAside({ kind: "file", path: "/nowhere/gateway.yaml" }, {});
+  assert.ok(!result.ok);
+  assert.match(result.diagnostics[0]?.message ?? "", /does not exist/);
+});

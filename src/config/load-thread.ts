@@ -1,0 +1,47 @@
+import { once } from "node:events";
+import { statSync } from "node:fs";
+import { Worker } from "node:worker_threads";
+import { moduleUrl } from "../base/app-root.ts";
+import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** A file of this size takes about a tenth of a second, as long as starting a thread. */
+const LARGE_BYTES = 256 * 1024;
+/** Room for what the parser makes and drops: with the default, half of the time goes to collecting it. */
+const YOUNG_GENERATION_MB = 64;
+
+/** What the thread is told. */
+export interface LoadTask {
+  readonly source: ConfigSource;
+  readonly env: Env;
+}
+
+/**
+ * As `loadConfig`, but a large file is loaded in a thread of its own, so that the caller's goes on answering meanwhile:
+ * for reloads. Rejects when that thread fails, as when memory runs out.
+ */
+export async function loadConfigAside(source: ConfigSource, env: Env): Promise<LoadResult> {
+  if (!isLarge(source)) return loadConfig(source, env);
+  const task: LoadTask = { source, env: { ...env } };
+  const worker = new Worker(moduleUrl("config/load-worker"), {
+    workerData: task,
+    name: "configuration",
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  });
+  const ended = new AbortController();
+  worker.once("exit", (code) =>
+    ended.abort(new Error(`the thread that loads the configuration ended with code ${code}`)),
+  );
+  try {
+    const [result] = (await once(worker, "message", { signal: ended.signal })) as [LoadResult];
+    return result;
+  } finally {
+    await worker.terminate();
+  }
+}
+
+function isLarge(source: ConfigSource): boolean {
+  if (source.kind === "text") return source.text.length > LARGE_BYTES;
+  return (statSync(source.path, { throwIfNoEntry: false })?.size ?? 0) > LARGE_BYTES;
+}
