@@ -1,6 +1,7 @@
 /** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
 import type { ErrorCode } from "../base/errors.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
+import type { TlsSession } from "./transport.ts";
 
 /** Length of a body: bytes, or one of these. */
 export const UNKNOWN_LENGTH = -1;
@@ -33,6 +34,8 @@ export interface Downstream {
   readonly localAddress: string;
   readonly localPort: number;
   readonly protocol: "http" | "https";
+  /** Set when the client's TLS ends at the gateway. */
+  readonly tls: TlsSession | undefined;
   /** Of the request: 0 = none, UNKNOWN_LENGTH = chunked, else its bytes. */
   readonly requestLength: number;
   /** Original-case field names, one for each header, when the bind preserves them. */

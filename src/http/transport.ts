@@ -34,6 +34,14 @@ export interface ListenOptions {
   readonly keepAliveDelay: number;
 }
 
+/** The TLS that ends at the gateway, of a transport whose bytes come through it. */
+export interface TlsSession {
+  /** The name that the client asked for (SNI), lower-case; `` = none. */
+  readonly serverName: string;
+  /** PEM of the CA that the client's certificate was checked against; undefined = none was asked for. */
+  readonly clientCa: string | undefined;
+}
+
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** The transport whose bytes a handler is looking at. */
@@ -80,19 +88,45 @@ export class Transport {
   readonly remotePort: number;
   readonly localAddress: string;
   readonly localPort: number;
+  readonly tls: TlsSession | undefined;
   readonly #socket: Socket;
+  /** The TCP connection below TLS. */
+  readonly #carrier: Socket;
   readonly #reader: Reader;
   #paused = false;
+  #released = false;
+  /** Inside TLS where it ends here. */
   bytesRead = 0;
   bytesWritten = 0;
 
-  constructor(socket: Socket, reader: Reader) {
+  constructor(socket: Socket, reader: Reader, carrier = socket, tls?: TlsSession) {
     this.#socket = socket;
     this.#reader = reader;
+    this.#carrier = carrier;
+    this.tls = tls;
     this.remoteAddress = unmapped(socket.remoteAddress ?? "");
     this.remotePort = socket.remotePort ?? 0;
     this.localAddress = unmapped(socket.localAddress ?? "");
     this.localPort = socket.localPort ?? 0;
+  }
+
+  /** The bytes inside TLS, after the handshake. `onConnection` returns their handler. */
+  static secured(
+    socket: Socket,
+    carrier: Socket,
+    tls: TlsSession,
+    onConnection: (transport: Transport) => TransportHandler,
+  ): void {
+    const reader = new Reader();
+    const transport = new Transport(socket, reader, carrier, tls);
+    readPieces(socket, reader);
+    transport.start(onConnection(transport));
+  }
+
+  /** Events begin, and reading unless the handler has paused it already. */
+  start(handler: TransportHandler): void {
+    this.attach(handler);
+    if (!this.#paused) this.#socket.resume();
   }
 
   attach(handler: TransportHandler): void {
@@ -167,7 +201,16 @@ export class Transport {
 
   /** Closes with RST, so that a peer cannot take a body that is delimited by the close for a complete one. */
   reset(): void {
-    this.#socket.resetAndDestroy();
+    this.#carrier.resetAndDestroy();
+  }
+
+  /** Gives the socket away with `read`, bytes that were taken from it, put back. No event follows here. */
+  release(read: Buffer): Socket {
+    this.#released = true;
+    this.#reader.close();
+    this.#socket.pause();
+    this.#socket.unshift(read);
+    return this.#socket;
   }
 
   /** Ends this connection instead of the whole thread when its handler has thrown. */
@@ -177,6 +220,7 @@ export class Transport {
   }
 
   #call(handler: TransportHandler, event: () => void): void {
+    if (this.#released) return;
     try {
       event();
     } catch (error) {
@@ -203,16 +247,21 @@ function adopt(accepted: Socket, onread: Reader): Socket {
   const owner = accepted as unknown as HandleOwner;
   const handle = owner._handle;
   if (handle === null || typeof handle !== "object") {
-    accepted.on("data", (bytes: Buffer) => {
-      for (let at = 0; at < bytes.length; at += READ_SIZE) {
-        const piece = bytes.subarray(at, at + READ_SIZE);
-        onread.callback(piece.length, piece);
-      }
-    });
+    readPieces(accepted, onread);
     return accepted;
   }
   owner._handle = null;
   return new NetSocket({ handle, allowHalfOpen: true, onread } as SocketConstructorOpts);
+}
+
+/** Reads by events, for sockets that cannot read into a buffer that is given: those of TLS, whose bytes are decrypted. */
+function readPieces(socket: Socket, reader: Reader): void {
+  socket.on("data", (bytes: Buffer) => {
+    for (let at = 0; at < bytes.length; at += READ_SIZE) {
+      const piece = bytes.subarray(at, at + READ_SIZE);
+      reader.callback(piece.length, piece);
+    }
+  });
 }
 
 /** A listening socket. `onConnection` returns the handler of the new transport, or undefined to refuse it. */
@@ -273,8 +322,7 @@ function accept(accepted: Socket, onConnection: (transport: Transport) => Transp
     socket.destroy();
     return;
   }
-  transport.attach(handler);
-  socket.resume();
+  transport.start(handler);
 }
 
 export interface ConnectHandler extends TransportHandler {

@@ -7,16 +7,25 @@ import type { Downstream, StreamAcceptor } from "../http/stream.ts";
 import { Acceptor, type Transport, type TransportHandler } from "../http/transport.ts";
 import type { Frontend } from "../ir/ir.ts";
 import type { ConnectionSeries } from "../telemetry/metrics.ts";
-import type { CompiledBind } from "./compiled.ts";
+import type { CompiledBind, CompiledListener } from "./compiled.ts";
 import { Exchange } from "./exchange.ts";
 import type { Services } from "./services.ts";
+import type { LiveConnection } from "./tcp/live-connection.ts";
+import { TcpConnection, type TcpHost, type TcpOrigin } from "./tcp/tcp-connection.ts";
+import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
+
+const SHUT_DOWN = "the gateway shut down before the connection was done";
 
 /** One listening port of this thread and its connections; outlives configurations that keep the port. */
-export class BindServer implements ConnectionHost, StreamAcceptor {
+export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost, TcpHost {
   readonly #services: Services;
   readonly #sweeper: Sweeper;
   readonly #series: ConnectionSeries;
   readonly #connections = new Map<ServerConnection, Exchange | undefined>();
+  /** Counters of HTTP connections inside TLS, which are those of their listener. */
+  readonly #secured = new Map<ServerConnection, ConnectionSeries>();
+  /** Handshakes and connections that are copied. */
+  readonly #others = new Set<LiveConnection>();
   readonly #onEmpty: () => void;
   #acceptor: Acceptor | undefined;
   #bind: CompiledBind;
@@ -27,7 +36,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
     this.#services = services;
     this.#sweeper = sweeper;
     this.#onEmpty = onEmpty;
-    const labels = { bind: bind.key, gateway: "unknown", listener: "unknown", protocol: "http" };
+    const labels = { bind: bind.key, gateway: "unknown", listener: "unknown", protocol: bind.protocol };
     this.#series = services.metrics.connection(labels);
   }
 
@@ -40,7 +49,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
   }
 
   get connections(): number {
-    return this.#connections.size;
+    return this.#connections.size + this.#others.size;
   }
 
   /** Rejects with the system's error when the port cannot be had. */
@@ -48,7 +57,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
     const { keepalives } = this.#bind.frontend;
     this.#acceptor = await Acceptor.listen(
       { host: this.#bind.host, port, reusePort, keepAliveDelay: keepalives.enabled ? keepalives.time : 0 },
-      (transport) => this.#accept(transport),
+      (transport) => this.#admit(transport),
     );
   }
 
@@ -76,6 +85,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
       connection.abort();
       exchange?.onClientGone("TG_CLIENT_GONE", "the gateway shut down before the request was complete");
     }
+    for (const connection of this.#others) connection.abort(SHUT_DOWN);
   }
 
   open(downstream: Downstream, request: HttpRequest): Exchange {
@@ -94,9 +104,55 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
   onConnectionClose(connection: ServerConnection): void {
     this.#connections.delete(connection);
     this.#sweeper.delete(connection);
-    this.#series.received += connection.bytesReceived;
-    this.#series.sent += connection.bytesSent;
-    if (this.#connections.size === 0) this.#onEmpty();
+    this.#count(this.#secured.get(connection) ?? this.#series, connection);
+    this.#secured.delete(connection);
+    this.#checkEmpty();
+  }
+
+  // ── TLS ──
+
+  findListener(serverName: string): CompiledListener | undefined {
+    return this.#bind.listeners.find(serverName);
+  }
+
+  onSecured(
+    handshake: TlsHandshake,
+    transport: Transport,
+    listener: CompiledListener,
+    seconds: number,
+  ): TransportHandler {
+    this.#others.delete(handshake);
+    const series = this.#seriesOf(listener);
+    series.handshake.observe(seconds);
+    if (listener.protocol === "HTTPS") return this.#serve(transport, series);
+    return this.#copy({ transport, listener, serverName: transport.tls?.serverName ?? "", early: undefined });
+  }
+
+  onPassthrough(
+    handshake: TlsHandshake,
+    transport: Transport,
+    listener: CompiledListener,
+    serverName: string,
+    hello: Buffer,
+  ): TransportHandler {
+    this.#others.delete(handshake);
+    return this.#copy({ transport, listener, serverName, early: hello });
+  }
+
+  onHandshakeFailure(handshake: TlsHandshake, message: string): void {
+    this.#others.delete(handshake);
+    const source = formatHostPort(handshake.remoteAddress, handshake.remotePort);
+    this.#services.accessLog.info("refused", { "src.addr": source, error: message });
+    this.#checkEmpty();
+  }
+
+  // ── TCP ──
+
+  onTcpClose(connection: TcpConnection): void {
+    this.#others.delete(connection);
+    this.#sweeper.delete(connection);
+    this.#count(connection.listener === undefined ? this.#series : this.#seriesOf(connection.listener), connection);
+    this.#checkEmpty();
   }
 
   onFault(error: unknown): void {
@@ -105,19 +161,63 @@ export class BindServer implements ConnectionHost, StreamAcceptor {
 
   /** Live connections with what they do, for the task dump. */
   tasks(): unknown[] {
-    return [...this.#connections].map(([connection, exchange]) => ({
+    const http = [...this.#connections].map(([connection, exchange]) => ({
       client: formatHostPort(connection.remoteAddress, connection.remotePort),
       ...connection.activity,
       ...(exchange !== undefined && !exchange.over && { exchange: exchange.activity }),
     }));
+    const others = [...this.#others].map((connection) => ({
+      client: formatHostPort(connection.remoteAddress, connection.remotePort),
+      ...connection.activity,
+    }));
+    return [...http, ...others];
   }
 
-  #accept(transport: Transport): TransportHandler | undefined {
-    if (this.#connections.size >= this.#bind.frontend.maxConnections) return undefined;
+  #admit(transport: Transport): TransportHandler | undefined {
+    if (this.connections >= this.#bind.frontend.maxConnections) return undefined;
+    switch (this.#bind.protocol) {
+      case "http":
+        return this.#serve(transport, undefined);
+      case "tcp":
+        return this.#copy({ transport, listener: this.findListener(""), serverName: "", early: undefined });
+      case "tls": {
+        const handshake = new TlsHandshake(transport, this);
+        this.#others.add(handshake);
+        return handshake;
+      }
+    }
+  }
+
+  /** `series`: inside TLS only. */
+  #serve(transport: Transport, series: ConnectionSeries | undefined): ServerConnection {
     const connection = new ServerConnection(transport, this);
     this.#connections.set(connection, undefined);
+    if (series !== undefined) this.#secured.set(connection, series);
     this.#sweeper.add(connection);
-    this.#series.connections++;
+    (series ?? this.#series).connections++;
     return connection;
+  }
+
+  #copy(origin: TcpOrigin): TcpConnection {
+    const connection = new TcpConnection(origin, this, this.#services);
+    this.#others.add(connection);
+    this.#sweeper.add(connection);
+    (origin.listener === undefined ? this.#series : this.#seriesOf(origin.listener)).connections++;
+    connection.start();
+    return connection;
+  }
+
+  #seriesOf({ gateway, name, protocol }: CompiledListener): ConnectionSeries {
+    const labels = { bind: this.#bind.key, gateway, listener: name, protocol: protocol.toLowerCase() };
+    return this.#services.metrics.connection(labels);
+  }
+
+  #count(series: ConnectionSeries, connection: { readonly bytesReceived: number; readonly bytesSent: number }): void {
+    series.received += connection.bytesReceived;
+    series.sent += connection.bytesSent;
+  }
+
+  #checkEmpty(): void {
+    if (this.connections === 0) this.#onEmpty();
   }
 }

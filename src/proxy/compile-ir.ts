@@ -1,4 +1,5 @@
-import type { Bind, Ir, Listener, Route, RouteBackend, Target } from "../ir/ir.ts";
+import { TlsTerminator } from "../http/tls-terminator.ts";
+import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute } from "../ir/ir.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
@@ -10,6 +11,7 @@ import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import type { Services } from "./services.ts";
+import { type CompiledTcpRoute, TcpRouteTable } from "./tcp/routes.ts";
 
 /** Routes of one listener or route group, a slice at a time. */
 export interface RouteSlice {
@@ -89,7 +91,8 @@ export class IrCompiler {
 
   #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
     const listeners = bind.listeners.map((listener) => ({
-      hostname: listener.hostname,
+      // Without TLS or HTTP nobody names a host: the listener serves all of its port.
+      hostname: listener.protocol === "TCP" ? "" : listener.hostname,
       value: this.#listener(bind, listener),
     }));
     return {
@@ -105,13 +108,18 @@ export class IrCompiler {
   }
 
   #listener(bind: Bind, listener: Listener): CompiledListener {
+    const labels = listenerLabels(bind, listener);
+    const { tls, protocol } = listener;
     return {
       key: listener.key,
       name: listener.name,
-      gateway: `${listener.gatewayNamespace}/${listener.gatewayName}`,
+      gateway: labels.gateway,
+      protocol,
+      terminator: tls === undefined ? undefined : new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : []),
+      tcpRoutes: new TcpRouteTable(listener.tcpRoutes.map((route) => this.#tcpRoute(route, labels))),
       policies: compilePolicies(listener.policies, "gateway", this.#hidden),
       router: (this.#routers.get(listener.key) ?? new RouterBuilder<CompiledRoute>()).finish(),
-      series: new SeriesCache(this.#metrics, listenerLabels(bind, listener)),
+      series: new SeriesCache(this.#metrics, labels),
     };
   }
 
@@ -126,9 +134,15 @@ export class IrCompiler {
       policies: compilePolicies(route.policies, "route", this.#hidden),
       backends,
       only: onlyBackend(backends),
-      totalWeight: backends.reduce((sum, backend) => sum + backend.weight, 0),
+      totalWeight: totalWeight(backends),
       series: new SeriesCache(this.#metrics, labels),
     };
+  }
+
+  #tcpRoute(route: TcpRoute, owner: FixedLabels): CompiledTcpRoute {
+    const label = `${route.namespace}/${route.name}`;
+    const backends = route.backends.map((backend) => this.#backend(backend, { ...owner, route: label }));
+    return { label, hostnames: route.hostnames, backends, totalWeight: totalWeight(backends) };
   }
 
   #backend(backend: RouteBackend, labels: FixedLabels): CompiledBackend {
@@ -190,6 +204,10 @@ export class IrCompiler {
     }
     return endpoint;
   }
+}
+
+function totalWeight(backends: readonly CompiledBackend[]): number {
+  return backends.reduce((sum, backend) => sum + backend.weight, 0);
 }
 
 function onlyBackend(backends: readonly CompiledBackend[]): CompiledBackend | undefined {

@@ -1,11 +1,13 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
-import type { Frontend, Target } from "../ir/ir.ts";
+import type { TlsTerminator } from "../http/tls-terminator.ts";
+import type { Frontend, Listener, Target } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import type { CompiledChain } from "../policies/compile.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
 import type { SeriesCache } from "./series-cache.ts";
+import type { TcpRouteTable } from "./tcp/routes.ts";
 
 export interface CompiledBind {
   readonly key: string;
@@ -23,6 +25,11 @@ export interface CompiledListener {
   readonly key: string;
   readonly name: string;
   readonly gateway: string;
+  readonly protocol: Listener["protocol"];
+  /** Ends TLS; undefined for plaintext and for TLS that passes through. */
+  readonly terminator: TlsTerminator | undefined;
+  /** Of TCP and TLS listeners. */
+  readonly tcpRoutes: TcpRouteTable;
   readonly policies: CompiledChain;
   readonly router: Router<CompiledRoute>;
   /** Counters of requests that reach no route. */

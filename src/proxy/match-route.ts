@@ -3,9 +3,11 @@ import { type CompiledChain, compilePolicies } from "../policies/compile.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 import type { Router } from "./match/router.ts";
+import { checkHost } from "./select-listener.ts";
 
 /** Chooses the route, through route groups to the leaf, and a backend by weight (reference 2.2, 2.3). */
 export function matchRoute(x: ExchangeState): undefined {
+  checkHost(x);
   const listener = x.listener as CompiledListener;
   let route = select(x, listener.router);
   if (route.only !== undefined) {
@@ -49,7 +51,10 @@ function select(x: ExchangeState, router: Router<CompiledRoute>): CompiledRoute 
 }
 
 /** Weighted random choice; undefined when no backend has weight. */
-function pick(route: CompiledRoute, random: () => number): CompiledBackend | undefined {
+export function pick(
+  route: { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
+  random: () => number,
+): CompiledBackend | undefined {
   const { backends, totalWeight } = route;
   if (totalWeight === 0) return undefined;
   if (backends.length === 1) return backends[0];

@@ -101,6 +101,15 @@ export class UpstreamConnection implements TransportHandler {
     if (length === 0) this.#output.flush();
   }
 
+  /** Takes the connection for raw bytes both ways, without HTTP; it serves nothing else afterwards. */
+  openTunnel(events: UpstreamEvents): void {
+    this.#events = events;
+    this.#state = "tunnel";
+    this.#requestChunked = false;
+    this.#requestDone = false;
+    this.#reusable = false;
+  }
+
   /** May wait for `flush`. False = wait for `onUpstreamDrain`. */
   sendBody(buffer: Buffer, from: number, to: number): boolean {
     if (this.#state === "closed" || from === to) return true;
@@ -174,7 +183,7 @@ export class UpstreamConnection implements TransportHandler {
   }
 
   onClose(error: Error | undefined): void {
-    if (this.#halfClosed) this.#events = undefined;
+    if (this.#halfClosed && error === undefined) this.#events = undefined;
     this.#fail(error === undefined ? "the upstream closed the connection" : describe(error));
     this.#owner.closed(this);
   }

@@ -44,7 +44,9 @@ export const bindListener = z
     name: objectName.optional().describe("Default: `listener<index>`."),
     namespace: objectName.default("default").describe("Part of the listener's key."),
     hostname: hostname.default(""),
-    protocol: protocol.default("HTTP").describe("What clients speak on this port; this version has `HTTP`."),
+    protocol: protocol
+      .default("HTTP")
+      .describe("What clients speak on this port. `TLS` without `tls` lets TLS pass to the backend."),
     tls: tlsServer.optional().describe("Certificate to serve with; not available in this version."),
     routes: z.array(route).optional().describe("HTTP routes; required with HTTP and HTTPS."),
     tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes; required with TCP and TLS."),

@@ -28,6 +28,6 @@ export interface Context {
   /** Keys (`namespace/hostname`) of services with their ports. */
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
   readonly targeted: Targeted;
-  /** Reads a file that the configuration names; a problem is reported at `path`. */
-  readFile(path: Path, file: string): string;
+  /** Reads a file that the configuration names; undefined when it cannot be read, which is reported at `path`. */
+  readFile(path: Path, file: string): string | undefined;
 }

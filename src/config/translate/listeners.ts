@@ -1,3 +1,4 @@
+import { checkTlsServer, type TlsProblem } from "../../http/tls-check.ts";
 import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
@@ -33,6 +34,8 @@ export function makeBind(
     context.report(path, { message: `port ${port} mixes TLS and plaintext listeners; give them ports of their own` });
   if (tcp.length > 0 && tcp.length < listeners.length && secure.length === 0)
     context.report(path, { message: `port ${port} mixes HTTP and TCP listeners; give them ports of their own` });
+  if (tcp.length > 1)
+    context.report(path, { message: `port ${port} has ${tcp.length} TCP listeners; nothing would tell them apart` });
   const hostnames = new Map<string, string>();
   for (const [i, { hostname, name }] of listeners.entries()) {
     const host = hostname === "" ? "*" : hostname;
@@ -58,24 +61,45 @@ export function makeBind(
 
 /** Says what is wrong between a listener's protocol and its `tls` (reference 1.4). */
 export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, context: Context): void {
-  if (protocol !== "HTTP")
-    context.report([...path, "protocol"], {
-      message: `protocol ${protocol} is not available in this version; use HTTP, with a TLS terminator in front where needed`,
+  if (tls && (protocol === "HTTP" || protocol === "TCP"))
+    context.report([...path, "tls"], {
+      message: `protocol ${protocol} cannot set tls; remove it, or use ${protocol === "HTTP" ? "HTTPS" : "TLS"}`,
     });
-  else if (tls) context.report([...path, "tls"], { message: "protocol HTTP cannot set tls; remove it" });
+  else if (!tls && protocol === "HTTPS")
+    context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key" });
 }
 
-/** The certificate files of a listener, read now. */
+/** The certificate files of a listener, read and tried now: a handshake must not be the first to find a mistake. */
 export function translateTls(input: TlsInput, path: Path, context: Context): TlsServer {
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
-  return {
-    cert: context.readFile([...path, "cert"], input.cert),
-    key: context.readFile([...path, "key"], input.key),
-    ...(input.root !== undefined && { clientCa: context.readFile([...path, "root"], input.root) }),
+  const cert = context.readFile([...path, "cert"], input.cert);
+  const key = context.readFile([...path, "key"], input.key);
+  const clientCa = input.root === undefined ? undefined : context.readFile([...path, "root"], input.root);
+  const tls: TlsServer = {
+    cert: cert ?? "",
+    key: key ?? "",
+    ...(clientCa !== undefined && { clientCa }),
     ...(input.minTLSVersion !== undefined && { minVersion: version(input.minTLSVersion) }),
     ...(input.maxTLSVersion !== undefined && { maxVersion: version(input.maxTLSVersion) }),
     ...(input.cipherSuites !== undefined && { cipherSuites: input.cipherSuites }),
   };
+  if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
+  const problem = checkTlsServer(tls);
+  if (problem !== undefined) context.report([...path, ...locate(problem)], { message: problem.message });
+  return tls;
+}
+
+const TLS_FIELDS = {
+  cert: ["cert"],
+  key: ["key"],
+  clientCa: ["root"],
+  minVersion: ["minTLSVersion"],
+  cipherSuites: ["cipherSuites"],
+} as const;
+
+function locate({ field, suite }: TlsProblem): Path {
+  const path = field === undefined ? [] : TLS_FIELDS[field];
+  return suite === undefined ? path : [...path, suite];
 }
 
 /** Limits of the connections of every bind. */

@@ -47,7 +47,7 @@ export function translate(
         return readFileSync(full, "utf8");
       } catch (error) {
         report(path, { message: `cannot read ${name}: ${(error as NodeJS.ErrnoException).code ?? "failed"}` });
-        return "";
+        return undefined;
       }
     },
   };

@@ -9,7 +9,7 @@ import { HeldBytes } from "../held-bytes.ts";
 import { latin1 } from "../latin1.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "../message.ts";
 import { type Downstream, type ServerStream, type StreamAcceptor, TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
-import type { Transport, TransportHandler } from "../transport.ts";
+import type { TlsSession, Transport, TransportHandler } from "../transport.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
 /** Pipelined or early bytes that are held while they cannot be used; more stop the reading. */
@@ -87,7 +87,8 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
   readonly remotePort: number;
   readonly localAddress: string;
   readonly localPort: number;
-  readonly protocol = "http";
+  readonly protocol: "http" | "https";
+  readonly tls: TlsSession | undefined;
 
   constructor(transport: Transport, host: ConnectionHost) {
     this.#transport = transport;
@@ -97,6 +98,8 @@ export class ServerConnection implements TransportHandler, Downstream, Sweepable
     this.remotePort = transport.remotePort;
     this.localAddress = transport.localAddress;
     this.localPort = transport.localPort;
+    this.protocol = transport.tls === undefined ? "http" : "https";
+    this.tls = transport.tls;
     this.#deadline = this.#created + host.frontend.idleTimeout;
   }
 

@@ -1,0 +1,59 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import type { TlsServer } from "../ir/ir.ts";
+import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
+import { serverContext } from "./tls-terminator.ts";
+
+/** What is wrong with a server's TLS, and in which field; `suite` is an index into `cipherSuites`. */
+export interface TlsProblem {
+  readonly field: "cert" | "key" | "clientCa" | "minVersion" | "cipherSuites" | undefined;
+  readonly suite?: number;
+  readonly message: string;
+}
+
+/** Finds what would fail at the first handshake. `undefined` = connections can be accepted. */
+export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
+  const suite = tls.cipherSuites?.findIndex((name) => opensslCipher(name) === undefined) ?? -1;
+  if (suite !== -1) {
+    const known = CIPHER_SUITES.join(", ");
+    return {
+      field: "cipherSuites",
+      suite,
+      message: `not a cipher suite that can be offered; expected one of ${known}`,
+    };
+  }
+  if (tls.minVersion === "TLSv1.3" && tls.maxVersion === "TLSv1.2")
+    return { field: "minVersion", message: "minTLSVersion is above maxTLSVersion; no version would be left" };
+  const certificate = readCertificate(tls.cert);
+  if (certificate === undefined)
+    return { field: "cert", message: "the file holds no certificate; expected PEM, the server's certificate first" };
+  const key = readKey(tls.key);
+  if (key === undefined)
+    return { field: "key", message: "the file holds no private key; expected PEM without a passphrase" };
+  if (!certificate.checkPrivateKey(key))
+    return { field: "key", message: "the private key does not belong to the certificate of cert" };
+  if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)
+    return { field: "clientCa", message: "the file holds no certificate; expected the client CA in PEM" };
+  try {
+    createSecureContext(serverContext(tls));
+    return undefined;
+  } catch (error) {
+    return { field: undefined, message: `cannot be used: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+function readCertificate(pem: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+function readKey(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,30 @@
+/** Names of cipher suites as configurations write them (reference 1.6), with OpenSSL's. */
+const TLS13 = ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"] as const;
+
+const OPENSSL: ReadonlyMap<string, string> = new Map([
+  ...TLS13.flatMap((name): [string, string][] => [
+    [name, name],
+    [name.replace("TLS_", "TLS13_"), name],
+  ]),
+  ...["ECDSA", "RSA"].flatMap((key) =>
+    ["AES_256_GCM_SHA384", "AES_128_GCM_SHA256", "CHACHA20_POLY1305_SHA256"].flatMap((cipher): [string, string][] => {
+      const short = cipher
+        .replace(/^AES_(\d+)/, "AES$1")
+        .replace("POLY1305_SHA256", "POLY1305")
+        .replaceAll("_", "-");
+      const openssl = `ECDHE-${key}-${short}`;
+      return [
+        [`TLS_ECDHE_${key}_WITH_${cipher}`, openssl],
+        [openssl, openssl],
+      ];
+    }),
+  ),
+]);
+
+/** The names that a configuration may use. */
+export const CIPHER_SUITES: readonly string[] = [...OPENSSL.keys()];
+
+/** OpenSSL's name of a suite, or undefined for one that is not known or not safe enough to be offered. */
+export function opensslCipher(name: string): string | undefined {
+  return OPENSSL.get(name);
+}

@@ -1,0 +1,113 @@
+import type { Socket } from "node:net";
+import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
+import type { TlsServer } from "../ir/ir.ts";
+import { opensslCipher } from "./tls-ciphers.ts";
+import { type TlsSession, Transport, type TransportHandler } from "./transport.ts";
+
+/** Who waits for a handshake; exactly one call. */
+export interface HandshakeWaiter {
+  /** Returns the handler of the bytes inside TLS. */
+  onSecure(transport: Transport): TransportHandler;
+  onHandshakeFailure(message: string): void;
+}
+
+interface Pending {
+  readonly waiter: HandshakeWaiter;
+  readonly session: TlsSession;
+  readonly carrier: Socket;
+}
+
+/** What OpenSSL needs of a server's configuration, which `checkTlsServer` has found usable. */
+export function serverContext(tls: TlsServer): SecureContextOptions {
+  return {
+    cert: tls.cert,
+    key: tls.key,
+    minVersion: tls.minVersion ?? "TLSv1.2",
+    maxVersion: tls.maxVersion ?? "TLSv1.3",
+    ...(tls.clientCa !== undefined && { ca: tls.clientCa }),
+    ...(tls.cipherSuites !== undefined && { ciphers: tls.cipherSuites.map(cipherName).join(":") }),
+  };
+}
+
+/**
+ * Ends TLS for one listener. The server's name was read before (see tls-client-hello.ts), so that each listener has
+ * versions, suites and client CA of its own, not only its certificate. Sessions are resumed within a listener only: a
+ * ticket of one that asks for no client certificate opens no other.
+ */
+export class TlsTerminator {
+  readonly #settings: TlsServer;
+  readonly #protocols: readonly string[];
+  /** Made with the first connection: parsing certificates for thousands of listeners would delay a reload. */
+  #server: Server | undefined;
+  /** By the four-tuple of the connection: Node's server does not say which of the sockets it was given has failed. */
+  readonly #pending = new Map<string, Pending>();
+
+  /** `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered. */
+  constructor(settings: TlsServer, protocols: readonly string[]) {
+    this.#settings = settings;
+    this.#protocols = protocols;
+  }
+
+  /** PEM of the CA that clients must have a certificate of. */
+  get clientCa(): string | undefined {
+    return this.#settings.clientCa;
+  }
+
+  /** Takes over a connection of which `hello` has been read. Destroying `transport` gives the handshake up. */
+  accept(transport: Transport, hello: Buffer, serverName: string, waiter: HandshakeWaiter): void {
+    const carrier = transport.release(hello);
+    const session = { serverName, clientCa: this.#settings.clientCa };
+    const key = identify(carrier);
+    this.#pending.set(key, { waiter, session, carrier });
+    carrier.once("close", () => this.#fail(key, carrier, "the connection closed during the handshake"));
+    this.#server ??= this.#createServer();
+    this.#server.emit("connection", carrier);
+  }
+
+  #createServer(): Server {
+    const server = createServer({
+      ...serverContext(this.#settings),
+      requestCert: this.#settings.clientCa !== undefined,
+      rejectUnauthorized: true,
+      ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
+    });
+    server.on("secureConnection", (socket) => this.#secured(socket));
+    server.on("tlsClientError", (error, socket) => this.#fail(identify(socket), undefined, describe(error)));
+    return server;
+  }
+
+  #secured(socket: TLSSocket): void {
+    const key = identify(socket);
+    const pending = this.#pending.get(key);
+    if (pending === undefined) {
+      socket.destroy();
+      return;
+    }
+    this.#pending.delete(key);
+    const { waiter, session, carrier } = pending;
+    Transport.secured(socket, carrier, session, (transport) => waiter.onSecure(transport));
+  }
+
+  /** `carrier`: only when it is the connection that waits under this key. */
+  #fail(key: string, carrier: Socket | undefined, message: string): void {
+    const pending = this.#pending.get(key);
+    if (pending === undefined || (carrier !== undefined && pending.carrier !== carrier)) return;
+    this.#pending.delete(key);
+    pending.waiter.onHandshakeFailure(message);
+    pending.carrier.destroy();
+  }
+}
+
+function identify(socket: Socket): string {
+  return `${socket.remoteAddress} ${socket.remotePort} ${socket.localAddress} ${socket.localPort}`;
+}
+
+function cipherName(name: string): string {
+  return opensslCipher(name) ?? name;
+}
+
+/** OpenSSL's own words without its error number, source file and line. */
+function describe(error: Error): string {
+  const { reason } = error as { reason?: unknown };
+  return typeof reason === "string" ? reason : error.message;
+}

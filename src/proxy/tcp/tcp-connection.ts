@@ -1,0 +1,284 @@
+import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
+import { formatHostPort } from "../../base/listen-address.ts";
+import type { Sweepable } from "../../base/sweeper.ts";
+import type { Transport, TransportHandler } from "../../http/transport.ts";
+import type { Frontend } from "../../ir/ir.ts";
+import { formatAccessLog } from "../../telemetry/access-log.ts";
+import type { UpstreamConnection, UpstreamEvents } from "../../upstream/connection.ts";
+import type { Endpoint } from "../../upstream/endpoint.ts";
+import type { CompiledBackend, CompiledListener } from "../compiled.ts";
+import { pick } from "../match-route.ts";
+import type { Services } from "../services.ts";
+import type { LiveConnection } from "./live-connection.ts";
+import type { CompiledTcpRoute } from "./routes.ts";
+
+/** The bind of a connection. */
+export interface TcpHost {
+  readonly frontend: Frontend;
+  onTcpClose(connection: TcpConnection): void;
+  onFault(error: unknown): void;
+}
+
+/** What a connection is made of; `listener` is undefined when the bind has none. */
+export interface TcpOrigin {
+  readonly transport: Transport;
+  readonly listener: CompiledListener | undefined;
+  /** Name of the TLS handshake, `` without one. */
+  readonly serverName: string;
+  /** Bytes of the client that were read already. */
+  readonly early: Buffer | undefined;
+}
+
+/**
+ * One client connection whose bytes are copied to a backend and back. Each direction ends by itself (half-close), and a
+ * side that takes nothing stops the other one from being read, so that no more than one read of each side is held.
+ */
+export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConnection, Sweepable {
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly #origin: TcpOrigin;
+  readonly #transport: Transport;
+  readonly #host: TcpHost;
+  readonly #services: Services;
+  readonly #startedAt = performance.now();
+  #route: CompiledTcpRoute | undefined;
+  #endpoint: Endpoint | undefined;
+  #endpointName: string | undefined;
+  #upstream: UpstreamConnection | undefined;
+  #cancelConnect: (() => void) | undefined;
+  /** Seconds until the backend was connected. */
+  #connectSeconds = 0;
+  #clientEnded = false;
+  #upstreamEnded = false;
+  /** A side does not take what the other one sends. */
+  #clientBlocked = false;
+  #upstreamBlocked = false;
+  /** `performance.now()` ms when bytes were last seen to move. */
+  #movedAt = this.#startedAt;
+  #backlog = 0;
+  #over = false;
+
+  constructor(origin: TcpOrigin, host: TcpHost, services: Services) {
+    this.#origin = origin;
+    this.#transport = origin.transport;
+    this.#host = host;
+    this.#services = services;
+    this.remoteAddress = origin.transport.remoteAddress;
+    this.remotePort = origin.transport.remotePort;
+  }
+
+  get listener(): CompiledListener | undefined {
+    return this.#origin.listener;
+  }
+
+  get bytesReceived(): number {
+    return this.#transport.bytesRead;
+  }
+
+  get bytesSent(): number {
+    return this.#transport.bytesWritten;
+  }
+
+  get activity(): LiveConnection["activity"] {
+    const state = this.#upstream === undefined ? "connecting" : "copying";
+    return { state: this.#over ? "closing" : state, ageMs: performance.now() - this.#startedAt };
+  }
+
+  /** Chooses a backend and connects; the client is not read before that has succeeded. */
+  start(): void {
+    this.#transport.pause();
+    try {
+      this.#connect();
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      this.#fail(error.code, error.message);
+    }
+  }
+
+  abort(reason: string): void {
+    this.#fail("TG_CLIENT_GONE", reason);
+    this.#transport.destroy();
+  }
+
+  /** A connection with both directions open may be silent for as long as it likes; TCP keep-alive finds dead peers. */
+  sweep(now: number): void {
+    const { backlog } = this.#transport;
+    if (backlog !== this.#backlog) {
+      this.#backlog = backlog;
+      this.#movedAt = now;
+    }
+    const waiting = this.#clientBlocked || this.#upstreamBlocked || this.#clientEnded || this.#upstreamEnded;
+    if ((!waiting && !this.#over) || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
+    this.abort("nothing moved for too long");
+  }
+
+  // ── from the client ──
+
+  onData(buffer: Buffer, length: number): void {
+    this.#movedAt = performance.now();
+    this.#send(buffer, length);
+  }
+
+  onEnd(): void {
+    this.#clientEnded = true;
+    this.#upstream?.sendEnd([]);
+    if (this.#upstreamEnded) this.#finish(undefined, "Upstream");
+  }
+
+  onDrain(): void {
+    this.#clientBlocked = false;
+    this.#movedAt = performance.now();
+    this.#upstream?.resume();
+  }
+
+  onClose(error: Error | undefined): void {
+    const detail = error === undefined ? "" : `: ${error.message}`;
+    this.#fail("TG_CLIENT_GONE", `${ERRORS.TG_CLIENT_GONE.message}${detail}`);
+    this.#host.onTcpClose(this);
+  }
+
+  onFault(error: unknown): void {
+    this.#host.onFault(error);
+    this.#fail("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
+  }
+
+  // ── from the backend ──
+
+  /** A tunnel has neither heads nor framing. */
+  onInformational(): void {}
+  onResponse(): void {}
+  onResponseBatch(): void {}
+
+  onResponseBody(buffer: Buffer, from: number, to: number): void {
+    this.#movedAt = performance.now();
+    if (this.#transport.write(buffer, from, to)) return;
+    this.#clientBlocked = true;
+    this.#upstream?.pause();
+  }
+
+  onResponseEnd(): void {
+    this.#upstreamEnded = true;
+    this.#transport.end();
+    if (this.#clientEnded) this.#finish(undefined, "Upstream");
+  }
+
+  onUpstreamDrain(): void {
+    this.#upstreamBlocked = false;
+    this.#movedAt = performance.now();
+    this.#transport.resume();
+  }
+
+  onUpstreamFailure(message: string): void {
+    if (this.#over) return;
+    this.#fail("TG_UPSTREAM_FAILED", `${ERRORS.TG_UPSTREAM_FAILED.message}: ${message}`);
+    this.#transport.reset();
+  }
+
+  onUpstreamFault(error: unknown): void {
+    this.#host.onFault(error);
+    if (this.#over) return;
+    this.#fail("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
+    this.#transport.reset();
+  }
+
+  #connect(): void {
+    const { listener, serverName } = this.#origin;
+    this.#route = listener?.tcpRoutes.find(serverName);
+    if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+    const backend = pick(this.#route, this.#services.random);
+    if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+    const endpoint = this.#choose(backend);
+    this.#endpoint = endpoint;
+    this.#endpointName = endpoint.pool.name;
+    endpoint.begin();
+    this.#cancelConnect = endpoint.pool.connect({
+      onConnection: (upstream) => this.#connected(upstream),
+      onConnectFailure: (code, message) => {
+        this.#cancelConnect = undefined;
+        this.#fail(code, `${ERRORS[code].message}: ${message}`);
+        this.#transport.destroy();
+      },
+    });
+  }
+
+  #choose(backend: CompiledBackend): Endpoint {
+    const { serverName, transport } = this.#origin;
+    if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
+    // A dynamic backend is the server that the client asked TLS for, on the port that it came to (reference 3.33).
+    const dynamic = backend.target.type === "dynamic" && serverName !== "";
+    if (backend.balancer === undefined && !dynamic) throw new GatewayError("TG_NO_BACKENDS");
+    const endpoint =
+      backend.balancer === undefined
+        ? this.#services.dynamic(`${serverName}:${transport.localPort}`)
+        : backend.balancer.choose();
+    if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    return endpoint;
+  }
+
+  #connected(upstream: UpstreamConnection): void {
+    this.#cancelConnect = undefined;
+    this.#connectSeconds = (performance.now() - this.#startedAt) / 1000;
+    this.#movedAt = performance.now();
+    this.#upstream = upstream;
+    upstream.openTunnel(this);
+    const { early } = this.#origin;
+    if (early !== undefined) this.#send(early, early.length);
+    if (!this.#upstreamBlocked) this.#transport.resume();
+  }
+
+  #send(bytes: Buffer, length: number): void {
+    const upstream = this.#upstream;
+    if (upstream === undefined) return;
+    const taken = upstream.sendBody(bytes, 0, length);
+    if (upstream.flush() && taken) return;
+    this.#upstreamBlocked = true;
+    this.#transport.pause();
+  }
+
+  #fail(code: ErrorCode, message: string): void {
+    if (this.#over) return;
+    const { reason } = ERRORS[code];
+    this.#cancelConnect?.();
+    this.#cancelConnect = undefined;
+    const upstream = this.#upstream;
+    this.#upstream = undefined;
+    upstream?.destroy();
+    if (code === "TG_CLIENT_GONE" || code === "TG_INTERNAL") this.#endpoint?.abandon();
+    else this.#endpoint?.end(false, 0);
+    this.#endpoint = undefined;
+    this.#finish(message, reason);
+  }
+
+  /** Accounts for a connection that has ended, one way or another. */
+  #finish(error: string | undefined, reason: Reason): void {
+    if (this.#over) return;
+    this.#over = true;
+    // What is written may still be on its way; nothing refers to the backend any more.
+    this.#upstream = undefined;
+    this.#endpoint?.end(true, this.#connectSeconds);
+    this.#endpoint = undefined;
+    if (this.#services.accessLog.enabled("info")) this.#logAccess(error, reason);
+  }
+
+  #logAccess(error: string | undefined, reason: Reason): void {
+    const { listener, serverName } = this.#origin;
+    const { output } = this.#services.accessLog;
+    const line = formatAccessLog(
+      {
+        time: Date.now(),
+        gateway: listener?.gateway,
+        listener: listener?.name,
+        route: this.#route?.label,
+        endpoint: this.#endpointName,
+        source: formatHostPort(this.remoteAddress, this.remotePort),
+        sni: serverName === "" ? undefined : serverName,
+        protocol: listener?.protocol === "TLS" ? "tls" : "tcp",
+        error,
+        reason,
+        durationMs: Math.round(performance.now() - this.#startedAt),
+      },
+      output.format,
+    );
+    output.write(`${line}\n`);
+  }
+}

@@ -1,0 +1,134 @@
+import { HeldBytes } from "../../http/held-bytes.ts";
+import { MAX_CLIENT_HELLO, parseClientHello } from "../../http/tls-client-hello.ts";
+import type { TlsTerminator } from "../../http/tls-terminator.ts";
+import type { Transport, TransportHandler } from "../../http/transport.ts";
+import type { CompiledListener } from "../compiled.ts";
+import type { LiveConnection } from "./live-connection.ts";
+
+/** Milliseconds from the accepted connection to the end of its handshake (reference 1.10 `handshakeTimeout`). */
+const HANDSHAKE_TIMEOUT_MS = 15_000;
+
+/** The bind of a handshake. */
+export interface HandshakeHost {
+  /** By the configuration in force now. `serverName` is `` when the client names none. */
+  findListener(serverName: string): CompiledListener | undefined;
+  /** TLS has ended here. Returns the handler of the bytes inside. */
+  onSecured(
+    handshake: TlsHandshake,
+    transport: Transport,
+    listener: CompiledListener,
+    seconds: number,
+  ): TransportHandler;
+  /** The listener lets TLS pass; `hello` was read and is the first that the backend gets. */
+  onPassthrough(
+    handshake: TlsHandshake,
+    transport: Transport,
+    listener: CompiledListener,
+    serverName: string,
+    hello: Buffer,
+  ): TransportHandler;
+  /** The connection is closed or about to be. */
+  onHandshakeFailure(handshake: TlsHandshake, message: string): void;
+  onFault(error: unknown): void;
+}
+
+/**
+ * A new connection of a TLS bind: reads the ClientHello, finds the listener by the name in it, then ends TLS or lets it
+ * pass. Nothing is answered before a listener is found.
+ */
+export class TlsHandshake implements TransportHandler, LiveConnection {
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly #transport: Transport;
+  readonly #host: HandshakeHost;
+  readonly #hello = new HeldBytes();
+  readonly #startedAt = performance.now();
+  readonly #timer: NodeJS.Timeout;
+  /** Whoever the connection belongs to once TLS passes through. */
+  #next: TransportHandler | undefined;
+  #over = false;
+
+  constructor(transport: Transport, host: HandshakeHost) {
+    this.#transport = transport;
+    this.#host = host;
+    this.remoteAddress = transport.remoteAddress;
+    this.remotePort = transport.remotePort;
+    this.#timer = setTimeout(() => this.abort("the TLS handshake took too long"), HANDSHAKE_TIMEOUT_MS);
+  }
+
+  get activity(): LiveConnection["activity"] {
+    return { state: "handshake", ageMs: performance.now() - this.#startedAt };
+  }
+
+  abort(reason: string): void {
+    if (this.#end()) this.#host.onHandshakeFailure(this, reason);
+    this.#transport.destroy();
+  }
+
+  onData(buffer: Buffer, length: number): void {
+    if (this.#next !== undefined) {
+      this.#next.onData(buffer, length);
+      return;
+    }
+    if (this.#over) return;
+    this.#hello.append(buffer, 0, length);
+    const hello = this.#hello.bytes.subarray(this.#hello.start, this.#hello.end);
+    const parsed = parseClientHello(hello);
+    if (parsed.state === "invalid") this.abort(parsed.detail);
+    else if (parsed.state === "complete") this.#route(parsed.serverName, hello);
+    else if (hello.length > MAX_CLIENT_HELLO) this.abort("the ClientHello is too large");
+  }
+
+  onEnd(): void {
+    if (this.#next === undefined) this.abort("the connection closed during the handshake");
+    else this.#next.onEnd();
+  }
+
+  onDrain(): void {
+    this.#next?.onDrain();
+  }
+
+  onClose(error: Error | undefined): void {
+    if (this.#next !== undefined) this.#next.onClose(error);
+    else if (this.#end())
+      this.#host.onHandshakeFailure(this, error?.message ?? "the connection closed during the handshake");
+  }
+
+  onFault(error: unknown): void {
+    if (this.#next !== undefined) this.#next.onFault(error);
+    else this.#host.onFault(error);
+  }
+
+  #route(serverName: string, hello: Buffer): void {
+    const listener = this.#host.findListener(serverName);
+    if (listener === undefined) {
+      this.abort(`no TLS listener match for ${serverName === "" ? "a client that names no server" : serverName}`);
+    } else if (listener.terminator !== undefined) {
+      this.#terminate(listener, listener.terminator, serverName, hello);
+    } else {
+      this.#end();
+      this.#hello.clear();
+      this.#next = this.#host.onPassthrough(this, this.#transport, listener, serverName, hello);
+    }
+  }
+
+  #terminate(listener: CompiledListener, terminator: TlsTerminator, serverName: string, hello: Buffer): void {
+    terminator.accept(this.#transport, hello, serverName, {
+      onSecure: (transport) => {
+        this.#end();
+        return this.#host.onSecured(this, transport, listener, (performance.now() - this.#startedAt) / 1000);
+      },
+      onHandshakeFailure: (message) => {
+        if (this.#end()) this.#host.onHandshakeFailure(this, `TLS handshake failed: ${message}`);
+      },
+    });
+  }
+
+  /** False when it was over before. */
+  #end(): boolean {
+    if (this.#over) return false;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    return true;
+  }
+}

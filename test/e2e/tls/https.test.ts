@@ -1,0 +1,274 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { Duplex } from "node:stream";
+import { after, before, suite, test } from "node:test";
+import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { get, logged, metric, tlsConnect } from "./support.ts";
+
+interface ListenerOptions {
+  readonly tls?: object;
+  readonly body?: string;
+  readonly routes?: object[];
+}
+
+suite("HTTPS listeners", { skip: noOpenssl }, () => {
+  let ca: TestCa;
+  let one: Identity;
+  let wild: Identity;
+
+  before(() => {
+    ca = new TestCa();
+    one = ca.issue("one.host.example");
+    wild = ca.issue("*.host.example", "*.sub.host.example", "other.test");
+  });
+  after(() => ca[Symbol.dispose]());
+
+  const listener = (
+    name: string,
+    hostname: string,
+    { certFile, keyFile }: Identity,
+    options: ListenerOptions = {},
+  ) => ({
+    name,
+    hostname,
+    protocol: "HTTPS",
+    tls: { cert: certFile, key: keyFile, ...options.tls },
+    routes: options.routes ?? [{ policies: { directResponse: { status: 200, body: options.body ?? name } } }],
+  });
+  const bind = (...listeners: object[]): object => ({ binds: [{ port: 0, listeners }] });
+  const trusted = () => ({ ca: ca.cert });
+
+  test("a request goes through to the backend and its answer comes back, both large and whole", async () => {
+    const large = "x".repeat(300_000);
+    await using upstream = await RawUpstream.answering((request) => reply(request.body + large));
+    const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one, { routes })));
+    const { peer, socket } = await tlsConnect(gateway.port(), { ...trusted(), servername: "one.host.example" });
+    for (let round = 0; round < 2; round++) {
+      peer.send(`POST / HTTP/1.1\r\nHost: one.host.example\r\nContent-Length: ${large.length}\r\n\r\n${large}`);
+      const answer = await peer.message();
+      assert.equal(statusOf(answer), 200);
+      assert.equal(answer.body, large + large);
+    }
+    assert.equal(socket.getProtocol(), "TLSv1.3");
+    peer.socket.destroy();
+    await logged(gateway, { scope: "request", listener: "one", "http.status": 200, protocol: "http" });
+    const labels = ['listener="one"', 'protocol="https"'];
+    assert.equal(await metric(gateway, "downstream_connections_total", ...labels), 1);
+    assert.equal(await metric(gateway, "tls_handshake_duration_seconds_count", ...labels), 1);
+  });
+
+  test("the server name chooses the listener: exact, then the longest wildcard, then any", async () => {
+    await using gateway = await TestGateway.start(
+      bind(
+        listener("short", "*.host.example", wild),
+        listener("exact", "one.host.example", one),
+        listener("long", "*.sub.host.example", wild),
+        listener("any", "", wild),
+      ),
+    );
+    const port = gateway.port();
+    assert.equal((await get(port, "one.host.example", trusted())).body, "exact");
+    assert.equal((await get(port, "ONE.host.example", trusted())).body, "exact");
+    assert.equal((await get(port, "two.host.example", trusted())).body, "short");
+    assert.equal((await get(port, "two.sub.host.example", trusted())).body, "long");
+    assert.equal((await get(port, "other.test", trusted())).body, "any");
+    const { peer, socket } = await tlsConnect(port, { ...trusted(), servername: "one.host.example" });
+    assert.equal(socket.getPeerCertificate().subject.CN, "one.host.example");
+    socket.destroy();
+    peer.socket.destroy();
+  });
+
+  test("a name that no listener has gets no answer, and the log says so", async () => {
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    await assert.rejects(get(gateway.port(), "two.host.example", trusted()));
+    await logged(gateway, { message: "refused", error: "no TLS listener match for two.host.example" });
+  });
+
+  test("what is no TLS is closed at once", async () => {
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    const peer = await RawPeer.connect(gateway.port());
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    await peer.closed();
+    assert.equal(peer.received, "");
+    await logged(gateway, { message: "refused", error: "not a TLS handshake" });
+  });
+
+  test("a ClientHello that comes byte by byte is understood", async () => {
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    const raw = await RawPeer.connect(gateway.port());
+    raw.socket.removeAllListeners("data");
+    const trickle = new Duplex({
+      read: () => {},
+      write: (chunk: Buffer, _encoding, done) => {
+        for (const byte of chunk) raw.socket.write(Buffer.of(byte));
+        done();
+      },
+    });
+    raw.socket.on("data", (bytes: Buffer) => trickle.push(bytes));
+    const { peer } = await tlsConnect(0, { ...trusted(), servername: "one.host.example", socket: trickle });
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    assert.equal((await peer.message()).body, "one");
+    raw.socket.destroy();
+  });
+
+  test("a request for another listener of the port is misdirected; for none of them it has no route", async () => {
+    await using gateway = await TestGateway.start(
+      bind(listener("one", "one.host.example", one), listener("wild", "*.host.example", wild)),
+    );
+    const { peer } = await tlsConnect(gateway.port(), { ...trusted(), servername: "two.host.example" });
+    const ask = async (host: string): Promise<[number, string]> => {
+      peer.send(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      const answer = await peer.message();
+      return [statusOf(answer), answer.body];
+    };
+    assert.deepEqual(await ask("three.host.example"), [200, "wild"]);
+    assert.deepEqual(await ask("one.host.example"), [421, "misdirected request"]);
+    assert.deepEqual(await ask("nobody.test"), [404, "route not found"]);
+    peer.socket.destroy();
+  });
+
+  test("HTTP/1.1 is what ALPN agrees on, even with clients that like HTTP/2 better", async () => {
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    const options = { ...trusted(), servername: "one.host.example" };
+    const { socket } = await tlsConnect(gateway.port(), { ...options, ALPNProtocols: ["h2", "http/1.1"] });
+    assert.equal(socket.alpnProtocol, "http/1.1");
+    socket.destroy();
+    await assert.rejects(tlsConnect(gateway.port(), { ...options, ALPNProtocols: ["h2"] }));
+  });
+
+  test("a listener with a client CA takes only clients with a certificate of it", async () => {
+    using other = new TestCa("other CA");
+    const client = ca.issue("client");
+    const stranger = other.issue("client");
+    const strict = listener("one", "one.host.example", one, { tls: { root: ca.certFile } });
+    await using gateway = await TestGateway.start(bind(strict, listener("open", "two.host.example", wild)));
+    const port = gateway.port();
+    const identity = ({ cert, key }: Identity) => ({ ...trusted(), cert, key });
+    assert.equal((await get(port, "one.host.example", identity(client))).body, "one");
+    await assert.rejects(get(port, "one.host.example", trusted()));
+    await assert.rejects(get(port, "one.host.example", identity(stranger)));
+    assert.equal((await get(port, "two.host.example", trusted())).body, "open");
+    await gateway.until(
+      () => gateway.lines.filter((line) => String(line.error).startsWith("TLS handshake failed")).length === 2,
+      "both refusals in the log",
+    );
+    // What a connection without a certificate may not reach by its handshake it does not reach by its Host either.
+    const { peer } = await tlsConnect(port, { ...trusted(), servername: "two.host.example" });
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    assert.equal(statusOf(await peer.message()), 421);
+    peer.socket.destroy();
+  });
+
+  test("versions and cipher suites are those of the listener", async () => {
+    const suites = { maxTLSVersion: "TLS_V1_2", cipherSuites: ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"] };
+    await using gateway = await TestGateway.start(
+      bind(
+        listener("new", "one.host.example", one, { tls: { minTLSVersion: "TLS_V1_3" } }),
+        listener("old", "two.host.example", wild, { tls: suites }),
+      ),
+    );
+    const port = gateway.port();
+    await assert.rejects(get(port, "one.host.example", { ...trusted(), maxVersion: "TLSv1.2" }));
+    const { socket } = await tlsConnect(port, { ...trusted(), servername: "two.host.example" });
+    assert.equal(socket.getProtocol(), "TLSv1.2");
+    assert.equal(socket.getCipher().name, "ECDHE-ECDSA-AES128-GCM-SHA256");
+    socket.destroy();
+  });
+
+  test("a reload gives new connections the new certificate and open ones the new routes", async () => {
+    const renewed = ca.issue("one.host.example");
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    const port = gateway.port();
+    const options = { ...trusted(), servername: "one.host.example" };
+    const { peer, socket } = await tlsConnect(port, options);
+    const serial = socket.getPeerCertificate().serialNumber;
+    assert.equal(
+      await gateway.reconfigure(bind(listener("one", "one.host.example", renewed, { body: "two" }))),
+      "applied",
+    );
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    assert.equal((await peer.message()).body, "two");
+    const next = await tlsConnect(port, options);
+    assert.notEqual(next.socket.getPeerCertificate().serialNumber, serial);
+    next.socket.destroy();
+    // A connection made without a certificate does not outlive the moment from which one is asked for.
+    const strict = listener("one", "one.host.example", renewed, { tls: { root: ca.certFile } });
+    assert.equal(await gateway.reconfigure(bind(strict)), "applied");
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    assert.equal(statusOf(await peer.message()), 421);
+    peer.socket.destroy();
+  });
+
+  test("a reload with a key that does not fit is refused and names the place", async () => {
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    const mixed = listener("one", "one.host.example", { ...one, keyFile: wild.keyFile });
+    assert.equal(await gateway.reconfigure(bind(mixed)), "refused");
+    assert.equal((await get(gateway.port(), "one.host.example", trusted())).body, "one");
+    const text = JSON.stringify(gateway.lines) + gateway.stderr;
+    assert.match(
+      text,
+      /gateway\.yaml:\d+:\d+: error: binds\[0\]\.listeners\[0\]\.tls\.key: the private key does not belong/,
+    );
+  });
+
+  test("a start with files that are no certificates fails with every place", async () => {
+    const empty = `${ca.folder}/empty.pem`;
+    await writeFile(empty, "");
+    const suites = { cipherSuites: ["TLS_RSA_WITH_RC4_128_MD5"] };
+    const versions = { minTLSVersion: "TLS_V1_3", maxTLSVersion: "TLS_V1_2" };
+    await using gateway = await TestGateway.launch(
+      bind(
+        listener("a", "a.host.example", { ...one, certFile: empty }),
+        listener("b", "b.host.example", { ...one, keyFile: one.certFile }),
+        listener("c", "c.host.example", one, { tls: { root: empty } }),
+        listener("d", "d.host.example", one, { tls: suites }),
+        listener("e", "e.host.example", one, { tls: versions }),
+      ),
+    );
+    assert.equal(await gateway.exited(), 1);
+    for (const place of [
+      "0].tls.cert: ",
+      "1].tls.key: ",
+      "2].tls.root: ",
+      "3].tls.cipherSuites[0]: ",
+      "4].tls.minTLSV",
+    ])
+      assert.ok(gateway.stderr.includes(`binds[0].listeners[${place}`), `${place} in ${gateway.stderr}`);
+  });
+
+  test("a drain answers the request under way and closes the connection", async () => {
+    await using upstream = await RawUpstream.listen();
+    const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one, { routes })));
+    const { peer } = await tlsConnect(gateway.port(), { ...trusted(), servername: "one.host.example" });
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    const backend = await upstream.connection();
+    await backend.message();
+    const idle = await tlsConnect(gateway.port(), { ...trusted(), servername: "one.host.example" });
+    gateway.process.kill("SIGTERM");
+    await idle.peer.closed().catch(() => idle.peer.ended);
+    backend.send(reply("done"));
+    const answer = await peer.message();
+    assert.equal(answer.body, "done");
+    assert.deepEqual(valuesOf(answer, "connection"), ["close"]);
+    peer.end();
+    assert.equal(await gateway.exited(), 0);
+  });
+
+  test("a body that the backend breaks off does not look complete", async () => {
+    await using upstream = await RawUpstream.listen();
+    const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one, { routes })));
+    const { peer } = await tlsConnect(gateway.port(), { ...trusted(), servername: "one.host.example" });
+    peer.send("GET / HTTP/1.0\r\nHost: one.host.example\r\n\r\n");
+    const backend = await upstream.connection();
+    await backend.message();
+    backend.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
+    await peer.take("half");
+    backend.reset();
+    assert.equal(await peer.closed().catch(() => peer.ended), "reset");
+  });
+});
