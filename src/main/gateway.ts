@@ -8,6 +8,7 @@ import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { formatDiagnostics } from "../config/diagnostics.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "../config/load.ts";
+import { loadConfigAside } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import { isReadOnce, watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -171,7 +172,7 @@ export class Gateway {
   async #reloadOnce(): Promise<void> {
     if (this.#shutdown !== undefined) return;
     const at = new Date().toISOString();
-    const loaded = loadConfig(this.#source, this.#env);
+    const loaded = await loadConfigAside(this.#source, this.#env);
     this.#status = { ...this.#status, loadedAt: at };
     if (!loaded.ok) {
       this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
