@@ -82,6 +82,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       invalid: "write no backend, or directResponse with an error status, to refuse requests",
     },
   },
+  { in: /(^|\.)tcpRoutes(\.backends)?$/, fields: same(LATER, "policies") },
   { in: /\.dynamic$/, fields: { target: "expressions are not available here in this version; remove it" } },
   {
     in: /\.directResponse$/,

@@ -15,7 +15,7 @@ export const tlsServer = z
     minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
     maxTLSVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
   })
-  .meta({ id: "TlsServer", description: "Server side of TLS; not available in this version." });
+  .meta({ id: "TlsServer", description: "Server side of TLS." });
 
 const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS"]);
 
@@ -24,7 +24,9 @@ export const gatewayListener = z
     name: objectName.optional().describe("Default: `listener<index>`."),
     hostname: hostname.default("*"),
     protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
-    tls: tlsServer.optional().describe("Certificate to serve with; not available in this version."),
+    tls: tlsServer
+      .optional()
+      .describe("Certificate to serve with; `TLS` without it passes connections through by their SNI."),
     ...gatewayPolicies.shape,
   })
   .meta({ id: "GatewayListener", description: "One of several listeners that share a gateway's port." });
@@ -33,7 +35,9 @@ export const gateway = z
   .strictObject({
     port,
     protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
-    tls: tlsServer.optional().describe("Certificate to serve with; not available in this version."),
+    tls: tlsServer
+      .optional()
+      .describe("Certificate to serve with; `TLS` without it passes connections through by their SNI."),
     listeners: z.array(gatewayListener).optional().describe("When set, only `port` may stand beside it."),
     ...gatewayPolicies.shape,
   })
@@ -47,7 +51,9 @@ export const bindListener = z
     protocol: protocol
       .default("HTTP")
       .describe("What clients speak on this port. `TLS` without `tls` lets TLS pass to the backend."),
-    tls: tlsServer.optional().describe("Certificate to serve with; not available in this version."),
+    tls: tlsServer
+      .optional()
+      .describe("Certificate to serve with; `TLS` without it passes connections through by their SNI."),
     routes: z.array(route).optional().describe("HTTP routes; required with HTTP and HTTPS."),
     tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes; required with TCP and TLS."),
     policies: gatewayPolicies.optional(),

@@ -118,9 +118,7 @@ const tcpFields = {
   backends: z.array(tcpBackend).default([]).describe("Where connections go, by weight."),
 };
 
-export const tcpRoute = z
-  .strictObject(tcpFields)
-  .meta({ id: "TcpRoute", description: "Where connections go. TCP and TLS are not available in this version." });
+export const tcpRoute = z.strictObject(tcpFields).meta({ id: "TcpRoute", description: "Where connections go." });
 export const gatewayTcpRoute = z
   .strictObject({ gateways: gatewayRefs, ...tcpFields })
   .meta({ id: "GatewayTcpRoute", description: "A TCP route that names the gateways it belongs to." });

@@ -14,6 +14,7 @@ interface Entry {
   readonly routes: Route[];
   readonly paths: Path[];
   readonly tcpRoutes: TcpRoute[];
+  readonly tcpPaths: Path[];
 }
 
 /** `gateways` with the top-level `routes` and `tcpRoutes` attached (reference 1.2, 1.4). */
@@ -39,15 +40,18 @@ export function translateGateways(
   }
   for (const [i, route] of config.tcpRoutes.entries()) {
     const path = ["tcpRoutes", i];
-    for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, gateways, context))
+    for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, gateways, context)) {
       entry.tcpRoutes.push(translateTcpRoute(route, i, entry.listener.key, path, context));
+      entry.tcpPaths.push(path);
+    }
   }
   return [...gateways].map(([name, list]) => ({
     port: config.gateways[name]?.port ?? 0,
     path: ["gateways", name],
-    listeners: list.map(({ listener, routes, paths, tcpRoutes }) => {
+    listeners: list.map(({ listener, routes, paths, tcpRoutes, tcpPaths }) => {
       const named = routes.map(({ key, name }, i) => ({ key, name, path: paths[i] ?? [] }));
-      reportDuplicates("route", named, context.report);
+      const tcpNamed = tcpRoutes.map(({ key, name }, i) => ({ key, name, path: tcpPaths[i] ?? [] }));
+      reportDuplicates("route", [...named, ...tcpNamed], context.report);
       return { ...listener, routes, tcpRoutes };
     }),
   }));
@@ -103,7 +107,7 @@ function makeEntry(
     ...(tls !== undefined && { tls: translateTls(tls, [...path, "tls"], context) }),
     policies: {},
   };
-  return { listener, routes: [], paths: [], tcpRoutes: [] };
+  return { listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
 }
 
 /** The listeners that a route's `gateways` mean; without one, those of the gateway called `default`. */

@@ -144,8 +144,16 @@ function translateListener(
   const translated = (routes ?? []).map((route, i) =>
     translateRoute(route, i, key, inherited, [...path, "routes", i], context),
   );
-  const named = translated.map((each, i) => ({ key: each.key, name: each.name, path: [...path, "routes", i] }));
-  reportDuplicates("route", named, context.report);
+  const translatedTcp = (tcpRoutes ?? []).map((route, i) =>
+    translateTcpRoute(route, i, key, [...path, "tcpRoutes", i], context),
+  );
+  for (const [field, list] of [
+    ["routes", translated],
+    ["tcpRoutes", translatedTcp],
+  ] as const) {
+    const named = list.map((each, i) => ({ key: each.key, name: each.name, path: [...path, field, i] }));
+    reportDuplicates("route", named, context.report);
+  }
   return {
     key,
     name,
@@ -156,8 +164,6 @@ function translateListener(
     ...(input.tls !== undefined && { tls: translateTls(input.tls, [...path, "tls"], context) }),
     policies,
     routes: translated,
-    tcpRoutes: (tcpRoutes ?? []).map((route, i) =>
-      translateTcpRoute(route, i, key, [...path, "tcpRoutes", i], context),
-    ),
+    tcpRoutes: translatedTcp,
   };
 }
