@@ -7,6 +7,8 @@ const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
 const MAX_RECORD = 16 * 1024;
+/** Clients use one or two. A bound, because all are looked at again with every byte that arrives. */
+const MAX_RECORDS = 64;
 
 /** `more`: it may become one with further bytes. `serverName` is lower-case, `` when the client names none. */
 export type ClientHello =
@@ -29,10 +31,10 @@ export function parseClientHello(bytes: Buffer): ClientHello {
     const length = record.readUInt16BE(3);
     if (length === 0 || length > MAX_RECORD) return invalid("a TLS record of a forbidden size");
     const fragment = record.subarray(5, 5 + length);
-    fragments.push(fragment);
+    if (fragments.push(fragment) > MAX_RECORDS) return invalid("the ClientHello is spread over too many records");
     gathered += fragment.length;
     if (gathered >= 4 && needed === 4) {
-      const head = Buffer.concat(fragments);
+      const head = Buffer.concat(fragments, 4);
       if (head[0] !== CLIENT_HELLO) return invalid("the TLS handshake does not begin with a ClientHello");
       needed += head.readUIntBE(1, 3);
       if (needed > MAX_CLIENT_HELLO) return invalid("the ClientHello is too large");

@@ -6,12 +6,12 @@ import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/ba
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import type { PoolTarget } from "../upstream/pool.ts";
-import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import type { Services } from "./services.ts";
-import { type CompiledTcpRoute, TcpRouteTable } from "./tcp/routes.ts";
+import { TcpRouteTable } from "./tcp/routes.ts";
 
 /** Routes of one listener or route group, a slice at a time. */
 export interface RouteSlice {

@@ -29,7 +29,7 @@ export interface CompiledListener {
   /** Ends TLS; undefined for plaintext and for TLS that passes through. */
   readonly terminator: TlsTerminator | undefined;
   /** Of TCP and TLS listeners. */
-  readonly tcpRoutes: TcpRouteTable;
+  readonly tcpRoutes: TcpRouteTable<CompiledTcpRoute>;
   readonly policies: CompiledChain;
   readonly router: Router<CompiledRoute>;
   /** Counters of requests that reach no route. */
@@ -49,6 +49,14 @@ export interface CompiledRoute {
   readonly only: CompiledBackend | undefined;
   /** Counters of requests that reach no backend, such as direct responses. */
   readonly series: SeriesCache;
+}
+
+export interface CompiledTcpRoute {
+  /** `<namespace>/<name>` */
+  readonly label: string;
+  readonly hostnames: readonly string[];
+  readonly backends: readonly CompiledBackend[];
+  readonly totalWeight: number;
 }
 
 export interface CompiledBackend {

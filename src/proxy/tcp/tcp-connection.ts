@@ -6,11 +6,10 @@ import type { Frontend } from "../../ir/ir.ts";
 import { formatAccessLog } from "../../telemetry/access-log.ts";
 import type { UpstreamConnection, UpstreamEvents } from "../../upstream/connection.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
-import type { CompiledBackend, CompiledListener } from "../compiled.ts";
+import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import type { LiveConnection } from "./live-connection.ts";
-import type { CompiledTcpRoute } from "./routes.ts";
 
 /** The bind of a connection. */
 export interface TcpHost {
@@ -92,6 +91,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       this.#fail(error.code, error.message);
+      this.#transport.destroy();
     }
   }
 
