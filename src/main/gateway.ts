@@ -132,7 +132,7 @@ export class Gateway {
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
     this.supervisor.start();
     await this.supervisor.apply(1, loaded.ir);
-    this.#applied(loaded.ir, 1);
+    this.#applied(loaded, 1);
     this.#pending.clear();
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
@@ -140,8 +140,9 @@ export class Gateway {
     this.#log.info("ready");
   }
 
-  #applied(ir: Ir, generation: number): void {
+  #applied({ ir, warnings }: Loaded, generation: number): void {
     this.#ir = ir;
+    for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
     const appliedAt = new Date().toISOString();
     this.#status = { ...this.#status, generation, appliedAt, lastError: null, synchronized: true };
     for (const bind of ir.binds)
@@ -185,7 +186,7 @@ export class Gateway {
       this.#refused(at, error instanceof Error ? error.message : String(error), []);
       return;
     }
-    this.#applied(loaded.ir, generation);
+    this.#applied(loaded, generation);
     this.#rewatch(loaded.files);
     this.#log.info("configuration reloaded", { generation });
   }
