@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, suite, test } from "node:test";
-import { isReadOnce, watchFiles } from "./watch.ts";
+import { type FileWatch, isReadOnce, watchFiles } from "./watch.ts";
 
 suite("watchFiles", () => {
   let folder: string;
   let file: string;
-  let watcher: { close(): void } | undefined;
+  let watcher: FileWatch | undefined;
   let noticed: () => void = () => {};
 
   beforeEach(() => {
@@ -73,6 +73,22 @@ suite("watchFiles", () => {
     await notice(() => {
       symlinkSync("v2", join(mount, "..tmp"));
       renameSync(join(mount, "..tmp"), join(mount, "..data"));
+    });
+  });
+
+  test("while a file stays away, changes of the others are noticed", async () => {
+    const other = join(folder, "key.pem");
+    writeFileSync(other, "key");
+    start(file, other);
+    rmSync(other);
+    await notice(() => writeFileSync(file, "names another key"));
+  });
+
+  test("written just before other files are watched too", async () => {
+    start(file);
+    await notice(() => {
+      writeFileSync(file, "two and more");
+      watcher?.update([file, join(folder, "key.pem")]);
     });
   });
 
