@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import type { Ir } from "../ir/ir.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { knownFields } from "./known-fields.ts";
+import { readText } from "./read-file.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { reportIssues } from "./schema-errors.ts";
@@ -24,10 +24,13 @@ export type LoadResult =
       /** Other files that the configuration names; a change of them is a change of the configuration. */
       readonly files: readonly string[];
     }
-  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
+  | {
+      readonly ok: false;
+      readonly diagnostics: readonly Diagnostic[];
+      /** As above, as far as they are known: the mistake may be in one of them. */
+      readonly files: readonly string[];
+    };
 
-/** Larger files are no configurations that anyone wrote. */
-const MAX_BYTES = 64 * 1024 * 1024;
 const FIELDS = knownFields(configFile);
 const UNDAMAGED = { original: (path: Path) => path, incomplete: new Set<string>(), damaged: () => false };
 
@@ -39,9 +42,9 @@ export function loadConfig(source: ConfigSource, env: Readonly<Record<string, st
   const file = nameOf(source);
   let text: string;
   try {
-    text = source.kind === "text" ? source.text : read(source.path);
+    text = source.kind === "text" ? source.text : readText(source.path);
   } catch (error) {
-    return failure(file, `cannot read the file: ${explain(error as NodeJS.ErrnoException)}`);
+    return failure(file, `cannot read the file: ${error instanceof Error ? error.message : String(error)}`);
   }
   const document = new ConfigDocument(file, text, env);
   if (!document.ok) return refuse(document);
@@ -60,8 +63,9 @@ export function loadConfig(source: ConfigSource, env: Readonly<Record<string, st
     const written = original(path);
     if (!damaged(written)) document.report(written, problem, key);
   };
-  const { ir, files } = translate(data, file, report, incomplete, settings.enableIpv6);
-  if (!document.ok) return refuse(document);
+  const surroundings = { file, home: env.HOME, enableIpv6: settings.enableIpv6 };
+  const { ir, files } = translate(data, surroundings, report, incomplete);
+  if (!document.ok) return refuse(document, files);
   return { ok: true, config: settings, ir, warnings: byPlace(document.diagnostics), files };
 }
 
@@ -79,18 +83,8 @@ function nameOf(source: ConfigSource): string {
   return source.path === "-" ? "standard input" : source.path;
 }
 
-function read(path: string): string {
-  const bytes = readFileSync(path === "-" ? 0 : path);
-  if (bytes.length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024 / 1024} MiB`);
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    throw new Error("it is not text in UTF-8");
-  }
-}
-
-function refuse(document: ConfigDocument): LoadResult {
-  return { ok: false, diagnostics: byPlace(document.diagnostics) };
+function refuse(document: ConfigDocument, files: readonly string[] = []): LoadResult {
+  return { ok: false, diagnostics: byPlace(document.diagnostics), files };
 }
 
 function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
@@ -98,12 +92,5 @@ function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 }
 
 function failure(file: string, message: string): LoadResult {
-  return { ok: false, diagnostics: [{ severity: "error", file, line: 0, column: 0, path: "", message }] };
-}
-
-function explain(error: NodeJS.ErrnoException): string {
-  if (error.code === "ENOENT") return "it does not exist";
-  if (error.code === "EACCES") return "not permitted";
-  if (error.code === "EISDIR") return "it is a folder";
-  return error.message;
+  return { ok: false, diagnostics: [{ severity: "error", file, line: 0, column: 0, path: "", message }], files: [] };
 }

@@ -8,7 +8,7 @@ const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
 export const tlsServer = z
   .strictObject({
     mode: z.literal("static").default("static").describe("The certificate is the one of these files."),
-    cert: z.string().describe("Path of the certificate chain (PEM)."),
+    cert: z.string().describe("Path of the certificate chain (PEM), relative to this file; `~/` is the home folder."),
     key: z.string().describe("Path of the private key (PEM)."),
     root: z.string().optional().describe("Path of the CA that client certificates must come from (mTLS)."),
     cipherSuites: z.array(z.string()).optional().describe("Names of cipher suites; default: the runtime's."),

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Backend, Bind, Ir, RouteGroup } from "../../ir/ir.ts";
+import { readText } from "../read-file.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -19,17 +19,24 @@ export interface Translated {
   readonly files: readonly string[];
 }
 
+/** What the meaning of a configuration depends on besides its text. */
+export interface Surroundings {
+  /** Where the configuration stands: paths in it are relative to its folder. */
+  readonly file: string;
+  /** What `~/` at the beginning of a path stands for. */
+  readonly home: string | undefined;
+  readonly enableIpv6: boolean;
+}
+
 /**
- * The configuration file as runtime types. What is wrong between its parts is reported. `file` is where the configuration
- * stands: paths in it are relative to its folder. `incomplete` names the top-level fields that lack something which was
- * wrong and has been reported.
+ * The configuration file as runtime types. What is wrong between its parts is reported. `incomplete` names the top-level
+ * fields that lack something which was wrong and has been reported.
  */
 export function translate(
   config: ConfigFile,
-  file: string,
+  { file, home, enableIpv6 }: Surroundings,
   report: Report,
   incomplete: ReadonlySet<string>,
-  enableIpv6: boolean,
 ): Translated {
   const files: string[] = [];
   const backends = new Map<string, Backend>();
@@ -41,12 +48,12 @@ export function translate(
     services: new Map(config.services.map((each) => [keyOf(each), each.ports])),
     targeted: translateTargeted(config, report, incomplete),
     readFile: (path, name) => {
-      const full = resolve(dirname(file), name);
+      const full = resolve(dirname(file), home === undefined ? name : name.replace(/^~(?=\/)/, () => home));
       files.push(full);
       try {
-        return readFileSync(full, "utf8");
+        return readText(full);
       } catch (error) {
-        report(path, { message: `cannot read ${name}: ${(error as NodeJS.ErrnoException).code ?? "failed"}` });
+        report(path, { message: `cannot read ${name}: ${error instanceof Error ? error.message : String(error)}` });
         return undefined;
       }
     },
