@@ -59,9 +59,17 @@ export class TlsTerminator {
     const session = { serverName, clientCa: this.#settings.clientCa };
     const key = identify(carrier);
     this.#pending.set(key, { waiter, session, carrier });
-    carrier.once("close", () => this.#fail(key, carrier, "the connection closed during the handshake"));
+    carrier.once("close", () => this.#fail(key, carrier, this.#closed));
+    // A client that ends in the middle of the handshake is gone; after it, it may end its own direction only.
+    carrier.allowHalfOpen = false;
     this.#server ??= this.#createServer();
     this.#server.emit("connection", carrier);
+  }
+
+  /** Node closes the connection of a client with another CA's certificate without a word. */
+  get #closed(): string {
+    const closed = "the connection closed during the handshake";
+    return this.clientCa === undefined ? closed : `${closed}, or the client's certificate was refused`;
   }
 
   #createServer(): Server {
@@ -85,6 +93,8 @@ export class TlsTerminator {
     }
     this.#pending.delete(key);
     const { waiter, session, carrier } = pending;
+    carrier.allowHalfOpen = true;
+    socket.allowHalfOpen = true;
     Transport.secured(socket, carrier, session, (transport) => waiter.onSecure(transport));
   }
 

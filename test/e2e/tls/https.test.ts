@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { Duplex } from "node:stream";
 import { after, before, suite, test } from "node:test";
+import { connect } from "node:tls";
+import { AdminClient } from "../../../src/admin/client.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
@@ -94,6 +97,35 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     await peer.closed();
     assert.equal(peer.received, "");
     await logged(gateway, { message: "refused", error: "not a TLS handshake" });
+  });
+
+  test("clients that leave during the handshake are forgotten at once", async () => {
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    const silent = await RawPeer.connect(gateway.port());
+    silent.end();
+    await silent.closed();
+    const partial = await RawPeer.connect(gateway.port());
+    partial.send(Buffer.of(22, 3, 1, 1, 0, 1));
+    partial.reset();
+    // A client that ends inside the handshake event has not sent its own last message.
+    const socket = connect({ host: "127.0.0.1", port: gateway.port(), servername: "one.host.example", ca: ca.cert });
+    socket.once("secureConnect", () => socket.destroy());
+    await once(socket, "close");
+    await logged(gateway, { message: "refused", error: "the connection closed during the handshake" });
+    await logged(gateway, { message: "refused", error: "read ECONNRESET" });
+    await logged(gateway, {
+      message: "refused",
+      error: "TLS handshake failed: the connection closed during the handshake",
+    });
+    const tasks = JSON.stringify(await new AdminClient(gateway.url("admin")).tasks());
+    assert.match(tasks, /"connections":\[\]/);
+  });
+
+  test("a redirect stays inside TLS", async () => {
+    const routes = [{ policies: { requestRedirect: { path: { full: "/there" } } } }];
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one, { routes })));
+    const answer = await get(gateway.port(), "one.host.example", trusted());
+    assert.deepEqual(valuesOf(answer, "location"), ["https://one.host.example/there"]);
   });
 
   test("a ClientHello that comes byte by byte is understood", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
-import { createServer, type Server } from "node:tls";
+import { createServer } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
@@ -28,7 +28,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
   const bind = (...listeners: object[]): object => ({ binds: [{ port: 0, listeners }] });
 
   /** A server that ends TLS itself and then greets and echoes. */
-  async function secureEcho(): Promise<{ server: Server; address: string }> {
+  async function secureEcho(): Promise<AsyncDisposable & { readonly address: string }> {
     const server = createServer({ cert: identity.cert, key: identity.key }, (socket) => {
       socket.on("error", () => {});
       socket.write(`secure ${socket.servername}`);
@@ -36,16 +36,21 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    return { server, address: `127.0.0.1:${(server.address() as AddressInfo).port}` };
+    return {
+      address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+      [Symbol.asyncDispose]: async () => {
+        server.close();
+      },
+    };
   }
 
   test("without a certificate TLS passes to the backend that the server name chooses", async () => {
-    const { server, address } = await secureEcho();
+    await using secure = await secureEcho();
     await using other = await EchoServer.start("not TLS");
     const tcpRoutes = [
       route("any", other.address),
       route("wild", other.address, "*.host.example"),
-      route("one", address, "one.host.example"),
+      route("one", secure.address, "one.host.example"),
     ];
     await using gateway = await TestGateway.start(bind({ name: "pass", protocol: "TLS", tcpRoutes }));
     const { peer } = await tlsConnect(gateway.port(), trusted("one.host.example"));
@@ -60,12 +65,14 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     await logged(gateway, { scope: "request", route: "default/wild", "tls.sni": "two.host.example" });
     await assert.rejects(tlsConnect(gateway.port(), trusted("elsewhere.test")));
     await logged(gateway, { scope: "request", route: "default/any", "tls.sni": "elsewhere.test" });
-    await new Promise((resolve) => server.close(resolve));
   });
 
   test("a client that names no server gets routes without hostnames only", async () => {
-    const { server, address } = await secureEcho();
-    const listener = (...hostnames: string[]) => ({ protocol: "TLS", tcpRoutes: [route("r", address, ...hostnames)] });
+    await using secure = await secureEcho();
+    const listener = (...hostnames: string[]) => ({
+      protocol: "TLS",
+      tcpRoutes: [route("r", secure.address, ...hostnames)],
+    });
     await using gateway = await TestGateway.start(bind(listener("one.host.example")));
     const nameless = { ca: ca.cert, checkServerIdentity: () => undefined };
     await assert.rejects(tlsConnect(gateway.port(), nameless));
@@ -74,7 +81,6 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     const { peer } = await tlsConnect(gateway.port(), nameless);
     await peer.take("secure false");
     peer.socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
   });
 
   test("the backend gets the ClientHello as it was sent, in however many pieces it came", async () => {
@@ -119,14 +125,14 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
   });
 
   test("HTTPS, passed and ended TLS share a port by server name", async () => {
-    const { server, address } = await secureEcho();
+    await using secure = await secureEcho();
     await using inside = await EchoServer.start("inside");
     const tls = { cert: identity.certFile, key: identity.keyFile };
     const direct = { policies: { directResponse: { status: 200, body: "web" } } };
     await using gateway = await TestGateway.start(
       bind(
         { hostname: "web.host.example", protocol: "HTTPS", tls, routes: [direct] },
-        { hostname: "pass.host.example", protocol: "TLS", tcpRoutes: [route("p", address)] },
+        { hostname: "pass.host.example", protocol: "TLS", tcpRoutes: [route("p", secure.address)] },
         { hostname: "ends.host.example", protocol: "TLS", tls, tcpRoutes: [route("e", inside.address)] },
       ),
     );
@@ -138,7 +144,6 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     await ended.peer.take("inside");
     passed.socket.destroy();
     ended.socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
   });
 });
 
