@@ -51,19 +51,11 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     in: /^frontendPolicies$/,
     fields: same(
       LATER,
-      ...[
-        "tls",
-        "networkAuthorization",
-        "networkExtAuthz",
-        "proxyProtocol",
-        "proxy",
-        "connect",
-        "accessLog",
-        "logging",
-      ],
+      ...["networkAuthorization", "networkExtAuthz", "proxyProtocol", "proxy", "connect", "accessLog", "logging"],
       "tracing",
     ),
   },
+  { in: /^frontendPolicies\.tls$/, fields: same(LATER, "handshakeTimeout", "alpn") },
   {
     in: /^frontendPolicies\.http$/,
     fields: same(
@@ -115,8 +107,8 @@ function holdsPolicies(place: string): boolean {
   return /\.policies$|^policies\.policy$|^gateways\.\*(\.listeners)?$/.test(place);
 }
 
-/** `gateways.*.listeners` for what stands in any listener of any gateway. */
-function placeOf(path: Path): string {
+/** A path without indices and names: `gateways.*.listeners` for what stands in any listener of any gateway. */
+export function placeOf(path: Path): string {
   return path
     .map((part, i) => (i === 1 && path[0] === "gateways" ? "*" : part))
     .filter((part) => typeof part === "string")

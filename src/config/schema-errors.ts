@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { absentField } from "./absent.ts";
+import { absentValue } from "./absent-values.ts";
 import { formatPath } from "./diagnostics.ts";
 import type { ConfigDocument, Problem } from "./document.ts";
 import type { KnownFields } from "./known-fields.ts";
@@ -9,6 +10,11 @@ import { unionIssues } from "./union-errors.ts";
 import { valueAt } from "./values.ts";
 
 type Issue = z.core.$ZodIssue;
+
+/** More values than this are no help beside the one that was probably meant. */
+const MAX_NAMED = 10;
+/** How the schema library begins a message that the schema itself does not word. */
+const UNWORDED = "Invalid input";
 
 /** Adds every schema problem to the document, each at its place and in words. */
 export function reportIssues(document: ConfigDocument, issues: readonly Issue[], known: KnownFields): void {
@@ -53,21 +59,26 @@ function invalidKey({ issues }: Extract<Issue, { code: "invalid_key" }>): Proble
 function describe(issue: Issue, value: unknown): Problem {
   switch (issue.code) {
     case "invalid_type": {
-      const expected = typeName(String(issue.expected));
-      if (value === undefined) return { message: "is required", expected };
-      return { message: `is ${kindOf(value)}`, expected: expected + quotesHint(value, String(issue.expected)) };
+      const message = value === undefined ? "is required" : `is ${kindOf(value)}`;
+      if (!issue.message.startsWith(UNWORDED)) return { message, expected: issue.message };
+      const expected = String(issue.expected);
+      return { message, expected: typeName(expected) + quotesHint(value, expected) };
     }
     case "invalid_value": {
+      const absent = absentValue(issue.path, value);
+      if (absent !== undefined) return { message: absent };
       const values = issue.values.map(String);
       const suggestion = typeof value === "string" ? suggest(value, values) : undefined;
       return {
         message: value === undefined ? "is required" : "not a known value",
-        expected: values.length === 1 ? `${values[0]}` : `one of ${values.join(", ")}`,
+        ...((suggestion === undefined || values.length <= MAX_NAMED) && {
+          expected: values.length === 1 ? `${values[0]}` : `one of ${values.join(", ")}`,
+        }),
         ...(suggestion !== undefined && { suggestion }),
       };
     }
     case "too_small":
-      if (issue.origin === "string") return { message: "must not be empty" };
+      if (issue.origin === "string" || issue.origin === "array") return { message: "must not be empty" };
       return { message: "too small", expected: `at least ${issue.minimum}` };
     case "too_big":
       return { message: "too large", expected: `at most ${issue.maximum}` };

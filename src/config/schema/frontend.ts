@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration } from "../../policies/shared/duration-schema.ts";
+import { cipherSuites, tlsVersion } from "./scalars.ts";
 
 export const keepalives = z
   .strictObject({
@@ -16,7 +17,7 @@ export const keepalives = z
 
 const size = z.int().min(0);
 
-const http = z.strictObject({
+export const frontendHttp = z.strictObject({
   maxBufferSize: size.default(2_097_152).describe("Bytes of a body that may be buffered where a policy needs it."),
   http1MaxHeaders: z.int().min(1).max(10_000).default(100).describe("Header fields of a request; more: 431."),
   http1IdleTimeout: duration
@@ -33,13 +34,21 @@ const http = z.strictObject({
   maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully; 0 = off."),
 });
 
+export const frontendTcp = z.strictObject({
+  keepalives: keepalives.prefault({}).describe("TCP keepalives of client connections."),
+});
+
+const tls = z.strictObject({
+  minVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
+  maxVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
+  cipherSuites: cipherSuites.optional(),
+});
+
 export const frontendPolicies = z
   .strictObject({
-    http: http.prefault({}).describe("Limits and timeouts of client connections."),
-    tcp: z
-      .strictObject({ keepalives: keepalives.prefault({}).describe("TCP keepalives of client connections.") })
-      .prefault({})
-      .describe("Sockets of client connections."),
+    http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
+    tcp: frontendTcp.optional().describe("Sockets of client connections."),
+    tls: tls.optional().describe("For listeners with `tls` that do not say it themselves."),
   })
   .describe("Settings of all client connections.");
 

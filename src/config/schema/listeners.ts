@@ -1,9 +1,7 @@
 import { z } from "zod";
 import { gatewayPolicies } from "./policies.ts";
 import { route, tcpRoute } from "./routes.ts";
-import { hostname, objectName, port } from "./scalars.ts";
-
-const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
+import { cipherSuites, hostname, objectName, port, tlsVersion } from "./scalars.ts";
 
 export const tlsServer = z
   .strictObject({
@@ -11,7 +9,7 @@ export const tlsServer = z
     cert: z.string().describe("Path of the certificate chain (PEM), relative to this file; `~/` is the home folder."),
     key: z.string().describe("Path of the private key (PEM)."),
     root: z.string().optional().describe("Path of the CA that client certificates must come from (mTLS)."),
-    cipherSuites: z.array(z.string()).optional().describe("Names of cipher suites; default: the runtime's."),
+    cipherSuites: cipherSuites.optional(),
     minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
     maxTLSVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
   })

@@ -4,8 +4,16 @@ import { z } from "zod";
 import { parseListenAddress } from "../../base/listen-address.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
+import { CIPHER_SUITES } from "../../http/tls-ciphers.ts";
 
 export const port = z.int().min(0).max(65535).describe("TCP port; 0 lets the system choose.");
+
+export const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
+
+export const cipherSuites = z
+  .array(z.enum(CIPHER_SUITES))
+  .min(1)
+  .describe("Names of cipher suites; default: the runtime's.");
 
 /** `off`, `unix:/path`, `localhost:PORT`, `IP:PORT`. */
 export const listenAddress = z

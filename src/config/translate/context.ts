@@ -1,6 +1,7 @@
 import type { Backend, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import type { Problem } from "../document.ts";
+import type { FrontendInput } from "../schema/frontend.ts";
 
 export type Path = readonly PropertyKey[];
 
@@ -28,6 +29,8 @@ export interface Context {
   /** Keys (`namespace/hostname`) of services with their ports. */
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
   readonly targeted: Targeted;
+  /** What listeners with TLS that say nothing else have in common. */
+  readonly tls: NonNullable<FrontendInput["tls"]>;
   /** Reads a file that the configuration names; undefined when it cannot be read, which is reported at `path`. */
   readFile(path: Path, file: string): string | undefined;
 }

@@ -1,6 +1,5 @@
 import { checkTlsServer, type TlsProblem } from "../../http/tls-check.ts";
 import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
-import type { FrontendInput } from "../schema/frontend.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
@@ -69,8 +68,16 @@ export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, cont
     context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key" });
 }
 
-/** The certificate files of a listener, read and tried now: a handshake must not be the first to find a mistake. */
+/**
+ * The certificate files of a listener, read and tried now: a handshake must not be the first to find a mistake. What the
+ * listener does not say is as in `frontendPolicies.tls`.
+ */
 export function translateTls(input: TlsInput, path: Path, context: Context): TlsServer {
+  const {
+    minTLSVersion = context.tls.minVersion,
+    maxTLSVersion = context.tls.maxVersion,
+    cipherSuites = context.tls.cipherSuites,
+  } = input;
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
   const cert = context.readFile([...path, "cert"], input.cert);
   const key = context.readFile([...path, "key"], input.key);
@@ -79,9 +86,9 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
     cert: cert ?? "",
     key: key ?? "",
     ...(clientCa !== undefined && { clientCa }),
-    ...(input.minTLSVersion !== undefined && { minVersion: version(input.minTLSVersion) }),
-    ...(input.maxTLSVersion !== undefined && { maxVersion: version(input.maxTLSVersion) }),
-    ...(input.cipherSuites !== undefined && { cipherSuites: input.cipherSuites }),
+    ...(minTLSVersion !== undefined && { minVersion: version(minTLSVersion) }),
+    ...(maxTLSVersion !== undefined && { maxVersion: version(maxTLSVersion) }),
+    ...(cipherSuites !== undefined && { cipherSuites: cipherSuites }),
   };
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
@@ -100,25 +107,6 @@ const TLS_FIELDS = {
 function locate({ field, suite }: TlsProblem): Path {
   const path = field === undefined ? [] : TLS_FIELDS[field];
   return suite === undefined ? path : [...path, suite];
-}
-
-/** Limits of the connections of every bind. */
-export function translateFrontend({ http, tcp }: FrontendInput): Frontend {
-  return {
-    maxBufferSize: http.maxBufferSize,
-    maxHeadSize: http.maxHeadSize,
-    maxHeaders: http.http1MaxHeaders,
-    maxTargetSize: http.maxTargetSize,
-    maxRequestBodySize: http.maxRequestBodySize,
-    idleTimeout: http.http1IdleTimeout,
-    headerReadTimeout: Math.min(http.headerReadTimeout, http.http1IdleTimeout),
-    streamIdleTimeout: http.streamIdleTimeout,
-    minBodyRate: http.minBodyRate,
-    maxConnections: http.maxConnections,
-    maxConnectionDuration: http.maxConnectionDuration,
-    headerCase: http.http1HeaderCase,
-    keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
-  };
 }
 
 function translateListener(

@@ -6,8 +6,9 @@ import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
 import { reportDuplicates } from "./duplicates.ts";
+import { dumpFrontend, translateFrontend } from "./frontend.ts";
 import { translateGateways } from "./gateways.ts";
-import { makeBind, translateBind, translateFrontend } from "./listeners.ts";
+import { makeBind, translateBind } from "./listeners.ts";
 import { mergePolicies, toPolicySet, tryPolicies } from "./policies.ts";
 import { translateRoute } from "./routes.ts";
 import { findDangling, translateTargeted } from "./targeted.ts";
@@ -47,6 +48,7 @@ export function translate(
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
     services: new Map(config.services.map((each) => [keyOf(each), each.ports])),
     targeted: translateTargeted(config, report, incomplete),
+    tls: config.frontendPolicies.tls ?? {},
     readFile: (path, name) => {
       const full = resolve(dirname(file), home === undefined ? name : name.replace(/^~(?=\/)/, () => home));
       files.push(full);
@@ -66,7 +68,7 @@ export function translate(
     routeGroups,
     backends: [...backends.values()],
     ...translateDiscovery(config, context),
-    targeted: context.targeted.all,
+    targeted: [...dumpFrontend(config.frontendPolicies), ...context.targeted.all],
   };
   reportDangling(config, ir, context);
   if (binds.length === 0 && incomplete.size === 0)

@@ -3,7 +3,7 @@ import { parseDuration } from "../../base/durations.ts";
 
 /** A Go-style duration; milliseconds after parsing. */
 export const duration = z
-  .string()
+  .string({ error: "a duration with a unit, such as 10s" })
   .transform((text, context) => {
     const parsed = parseDuration(text);
     if (parsed === undefined)

@@ -1,0 +1,33 @@
+import { placeOf } from "./absent.ts";
+
+const HBONE = "tracegate does not speak HBONE";
+const OLD_TLS = "tracegate does not speak TLS before 1.2; use TLS_V1_2 or TLS_V1_3";
+
+/** Values that configurations of this family know and tracegate does not have, by the field they stand in. */
+const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<string, string>> }[] = [
+  { in: /(^|\.)protocol$/, values: { HBONE: `${HBONE}; use HTTP or TCP` } },
+  {
+    in: /^binds\.tunnelProtocol$/,
+    values: {
+      hboneWaypoint: `${HBONE}; use direct`,
+      hboneGateway: `${HBONE}; use direct`,
+      proxy: "the PROXY protocol is not available in this version; use direct",
+      connect: "tunnels by CONNECT are not available in this version; use direct",
+    },
+  },
+  { in: /^binds\.mode$/, values: { internal: "there are no binds without a port of their own; use standard" } },
+  { in: /\.tls\.mode$/, values: { dynamicCa: "tracegate makes no certificates; give cert and key of the host" } },
+  {
+    in: /\.(min|max)(TLS)?Version$/,
+    values: { TLS_V1_0: OLD_TLS, TLS_V1_1: OLD_TLS },
+  },
+];
+
+/** More than "not a known value" about one that is known elsewhere; undefined when it is known nowhere. */
+export function absentValue(path: readonly PropertyKey[], value: unknown): string | undefined {
+  if (typeof value !== "string") return undefined;
+  const place = placeOf(path);
+  for (const { in: where, values } of ABSENT)
+    if (where.test(place) && Object.hasOwn(values, value)) return values[value];
+  return undefined;
+}
