@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { copyFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
+import type { TlsServer } from "../ir/ir.ts";
+import { type LoadResult, loadConfig } from "./load.ts";
+
+suite("certificate files", { skip: noOpenssl }, () => {
+  let ca: TestCa;
+  let identity: Identity;
+  let folder: string;
+
+  before(() => {
+    ca = new TestCa();
+    identity = ca.issue("one.example");
+    folder = dirname(identity.certFile);
+    for (const [from, to] of [
+      [identity.certFile, "cert.pem"],
+      [identity.keyFile, "key.pem"],
+    ] as const)
+      copyFileSync(from, join(folder, to));
+  });
+  after(() => ca[Symbol.dispose]());
+
+  function load(text: string, env: Record<string, string> = {}): LoadResult {
+    const path = join(folder, "gateway.yaml");
+    writeFileSync(path, text);
+    return loadConfig({ kind: "file", path }, env);
+  }
+
+  function tlsOf(result: LoadResult): TlsServer | undefined {
+    assert.ok(result.ok, JSON.stringify(result));
+    return result.ir.binds[0]?.listeners[0]?.tls;
+  }
+
+  test("are found beside the configuration and named as files to watch", () => {
+    const result = load("gateways: {web: {port: 8443, tls: {cert: cert.pem, key: ./key.pem}}}");
+    assert.deepEqual(tlsOf(result), { cert: identity.cert, key: identity.key });
+    assert.deepEqual(result.files, [join(folder, "cert.pem"), join(folder, "key.pem")]);
+    assert.deepEqual(result.ok && result.ir.binds[0]?.protocol, "tls");
+  });
+
+  test("are found in the home folder", () => {
+    const result = load("gateways: {web: {port: 8443, tls: {cert: ~/cert.pem, key: $HOME/key.pem}}}", { HOME: folder });
+    assert.equal(tlsOf(result)?.cert, identity.cert);
+  });
+
+  test("what a listener does not say is as in frontendPolicies.tls", () => {
+    const result = load(`
+frontendPolicies:
+  tls: { minVersion: TLS_V1_3, cipherSuites: [TLS_AES_256_GCM_SHA384] }
+binds:
+  - port: 8443
+    listeners:
+      - { hostname: a.example, protocol: HTTPS, routes: [], tls: { cert: cert.pem, key: key.pem } }
+      - hostname: b.example
+        protocol: HTTPS
+        routes: []
+        tls: { cert: cert.pem, key: key.pem, minTLSVersion: TLS_V1_2, cipherSuites: [ECDHE-ECDSA-AES128-GCM-SHA256] }
+`);
+    assert.ok(result.ok, JSON.stringify(result));
+    const shown = result.ir.binds[0]?.listeners.map(({ tls }) => [tls?.minVersion, tls?.cipherSuites]);
+    assert.deepEqual(shown, [
+      ["TLSv1.3", ["TLS_AES_256_GCM_SHA384"]],
+      ["TLSv1.2", ["ECDHE-ECDSA-AES128-GCM-SHA256"]],
+    ]);
+    assert.deepEqual(result.ir.targeted[0]?.policy, {
+      frontend: { tls: { minVersion: "TLS_V1_3", cipherSuites: ["TLS_AES_256_GCM_SHA384"] } },
+    });
+  });
+
+  test("that are missing are named too: once they are there, the configuration is right", () => {
+    const result = load("gateways: {web: {port: 8443, tls: {cert: later.pem, key: key.pem}}}");
+    assert.ok(!result.ok);
+    assert.deepEqual(
+      result.files.map((file) => basename(file)),
+      ["later.pem", "key.pem"],
+    );
+    assert.deepEqual(
+      result.diagnostics.map(({ line, column, path, message }) => ({ line, column, path, message })),
+      [{ line: 1, column: 42, path: "gateways.web.tls.cert", message: "cannot read later.pem: it does not exist" }],
+    );
+  });
+
+  test("are never shown, even where they cannot be read as a key", () => {
+    writeFileSync(join(folder, "broken.pem"), identity.key.replace(/\n./, "\n!"));
+    const result = load("gateways: {web: {port: 8443, tls: {cert: cert.pem, key: broken.pem}}}");
+    assert.ok(!result.ok);
+    const text = JSON.stringify(result.diagnostics);
+    assert.match(text, /holds no private key/);
+    for (const line of identity.key.split("\n").filter((each) => each.length > 20)) assert.ok(!text.includes(line));
+  });
+});
