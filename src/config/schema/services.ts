@@ -4,12 +4,10 @@ import { ipAddress } from "./scalars.ts";
 const port = z.int().min(1).max(65535);
 
 /** Port numbers are keys, so they are strings. */
-const portMap = z.record(
-  z.string().refine((text) => /^\d{1,5}$/.test(text) && port.safeParse(Number(text)).success, {
-    message: "a port is a number from 1 to 65535",
-  }),
-  port,
-);
+const portKey = z.string().refine((text) => /^\d{1,5}$/.test(text) && port.safeParse(Number(text)).success, {
+  message: "a port is a number from 1 to 65535",
+});
+const portMap = z.record(portKey, port);
 
 export const service = z
   .strictObject({
@@ -18,7 +16,7 @@ export const service = z
     hostname: z.string().min(1).describe("Host name; `namespace/hostname` is what backends and workloads refer to."),
     vips: z.array(z.string()).default([]).describe("Virtual addresses; shown, not used."),
     ports: portMap.describe("Service port → port of the workloads."),
-    appProtocols: z.record(z.string(), z.string()).optional().describe("Service port → protocol, such as `http`."),
+    appProtocols: z.record(portKey, z.string()).optional().describe("Service port → protocol, such as `http`."),
   })
   .meta({ id: "Service", description: "A service that `service` backends name as `namespace/hostname`." });
 

@@ -2,7 +2,7 @@ import type { Service, Workload } from "../../ir/ir.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
-import { reportUnknown } from "./targets.ts";
+import { noPort, reportUnknown } from "./targets.ts";
 
 /** `services` and `workloads`, with what is wrong between them reported. */
 export function translateDiscovery(
@@ -10,23 +10,19 @@ export function translateDiscovery(
   context: Context,
 ): { readonly services: readonly Service[]; readonly workloads: readonly Workload[] } {
   const named = services.map((each, i) => ({ key: keyOf(each), name: keyOf(each), path: ["services", i] }));
-  reportDuplicates("service", named, context.report);
+  reportDuplicates("service", named, context.report, "hostname");
   const owned = workloads.map(({ uid }, i) => ({ key: uid, name: uid, path: ["workloads", i] }));
-  reportDuplicates("workload", owned, context.report);
+  reportDuplicates("workload", owned, context.report, "uid");
   for (const [i, workload] of workloads.entries())
     for (const [service, ports] of Object.entries(workload.services)) {
-      const path = ["workloads", i, "services", service];
+      const path = ["workloads", i, "services"];
       const known = context.services.get(service);
       if (known === undefined) {
-        reportUnknown("service", "services", service, context.services.keys(), path, context);
+        reportUnknown("service", "services", service, context.services.keys(), path, context, service);
         continue;
       }
       for (const port of Object.keys(ports))
-        if (!Object.hasOwn(known, port))
-          context.report([...path, port], {
-            message: `service ${service} has no port ${port}`,
-            expected: `one of ${Object.keys(known).join(", ")}`,
-          });
+        if (!Object.hasOwn(known, port)) context.report([...path, service], noPort(service, port, known), port);
     }
   return { services: services.map(plain) as Service[], workloads: workloads.map(plain) as Workload[] };
 }

@@ -9,12 +9,17 @@ export interface Named {
   readonly path: Path;
 }
 
-/** Of two things with one key, the one would shadow the other silently. */
-export function reportDuplicates(what: string, things: Iterable<Named>, report: Context["report"]): void {
+/** Of two things with one key, the one would shadow the other silently. `field` is where the key is written. */
+export function reportDuplicates(
+  what: string,
+  things: Iterable<Named>,
+  report: Context["report"],
+  field = "name",
+): void {
   const seen = new Map<string, Path>();
   for (const { key, name, path } of things) {
     const first = seen.get(key);
     if (first === undefined) seen.set(key, path);
-    else report([...path, "name"], { message: `a second ${what} called ${name}; the first is ${formatPath(first)}` });
+    else report([...path, field], { message: `a second ${what} called ${name}; the first is ${formatPath(first)}` });
   }
 }

@@ -1,5 +1,6 @@
 import { isIPv6 } from "node:net";
 import type { RouteBackend, Target } from "../../ir/ir.ts";
+import type { Problem } from "../document.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
 import { suggest } from "../suggest.ts";
 import type { Context, Path } from "./context.ts";
@@ -48,11 +49,7 @@ export function translateTarget(input: TargetInput, path: Path, context: Context
     const ports = context.services.get(name);
     if (ports === undefined)
       reportUnknown("service", "services", name, context.services.keys(), [...path, "service", "name"], context);
-    else if (ports[port] === undefined)
-      context.report([...path, "service", "port"], {
-        message: `service ${name} has no port ${port}`,
-        expected: `one of ${Object.keys(ports).join(", ")}`,
-      });
+    else if (ports[port] === undefined) context.report([...path, "service", "port"], noPort(name, port, ports));
     return { type: "service", key: name, port };
   }
   if (input.routeGroup !== undefined) {
@@ -80,7 +77,15 @@ function parseHost(text: string): Target | undefined {
   return { type: "static", host, port };
 }
 
-/** Tells that nothing has a name, unless it is gone because it was wrong itself; `field` is where such things are written. */
+/** The problem with a reference to a port that a service does not have. */
+export function noPort(service: string, port: number | string, known: Readonly<Record<string, number>>): Problem {
+  return { message: `service ${service} has no port ${port}`, expected: `one of ${Object.keys(known).join(", ")}` };
+}
+
+/**
+ * Tells that nothing has a name, unless it is gone because it was wrong itself; `field` is where such things are written,
+ * `key` the key of the value at `path` that is the name.
+ */
 export function reportUnknown(
   what: string,
   field: string,
@@ -88,6 +93,7 @@ export function reportUnknown(
   known: Iterable<string>,
   path: Path,
   { report, incomplete }: Pick<Context, "report" | "incomplete">,
+  key?: string,
 ): void {
   const candidates = [...known];
   const suggestion = suggest(name, candidates);
@@ -98,5 +104,5 @@ export function reportUnknown(
       : candidates.length === 0
         ? { expected: `an entry of ${field}; there is none` }
         : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
-  report(path, { message: `unknown ${what} reference ${name}`, ...hint });
+  report(path, { message: `unknown ${what} reference ${name}`, ...hint }, key);
 }
