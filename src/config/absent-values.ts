@@ -1,6 +1,7 @@
 import { placeOf } from "./absent.ts";
 
 const HBONE = "tracegate does not speak HBONE";
+const NATIVE = "native histograms are not available in this version; use classic";
 const OLD_TLS = "tracegate does not speak TLS before 1.2; use TLS_V1_2 or TLS_V1_3";
 
 /** Values that configurations of this family know and tracegate does not have, by the field they stand in. */
@@ -17,6 +18,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
   },
   { in: /^binds\.mode$/, values: { internal: "there are no binds without a port of their own; use standard" } },
   { in: /\.tls\.mode$/, values: { dynamicCa: "tracegate makes no certificates; give cert and key of the host" } },
+  { in: /^config\.histograms$/, values: { native: NATIVE, both: NATIVE } },
   {
     in: /\.(min|max)(TLS)?Version$/,
     values: { TLS_V1_0: OLD_TLS, TLS_V1_1: OLD_TLS },

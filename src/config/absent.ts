@@ -23,7 +23,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       ...same(`${LATER}; use frontendPolicies.http for limits of connections`, "hbone"),
       ...same(
         LATER,
-        ...["tracing", "session", "database", "storage", "customFunctions", "histograms", "standardAttributes", "mcp"],
+        ...["tracing", "session", "database", "storage", "customFunctions", "standardAttributes", "mcp"],
         ...[
           "modelCatalog",
           "caAddress",

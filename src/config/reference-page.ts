@@ -23,7 +23,8 @@ are left alone. Some variables win over settings of the file: \`ADMIN_ADDR\`, \`
 
 ## Reload
 
-A file is watched: written in place, replaced by a rename, or swapped through a symbolic link as with a mounted ConfigMap.
+A file, with the certificates and keys that it names, is watched: written in place, replaced by a rename, or swapped
+through a symbolic link as with a mounted ConfigMap.
 A new version is checked and built as a whole beside the old one, then takes over without a request lost. When anything
 is wrong with it the old one goes on serving; the log, the metric \`tracegate_config_synchronized\` (0) and
 \`GET /config/status\` of the admin server say so and why. \`config\` is read once, at the start. Standard input (\`-f -\`)

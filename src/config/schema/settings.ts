@@ -47,6 +47,7 @@ export const settings = z
       .strictObject({ remove: z.array(z.string()).default([]).describe("Names of metrics to leave out.") })
       .prefault({})
       .describe("Metrics."),
+    histograms: z.literal("classic").default("classic").describe("How durations are counted: in buckets."),
     backend: z
       .strictObject({
         connectTimeout: duration.prefault("10s").describe("Longest wait for a connection."),
