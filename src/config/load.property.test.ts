@@ -142,3 +142,15 @@ test("any values in any fields are told, never thrown", () => {
 test("text that is no configuration at all is told, never thrown", () => {
   fc.assert(fc.property(fc.string({ unit: "binary" }), assertTold), { numRuns: 300 });
 });
+
+test("nesting of any depth is told, never thrown", () => {
+  const braces = fc.constantFrom(["[", "]"], ["{a: ", "}"], ["[{services: ", "}]"]);
+  fc.assert(
+    fc.property(braces, fc.integer({ min: 1, max: 4000 }), ([open = "", close = ""], depth) => {
+      const text = `config: ${open.repeat(depth)}${close.repeat(depth)}`;
+      assertTold(text);
+      assert.equal(load(text).ok, false);
+    }),
+    { numRuns: 15 },
+  );
+});

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { formatPath } from "./diagnostics.ts";
-import { valueAt } from "./values.ts";
+import { isDeeperThan, valueAt } from "./values.ts";
 
 type Path = readonly PropertyKey[];
 
@@ -17,6 +17,8 @@ export interface Salvaged<T> {
 
 /** Deeper than any configuration: each round takes the parts away that the last one left incomplete. */
 const MAX_ROUNDS = 30;
+/** What is nested deeper is no configuration, and may be too deep for the call stack. */
+const MAX_DEPTH = 100;
 
 /**
  * Leaves out what a schema refuses, as little as possible, so that the rest can be checked further: optional fields, else
@@ -27,6 +29,7 @@ export function salvage<S extends z.ZodType>(
   value: unknown,
   found: readonly z.core.$ZodIssue[],
 ): Salvaged<z.output<S>> | undefined {
+  if (isDeeperThan(value, MAX_DEPTH)) return undefined;
   const rest = structuredClone(value);
   /** Indices as written of the elements that are left in a list. */
   const indices = new Map<unknown, number[]>();

@@ -7,3 +7,9 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   }
   return at;
 }
+
+/** Whether lists and objects are nested deeper than this. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((each) => isDeeperThan(each, levels - 1));
+}

@@ -60,6 +60,8 @@ function explain({ code, message }: YAMLError): string {
       return "a tab at the beginning of a line; indent with spaces";
     case "TAG_RESOLVE_FAILED":
       return `${message}; tags have no meaning here, remove it`;
+    case "RESOURCE_EXHAUSTION":
+      return "lists and objects are nested too deeply here";
     case "BLOCK_IN_FLOW":
       return `not valid YAML: ${lowerFirst(message)}; is a comma missing after this?`;
     case "BAD_INDENT":
