@@ -94,11 +94,12 @@ function keyOf({ name }: TargetedPolicyInput): string {
 
 function dump(input: TargetedPolicyInput, set: PolicySet): TargetedPolicy {
   const { name, target, phase } = input;
-  const shown = Object.fromEntries(Object.entries(target).filter(([, value]) => value !== undefined));
+  const { gateway, ...others } = target;
+  const shown = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined));
   return {
     key: keyOf(input),
     name: { name: name.name, namespace: name.namespace },
-    target: shown,
+    target: gateway === undefined ? shown : { gateway: { ...gateway, listenerName: gateway.listenerName ?? null } },
     policy: target.backend === undefined ? { traffic: { phase, ...set } } : { backend: set },
   };
 }
