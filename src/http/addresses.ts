@@ -1,0 +1,54 @@
+/** Where a connection comes from and where it went. */
+export interface Addresses {
+  /** Of the client: the TCP peer's, or what a PROXY header says. IPv4 clients of a dual-stack socket appear as IPv4. */
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  /** What the client connected to. */
+  readonly localAddress: string;
+  readonly localPort: number;
+  /** Of the TCP peer, whatever a PROXY header says. */
+  readonly rawAddress: string;
+  readonly rawPort: number;
+}
+
+/** Base of what stands for a connection. */
+export class Peer implements Addresses {
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly rawAddress: string;
+  readonly rawPort: number;
+
+  constructor(from: Addresses) {
+    this.remoteAddress = from.remoteAddress;
+    this.remotePort = from.remotePort;
+    this.localAddress = from.localAddress;
+    this.localPort = from.localPort;
+    this.rawAddress = from.rawAddress;
+    this.rawPort = from.rawPort;
+  }
+}
+
+/** The addresses of a socket. */
+export function socketAddresses(socket: {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  readonly localAddress?: string | undefined;
+  readonly localPort?: number | undefined;
+}): Addresses {
+  const remoteAddress = unmapped(socket.remoteAddress ?? "");
+  const remotePort = socket.remotePort ?? 0;
+  return {
+    remoteAddress,
+    remotePort,
+    localAddress: unmapped(socket.localAddress ?? ""),
+    localPort: socket.localPort ?? 0,
+    rawAddress: remoteAddress,
+    rawPort: remotePort,
+  };
+}
+
+function unmapped(address: string): string {
+  return address.startsWith("::ffff:") ? address.slice(7) : address;
+}

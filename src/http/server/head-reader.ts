@@ -1,0 +1,80 @@
+import type { Frontend } from "../../ir/ir.ts";
+import { findHeadEnd, prefixError, skipLeadingCrlf } from "../h1/head-end.ts";
+import { type HeadError, parseRequestHead, RequestHead } from "../h1/parse-head.ts";
+import { parseTarget } from "../h1/target.ts";
+import { latin1 } from "../latin1.ts";
+import type { HttpRequest } from "../message.ts";
+
+/** Finds the heads of one connection's requests in the bytes that have arrived, and reads them. */
+export class HeadReader {
+  /** The one that `read` has completed. */
+  readonly head = new RequestHead();
+  /** Index after it. */
+  end = 0;
+  /** Why `read` has refused it, or undefined. */
+  error: HeadError | undefined;
+  /** Bytes from the start of an incomplete head that were checked already and can begin a valid one. */
+  #scanned = 0;
+
+  /** `read` has seen the beginning of a head. */
+  get begun(): boolean {
+    return this.#scanned > 0;
+  }
+
+  /** Reads a head that begins at `start`. Undefined: see `error`; without one, the head goes on after `to`. */
+  read(
+    buffer: Buffer,
+    start: number,
+    to: number,
+    frontend: Frontend,
+    scheme: HttpRequest["scheme"],
+  ): HttpRequest | undefined {
+    const from = skipLeadingCrlf(buffer, start, to);
+    const seen = start + this.#scanned;
+    const headEnd = findHeadEnd(buffer, Math.max(from, seen - 3), to);
+    if (headEnd === -1) {
+      this.error = prefixError(buffer, from, to, Math.max(from, seen)) ?? tooLong(buffer, from, to, frontend);
+      this.#scanned = to - start;
+      return undefined;
+    }
+    this.#scanned = 0;
+    this.end = headEnd;
+    if (headEnd - from > frontend.maxHeadSize) {
+      this.error = tooLarge(false, frontend.maxHeadSize);
+      return undefined;
+    }
+    const { head } = this;
+    const text = latin1(buffer, from, headEnd);
+    this.error = parseRequestHead(text, frontend, head, frontend.headerCase === "preserve");
+    if (this.error !== undefined) return undefined;
+    const request: HttpRequest = {
+      method: head.method,
+      scheme,
+      authority: "",
+      path: "",
+      search: "",
+      version: head.minor === 1 ? "HTTP/1.1" : "HTTP/1.0",
+      headers: head.headers,
+    };
+    this.error = parseTarget(head.method, head.target, head.host, head.minor, request);
+    if (this.error !== undefined) return undefined;
+    // An absolute-form target may say https; what counts is how the request came.
+    request.scheme = scheme;
+    const limit = frontend.maxRequestBodySize;
+    if (limit === 0 || head.contentLength <= limit) return request;
+    this.error = { code: "TG_BODY_TOO_LARGE", detail: `more than ${limit} bytes` };
+    return undefined;
+  }
+}
+
+function tooLong(buffer: Buffer, from: number, to: number, { maxHeadSize }: Frontend): HeadError | undefined {
+  if (to - from <= maxHeadSize) return undefined;
+  const line = buffer.indexOf(10, from);
+  return tooLarge(line === -1 || line >= to, maxHeadSize);
+}
+
+function tooLarge(insideLine: boolean, limit: number): HeadError {
+  return insideLine
+    ? { code: "TG_URI_TOO_LONG", detail: `the request line is longer than ${limit} bytes` }
+    : { code: "TG_HEAD_TOO_LARGE", detail: `more than ${limit} bytes` };
+}
