@@ -1,11 +1,12 @@
 /** The program `tracegate`: reads its command line and puts the gateway together. */
-import { writeSync } from "node:fs";
+import { existsSync, writeSync } from "node:fs";
 import { appRoot } from "./base/app-root.ts";
-import { LogOutput } from "./base/log.ts";
+import { type Logger, LogOutput } from "./base/log.ts";
 import { parseLogFilter } from "./base/log-filter.ts";
 import type { ConfigSource } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
 import { check } from "./main/check.ts";
+import { createDefaultConfig, defaultConfigPath, NoConfigError } from "./main/default-config.ts";
 import { startEcho } from "./main/echo.ts";
 import { Gateway, StartError } from "./main/gateway.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./main/options.ts";
@@ -37,16 +38,27 @@ async function main(): Promise<void> {
 }
 
 async function run(options: Extract<Options, { command: "run" }>): Promise<void> {
-  const source = sourceOf(options);
+  const { source, byDefault } = sourceOf(options);
   if (options.validateOnly) {
+    if (byDefault && source.kind === "file" && !existsSync(source.path)) {
+      print("No local configuration\nConfiguration is valid!\n");
+      return;
+    }
     process.exitCode = check(source, false, process.env, (text) => void process.stderr.write(text));
     if (process.exitCode === 0) print("Configuration is valid!\n");
     return;
   }
-  await start(source);
+  const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
+  await start(source, (log) => {
+    if (!byDefault || source.kind !== "file") return;
+    log.info(created ? "created a configuration" : "no configuration was named, using the default", {
+      file: source.path,
+    });
+  });
 }
 
-async function start(source: ConfigSource): Promise<Gateway> {
+/** `introduce` writes the first lines of the log. */
+async function start(source: ConfigSource, introduce: (log: Logger) => void = () => {}): Promise<Gateway> {
   let gateway: Gateway | undefined;
   // Listened to before the start, or a signal that comes with the first requests would end them. Before that there is
   // nothing to drain.
@@ -60,7 +72,12 @@ async function start(source: ConfigSource): Promise<Gateway> {
     stop(130);
     process.once("SIGINT", () => process.exit(130));
   });
-  gateway = await Gateway.start(source, process.env, makeOutput, () => process.exit(0));
+  const output = (settings: Settings): LogOutput => {
+    const made = makeOutput(settings);
+    introduce(made.logger("gateway"));
+    return made;
+  };
+  gateway = await Gateway.start(source, process.env, output, () => process.exit(0));
   return gateway;
 }
 
@@ -83,9 +100,13 @@ function makeOutput(settings: Settings): LogOutput {
   return new LogOutput(parseLogFilter(RUST_LOG ?? settings.logging.level), format, print);
 }
 
-function sourceOf({ config, file }: Extract<Options, { command: "run" }>): ConfigSource {
-  if (config !== undefined) return { kind: "text", text: config, name: "--config" };
-  return { kind: "file", path: file ?? "" };
+/** The configuration that the command line names, or the default one. */
+function sourceOf({ config, file }: Extract<Options, { command: "run" }>): {
+  readonly source: ConfigSource;
+  readonly byDefault: boolean;
+} {
+  if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
+  return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
 }
 
 /** Standard output may be closed by its reader (`| head`): that ends the program quietly. */
@@ -100,7 +121,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 
 main().catch((error: unknown) => {
   const usage = error instanceof UsageError;
-  const known = usage || error instanceof StartError;
+  const known = usage || error instanceof StartError || error instanceof NoConfigError;
   const text = known
     ? (error as Error).message
     : error instanceof Error

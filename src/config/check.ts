@@ -10,7 +10,9 @@ export interface CheckReport {
   readonly summary?: {
     readonly binds: number;
     readonly listeners: number;
+    /** HTTP routes, those of route groups included. */
     readonly routes: number;
+    readonly tcpRoutes: number;
     readonly backends: number;
   };
 }
@@ -25,6 +27,13 @@ export function checkConfig(source: ConfigSource, env: Readonly<Record<string, s
 function summarize(ir: Ir): NonNullable<CheckReport["summary"]> {
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const routes = [...listeners.flatMap((each) => each.routes), ...ir.routeGroups.flatMap((group) => group.routes)];
-  const backends = new Set(routes.flatMap((route) => route.backends.map((backend) => backend.key)));
-  return { binds: ir.binds.length, listeners: listeners.length, routes: routes.length, backends: backends.size };
+  const tcpRoutes = listeners.flatMap((each) => each.tcpRoutes);
+  const backends = new Set([...routes, ...tcpRoutes].flatMap((route) => route.backends.map((backend) => backend.key)));
+  return {
+    binds: ir.binds.length,
+    listeners: listeners.length,
+    routes: routes.length,
+    tcpRoutes: tcpRoutes.length,
+    backends: backends.size,
+  };
 }

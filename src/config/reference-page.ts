@@ -9,6 +9,11 @@ Editors complete and check files by [schema/config.json](../schema/config.json);
 # yaml-language-server: $schema=./schema/config.json
 \`\`\`
 
+Started without \`-f\` and \`-c\`, tracegate reads \`/config/config.yaml\` when there is a folder \`/config\`, as in a container, else
+\`config.yaml\` in \`$XDG_CONFIG_HOME/tracegate\` or \`~/.config/tracegate\`; a file that is not there is
+[created](../examples/default.yaml). In Kubernetes nothing is created: name a file, or set \`LOCAL_XDS_PATH\`. In an image,
+\`TRACEGATE_ENV=container\` makes a \`/config\` that is not mounted an error.
+
 This page is made from the same schema. [Examples](../examples) are complete files to start from.
 
 ## Environment variables

@@ -15,11 +15,12 @@ export function check(
     print(formatDiagnostics(report.diagnostics));
     const errors = report.diagnostics.filter((each) => each.severity === "error").length;
     if (report.summary !== undefined) {
-      const { binds, listeners, routes, backends } = report.summary;
+      const { binds, listeners, routes, tcpRoutes, backends } = report.summary;
       const counts = [
         count(binds, "bind"),
         count(listeners, "listener"),
         count(routes, "route"),
+        ...(tcpRoutes > 0 ? [count(tcpRoutes, "TCP route")] : []),
         count(backends, "backend"),
       ];
       print(`valid: ${counts.join(", ")}\n`);

@@ -12,6 +12,10 @@ test("a configuration is named by file or given as text", () => {
   assert.deepEqual(parseOptions(["-f", "-"]), { command: "run", validateOnly: false, file: "-" });
 });
 
+test("neither file nor text asks for the default configuration", () => {
+  assert.deepEqual(parseOptions([]), { command: "run", validateOnly: false });
+});
+
 test("commands", () => {
   assert.deepEqual(parseOptions(["check", "-f", "a", "--json"]), { command: "check", file: "a", json: true });
   assert.deepEqual(parseOptions(["quickstart"]), { command: "quickstart" });
@@ -26,7 +30,10 @@ test("what cannot be meant is refused with what to do", () => {
       () => parseOptions(args),
       (error) => error instanceof UsageError && message.test(error.message),
     );
-  refused([], /pass -f FILE or -c CONFIG/);
+  refused(["-f"], /^-f needs a file: tracegate -f FILE$/);
+  refused(["--file", "--validate-only"], /^-f needs a file/);
+  refused(["-f", ""], /^-f needs a file/);
+  refused(["-c"], /^-c needs a configuration as text/);
   refused(["-f", "a", "-c", "b"], /only one of/);
   refused(["check"], /check needs a file/);
   refused(["check", "a.yaml"], /unexpected argument: a\.yaml; write -f a\.yaml/);

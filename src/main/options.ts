@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 
 /** What the command line of `tracegate` asks for. */
 export type Options =
+  /** With neither `config` nor `file`: the default configuration. */
   | { readonly command: "run"; readonly config?: string; readonly file?: string; readonly validateOnly: boolean }
   | { readonly command: "check"; readonly file: string; readonly json: boolean }
   | { readonly command: "quickstart" }
@@ -16,6 +17,8 @@ export const HELP = `tracegate: a gateway that shows step by step what it did wi
 Usage:
   tracegate -f FILE              run on a configuration file; reloads it when it changes
   tracegate -c CONFIG            run on a configuration given as text; never reloaded
+  tracegate                      run on /config/config.yaml or, without a folder /config, on
+                                 ~/.config/tracegate/config.yaml; creates the file if there is none
   tracegate check -f FILE        check a configuration file and print every problem
   tracegate quickstart           run examples/quickstart.yaml with an echo upstream
 
@@ -53,8 +56,7 @@ export function parseOptions(args: readonly string[]): Options {
   }
   if (command !== undefined) throw new UsageError(`unknown command: ${command}; see tracegate --help`);
   if (values.config !== undefined && values.file !== undefined) throw new UsageError("only one of --config or --file");
-  if (values.config === undefined && values.file === undefined)
-    throw new UsageError("no configuration: pass -f FILE or -c CONFIG, or try tracegate quickstart");
+  if (values.file === "") throw new UsageError("-f needs a file: tracegate -f FILE");
   return {
     command: "run",
     validateOnly: values["validate-only"] === true,
@@ -79,6 +81,14 @@ function parse(args: readonly string[]) {
       },
     });
   } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message : String(error)}; see tracegate --help`);
+    throw new UsageError(explain(error instanceof Error ? error.message : String(error)));
   }
+}
+
+/** The parser says `Option '-f, --file <value>' argument missing` or that it is ambiguous, without saying what to write. */
+function explain(message: string): string {
+  const option = /^Option '(?:-\w, )?--(file|config)\b.* argument (?:missing|is ambiguous)/.exec(message)?.[1];
+  if (option === "file") return "-f needs a file: tracegate -f FILE";
+  if (option === "config") return "-c needs a configuration as text: tracegate -c CONFIG";
+  return `${message}; see tracegate --help`;
 }

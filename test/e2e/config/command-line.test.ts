@@ -45,6 +45,16 @@ suite("tracegate check and --validate-only", { concurrency: 2 }, () => {
     assert.deepEqual([code, out], [0, "valid: 1 bind, 1 listener, 1 route, 0 backends\n"]);
   });
 
+  test("TCP routes and their backends are counted too", async () => {
+    const file = join(folder, "tcp.yaml");
+    await writeFile(
+      file,
+      "gateways: {default: {port: 0, protocol: TCP}}\ntcpRoutes: [{backends: [{host: 127.0.0.1:1}]}]\n",
+    );
+    const { code, out } = await run(["check", "-f", file]);
+    assert.deepEqual([code, out], [0, "valid: 1 bind, 1 listener, 0 routes, 1 TCP route, 1 backend\n"]);
+  });
+
   test("a bad file: every problem at its place, exit code 1", async () => {
     const { code, out } = await run(["check", "-f", bad]);
     assert.equal(code, 1);
@@ -74,7 +84,7 @@ ${bad}:3:5: error: binds[0].listners: unknown field; did you mean "listeners"?
     assert.deepEqual(JSON.parse(valid.out), {
       ok: true,
       diagnostics: [],
-      summary: { binds: 1, listeners: 1, routes: 1, backends: 0 },
+      summary: { binds: 1, listeners: 1, routes: 1, tcpRoutes: 0, backends: 0 },
     });
     assert.equal(invalid.code, 1);
     const report = JSON.parse(invalid.out) as { ok: boolean; diagnostics: { path: string }[] };

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { createDefaultConfig, defaultConfigPath, NoConfigError } from "./default-config.ts";
+
+suite("the configuration of a start that names none", () => {
+  let folder: string;
+  const absent = "/no/such/folder";
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "tracegate-default-"));
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  test("the mounted folder comes before the user's own", () => {
+    assert.equal(defaultConfigPath({ HOME: "/home/me" }, folder), join(folder, "config.yaml"));
+    assert.equal(defaultConfigPath({ HOME: "/home/me", XDG_CONFIG_HOME: "/x" }, absent), "/x/tracegate/config.yaml");
+    assert.equal(defaultConfigPath({ HOME: "/home/me" }, absent), "/home/me/.config/tracegate/config.yaml");
+    assert.equal(
+      defaultConfigPath({ HOME: "/home/me", XDG_CONFIG_HOME: "relative" }, absent),
+      "/home/me/.config/tracegate/config.yaml",
+    );
+  });
+
+  test("where a forgotten configuration must not be covered up, there is none", () => {
+    const refused = (env: Record<string, string>, message: RegExp): void =>
+      assert.throws(
+        () => defaultConfigPath(env, absent),
+        (error) => error instanceof NoConfigError && message.test(error.message),
+      );
+    refused({ KUBERNETES_SERVICE_HOST: "10.0.0.1", HOME: "/root" }, /^configuration is required when running in Kube/);
+    refused({ TRACEGATE_ENV: "container", HOME: "/root" }, /is not mounted/);
+    refused({}, /neither XDG_CONFIG_HOME nor HOME is set/);
+    assert.equal(defaultConfigPath({ KUBERNETES_SERVICE_HOST: "10.0.0.1", LOCAL_XDS_PATH: "/a.yaml" }), "/a.yaml");
+  });
+
+  test("the file is created with its folders, and never written over", () => {
+    const file = join(folder, "a", "b", "config.yaml");
+    assert.equal(createDefaultConfig(file), true);
+    assert.match(readFileSync(file, "utf8"), /^gateways:$/m);
+    writeFileSync(file, "mine");
+    assert.equal(createDefaultConfig(file), false);
+    assert.equal(readFileSync(file, "utf8"), "mine");
+    assert.throws(() => createDefaultConfig(join(file, "config.yaml")), NoConfigError);
+  });
+});

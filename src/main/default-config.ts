@@ -1,0 +1,69 @@
+import { accessSync, constants, copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
+import { appRoot } from "../base/app-root.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** Where a container's volume with the configuration is mounted. */
+const CONFIG_VOLUME = "/config";
+const TEMPLATE = "examples/default.yaml";
+
+/** There is no place for a configuration; the message says what to do. */
+export class NoConfigError extends Error {}
+
+/**
+ * The configuration file of a start without `-f` and `-c` (reference 1.1): `LOCAL_XDS_PATH`; else `config.yaml` in `volume`
+ * if that is a folder, else in the user's own configuration folder. Throws NoConfigError where a default would hide that
+ * the configuration was forgotten: in Kubernetes, in a container without the volume, with a volume that cannot be written.
+ */
+export function defaultConfigPath(env: Env, volume = CONFIG_VOLUME): string {
+  if (isSet(env.LOCAL_XDS_PATH)) return env.LOCAL_XDS_PATH;
+  if (isSet(env.KUBERNETES_SERVICE_HOST))
+    throw new NoConfigError(
+      "configuration is required when running in Kubernetes; pass --config, --file, or set LOCAL_XDS_PATH",
+    );
+  if (isFolder(volume)) {
+    if (!isWritable(volume))
+      throw new NoConfigError(`${volume} cannot be written; make it writable, or pass -f ${volume}/config.yaml`);
+    return join(volume, "config.yaml");
+  }
+  if (env.TRACEGATE_ENV === "container")
+    throw new NoConfigError(`${volume} is not mounted; mount a folder there, or pass -f FILE or -c CONFIG`);
+  // The XDG Base Directory Specification: a path that is not absolute counts as none.
+  if (isSet(env.XDG_CONFIG_HOME) && isAbsolute(env.XDG_CONFIG_HOME))
+    return join(env.XDG_CONFIG_HOME, "tracegate", "config.yaml");
+  if (isSet(env.HOME)) return join(env.HOME, ".config", "tracegate", "config.yaml");
+  throw new NoConfigError("no configuration: neither XDG_CONFIG_HOME nor HOME is set; pass -f FILE or -c CONFIG");
+}
+
+/** Writes examples/default.yaml to `path` unless there is a file. Returns whether it did; throws NoConfigError. */
+export function createDefaultConfig(path: string): boolean {
+  if (existsSync(path)) return false;
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    // Another start may have been quicker; what it wrote is as good.
+    copyFileSync(`${appRoot}${TEMPLATE}`, path, constants.COPYFILE_EXCL);
+    return true;
+  } catch (cause) {
+    if (existsSync(path)) return false;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new NoConfigError(`cannot create ${path}: ${why}; pass -f FILE or -c CONFIG`, { cause });
+  }
+}
+
+function isSet(value: string | undefined): value is string {
+  return value !== undefined && value !== "";
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
