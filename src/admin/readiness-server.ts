@@ -20,6 +20,7 @@ export function startReadinessServer(
     name: "readiness",
     setting: "readinessAddr",
     log,
+    proxyHeaders: true,
     handle: ({ url = "", method }) => {
       if (url.split("?", 1)[0] !== "/healthz/ready") return textReply(404, "");
       if (method !== "GET") return textReply(405, "", { allow: "GET" });

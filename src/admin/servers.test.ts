@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { AdminClient } from "./client.ts";
 import { startAdminServer, startReadinessServer, startStatsServer } from "./servers.ts";
-import { exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
+import { dial, exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
 import { TestPlane } from "./testing/test-plane.ts";
 
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
@@ -60,6 +60,36 @@ test("readiness names what is pending, and logs louder the longer it lasts", asy
     const post = await ask(address, "POST", "/healthz/ready");
     assert.deepEqual([post.status, post.body], [405, ""]);
     assert.equal((await ask(address, "GET", "/")).status, 404);
+  } finally {
+    await server.close();
+  }
+});
+
+test("readiness probes may begin with a PROXY header of either version", async () => {
+  const plane = new TestPlane();
+  const server = await startReadinessServer(plane, any, plane.log);
+  const probe = head("GET", "/healthz/ready");
+  const v2 = Buffer.from("0d0a0d0a000d0a515549540a2111000cc0000201c6336402dc0401bb", "hex").toString("latin1");
+  try {
+    const [address = ""] = server.addresses;
+    for (const header of ["PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n", v2]) {
+      const bytes = Buffer.from(header + probe, "latin1");
+      const socket = dial(address);
+      let text = "";
+      socket.on("data", (chunk) => {
+        text += String(chunk);
+      });
+      await once(socket, "connect");
+      for (const byte of bytes) socket.write(Buffer.of(byte));
+      await once(socket, "close");
+      assert.equal(parseAnswer(text).status, 200);
+    }
+    assert.equal(await exchangeRaw(address, `PROXY TCP4 nonsense\r\n${probe}`), "");
+    const silent = dial(address);
+    silent.resume();
+    await once(silent, "connect");
+    assert.equal((await ask(address, "GET", "/healthz/ready")).status, 200);
+    await Promise.all([server.close(), once(silent, "close")]);
   } finally {
     await server.close();
   }

@@ -12,7 +12,6 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
     values: {
       hboneWaypoint: `${HBONE}; use direct`,
       hboneGateway: `${HBONE}; use direct`,
-      proxy: "the PROXY protocol is not available in this version; use direct",
       connect: "tunnels by CONNECT are not available in this version; use direct",
     },
   },

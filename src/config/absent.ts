@@ -49,11 +49,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   { in: /^config\.metrics$/, fields: same(LATER, "fields") },
   {
     in: /^frontendPolicies$/,
-    fields: same(
-      LATER,
-      ...["networkAuthorization", "networkExtAuthz", "proxyProtocol", "proxy", "connect", "accessLog", "logging"],
-      "tracing",
-    ),
+    fields: same(LATER, ...["networkAuthorization", "networkExtAuthz", "connect", "accessLog", "logging"], "tracing"),
   },
   { in: /^frontendPolicies\.tls$/, fields: same(LATER, "handshakeTimeout", "alpn") },
   {

@@ -1,4 +1,5 @@
 import { createServer, Socket as NetSocket, type Server, type Socket, type SocketConstructorOpts } from "node:net";
+import { socketAddresses } from "./addresses.ts";
 import { SocketReader } from "./socket-reader.ts";
 import { Transport, type TransportHandler } from "./transport.ts";
 
@@ -62,7 +63,7 @@ export class Acceptor {
 function accept(accepted: Socket, onConnection: (transport: Transport) => TransportHandler | undefined): void {
   const reader = new SocketReader();
   const socket = adopt(accepted, reader);
-  const transport = new Transport(socket, reader);
+  const transport = new Transport(socket, reader, socketAddresses(socket));
   const handler = onConnection(transport);
   if (handler === undefined) {
     socket.on("error", () => {});

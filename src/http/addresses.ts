@@ -13,10 +13,10 @@ export interface Addresses {
 
 /** Base of what stands for a connection. */
 export class Peer implements Addresses {
-  readonly remoteAddress: string;
-  readonly remotePort: number;
-  readonly localAddress: string;
-  readonly localPort: number;
+  remoteAddress: string;
+  remotePort: number;
+  localAddress: string;
+  localPort: number;
   readonly rawAddress: string;
   readonly rawPort: number;
 

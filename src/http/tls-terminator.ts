@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
 import type { TlsServer } from "../ir/ir.ts";
+import { type Addresses, Peer } from "./addresses.ts";
 import { opensslCipher } from "./tls-ciphers.ts";
 import { type TlsSession, Transport, type TransportHandler } from "./transport.ts";
 
@@ -14,6 +15,8 @@ export interface HandshakeWaiter {
 interface Pending {
   readonly waiter: HandshakeWaiter;
   readonly session: TlsSession;
+  /** Of the client: a PROXY header may have told others than the socket's. */
+  readonly from: Addresses;
   readonly carrier: Socket;
 }
 
@@ -55,10 +58,11 @@ export class TlsTerminator {
 
   /** Takes over a connection of which `hello` has been read. Destroying `transport` gives the handshake up. */
   accept(transport: Transport, hello: Buffer, serverName: string, waiter: HandshakeWaiter): void {
+    const from = new Peer(transport);
     const carrier = transport.release(hello);
     const session = { serverName, clientCa: this.#settings.clientCa };
     const key = identify(carrier);
-    this.#pending.set(key, { waiter, session, carrier });
+    this.#pending.set(key, { waiter, session, from, carrier });
     carrier.once("close", () => this.#fail(key, carrier, this.#closed));
     // A client that ends in the middle of the handshake is gone; after it, it may end its own direction only.
     carrier.allowHalfOpen = false;
@@ -92,10 +96,10 @@ export class TlsTerminator {
       return;
     }
     this.#pending.delete(key);
-    const { waiter, session, carrier } = pending;
+    const { waiter, session, from, carrier } = pending;
     carrier.allowHalfOpen = true;
     socket.allowHalfOpen = true;
-    Transport.secured(socket, carrier, session, (transport) => waiter.onSecure(transport));
+    Transport.secured(socket, carrier, from, session, (transport) => waiter.onSecure(transport));
   }
 
   /** `carrier`: only when it is the connection that waits under this key. */

@@ -3,7 +3,8 @@
  * that the next read fills again, so a handler must use, write on or copy them before it returns.
  */
 import { connect as netConnect, type Socket } from "node:net";
-import { Peer, socketAddresses } from "./addresses.ts";
+import type { ProxiedAddresses } from "../base/proxy-protocol/types.ts";
+import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { lendDelivered, type ReadSink, SocketReader } from "./socket-reader.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
@@ -42,8 +43,8 @@ export class Transport extends Peer implements ReadSink {
   bytesRead = 0;
   bytesWritten = 0;
 
-  constructor(socket: Socket, reader: SocketReader, carrier = socket, tls?: TlsSession) {
-    super(socketAddresses(socket));
+  constructor(socket: Socket, reader: SocketReader, from: Addresses, carrier = socket, tls?: TlsSession) {
+    super(from);
     this.#socket = socket;
     this.#reader = reader;
     this.#carrier = carrier;
@@ -54,11 +55,12 @@ export class Transport extends Peer implements ReadSink {
   static secured(
     socket: Socket,
     carrier: Socket,
+    from: Addresses,
     tls: TlsSession,
     onConnection: (transport: Transport) => TransportHandler,
   ): void {
     const reader = new SocketReader();
-    const transport = new Transport(socket, reader, carrier, tls);
+    const transport = new Transport(socket, reader, from, carrier, tls);
     reader.readPieces(socket);
     transport.start(onConnection(transport));
   }
@@ -74,15 +76,29 @@ export class Transport extends Peer implements ReadSink {
     let failure: Error | undefined;
     this.#handler = handler;
     this.#reader.attach(this);
-    socket.on("end", () => this.#call(handler, () => handler.onEnd()));
-    socket.on("drain", () => this.#call(handler, () => handler.onDrain()));
+    socket.on("end", () => this.#call((current) => current.onEnd()));
+    socket.on("drain", () => this.#call((current) => current.onDrain()));
     socket.on("error", (error) => {
       failure = error;
     });
     socket.on("close", () => {
       this.#reader.close();
-      this.#call(handler, () => handler.onClose(failure));
+      this.#call((current) => current.onClose(failure));
     });
+  }
+
+  /** From now on `handler` gets the events; `read` are bytes that were taken and that it gets first. */
+  passTo(handler: TransportHandler, read: Buffer): void {
+    this.#handler = handler;
+    if (read.length > 0) handler.onData(read, read.length);
+  }
+
+  /** Puts what a proxy in front says in the place of the socket's addresses, for handlers made from now on. */
+  setAddresses({ remoteAddress, remotePort, localAddress, localPort }: ProxiedAddresses): void {
+    this.remoteAddress = remoteAddress;
+    this.remotePort = remotePort;
+    this.localAddress = localAddress;
+    this.localPort = localPort;
   }
 
   deliver(bytes: Buffer, length: number): void {
@@ -171,10 +187,11 @@ export class Transport extends Peer implements ReadSink {
     this.#socket.destroy();
   }
 
-  #call(handler: TransportHandler, event: () => void): void {
-    if (this.#released) return;
+  #call(event: (handler: TransportHandler) => void): void {
+    const handler = this.#handler;
+    if (this.#released || handler === undefined) return;
     try {
-      event();
+      event(handler);
     } catch (error) {
       this.#fault(handler, error);
     }
@@ -207,7 +224,7 @@ export function connect(target: ConnectTarget, keepAliveDelay: number, handler: 
   socket.once("connect", () => {
     socket.removeListener("error", failed);
     socket.removeListener("close", closed);
-    const transport = new Transport(socket, reader);
+    const transport = new Transport(socket, reader, socketAddresses(socket));
     transport.attach(handler);
     handler.onConnect(transport);
   });

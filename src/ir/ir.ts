@@ -29,7 +29,7 @@ export interface Bind {
   readonly listeners: readonly Listener[];
 }
 
-/** `frontendPolicies.http` and `.tcp` (reference 1.10) with every default filled in; the limits of a connection. */
+/** `frontendPolicies` (reference 1.10): the limits of a connection, with every default filled in, and what was asked for. */
 export interface Frontend {
   /** Request body buffer and trace capture bound. Default 2 MiB. */
   readonly maxBufferSize: number;
@@ -55,6 +55,15 @@ export interface Frontend {
   readonly maxConnectionDuration: number;
   readonly headerCase: "lowercase" | "preserve";
   readonly keepalives: Keepalives;
+  /** Connections begin with a PROXY header. Absent: none is looked for. */
+  readonly proxyProtocol?: ProxyProtocol;
+}
+
+/** `frontendPolicies.proxyProtocol`. */
+export interface ProxyProtocol {
+  readonly version: "v1" | "v2" | "all";
+  /** `optional`: connections without a header are served as they are. */
+  readonly mode: "strict" | "optional";
 }
 
 export interface Keepalives {

@@ -13,13 +13,15 @@ import type { CompiledBind, CompiledListener } from "./compiled.ts";
 import { Exchange } from "./exchange.ts";
 import type { Services } from "./services.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";
+import { type ProxyHeaderHost, ProxyHeaderReader } from "./tcp/proxy-header.ts";
 import { TcpConnection, type TcpHost, type TcpOrigin } from "./tcp/tcp-connection.ts";
 import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
 
+const NOTHING = Buffer.alloc(0);
 const SHUT_DOWN = "the gateway shut down before the connection was done";
 
 /** One listening port of this thread and its connections; outlives configurations that keep the port. */
-export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost, TcpHost {
+export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHost, HandshakeHost, TcpHost {
   readonly #services: Services;
   readonly #sweeper: Sweeper;
   readonly #series: ConnectionSeries;
@@ -111,6 +113,17 @@ export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost
     this.#checkEmpty();
   }
 
+  // ── PROXY headers ──
+
+  onProxyHeader(reader: ProxyHeaderReader, transport: Transport, early: Buffer): void {
+    this.#others.delete(reader);
+    this.#enter(transport, early);
+  }
+
+  onProxyFailure(reader: ProxyHeaderReader, message: string): void {
+    this.#refused(reader, message);
+  }
+
   // ── TLS ──
 
   findListener(serverName: string): CompiledListener | undefined {
@@ -127,7 +140,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost
     const series = this.#seriesOf(listener);
     series.handshake.observe(seconds);
     if (listener.protocol === "HTTPS") return this.#serve(transport, series);
-    return this.#copy({ transport, listener, serverName: transport.tls?.serverName ?? "", early: undefined });
+    return this.#copy({ transport, listener, serverName: transport.tls?.serverName ?? "", early: NOTHING });
   }
 
   onPassthrough(
@@ -142,10 +155,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost
   }
 
   onHandshakeFailure(handshake: TlsHandshake, message: string): void {
-    this.#others.delete(handshake);
-    const source = formatHostPort(handshake.remoteAddress, handshake.remotePort);
-    this.#services.accessLog.info("refused", { "src.addr": source, error: message });
-    this.#checkEmpty();
+    this.#refused(handshake, message);
   }
 
   // ── TCP ──
@@ -176,12 +186,27 @@ export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost
   }
 
   #admit(transport: Transport): TransportHandler | undefined {
-    if (this.connections >= this.#bind.frontend.maxConnections) return undefined;
+    const { maxConnections, proxyProtocol } = this.#bind.frontend;
+    if (this.connections >= maxConnections) return undefined;
+    if (proxyProtocol === undefined) return this.#handlerOf(transport, NOTHING);
+    const reader = new ProxyHeaderReader(transport, proxyProtocol, this);
+    this.#others.add(reader);
+    return reader;
+  }
+
+  /** Gives a transport of which `early` was read to what the bind speaks. */
+  #enter(transport: Transport, early: Buffer): void {
+    const handler = this.#handlerOf(transport, early);
+    // What is copied to a backend waits for it.
+    transport.passTo(handler, handler instanceof TcpConnection ? NOTHING : early);
+  }
+
+  #handlerOf(transport: Transport, early: Buffer): TransportHandler {
     switch (this.#bind.protocol) {
       case "http":
         return this.#serve(transport, undefined);
       case "tcp":
-        return this.#copy({ transport, listener: this.findListener(""), serverName: "", early: undefined });
+        return this.#copy({ transport, listener: this.findListener(""), serverName: "", early });
       case "tls": {
         const handshake = new TlsHandshake(transport, this);
         this.#others.add(handshake);
@@ -217,6 +242,13 @@ export class BindServer implements ConnectionHost, StreamAcceptor, HandshakeHost
   #count(series: ConnectionSeries, connection: { readonly bytesReceived: number; readonly bytesSent: number }): void {
     series.received += connection.bytesReceived;
     series.sent += connection.bytesSent;
+  }
+
+  #refused(connection: LiveConnection, message: string): void {
+    this.#others.delete(connection);
+    const source = formatHostPort(connection.remoteAddress, connection.remotePort);
+    this.#services.accessLog.info("refused", { "src.addr": source, error: message });
+    this.#checkEmpty();
   }
 
   #checkEmpty(): void {

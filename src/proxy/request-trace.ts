@@ -59,8 +59,8 @@ export class RequestTrace implements PolicyTrace {
       source: {
         address: downstream.remoteAddress,
         port: downstream.remotePort,
-        rawAddress: downstream.remoteAddress,
-        rawPort: downstream.remotePort,
+        rawAddress: downstream.rawAddress,
+        rawPort: downstream.rawPort,
       },
       ...(stage === "final request" &&
         backend !== undefined && {

@@ -4,6 +4,7 @@ import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import { AdminBadRequest } from "../plane.ts";
 import { listen } from "./listen.ts";
+import { allowProxyHeaders } from "./proxy-headers.ts";
 import { type PlainReply, type Reply, textReply } from "./reply.ts";
 
 /** A server that listens. */
@@ -22,6 +23,8 @@ export interface HttpServerOptions {
   readonly log: Logger;
   /** `signal` aborts when the client has gone or the server closes. What it throws becomes an error answer. */
   readonly handle: (request: IncomingMessage, signal: AbortSignal) => Reply | Promise<Reply>;
+  /** Connections may begin with a PROXY header. Default: they may not. */
+  readonly proxyHeaders?: boolean;
   /** Headers of every answer to this request. */
   readonly headers?: (request: IncomingMessage) => Readonly<Record<string, string>>;
 }
@@ -64,6 +67,7 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
       response.destroy();
     });
   });
+  if (options.proxyHeaders === true) allowProxyHeaders(server, closing);
   server.maxConnections = MAX_CONNECTIONS;
   server.on("clientError", (error: Error, socket: Duplex) => refuseMalformed(error, socket));
   return server;

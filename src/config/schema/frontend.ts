@@ -44,11 +44,35 @@ const tls = z.strictObject({
   cipherSuites: cipherSuites.optional(),
 });
 
+export const proxyProtocol = z
+  .strictObject({
+    version: z.enum(["v1", "v2", "all"]).default("v2").describe("Versions of the header that are accepted."),
+    mode: z
+      .enum(["strict", "optional"])
+      .default("strict")
+      .describe("Whether connections without a header are closed, or served with the addresses of their socket."),
+  })
+  .meta({
+    id: "ProxyProtocol",
+    description: "Connections begin with a PROXY header, by which a load balancer in front says who the client is.",
+  });
+
 export const frontendPolicies = z
   .strictObject({
     http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
     tcp: frontendTcp.optional().describe("Sockets of client connections."),
     tls: tls.optional().describe("For listeners with `tls` that do not say it themselves."),
+    proxyProtocol: proxyProtocol.optional(),
+    proxy: proxyProtocol.optional().describe("The same as `proxyProtocol`."),
+  })
+  .check(({ value, issues }) => {
+    if (value.proxy !== undefined && value.proxyProtocol !== undefined)
+      issues.push({
+        code: "custom",
+        input: value.proxy,
+        path: ["proxy"],
+        message: "is another name of proxyProtocol, which is set too; remove one of them",
+      });
   })
   .describe("Settings of all client connections.");
 

@@ -62,7 +62,10 @@ export const bind = z
   .strictObject({
     port,
     listeners: z.array(bindListener).describe("Chosen by the host that a request asks for."),
-    tunnelProtocol: z.literal("direct").default("direct").describe("How connections arrive."),
+    tunnelProtocol: z
+      .enum(["direct", "proxy"])
+      .default("direct")
+      .describe("How connections arrive: `proxy` with a PROXY header, as `frontendPolicies.proxyProtocol` says it."),
     mode: z.literal("standard").default("standard").describe("Whether a socket is opened."),
   })
   .meta({ id: "Bind", description: "A port with its listeners." });

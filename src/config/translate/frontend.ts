@@ -1,11 +1,13 @@
-import type { Frontend, TargetedPolicy } from "../../ir/ir.ts";
-import { type FrontendInput, frontendHttp, frontendTcp } from "../schema/frontend.ts";
+import type { Bind, Frontend, TargetedPolicy } from "../../ir/ir.ts";
+import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";
 
 const HTTP = frontendHttp.parse({});
 const TCP = frontendTcp.parse({});
+const PROXY_PROTOCOL = proxyProtocol.parse({});
 
-/** Limits of the connections of every bind. */
-export function translateFrontend({ http = HTTP, tcp = TCP }: FrontendInput): Frontend {
+/** What holds for the connections of every bind. */
+export function translateFrontend(input: FrontendInput): Frontend {
+  const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy } = input;
   return {
     maxBufferSize: http.maxBufferSize,
     maxHeadSize: http.maxHeadSize,
@@ -20,18 +22,27 @@ export function translateFrontend({ http = HTTP, tcp = TCP }: FrontendInput): Fr
     maxConnectionDuration: http.maxConnectionDuration,
     headerCase: http.http1HeaderCase,
     keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
+    ...(proxyProtocol !== undefined && { proxyProtocol }),
   };
+}
+
+/** The same for a bind with a `tunnelProtocol` of its own. */
+export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelProtocol"]): Frontend {
+  if (tunnelProtocol !== "proxy" || frontend.proxyProtocol !== undefined) return frontend;
+  return { ...frontend, proxyProtocol: PROXY_PROTOCOL };
 }
 
 /**
  * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in force, times
  * in milliseconds.
  */
-export function dumpFrontend({ http, tcp, tls }: FrontendInput): TargetedPolicy[] {
+export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
+  const { http, tcp, tls, proxyProtocol = input.proxy } = input;
   const fields = {
     http: http && { ...http, headerReadTimeout: headerReadTimeout(http) },
     tcp,
     tls,
+    proxyProtocol,
   };
   return Object.entries(fields).flatMap(([field, value]) =>
     value === undefined

@@ -3,6 +3,7 @@ import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
+import { tunnelFrontend } from "./frontend.ts";
 import { toPolicySet, tryPolicies } from "./policies.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 
@@ -15,7 +16,9 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
   );
   const named = listeners.map(({ key, name }, i) => ({ key, name, path: [...path, "listeners", i] }));
   reportDuplicates("listener", named, context.report);
-  return makeBind(input.port, listeners, path, frontend, host, context);
+  const { tunnelProtocol } = input;
+  const bind = makeBind(input.port, listeners, path, tunnelFrontend(frontend, tunnelProtocol), host, context);
+  return { ...bind, tunnelProtocol };
 }
 
 /** A bind over listeners that may share a port. */

@@ -25,7 +25,7 @@ export interface TcpOrigin {
   /** Name of the TLS handshake, `` without one. */
   readonly serverName: string;
   /** Bytes of the client that were read already. */
-  readonly early: Buffer | undefined;
+  readonly early: Buffer;
 }
 
 /**
@@ -222,7 +222,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#upstream = upstream;
     upstream.openTunnel(this);
     const { early } = this.#origin;
-    if (early !== undefined) this.#send(early, early.length);
+    if (early.length > 0) this.#send(early, early.length);
     if (!this.#upstreamBlocked) this.#transport.resume();
   }
 

@@ -8,6 +8,8 @@ import type { LiveConnection } from "./live-connection.ts";
 /** Milliseconds from the accepted connection to the end of its handshake (reference 1.10 `handshakeTimeout`). */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
 
+const NOTHING = Buffer.alloc(0);
+
 /** The bind of a handshake. */
 export interface HandshakeHost {
   /** By the configuration in force now. `serverName` is `` when the client names none. */
@@ -44,8 +46,6 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
   readonly #hello = new HeldBytes();
   readonly #startedAt = performance.now();
   readonly #timer: NodeJS.Timeout;
-  /** Whoever the connection belongs to once TLS passes through. */
-  #next: TransportHandler | undefined;
   #over = false;
 
   constructor(transport: Transport, host: HandshakeHost) {
@@ -66,10 +66,6 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
   }
 
   onData(buffer: Buffer, length: number): void {
-    if (this.#next !== undefined) {
-      this.#next.onData(buffer, length);
-      return;
-    }
     if (this.#over) return;
     this.#hello.append(buffer, 0, length);
     const hello = this.#hello.bytes.subarray(this.#hello.start, this.#hello.end);
@@ -80,23 +76,19 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
   }
 
   onEnd(): void {
-    if (this.#next === undefined) this.abort("the connection closed during the handshake");
-    else this.#next.onEnd();
+    this.abort("the connection closed during the handshake");
   }
 
-  onDrain(): void {
-    this.#next?.onDrain();
-  }
+  /** Nothing is written before a listener is found. */
+  onDrain(): void {}
 
   onClose(error: Error | undefined): void {
-    if (this.#next !== undefined) this.#next.onClose(error);
-    else if (this.#end())
+    if (this.#end())
       this.#host.onHandshakeFailure(this, error?.message ?? "the connection closed during the handshake");
   }
 
   onFault(error: unknown): void {
-    if (this.#next !== undefined) this.#next.onFault(error);
-    else this.#host.onFault(error);
+    this.#host.onFault(error);
   }
 
   #route(serverName: string, hello: Buffer): void {
@@ -108,7 +100,8 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
     } else {
       this.#end();
       this.#hello.clear();
-      this.#next = this.#host.onPassthrough(this, this.#transport, listener, serverName, hello);
+      const next = this.#host.onPassthrough(this, this.#transport, listener, serverName, hello);
+      this.#transport.passTo(next, NOTHING);
     }
   }
 

@@ -1,0 +1,55 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
+
+/** Milliseconds until the first bytes have said whether there is a header (reference 3.32). */
+const TIMEOUT = 5_000;
+
+/**
+ * Lets connections to `server` begin with a PROXY header of either version, which is skipped: a load balancer that sends
+ * one to the gateway's ports sends one with its probes too. Connections that have said nothing yet end with `closing`.
+ */
+export function allowProxyHeaders(server: Server, closing: AbortSignal): void {
+  const silent = new Set<Socket>();
+  closing.addEventListener("abort", () => {
+    for (const socket of silent) socket.destroy();
+  });
+  const listeners = server.listeners("connection");
+  server.removeAllListeners("connection");
+  server.on("connection", (socket: Socket) => {
+    silent.add(socket);
+    socket.once("close", () => silent.delete(socket));
+    skipHeader(socket, () => {
+      silent.delete(socket);
+      for (const listener of listeners) listener.call(server, socket);
+    });
+  });
+}
+
+function skipHeader(socket: Socket, serve: () => void): void {
+  let held = Buffer.alloc(0);
+  const timer = setTimeout(() => socket.destroy(), TIMEOUT);
+  const settle = (): void => {
+    clearTimeout(timer);
+    socket.off("data", read).off("end", destroy).off("error", destroy).off("close", settle);
+  };
+  const destroy = (): void => {
+    socket.destroy();
+  };
+  const read = (bytes: Buffer): void => {
+    held = Buffer.concat([held, bytes]);
+    const header = parseProxyHeader(held, "all");
+    if (header.state === "more") return;
+    settle();
+    if (header.state === "invalid") {
+      socket.on("error", () => {});
+      socket.destroy();
+      return;
+    }
+    socket.pause();
+    socket.unshift(header.state === "complete" ? held.subarray(header.length) : held);
+    serve();
+    socket.resume();
+  };
+  socket.on("data", read).on("end", destroy).on("error", destroy).on("close", settle);
+}
