@@ -122,11 +122,11 @@ test("names are known in the scope that has their values", () => {
   assert.throws(() => compileExpression("response.code == 200"), /Unknown variable: response/);
   const expression = compileExpression(
     'response.code == 200 && proxy.route.name == "r" && source.port > 1024',
-    "exchange",
+    "response",
   );
-  const { request } = new HttpRequestView().reset(REQUEST);
-  const source = { address: "::1", port: 4711n, rawAddress: "::1", rawPort: 4711n };
-  const response = { code: 200n, headers: new Map<string, string>() };
+  const request = REQUEST;
+  const source = { address: "::1", port: 4711, rawAddress: "::1", rawPort: 4711 };
+  const response = { status: 200, headers: [] };
   assert.equal(expression.matches({ request, response, source, proxy: { route: { name: "r" } } }), true);
   assert.equal(expression.matches({ request }), false);
 });

@@ -1,9 +1,12 @@
 import { EvaluationError, ParseError, type ParseResult, TypeError as TypeMismatch } from "@marcbachmann/cel-js";
+import type { Activation } from "./activation.ts";
 import { CelError } from "./cel-error.ts";
 import { ENVIRONMENTS, MATCHES } from "./environment.ts";
 import { prepare } from "./prepare.ts";
-import type { RequestView } from "./request-view.ts";
-import { type Scope, variableNames } from "./variables.ts";
+import { joinHeaders, RequestVariable } from "./request-view.ts";
+import { CelMap } from "./values/map.ts";
+import { CelTimestamp, type CelValue } from "./values/types.ts";
+import { type Scope, VARIABLES, variableNames } from "./variables.ts";
 
 const MAX_LENGTH = 4096;
 
@@ -12,10 +15,12 @@ export interface Expression {
   readonly text: string;
   /** The CEL type of its value, as far as it is known without a request: `bool`, `string`, …, or `dyn`. */
   readonly type: string;
-  /** Integers are bigint, timestamps Date, maps Map or object. Throws CelError, for example when a header is missing. */
-  evaluate(view: RequestView): unknown;
+  /** Variables that it may read, and the bodies: `request`, `request.body`, `request.bodyPrefix`, `response.body`, `jwt`, … */
+  readonly reads: ReadonlySet<string>;
+  /** Throws CelError, for example when a header is missing. */
+  evaluate(activation: Activation): CelValue;
   /** True only when the value is `true`: an error or any other value is false. */
-  matches(view: RequestView): boolean;
+  matches(activation: Activation): boolean;
 }
 
 /**
@@ -43,27 +48,29 @@ export function compileCondition(text: string, scope: Scope = "arrival"): Expres
 class CompiledExpression implements Expression {
   readonly text: string;
   readonly type: string;
+  readonly reads: ReadonlySet<string>;
   readonly #scope: Scope;
   readonly #program: ParseResult;
 
   constructor(text: string, type: string, scope: Scope, program: ParseResult) {
     this.text = text;
     this.type = type;
+    this.reads = readsOf(text, scope);
     this.#scope = scope;
     this.#program = program;
   }
 
-  evaluate(view: RequestView): unknown {
+  evaluate(activation: Activation): CelValue {
     try {
-      return this.#program(view);
+      return adopt(this.#program(contextOf(activation)));
     } catch (error) {
       throw asCelError(error, this.text, this.#scope);
     }
   }
 
-  matches(view: RequestView): boolean {
+  matches(activation: Activation): boolean {
     try {
-      return this.#program(view) === true;
+      return this.#program(contextOf(activation)) === true;
     } catch {
       return false;
     }
@@ -91,4 +98,38 @@ function explain(code: string, summary: string, scope: Scope): string {
   if (summary === "Unexpected token: EOF") return "the expression is not complete";
   if (code === "unknown_variable") return `${summary}; known here: ${variableNames(scope).join(", ")}`;
   return summary.replaceAll(MATCHES, "matches");
+}
+
+function readsOf(text: string, scope: Scope): ReadonlySet<string> {
+  const names = VARIABLES[scope].filter((name) => new RegExp(`\\b${name}\\b`).test(text));
+  const bodies = ["request.body", "request.bodyPrefix", "response.body", "response.bodyPrefix"];
+  return new Set([...names, ...bodies.filter((name) => new RegExp(`${name}\\b`).test(text))]);
+}
+
+function contextOf(activation: Activation): Record<string, unknown> {
+  const { request, response, source, destination } = activation;
+  const variable = new RequestVariable();
+  if (request !== undefined) variable.reset(request);
+  return {
+    ...activation,
+    request: request === undefined ? undefined : variable,
+    response: response && {
+      code: BigInt(response.status),
+      ...(response.grpcStatus !== undefined && { grpcStatus: BigInt(response.grpcStatus) }),
+      headers: joinHeaders({ authority: "", headers: response.headers }),
+      body: response.body,
+      bodyPrefix: response.bodyPrefix ?? response.body,
+    },
+    source: source && { ...source, port: BigInt(source.port), rawPort: BigInt(source.rawPort) },
+    destination: destination && { ...destination, port: BigInt(destination.port) },
+  };
+}
+
+function adopt(value: unknown): CelValue {
+  if (value instanceof Date) return CelTimestamp.fromDate(value);
+  if (Array.isArray(value)) return value.map(adopt);
+  if (!(value instanceof Map)) return value as CelValue;
+  const map = new CelMap();
+  for (const [key, item] of value) map.add(adopt(key), adopt(item));
+  return map;
 }

@@ -1,4 +1,8 @@
+export type { Activation, DestinationParts, RequestParts, ResponseParts, SourceParts } from "./activation.ts";
 export { CelError, type Position } from "./cel-error.ts";
 export { compileCondition, compileExpression, type Expression } from "./compile.ts";
-export { type HttpRequestParts, HttpRequestView, type RequestVariable, type RequestView } from "./request-view.ts";
+export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
+export { toBytes, toJson, toText } from "./values/convert.ts";
+export { CelMap } from "./values/map.ts";
+export { CelDuration, CelOptional, CelTimestamp, CelType, CelUint, type CelValue } from "./values/types.ts";
 export type { Scope } from "./variables.ts";

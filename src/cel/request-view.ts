@@ -1,29 +1,6 @@
-/** What of a request an expression reads; requests of every protocol engine have it. Headers are flat, names lower-case. */
-export interface HttpRequestParts {
-  readonly method: string;
-  readonly scheme: string;
-  readonly authority: string;
-  readonly path: string;
-  readonly search: string;
-  readonly version: string;
-  readonly headers: readonly string[];
-}
+import type { Activation, RequestParts } from "./activation.ts";
 
-/**
- * The values of an expression's variables. `request` must be a RequestVariable, the others plain objects whose fields are
- * those of EXCHANGE_VARIABLES, with integers as bigint. An absent one fails the expressions that read it.
- */
-export interface RequestView {
-  readonly request: RequestVariable;
-  readonly response?: { readonly code: bigint; readonly headers: ReadonlyMap<string, string> };
-  readonly source?: Readonly<Record<string, unknown>>;
-  readonly destination?: Readonly<Record<string, unknown>>;
-  readonly env?: Readonly<Record<string, unknown>>;
-  readonly backend?: Readonly<Record<string, unknown>>;
-  readonly proxy?: Readonly<Record<string, unknown>>;
-}
-
-const NO_REQUEST: HttpRequestParts = {
+const NO_REQUEST: RequestParts = {
   method: "",
   scheme: "",
   authority: "",
@@ -39,7 +16,7 @@ export class RequestVariable {
   #headers: ReadonlyMap<string, string> | undefined;
   #startTime: Date | undefined;
 
-  reset(parts: HttpRequestParts): void {
+  reset(parts: RequestParts): void {
     this.#parts = parts;
     this.#headers = undefined;
     this.#startTime = undefined;
@@ -72,25 +49,47 @@ export class RequestVariable {
     return this.#headers;
   }
   /** When the view was first asked since its reset, which is the request's arrival for a trace. */
+  get body(): Uint8Array | undefined {
+    return this.#parts.body;
+  }
+  get bodyPrefix(): Uint8Array | undefined {
+    return this.#parts.bodyPrefix ?? this.#parts.body;
+  }
+  get endTime(): Date | undefined {
+    return this.#parts.endTime;
+  }
   get startTime(): Date {
-    this.#startTime ??= new Date();
+    this.#startTime ??= this.#parts.startTime ?? new Date();
     return this.#startTime;
   }
 }
 
 /** A view of requests alone, made once and reset for each. */
-export class HttpRequestView implements RequestView {
-  readonly request = new RequestVariable();
+export class HttpRequestView implements Activation {
+  #request: RequestParts = NO_REQUEST;
 
-  /** Looks at another request from now on; what was read of the one before is forgotten. */
+  get request(): RequestParts {
+    return this.#request;
+  }
+
+  /** Looks at another request from now on. */
   reset(parts: HttpRequestParts): this {
-    this.request.reset(parts);
+    this.#request = parts;
     return this;
   }
 }
 
+/** A request without the times and bodies that an activation may have. */
+export type HttpRequestParts = Pick<
+  RequestParts,
+  "method" | "scheme" | "authority" | "path" | "search" | "version" | "headers"
+>;
+
 /** Repeated fields are joined (RFC 9110 5.3; cookies RFC 9113 8.2.3); `host` is the authority, which lists do not carry. */
-function joinHeaders({ authority, headers }: HttpRequestParts): ReadonlyMap<string, string> {
+export function joinHeaders({
+  authority,
+  headers,
+}: Pick<RequestParts, "authority" | "headers">): ReadonlyMap<string, string> {
   const joined = new Map<string, string>([["host", authority]]);
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;

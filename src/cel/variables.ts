@@ -1,10 +1,11 @@
 import type { ObjectSchema } from "@marcbachmann/cel-js";
 
 /**
- * What an expression can name: `arrival` knows only the request's head, as when a trace chooses its request; `exchange` also
- * what the gateway learns afterwards. A name out of scope is an error when the expression is compiled.
+ * What an expression can name: `arrival` the request alone, as when a trace chooses its request; `network` what is known of a
+ * connection; `request` both and what the policies before it found; `response` all of that and the response. A name out of
+ * scope is an error when the expression is compiled.
  */
-export type Scope = "arrival" | "exchange";
+export type Scope = "arrival" | "network" | "request" | "response";
 
 const TIMESTAMP = "google.protobuf.Timestamp";
 const DURATION = "google.protobuf.Duration";
@@ -19,6 +20,9 @@ export const REQUEST_FIELDS: Readonly<Record<string, string>> = {
   pathAndQuery: "string",
   version: "string",
   headers: "map<string, string>",
+  body: "bytes",
+  bodyPrefix: "bytes",
+  endTime: TIMESTAMP,
   startTime: TIMESTAMP,
 };
 
@@ -26,7 +30,7 @@ const ADDRESSES = { address: "string", port: "int", rawAddress: "string", rawPor
 
 /** The variables of scope `exchange` besides `request` (reference 4.7). */
 export const EXCHANGE_VARIABLES: Readonly<Record<string, ObjectSchema>> = {
-  response: { code: "int", headers: "map<string, string>" },
+  response: { code: "int", grpcStatus: "int", headers: "map<string, string>", body: "bytes", bodyPrefix: "bytes" },
   source: ADDRESSES,
   destination: { address: "string", port: "int", hostname: "string" },
   env: { podName: "string", namespace: "string", gateway: "string" },
@@ -43,5 +47,15 @@ export const EXCHANGE_VARIABLES: Readonly<Record<string, ObjectSchema>> = {
 };
 
 export function variableNames(scope: Scope): readonly string[] {
-  return scope === "arrival" ? ["request"] : ["request", ...Object.keys(EXCHANGE_VARIABLES)];
+  return VARIABLES[scope];
 }
+
+const NETWORK = ["source", "destination", "env"] as const;
+const OPEN = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
+const REQUEST = ["request", ...NETWORK, "proxy", "backend", ...OPEN] as const;
+export const VARIABLES: Readonly<Record<Scope, readonly string[]>> = {
+  arrival: ["request"],
+  network: NETWORK,
+  request: REQUEST,
+  response: [...REQUEST, "response"],
+};

@@ -1,0 +1,78 @@
+/**
+ * A request's head as expressions read it, and its body where someone kept it. Requests of every protocol engine have
+ * these fields, so the proxy can hand over its own objects or small views with lazy getters.
+ */
+export interface RequestParts {
+  readonly method: string;
+  readonly scheme: string;
+  readonly authority: string;
+  readonly path: string;
+  /** The query with its question mark, or empty. */
+  readonly search: string;
+  /** As in `HTTP/1.1`. */
+  readonly version: string;
+  /** Names and values in turns; names in lower case, values as latin1 text: one character a byte. No `host`. */
+  readonly headers: readonly string[];
+  /** Absent when nobody buffered it, or when it was too long for the buffer. */
+  readonly body?: Uint8Array | undefined;
+  /** What arrived of the body so far; default: the body. */
+  readonly bodyPrefix?: Uint8Array | undefined;
+  readonly startTime?: Date | undefined;
+  readonly endTime?: Date | undefined;
+}
+
+/** A response's head, and its body where someone kept it. */
+export interface ResponseParts {
+  readonly status: number;
+  /** Shaped like those of a request. */
+  readonly headers: readonly string[];
+  readonly body?: Uint8Array | undefined;
+  readonly bodyPrefix?: Uint8Array | undefined;
+  readonly grpcStatus?: number | undefined;
+}
+
+/** The client's side of a connection. Addresses are texts without port; `raw` ones are those of the socket itself. */
+export interface SourceParts {
+  readonly address: string;
+  readonly port: number;
+  readonly rawAddress: string;
+  readonly rawPort: number;
+  readonly identity?: unknown;
+  readonly spiffeId?: string | undefined;
+  readonly subjectAltNames?: readonly string[] | undefined;
+  readonly issuer?: string | undefined;
+  readonly subject?: string | undefined;
+  readonly subjectCn?: string | undefined;
+  readonly certificate?: unknown;
+  readonly unverifiedWorkload?: unknown;
+  readonly connectHeaders?: unknown;
+}
+
+/** The gateway's side of a connection. */
+export interface DestinationParts {
+  readonly address: string;
+  readonly port: number;
+  /** The server name that the client asked for. */
+  readonly hostname?: string | undefined;
+}
+
+/**
+ * What one evaluation can read. An absent variable fails the expressions that read it, and `has()` of its fields is false.
+ * The `unknown` ones are plain data as JSON has it: objects, arrays, strings, numbers (they become CEL doubles), booleans,
+ * null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
+ */
+export interface Activation {
+  readonly request?: RequestParts | undefined;
+  readonly response?: ResponseParts | undefined;
+  readonly source?: SourceParts | undefined;
+  readonly destination?: DestinationParts | undefined;
+  readonly proxy?: unknown;
+  readonly env?: unknown;
+  readonly backend?: unknown;
+  readonly jwt?: unknown;
+  readonly apiKey?: unknown;
+  readonly basicAuth?: unknown;
+  readonly extauthz?: unknown;
+  readonly extproc?: unknown;
+  readonly metadata?: unknown;
+}

@@ -1,0 +1,52 @@
+import { CelUint, type CelValue } from "./types.ts";
+
+type Key = string | boolean | bigint;
+
+interface Entry {
+  readonly key: CelValue;
+  readonly value: CelValue;
+}
+
+/**
+ * A map that an expression made. Keys are strings, booleans, ints or uints; numeric keys that are equal as numbers are one
+ * key, whatever their type. Entries keep the order of insertion.
+ */
+export class CelMap {
+  readonly #entries = new Map<Key, Entry>();
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** The value of `key`, or undefined. */
+  get(key: CelValue): CelValue | undefined {
+    const normal = normalKey(key);
+    return normal === undefined ? undefined : this.#entries.get(normal)?.value;
+  }
+
+  /** False, and nothing done, when the key is of a type that cannot be one or is there already. */
+  add(key: CelValue, value: CelValue): boolean {
+    const normal = normalKey(key);
+    if (normal === undefined || typeof key === "number" || this.#entries.has(normal)) return false;
+    this.#entries.set(normal, { key, value });
+    return true;
+  }
+
+  entries(): IterableIterator<Entry> {
+    return this.#entries.values();
+  }
+}
+
+/** Equal keys have the same normal form; undefined for values that cannot equal a key. */
+function normalKey(key: CelValue): Key | undefined {
+  switch (typeof key) {
+    case "string":
+    case "boolean":
+    case "bigint":
+      return key;
+    case "number":
+      return Number.isInteger(key) ? BigInt(key) : undefined;
+    default:
+      return key instanceof CelUint ? key.value : undefined;
+  }
+}
