@@ -29,18 +29,23 @@ export function startAdminServer(
     name: "admin",
     setting: "adminAddr",
     log,
-    headers: (request) => ({
-      // An answer must not be taken for a page or script, kept by caches, or embedded by other sites.
-      "x-content-type-options": "nosniff",
-      "cross-origin-resource-policy": "same-origin",
-      "cache-control": "no-store",
-      ...corsHeaders(request),
-    }),
+    headers: adminHeaders,
     handle: (request, signal) => guard.check(request) ?? dispatch(plane, request, signal),
   });
 }
 
-async function dispatch(plane: AdminPlane, request: IncomingMessage, signal: AbortSignal): Promise<Reply> {
+/** Headers of every answer: it must not be taken for a page or script, kept by caches, or embedded by other sites. */
+export function adminHeaders(request: IncomingMessage): Readonly<Record<string, string>> {
+  return {
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+    ...corsHeaders(request),
+  };
+}
+
+/** Answers one request that may be answered. What it throws becomes an error answer. */
+export async function dispatch(plane: AdminPlane, request: IncomingMessage, signal: AbortSignal): Promise<Reply> {
   const [path = "", query = ""] = split(request.url ?? "");
   const route = ROUTES.get(path);
   if (route === undefined) return textReply(404, `no such endpoint: ${path}; GET / lists all\n`);

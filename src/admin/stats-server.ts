@@ -1,9 +1,10 @@
+import type { IncomingMessage } from "node:http";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import { PROMETHEUS_CONTENT_TYPE } from "../telemetry/prometheus.ts";
 import type { AdminPlane } from "./plane.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
-import { textReply } from "./server/reply.ts";
+import { type Reply, textReply } from "./server/reply.ts";
 
 const PATHS = new Set(["/metrics", "/stats/prometheus"]);
 
@@ -21,10 +22,17 @@ export function startStatsServer(
     name: "stats",
     setting: "statsAddr",
     log,
-    handle: async ({ url = "", method }) => {
-      if (!PATHS.has(url.split("?", 1)[0] ?? "")) return textReply(404, "not found; the metrics are at /metrics\n");
-      if (method !== "GET") return textReply(405, "the metrics take GET\n", { allow: "GET" });
-      return { status: 200, type: PROMETHEUS_CONTENT_TYPE, body: await plane.metricsText() };
-    },
+    handle: async (request) =>
+      (await metricsReply(plane, request)) ?? textReply(404, "not found; the metrics are at /metrics\n"),
   });
+}
+
+/** The answer to a request for the metrics; undefined when it is for something else. */
+export async function metricsReply(
+  plane: Pick<AdminPlane, "metricsText">,
+  { url = "", method }: Pick<IncomingMessage, "url" | "method">,
+): Promise<Reply | undefined> {
+  if (!PATHS.has(url.split("?", 1)[0] ?? "")) return undefined;
+  if (method !== "GET") return textReply(405, "the metrics take GET\n", { allow: "GET" });
+  return { status: 200, type: PROMETHEUS_CONTENT_TYPE, body: await plane.metricsText() };
 }

@@ -49,7 +49,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   { in: /^config\.metrics$/, fields: same(LATER, "fields") },
   {
     in: /^frontendPolicies$/,
-    fields: same(LATER, ...["networkAuthorization", "networkExtAuthz", "connect", "accessLog", "logging"], "tracing"),
+    fields: same(LATER, ...["networkAuthorization", "networkExtAuthz", "accessLog", "logging"], "tracing"),
   },
   { in: /^frontendPolicies\.tls$/, fields: same(LATER, "handshakeTimeout", "alpn") },
   {
@@ -66,11 +66,11 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       mcp: "tracegate does not speak MCP; use host",
       ai: "tracegate does not route to language models; use host",
       aws: "there are no backends of cloud services; use host",
-      internal: "internal backends are not available in this version; use host with the admin server's address",
       invalid: "write no backend, or directResponse with an error status, to refuse requests",
     },
   },
   { in: /(^|\.)tcpRoutes(\.backends)?$/, fields: same(LATER, "policies") },
+  { in: /(^|\.)tcpRoutes\.backends$/, fields: { internal: "the admin API is HTTP; give it an HTTP route" } },
   { in: /\.dynamic$/, fields: { target: "expressions are not available here in this version; remove it" } },
   {
     in: /\.directResponse$/,

@@ -14,9 +14,9 @@ export interface Ir {
   readonly targeted: readonly TargetedPolicy[];
 }
 
-/** One listening socket address. */
+/** One address, which is listened on unless it is internal. */
 export interface Bind {
-  /** `bind/<port>` */
+  /** `bind/<port>`; internal: `bind/internal/<port>`, or `bind/internal` without port. */
   readonly key: string;
   /** Host to listen on: `::` (dual stack) or `0.0.0.0`. */
   readonly host: string;
@@ -24,6 +24,7 @@ export interface Bind {
   readonly port: number;
   readonly protocol: "http" | "tls" | "tcp";
   readonly tunnelProtocol: "direct" | "proxy" | "connect" | "hboneWaypoint" | "hboneGateway";
+  /** `internal`: no socket; serves what comes out of tunnels to its port, or with port 0 to ports that no bind has. */
   readonly mode: "standard" | "internal";
   readonly frontend: Frontend;
   readonly listeners: readonly Listener[];
@@ -57,6 +58,11 @@ export interface Frontend {
   readonly keepalives: Keepalives;
   /** Connections begin with a PROXY header. Absent: none is looked for. */
   readonly proxyProtocol?: ProxyProtocol;
+  /**
+   * `route`: CONNECT is routed like other requests; `tunnel`: connections speak nothing else, and what comes out of a tunnel
+   * goes to the bind of its port. Absent: CONNECT is refused.
+   */
+  readonly connect?: "route" | "tunnel";
 }
 
 /** `frontendPolicies.proxyProtocol`. */
@@ -142,6 +148,7 @@ export type Target =
   | { readonly type: "unix"; readonly path: string }
   | { readonly type: "service"; readonly key: string; readonly port: number }
   | { readonly type: "dynamic"; readonly expression?: string }
+  /** The admin API of this process; `path` is `forward` or what replaces the request's path. */
   | { readonly type: "internal"; readonly path: string }
   | { readonly type: "routeGroup"; readonly name: string }
   | { readonly type: "invalid"; readonly reference: string };

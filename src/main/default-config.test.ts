@@ -14,12 +14,12 @@ suite("the configuration of a start that names none", () => {
   after(() => rmSync(folder, { recursive: true }));
 
   test("the mounted folder comes before the user's own", () => {
-    assert.equal(defaultConfigPath({ HOME: "/home/me" }, folder), join(folder, "config.yaml"));
-    assert.equal(defaultConfigPath({ HOME: "/home/me", XDG_CONFIG_HOME: "/x" }, absent), "/x/tracegate/config.yaml");
-    assert.equal(defaultConfigPath({ HOME: "/home/me" }, absent), "/home/me/.config/tracegate/config.yaml");
+    assert.equal(defaultConfigPath({ HOME: "/users/me" }, folder), join(folder, "config.yaml"));
+    assert.equal(defaultConfigPath({ HOME: "/users/me", XDG_CONFIG_HOME: "/x" }, absent), "/x/tracegate/config.yaml");
+    assert.equal(defaultConfigPath({ HOME: "/users/me" }, absent), "/users/me/.config/tracegate/config.yaml");
     assert.equal(
-      defaultConfigPath({ HOME: "/home/me", XDG_CONFIG_HOME: "relative" }, absent),
-      "/home/me/.config/tracegate/config.yaml",
+      defaultConfigPath({ HOME: "/users/me", XDG_CONFIG_HOME: "relative" }, absent),
+      "/users/me/.config/tracegate/config.yaml",
     );
   });
 

@@ -13,6 +13,7 @@ import type { Settings } from "../config/settings.ts";
 import { isReadOnce, watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
 import { Supervisor } from "../worker/supervisor.ts";
+import { InternalApi } from "./internal-api.ts";
 import { makePlane } from "./plane.ts";
 
 type Loaded = Extract<LoadResult, { ok: true }>;
@@ -29,6 +30,8 @@ export class Gateway {
   readonly #output: LogOutput;
   readonly #log: Logger;
   readonly #servers = new Map<string, RunningServer>();
+  readonly #plane: AdminPlane;
+  readonly #internal = new InternalApi();
   #watch: { close(): void } | undefined;
   #ir: Ir;
   #status: ConfigStatus;
@@ -59,10 +62,11 @@ export class Gateway {
       synchronized: false,
       source: describeSource(source),
     };
-    this.supervisor = new Supervisor(supervisorSettings(loaded.config, output, env), {
+    this.supervisor = new Supervisor(supervisorSettings(loaded.config, output, env, this.#internal.socket), {
       onLog: (text) => output.write(text),
       onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
     });
+    this.#plane = makePlane(this);
   }
 
   /**
@@ -124,14 +128,14 @@ export class Gateway {
   }
 
   async #start(loaded: Loaded): Promise<void> {
-    const plane: AdminPlane = makePlane(this);
+    const plane = this.#plane;
     const { adminAddr, statsAddr, readinessAddr } = this.settings;
     const log = this.#output.logger("admin");
     this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
     this.supervisor.start();
-    await this.supervisor.apply(1, loaded.ir);
+    await this.#apply(1, loaded.ir);
     this.#applied(loaded, 1);
     this.#pending.clear();
     for (const [name, addresses] of Object.entries(this.addresses))
@@ -140,17 +144,24 @@ export class Gateway {
     this.#log.info("ready");
   }
 
+  async #apply(generation: number, ir: Ir): Promise<void> {
+    await this.#internal.prepare(ir, this.#plane, this.#output.logger("admin"));
+    await this.supervisor.apply(generation, ir);
+  }
+
   #applied({ ir, warnings }: Loaded, generation: number): void {
     this.#ir = ir;
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
     const appliedAt = new Date().toISOString();
     this.#status = { ...this.#status, generation, appliedAt, lastError: null, synchronized: true };
-    for (const bind of ir.binds)
+    for (const bind of ir.binds) {
+      if (bind.mode === "internal") continue;
       this.#log.info("serving", {
         bind: bind.key,
         host: bind.host,
         port: this.supervisor.ports[bind.key] ?? bind.port,
       });
+    }
   }
 
   /** Watches the file, and the files that its newest valid version names. */
@@ -181,7 +192,7 @@ export class Gateway {
     }
     const generation = this.#status.generation + 1;
     try {
-      await this.supervisor.apply(generation, loaded.ir);
+      await this.#apply(generation, loaded.ir);
     } catch (error) {
       this.#refused(at, error instanceof Error ? error.message : String(error), []);
       return;
@@ -211,7 +222,7 @@ export class Gateway {
   async #close(): Promise<void> {
     this.#watch?.close();
     await this.supervisor.stop();
-    await Promise.all(Array.from(this.#servers.values(), (server) => server.close()));
+    await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
 }
 
@@ -219,6 +230,7 @@ function supervisorSettings(
   settings: Settings,
   output: LogOutput,
   env: Readonly<Record<string, string | undefined>>,
+  internalSocket: string,
 ): ConstructorParameters<typeof Supervisor>[0] {
   const { backend } = settings;
   return {
@@ -235,6 +247,7 @@ function supervisorSettings(
       env: snapshotEnv(env),
       logFilter: output.filter.toString(),
       logFormat: output.format,
+      internalSocket,
       reusePort: process.platform === "linux",
     },
   };

@@ -3,6 +3,7 @@ import { requestHeadText } from "../http/h1/serialize.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { Pool } from "../upstream/pool.ts";
+import { chooseEndpoint, endpointName } from "./choose-endpoint.ts";
 import type { CompiledBackend } from "./compiled.ts";
 import type { CallingExchange, ExchangeState } from "./exchange-state.ts";
 import { fail } from "./respond.ts";
@@ -15,23 +16,24 @@ const MAX_ATTEMPTS = 3;
 /** Chooses an endpoint, connects and sends the request. `fresh`: not on a pooled connection, which proved to be stale. */
 export function attempt(x: CallingExchange, fresh: boolean): void {
   const backend = x.backend as CompiledBackend;
-  const endpoint = backend.balancer === undefined ? x.services.dynamic(x.request.authority) : backend.balancer.choose();
+  const endpoint = chooseEndpoint(x, backend);
   if (endpoint === undefined) {
     fail(x, "TG_NO_HEALTHY_BACKENDS");
     return;
   }
   x.attempts++;
   x.endpoint = endpoint;
-  x.endpointName = endpoint.pool.name;
+  x.endpointName = endpointName(backend, endpoint);
   endpoint.begin();
   startTimers(x);
   if (x.authorityMode === "auto") rewriteAuthority(x, endpoint.pool);
   if (x.trace !== undefined) {
     x.trace.requestSnapshot("final request");
-    x.trace.callStarted(endpoint.pool.name);
+    x.trace.callStarted(x.endpointName);
   }
   x.calledAt = performance.now();
-  const connection = fresh ? undefined : endpoint.pool.take();
+  // A tunnel ends with its connection, so an idle one gains nothing.
+  const connection = fresh || x.request.method === "CONNECT" ? undefined : endpoint.pool.take();
   if (connection !== undefined) send(x, connection);
   else {
     x.cancelConnect = endpoint.pool.connect({
@@ -57,6 +59,10 @@ export function canRetry(x: ExchangeState, connection: UpstreamConnection, answe
 
 function send(x: CallingExchange, connection: UpstreamConnection): void {
   const { request, downstream } = x;
+  if (request.method === "CONNECT") {
+    x.onTunnel(connection);
+    return;
+  }
   const length = downstream.requestLength;
   let extra = "";
   if (length === UNKNOWN_LENGTH) extra = "transfer-encoding: chunked\r\n";

@@ -5,8 +5,7 @@ import type { ExchangeState } from "./exchange-state.ts";
 export function selectBackend(x: ExchangeState): undefined {
   const { backend } = x;
   if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
-  if (backend.balancer !== undefined) return undefined;
-  if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
-  if (backend.target.type !== "dynamic") throw new GatewayError("TG_BACKEND_TYPE");
-  return undefined;
+  const { type } = backend.target;
+  if (backend.balancer !== undefined || type === "dynamic" || type === "internal") return undefined;
+  throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
 }

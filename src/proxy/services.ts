@@ -21,4 +21,6 @@ export interface Services {
   readonly random: () => number;
   /** The endpoint that a `dynamic` backend means for an authority; undefined when it names none. */
   readonly dynamic: (authority: string) => Endpoint | undefined;
+  /** The endpoint of `internal` backends: the admin API in the main thread. */
+  readonly internal: () => Endpoint;
 }

@@ -20,6 +20,8 @@ export interface WorkerOptions {
   readonly logFilter: string;
   readonly logFormat: AccessLogFormat;
   readonly reusePort: boolean;
+  /** Where `internal` backends are served. */
+  readonly internalSocket: string;
 }
 
 /** Steps of a configuration change, in this order: `begin`, `routes` for each slice, `prepare`, then `commit` or `abort`. */

@@ -10,6 +10,7 @@ import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
@@ -30,6 +31,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const pools = new Pools(options.pool, new Resolver(options.lookupFamily), observer, sweeper);
   const endpoints = new Endpoints(pools);
   const watchers = new Watchers(new TraceGate(options.gate), (id, event) => notify({ type: "trace", id, event }));
+  let internal: Endpoint | undefined;
   const services: Services = {
     metrics,
     watchers,
@@ -40,6 +42,10 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,
     dynamic: dynamicEndpoints(endpoints),
+    internal: () => {
+      internal ??= endpoints.acquire({ path: options.internalSocket }, 1, "internal");
+      return internal;
+    },
   };
   const plane = new DataPlane(services, endpoints, sweeper);
   const profiles = new Map<number, RunningCpuProfile>();

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { exactlyOne } from "./exactly-one.ts";
 import { backendPolicies, routePolicies } from "./policies.ts";
-import { fieldName, objectName, pathText, port, regex, routeHostname } from "./scalars.ts";
+import { fieldName, internalPath, objectName, pathText, port, regex, routeHostname } from "./scalars.ts";
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
 
@@ -49,7 +49,7 @@ export const routeMatch = z
   .meta({ id: "RouteMatch", description: "All of what is set must match." });
 
 /** The ways to name what a backend sends to; exactly one of them. */
-export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "routeGroup"] as const;
+export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup"] as const;
 
 const service = z.strictObject({
   name: z
@@ -65,9 +65,14 @@ export const target = {
   dynamic: z.strictObject({}).optional().describe("The host that the request asks for (forward proxy)."),
 };
 
+const internal = internalPath
+  .optional()
+  .describe("The gateway's own admin API and metrics: `forward` keeps the request's path, a path replaces it.");
+
 export const routeBackend = exactlyOne(
   z.strictObject({
     ...target,
+    internal,
     backend: z.string().optional().describe("A named backend: `/name`."),
     routeGroup: z.string().optional().describe("A route group that chooses further."),
     weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the requests; 0 = none."),
@@ -135,9 +140,10 @@ export const namedBackend = exactlyOne(
     name: objectName.describe("What routes refer to as `backend: /name`."),
     host: target.host,
     dynamic: target.dynamic,
+    internal,
     policies: backendPolicies.optional(),
   }),
-  ["host", "dynamic"],
+  ["host", "dynamic", "internal"],
 ).meta({ id: "NamedBackend", description: "A backend that several routes may refer to." });
 
 export type RouteInput = z.output<typeof route>;

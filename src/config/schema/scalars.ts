@@ -77,6 +77,16 @@ export const pathText = z
     context.issues.push({ code: "custom", input: context.value, message });
   });
 
+/** `forward`, or a path that replaces that of the request. */
+export const internalPath = z
+  .string()
+  .regex(/^(forward$|\/)/, { message: "write forward, or a path such as /metrics", abort: true })
+  .check((context) => {
+    if (context.value === "forward") return;
+    for (const issue of pathText.safeParse(context.value).error?.issues ?? [])
+      context.issues.push({ code: "custom", input: context.value, message: issue.message });
+  });
+
 const PSEUDO_HEADERS = [":method", ":scheme", ":authority", ":path"];
 
 /** Name of a header, or of a pseudo header of requests. */

@@ -55,13 +55,17 @@ export function translateTcpRoute(
     name,
     namespace: input.namespace,
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
-    backends: input.backends.map((backend, i) =>
-      translateBackend(backend, `/${key}/backend${i}`, [...path, "backends", i], context),
-    ),
+    backends: input.backends.map((backend, i) => {
+      const at = [...path, "backends", i];
+      const translated = translateBackend(backend, `/${key}/backend${i}`, at, context);
+      if (translated.target.type === "internal")
+        context.report([...at, "backend"], {
+          message: "is internal, and the admin API is HTTP; give it an HTTP route",
+        });
+      return translated;
+    }),
   };
 }
-
-/** Reports what the policies themselves refuse, such as a header that may not be set. */
 
 function translateMatch(match: MatchInput): RouteMatch {
   return {

@@ -7,6 +7,7 @@ import type { Context, Path } from "./context.ts";
 import { mergePolicies, toPolicySet } from "./policies.ts";
 
 type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
+  readonly internal?: string | undefined;
   readonly routeGroup?: string | undefined;
 };
 
@@ -64,6 +65,7 @@ export function translateTarget(input: TargetInput, path: Path, context: Context
       );
     return { type: "routeGroup", name: input.routeGroup };
   }
+  if (input.internal !== undefined) return { type: "internal", path: input.internal };
   return { type: "dynamic" };
 }
 

@@ -79,11 +79,11 @@ export function translate(
 function translateBackends(config: ConfigFile, context: Context): Backend[] {
   const named = config.backends.map(({ name }, i) => ({ key: name, name, path: ["backends", i] }));
   reportDuplicates("backend", named, context.report);
-  return config.backends.map(({ name, policies, host, dynamic }, i) => {
+  return config.backends.map(({ name, policies, host, dynamic, internal }, i) => {
     const path = ["backends", i];
     const own = toPolicySet(policies);
     tryPolicies(own, "backend", [...path, "policies"], context.report);
-    const target = translateTarget({ host, dynamic, service: undefined, backend: undefined }, path, context);
+    const target = translateTarget({ host, dynamic, internal, service: undefined, backend: undefined }, path, context);
     return { key: `/${name}`, name, target, policies: mergePolicies(context.targeted.forBackend(name), own) };
   });
 }
@@ -131,9 +131,18 @@ function translateBinds(config: ConfigFile, enableIpv6: boolean, context: Contex
       });
     owners.set(port, owner);
   };
+  let wildcard = false;
+  const claimWildcard = (path: Path): void => {
+    if (wildcard)
+      context.report(path, {
+        message: "another internal bind has no port either; only one may serve the ports of no bind",
+      });
+    wildcard = true;
+  };
   for (const [i, bind] of config.binds.entries()) {
     const path = ["binds", i];
-    claim(bind.port, `binds[${i}]`, path);
+    if (bind.mode === "internal" && (bind.port ?? 0) === 0) claimWildcard(path);
+    else if (bind.port !== undefined) claim(bind.port, `binds[${i}]`, path);
     binds.push(translateBind(bind, path, frontend, host, context));
   }
   for (const { port, path, listeners } of translateGateways(config, context)) {

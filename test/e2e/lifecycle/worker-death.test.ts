@@ -66,6 +66,7 @@ suite("a worker dies", () => {
       env: {},
       logFilter: "error",
       logFormat: "json",
+      internalSocket: "",
       reusePort: process.platform === "linux",
     } as const;
     supervisor = new Supervisor(

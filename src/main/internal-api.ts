@@ -1,0 +1,47 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { startInternalServer } from "../admin/internal-server.ts";
+import type { AdminPlane } from "../admin/plane.ts";
+import type { RunningServer } from "../admin/server/http-server.ts";
+import type { Logger } from "../base/log.ts";
+import type { Ir } from "../ir/ir.ts";
+
+/**
+ * Where the workers reach the admin API for `internal` backends: a socket in a folder that nobody else may enter, made with
+ * the first configuration that has such a backend.
+ */
+export class InternalApi {
+  /** Path of the socket; its name cannot be guessed, so nobody can make it first. */
+  readonly socket = join(tmpdir(), `tracegate-${randomBytes(8).toString("hex")}`, "admin.sock");
+  #server: RunningServer | undefined;
+
+  /** Starts the server if this configuration needs it. Rejects with what cannot be done. */
+  async prepare(ir: Ir, plane: AdminPlane, log: Logger): Promise<void> {
+    if (this.#server !== undefined || !needsInternal(ir)) return;
+    const folder = dirname(this.socket);
+    mkdirSync(folder, { mode: 0o700 });
+    try {
+      this.#server = await startInternalServer(plane, this.socket, log);
+    } catch (error) {
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    this.#server = undefined;
+    await server.close();
+    rmSync(dirname(this.socket), { recursive: true, force: true });
+  }
+}
+
+function needsInternal(ir: Ir): boolean {
+  const listeners = ir.binds.flatMap((bind) => bind.listeners);
+  return [...listeners, ...ir.routeGroups].some((owner) =>
+    owner.routes.some((route) => route.backends.some((backend) => backend.target.type === "internal")),
+  );
+}

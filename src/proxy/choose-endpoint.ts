@@ -1,0 +1,17 @@
+import type { Endpoint } from "../upstream/endpoint.ts";
+import type { CompiledBackend } from "./compiled.ts";
+import type { ExchangeState } from "./exchange-state.ts";
+
+/** The endpoint of one attempt; undefined when none is left to choose. */
+export function chooseEndpoint(x: ExchangeState, { balancer, target }: CompiledBackend): Endpoint | undefined {
+  if (balancer !== undefined) return balancer.choose();
+  if (target.type !== "internal") return x.services.dynamic(x.request.authority);
+  // A path in the configuration stands for one endpoint of the admin API; parameters are the client's.
+  if (target.path !== "forward") x.request.path = target.path;
+  return x.services.internal();
+}
+
+/** What traces and the log call an endpoint: where the admin API listens says nothing. */
+export function endpointName({ target }: CompiledBackend, endpoint: Endpoint): string {
+  return target.type === "internal" ? "internal" : endpoint.pool.name;
+}
