@@ -12,10 +12,8 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
     values: {
       hboneWaypoint: `${HBONE}; use direct`,
       hboneGateway: `${HBONE}; use direct`,
-      connect: "tunnels by CONNECT are not available in this version; use direct",
     },
   },
-  { in: /^binds\.mode$/, values: { internal: "there are no binds without a port of their own; use standard" } },
   { in: /\.tls\.mode$/, values: { dynamicCa: "tracegate makes no certificates; give cert and key of the host" } },
   { in: /^config\.histograms$/, values: { native: NATIVE, both: NATIVE } },
   {

@@ -3,7 +3,7 @@ import { createServer, type SecureContextOptions, type Server, type TLSSocket } 
 import type { TlsServer } from "../ir/ir.ts";
 import { type Addresses, Peer } from "./addresses.ts";
 import { opensslCipher } from "./tls-ciphers.ts";
-import { type TlsSession, Transport, type TransportHandler } from "./transport.ts";
+import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "./transport.ts";
 
 /** Who waits for a handshake; exactly one call. */
 export interface HandshakeWaiter {
@@ -17,7 +17,7 @@ interface Pending {
   readonly session: TlsSession;
   /** Of the client: a PROXY header may have told others than the socket's. */
   readonly from: Addresses;
-  readonly carrier: Socket;
+  readonly carrier: ByteStream;
 }
 
 /** What OpenSSL needs of a server's configuration, which `checkTlsServer` has found usable. */
@@ -44,6 +44,7 @@ export class TlsTerminator {
   #server: Server | undefined;
   /** By the four-tuple of the connection: Node's server does not say which of the sockets it was given has failed. */
   readonly #pending = new Map<string, Pending>();
+  #tunnels = 0;
 
   /** `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered. */
   constructor(settings: TlsServer, protocols: readonly string[]) {
@@ -61,12 +62,18 @@ export class TlsTerminator {
     const from = new Peer(transport);
     const carrier = transport.release(hello);
     const session = { serverName, clientCa: this.#settings.clientCa };
-    const key = identify(carrier);
+    const tunnelled = !("remoteAddress" in carrier);
+    const key = tunnelled ? `tunnel ${++this.#tunnels}` : identify(carrier as Socket);
     this.#pending.set(key, { waiter, session, from, carrier });
     carrier.once("close", () => this.#fail(key, carrier, this.#closed));
     // A client that ends in the middle of the handshake is gone; after it, it may end its own direction only.
     carrier.allowHalfOpen = false;
-    this.#server ??= this.#createServer();
+    if (tunnelled) {
+      // Nothing tells streams inside the process apart: each gets a server of its own.
+      this.#createServer(() => key).emit("connection", carrier);
+      return;
+    }
+    this.#server ??= this.#createServer(identify);
     this.#server.emit("connection", carrier);
   }
 
@@ -76,20 +83,19 @@ export class TlsTerminator {
     return this.clientCa === undefined ? closed : `${closed}, or the client's certificate was refused`;
   }
 
-  #createServer(): Server {
+  #createServer(keyOf: (socket: Socket) => string): Server {
     const server = createServer({
       ...serverContext(this.#settings),
       requestCert: this.#settings.clientCa !== undefined,
       rejectUnauthorized: true,
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
-    server.on("secureConnection", (socket) => this.#secured(socket));
-    server.on("tlsClientError", (error, socket) => this.#fail(identify(socket), undefined, describe(error)));
+    server.on("secureConnection", (socket) => this.#secured(socket, keyOf(socket)));
+    server.on("tlsClientError", (error, socket) => this.#fail(keyOf(socket), undefined, describe(error)));
     return server;
   }
 
-  #secured(socket: TLSSocket): void {
-    const key = identify(socket);
+  #secured(socket: TLSSocket, key: string): void {
     const pending = this.#pending.get(key);
     if (pending === undefined) {
       socket.destroy();
@@ -99,11 +105,11 @@ export class TlsTerminator {
     const { waiter, session, from, carrier } = pending;
     carrier.allowHalfOpen = true;
     socket.allowHalfOpen = true;
-    Transport.secured(socket, carrier, from, session, (transport) => waiter.onSecure(transport));
+    Transport.over(socket, from, (transport) => waiter.onSecure(transport), carrier, session);
   }
 
   /** `carrier`: only when it is the connection that waits under this key. */
-  #fail(key: string, carrier: Socket | undefined, message: string): void {
+  #fail(key: string, carrier: ByteStream | undefined, message: string): void {
     const pending = this.#pending.get(key);
     if (pending === undefined || (carrier !== undefined && pending.carrier !== carrier)) return;
     this.#pending.delete(key);

@@ -2,7 +2,8 @@
  * The seam to the system's sockets: this file and acceptor.ts alone touch `node:net`. A transport delivers bytes in a buffer
  * that the next read fills again, so a handler must use, write on or copy them before it returns.
  */
-import { connect as netConnect, type Socket } from "node:net";
+import { connect as netConnect } from "node:net";
+import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol/types.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { lendDelivered, type ReadSink, SocketReader } from "./socket-reader.ts";
@@ -30,20 +31,25 @@ export interface TlsSession {
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
+/** What transports need of sockets; streams inside the process have it too. */
+export interface ByteStream extends Duplex {
+  /** Ends the connection so that the peer cannot take what it got for complete. */
+  resetAndDestroy(): unknown;
+}
+
 export class Transport extends Peer implements ReadSink {
   readonly tls: TlsSession | undefined;
-  readonly #socket: Socket;
+  readonly #socket: ByteStream;
   /** The TCP connection below TLS. */
-  readonly #carrier: Socket;
+  readonly #carrier: ByteStream;
   readonly #reader: SocketReader;
   #handler: TransportHandler | undefined;
   #paused = false;
-  #released = false;
   /** Inside TLS where it ends here. */
   bytesRead = 0;
   bytesWritten = 0;
 
-  constructor(socket: Socket, reader: SocketReader, from: Addresses, carrier = socket, tls?: TlsSession) {
+  constructor(socket: ByteStream, reader: SocketReader, from: Addresses, carrier = socket, tls?: TlsSession) {
     super(from);
     this.#socket = socket;
     this.#reader = reader;
@@ -51,17 +57,20 @@ export class Transport extends Peer implements ReadSink {
     this.tls = tls;
   }
 
-  /** The bytes inside TLS, after the handshake. `onConnection` returns their handler. */
-  static secured(
-    socket: Socket,
-    carrier: Socket,
+  /**
+   * The bytes of a stream that is not a plain socket: those inside TLS (`tls`, and `carrier` below it), after the handshake,
+   * or inside a tunnel. `onConnection` returns their handler.
+   */
+  static over(
+    stream: ByteStream,
     from: Addresses,
-    tls: TlsSession,
     onConnection: (transport: Transport) => TransportHandler,
+    carrier?: ByteStream,
+    tls?: TlsSession,
   ): void {
     const reader = new SocketReader();
-    const transport = new Transport(socket, reader, from, carrier, tls);
-    reader.readPieces(socket);
+    const transport = new Transport(stream, reader, from, carrier, tls);
+    reader.readPieces(stream);
     transport.start(onConnection(transport));
   }
 
@@ -173,9 +182,10 @@ export class Transport extends Peer implements ReadSink {
   }
 
   /** Gives the socket away with `read`, bytes that were taken from it, put back. No event follows here. */
-  release(read: Buffer): Socket {
-    this.#released = true;
+  release(read: Buffer): ByteStream {
+    this.#handler = undefined;
     this.#reader.close();
+    this.#socket.removeAllListeners("data");
     this.#socket.pause();
     this.#socket.unshift(read);
     return this.#socket;
@@ -189,7 +199,7 @@ export class Transport extends Peer implements ReadSink {
 
   #call(event: (handler: TransportHandler) => void): void {
     const handler = this.#handler;
-    if (this.#released || handler === undefined) return;
+    if (handler === undefined) return;
     try {
       event(handler);
     } catch (error) {

@@ -6,10 +6,12 @@ import type { Addresses } from "../http/addresses.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { type ConnectionHost, ServerConnection } from "../http/server/connection.ts";
 import type { Downstream, StreamAcceptor } from "../http/stream.ts";
-import type { Transport, TransportHandler } from "../http/transport.ts";
+import { type ByteStream, Transport, type TransportHandler } from "../http/transport.ts";
 import type { Frontend } from "../ir/ir.ts";
 import type { ConnectionSeries } from "../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "./compiled.ts";
+import { Tunnel, type TunnelTarget, type TunnelTargets } from "./connect/tunnel.ts";
+import { TunnelHost } from "./connect/tunnel-host.ts";
 import { Exchange } from "./exchange.ts";
 import type { Services } from "./services.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";
@@ -20,26 +22,35 @@ import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
 const NOTHING = Buffer.alloc(0);
 const SHUT_DOWN = "the gateway shut down before the connection was done";
 
+/** What a connection is busy with. */
+type LiveStream = Pick<Exchange, "onClientGone" | "over"> & { readonly activity: object };
+
 /** One listening port of this thread and its connections; outlives configurations that keep the port. */
-export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHost, HandshakeHost, TcpHost {
+export class BindServer
+  implements ConnectionHost, StreamAcceptor, ProxyHeaderHost, HandshakeHost, TcpHost, TunnelTarget
+{
+  readonly #targets: TunnelTargets;
   readonly #services: Services;
   readonly #sweeper: Sweeper;
   readonly #series: ConnectionSeries;
-  readonly #connections = new Map<ServerConnection, Exchange | undefined>();
+  readonly #connections = new Map<ServerConnection, LiveStream | undefined>();
   /** Counters of HTTP connections inside TLS, which are those of their listener. */
   readonly #secured = new Map<ServerConnection, ConnectionSeries>();
   /** Handshakes and connections that are copied. */
   readonly #others = new Set<LiveConnection>();
   readonly #onEmpty: () => void;
+  readonly #tunnelHost: TunnelHost;
   #acceptor: Acceptor | undefined;
   #bind: CompiledBind;
   draining = false;
 
-  constructor(bind: CompiledBind, services: Services, sweeper: Sweeper, onEmpty: () => void) {
+  constructor(bind: CompiledBind, targets: TunnelTargets, services: Services, sweeper: Sweeper, onEmpty: () => void) {
     this.#bind = bind;
+    this.#targets = targets;
     this.#services = services;
     this.#sweeper = sweeper;
     this.#onEmpty = onEmpty;
+    this.#tunnelHost = new TunnelHost(this, (downstream, request) => this.#openTunnel(downstream, request));
     const labels = { bind: bind.key, gateway: "unknown", listener: "unknown", protocol: bind.protocol };
     this.#series = services.metrics.connection(labels);
   }
@@ -65,8 +76,14 @@ export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHo
     );
   }
 
+  /** The one that is listened on, or that an internal bind stands for; 0 = none. */
   get port(): number {
-    return this.#acceptor?.port ?? 0;
+    return this.#acceptor?.port ?? (this.#bind.mode === "internal" ? this.#bind.port : 0);
+  }
+
+  /** Serves what comes out of tunnels to ports that no bind has. */
+  get wildcard(): boolean {
+    return this.#bind.mode === "internal" && this.#bind.port === 0;
   }
 
   /** Requests from now on see the new configuration; those under way keep theirs. */
@@ -113,6 +130,20 @@ export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHo
     this.#checkEmpty();
   }
 
+  // ── tunnels ──
+
+  /** What is inside a tunnel has no PROXY header and no tunnel of its own before it. */
+  serve(stream: ByteStream, from: Addresses): void {
+    if (this.draining || this.connections >= this.#bind.frontend.maxConnections) stream.destroy();
+    else Transport.over(stream, from, (transport) => this.#handlerOf(transport, NOTHING));
+  }
+
+  #openTunnel(downstream: Downstream, request: HttpRequest): Tunnel {
+    const tunnel = new Tunnel(downstream, request, this.#bind, this.#targets, this.#services);
+    this.#connections.set(downstream as ServerConnection, tunnel);
+    return tunnel;
+  }
+
   // ── PROXY headers ──
 
   onProxyHeader(reader: ProxyHeaderReader, transport: Transport, early: Buffer): void {
@@ -139,7 +170,11 @@ export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHo
     this.#others.delete(handshake);
     const series = this.#seriesOf(listener);
     series.handshake.observe(seconds);
-    if (listener.protocol === "HTTPS") return this.#serve(transport, series);
+    if (listener.protocol === "HTTPS") {
+      const connection = new ServerConnection(transport, this);
+      this.#secured.set(connection, series);
+      return this.#track(connection, series);
+    }
     return this.#copy({ transport, listener, serverName: transport.tls?.serverName ?? "", early: NOTHING });
   }
 
@@ -188,7 +223,7 @@ export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHo
   #admit(transport: Transport): TransportHandler | undefined {
     const { maxConnections, proxyProtocol } = this.#bind.frontend;
     if (this.connections >= maxConnections) return undefined;
-    if (proxyProtocol === undefined) return this.#handlerOf(transport, NOTHING);
+    if (proxyProtocol === undefined) return this.#outerHandlerOf(transport, NOTHING);
     const reader = new ProxyHeaderReader(transport, proxyProtocol, this);
     this.#others.add(reader);
     return reader;
@@ -196,15 +231,20 @@ export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHo
 
   /** Gives a transport of which `early` was read to what the bind speaks. */
   #enter(transport: Transport, early: Buffer): void {
-    const handler = this.#handlerOf(transport, early);
+    const handler = this.#outerHandlerOf(transport, early);
     // What is copied to a backend waits for it.
     transport.passTo(handler, handler instanceof TcpConnection ? NOTHING : early);
+  }
+
+  #outerHandlerOf(transport: Transport, early: Buffer): TransportHandler {
+    if (this.#bind.frontend.connect !== "tunnel") return this.#handlerOf(transport, early);
+    return this.#track(new ServerConnection(transport, this.#tunnelHost), this.#series);
   }
 
   #handlerOf(transport: Transport, early: Buffer): TransportHandler {
     switch (this.#bind.protocol) {
       case "http":
-        return this.#serve(transport, undefined);
+        return this.#track(new ServerConnection(transport, this), this.#series);
       case "tcp":
         return this.#copy({ transport, listener: this.findListener(""), serverName: "", early });
       case "tls": {
@@ -215,13 +255,10 @@ export class BindServer implements ConnectionHost, StreamAcceptor, ProxyHeaderHo
     }
   }
 
-  /** `series`: inside TLS only. */
-  #serve(transport: Transport, series: ConnectionSeries | undefined): ServerConnection {
-    const connection = new ServerConnection(transport, this);
+  #track(connection: ServerConnection, series: ConnectionSeries): ServerConnection {
     this.#connections.set(connection, undefined);
-    if (series !== undefined) this.#secured.set(connection, series);
     this.#sweeper.add(connection);
-    (series ?? this.#series).connections++;
+    series.connections++;
     return connection;
   }
 

@@ -100,6 +100,7 @@ export class IrCompiler {
       host: bind.host,
       port: bind.port,
       protocol: bind.protocol,
+      mode: bind.mode,
       frontend: bind.frontend,
       listeners: new ListenerTable(listeners),
       groups,

@@ -14,6 +14,7 @@ export interface CompiledBind {
   readonly host: string;
   readonly port: number;
   readonly protocol: "http" | "tls" | "tcp";
+  readonly mode: "standard" | "internal";
   readonly frontend: Frontend;
   readonly listeners: ListenerTable<CompiledListener>;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;

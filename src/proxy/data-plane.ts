@@ -3,6 +3,7 @@ import type { Ir } from "../ir/ir.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
 import { BindServer } from "./bind-server.ts";
 import { type Generation, IrCompiler, type RouteSlice } from "./compile-ir.ts";
+import type { TunnelTargets } from "./connect/tunnel.ts";
 import type { Services } from "./services.ts";
 
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
@@ -15,7 +16,7 @@ interface Candidate {
 }
 
 /** Everything of one worker that serves traffic. A configuration is built aside, then put in force at once or dropped. */
-export class DataPlane {
+export class DataPlane implements TunnelTargets {
   readonly #services: Services;
   readonly #endpoints: Endpoints;
   readonly #sweeper: Sweeper;
@@ -54,8 +55,10 @@ export class DataPlane {
     try {
       for (const bind of generation.binds.values()) {
         if (this.#servers.has(bind.key)) continue;
-        const server: BindServer = new BindServer(bind, this.#services, this.#sweeper, () => this.#emptied(server));
-        await server.listen(ports[bind.key] ?? bind.port, reusePort);
+        const server: BindServer = new BindServer(bind, this, this.#services, this.#sweeper, () =>
+          this.#emptied(server),
+        );
+        if (bind.mode === "standard") await server.listen(ports[bind.key] ?? bind.port, reusePort);
         opened.set(bind.key, server);
       }
     } catch (error) {
@@ -116,6 +119,11 @@ export class DataPlane {
   /** listener → connection → request, for `/debug/tasks`. */
   tasks(): unknown[] {
     return [...this.#servers].map(([bind, server]) => ({ bind, port: server.port, connections: server.tasks() }));
+  }
+
+  findTarget(port: number): BindServer | undefined {
+    const servers = [...this.#servers.values()];
+    return servers.find((server) => server.port === port) ?? servers.find((server) => server.wildcard);
   }
 
   #emptied(server: BindServer): void {

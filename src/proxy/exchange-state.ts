@@ -101,5 +101,7 @@ export abstract class ExchangeState implements PolicyContext {
 
 /** An exchange that can call an upstream and be called back. */
 export interface CallingExchange extends ExchangeState, UpstreamEvents {
+  /** The backend that CONNECT asked for is connected. */
+  onTunnel(upstream: UpstreamConnection): void;
   onConnectFailure(code: ErrorCode, message: string): void;
 }

@@ -2,6 +2,7 @@ import { asError, ERRORS, type ErrorCode, GatewayError } from "../base/errors.ts
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
+import type { UpstreamConnection } from "../upstream/connection.ts";
 import { attempt, canRetry } from "./attempt.ts";
 import { type CallingExchange, ExchangeState } from "./exchange-state.ts";
 import { finish } from "./finish.ts";
@@ -86,8 +87,12 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
     this.trace?.responseSnapshot("backend response ready", response);
     this.responseHasBody = length !== 0 && length !== TUNNEL;
+    this.#respond(response, length, head.rawNames);
+  }
+
+  #respond(response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
     try {
-      respond(this, response, length, head.rawNames);
+      respond(this, response, length, rawNames);
     } catch (error) {
       this.giveUpCall();
       failWith(this, error);
@@ -148,6 +153,16 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   }
 
   // ── from the attempt ──
+
+  onTunnel(upstream: UpstreamConnection): void {
+    this.upstream = upstream;
+    this.answeredAt = performance.now();
+    clearTimeout(this.attemptTimer);
+    clearTimeout(this.requestTimer);
+    upstream.openTunnel(this);
+    this.trace?.callEnded(200, null);
+    this.#respond({ status: 200, headers: [] }, TUNNEL, null);
+  }
 
   onConnectFailure(code: ErrorCode, message: string): void {
     this.cancelConnect = undefined;

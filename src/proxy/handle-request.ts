@@ -69,8 +69,11 @@ function resume(x: CallingExchange, reply: LocalReply | undefined): void {
 function accept(x: CallingExchange): Outcome {
   const { method } = x.request;
   x.trace?.requestSnapshot("initial request");
-  // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT is off unless a listener asks for it.
-  if (method === "CONNECT" || method === "TRACE") throw new GatewayError("TG_METHOD_NOT_ALLOWED");
+  // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT opens the way to the backends' ports.
+  if (method === "TRACE" || (method === "CONNECT" && x.bind.frontend.connect !== "route"))
+    throw new GatewayError("TG_METHOD_NOT_ALLOWED");
+  if (method === "CONNECT" && x.downstream.requestLength !== 0)
+    throw new GatewayError("TG_INVALID_REQUEST", "CONNECT has no body");
   return undefined;
 }
 

@@ -36,15 +36,16 @@ export function matchRoute(x: ExchangeState): undefined {
 
 function select(x: ExchangeState, router: Router<CompiledRoute>): CompiledRoute {
   const { request } = x;
-  // `OPTIONS *` is about the server as a whole: it goes where the path `/` goes.
-  const wildcard = request.path === "*";
-  if (wildcard) request.path = "/";
+  // `OPTIONS *` is about the server as a whole, and CONNECT has no path: they go where the path `/` goes.
+  const { path } = request;
+  const pathless = path === "*" || path === "";
+  if (pathless) request.path = "/";
   if (x.trace !== undefined) {
     const { selected, evaluatedRoutes, candidates } = router.explain(request, x.host, x.services.sensitive);
     x.trace.routeSelection(selected?.route.key ?? null, evaluatedRoutes, candidates);
   }
   const selected = router.select(request, x.host);
-  if (wildcard) request.path = "*";
+  if (pathless) request.path = path;
   if (selected === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
   x.matchedPrefix = selected.matchedPrefix;
   return selected.route;

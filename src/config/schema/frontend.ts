@@ -57,11 +57,24 @@ export const proxyProtocol = z
     description: "Connections begin with a PROXY header, by which a load balancer in front says who the client is.",
   });
 
+const connect = z
+  .strictObject({
+    mode: z
+      .enum(["deny", "route", "tunnel"])
+      .describe(
+        "`deny`: 405; `route`: routed like other requests, then bytes both ways; `tunnel`: connections speak nothing but " +
+          "CONNECT, and what comes out of a tunnel is served by the bind of the port that was asked for, else by the internal " +
+          "bind without port.",
+      ),
+  })
+  .meta({ id: "Connect", description: "What becomes of CONNECT requests." });
+
 export const frontendPolicies = z
   .strictObject({
     http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
     tcp: frontendTcp.optional().describe("Sockets of client connections."),
     tls: tls.optional().describe("For listeners with `tls` that do not say it themselves."),
+    connect: connect.optional().describe("What becomes of CONNECT requests; default: `deny`."),
     proxyProtocol: proxyProtocol.optional(),
     proxy: proxyProtocol.optional().describe("The same as `proxyProtocol`."),
   })

@@ -60,13 +60,22 @@ export const bindListener = z
 
 export const bind = z
   .strictObject({
-    port,
+    port: port.optional().describe("TCP port; 0 lets the system choose. Required unless `mode` is `internal`."),
     listeners: z.array(bindListener).describe("Chosen by the host that a request asks for."),
     tunnelProtocol: z
-      .enum(["direct", "proxy"])
+      .enum(["direct", "proxy", "connect"])
       .default("direct")
-      .describe("How connections arrive: `proxy` with a PROXY header, as `frontendPolicies.proxyProtocol` says it."),
-    mode: z.literal("standard").default("standard").describe("Whether a socket is opened."),
+      .describe(
+        "How connections arrive: `proxy` with a PROXY header, as `frontendPolicies.proxyProtocol` says it; `connect` in " +
+          "tunnels, as with `frontendPolicies.connect.mode: tunnel`.",
+      ),
+    mode: z
+      .enum(["standard", "internal"])
+      .default("standard")
+      .describe(
+        "`internal`: no socket is opened; what comes out of tunnels to this port is served, or without `port` to every port " +
+          "that no bind has.",
+      ),
   })
   .meta({ id: "Bind", description: "A port with its listeners." });
 

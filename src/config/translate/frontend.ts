@@ -7,7 +7,7 @@ const PROXY_PROTOCOL = proxyProtocol.parse({});
 
 /** What holds for the connections of every bind. */
 export function translateFrontend(input: FrontendInput): Frontend {
-  const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy } = input;
+  const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect } = input;
   return {
     maxBufferSize: http.maxBufferSize,
     maxHeadSize: http.maxHeadSize,
@@ -23,13 +23,14 @@ export function translateFrontend(input: FrontendInput): Frontend {
     headerCase: http.http1HeaderCase,
     keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
     ...(proxyProtocol !== undefined && { proxyProtocol }),
+    ...(connect !== undefined && connect.mode !== "deny" && { connect: connect.mode }),
   };
 }
 
 /** The same for a bind with a `tunnelProtocol` of its own. */
 export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelProtocol"]): Frontend {
-  if (tunnelProtocol !== "proxy" || frontend.proxyProtocol !== undefined) return frontend;
-  return { ...frontend, proxyProtocol: PROXY_PROTOCOL };
+  if (tunnelProtocol === "proxy") return { ...frontend, proxyProtocol: frontend.proxyProtocol ?? PROXY_PROTOCOL };
+  return tunnelProtocol === "connect" ? { ...frontend, connect: "tunnel" } : frontend;
 }
 
 /**
@@ -37,11 +38,12 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
  * in milliseconds.
  */
 export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
-  const { http, tcp, tls, proxyProtocol = input.proxy } = input;
+  const { http, tcp, tls, connect, proxyProtocol = input.proxy } = input;
   const fields = {
     http: http && { ...http, headerReadTimeout: headerReadTimeout(http) },
     tcp,
     tls,
+    connect,
     proxyProtocol,
   };
   return Object.entries(fields).flatMap(([field, value]) =>

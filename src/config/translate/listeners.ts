@@ -11,14 +11,18 @@ export type Protocol = Listener["protocol"];
 
 /** One entry of `binds`. */
 export function translateBind(input: BindInput, path: Path, frontend: Frontend, host: string, context: Context): Bind {
+  const { port = 0, mode, tunnelProtocol } = input;
+  const name = mode === "internal" && port === 0 ? "internal" : String(port);
+  if (input.port === undefined && mode === "standard")
+    context.report(path, { message: "is required; only a bind with mode: internal may leave it out" }, "port");
   const listeners = input.listeners.map((listener, i) =>
-    translateListener(listener, i, input.port, [...path, "listeners", i], context),
+    translateListener(listener, i, name, [...path, "listeners", i], context),
   );
   const named = listeners.map(({ key, name }, i) => ({ key, name, path: [...path, "listeners", i] }));
   reportDuplicates("listener", named, context.report);
-  const { tunnelProtocol } = input;
-  const bind = makeBind(input.port, listeners, path, tunnelFrontend(frontend, tunnelProtocol), host, context);
-  return { ...bind, tunnelProtocol };
+  const bind = makeBind(port, listeners, path, tunnelFrontend(frontend, tunnelProtocol), host, context);
+  const key = mode === "standard" ? bind.key : port === 0 ? "bind/internal" : `bind/internal/${port}`;
+  return { ...bind, key, tunnelProtocol, mode };
 }
 
 /** A bind over listeners that may share a port. */
@@ -115,12 +119,12 @@ function locate({ field, suite }: TlsProblem): Path {
 function translateListener(
   input: BindListenerInput,
   index: number,
-  port: number,
+  bind: string,
   path: Path,
   context: Context,
 ): Listener {
   const name = input.name ?? `listener${index}`;
-  const key = `${input.namespace}/default/bind/${port}/${name}`;
+  const key = `${input.namespace}/default/bind/${bind}/${name}`;
   const { protocol, routes, tcpRoutes } = input;
   const http = protocol === "HTTP" || protocol === "HTTPS";
   checkProtocol(protocol, input.tls !== undefined, path, context);

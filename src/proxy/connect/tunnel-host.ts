@@ -1,0 +1,41 @@
+import type { Addresses } from "../../http/addresses.ts";
+import type { HttpRequest } from "../../http/message.ts";
+import type { ConnectionHost, ServerConnection } from "../../http/server/connection.ts";
+import type { Downstream, StreamAcceptor } from "../../http/stream.ts";
+import type { Frontend } from "../../ir/ir.ts";
+import type { Tunnel } from "./tunnel.ts";
+
+/** The bind, for those of its connections that speak CONNECT alone. */
+export class TunnelHost implements ConnectionHost, StreamAcceptor {
+  readonly #bind: ConnectionHost;
+  readonly open: (downstream: Downstream, request: HttpRequest) => Tunnel;
+
+  constructor(bind: ConnectionHost, open: (downstream: Downstream, request: HttpRequest) => Tunnel) {
+    this.#bind = bind;
+    this.open = open;
+  }
+
+  get frontend(): Frontend {
+    return this.#bind.frontend;
+  }
+
+  get acceptor(): StreamAcceptor {
+    return this;
+  }
+
+  get draining(): boolean {
+    return this.#bind.draining;
+  }
+
+  refused(from: Addresses, status: number, detail: string): void {
+    this.#bind.acceptor.refused(from, status, detail);
+  }
+
+  onConnectionClose(connection: ServerConnection): void {
+    this.#bind.onConnectionClose(connection);
+  }
+
+  onFault(error: unknown): void {
+    this.#bind.onFault(error);
+  }
+}

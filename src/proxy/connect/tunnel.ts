@@ -1,0 +1,165 @@
+import { isIP } from "node:net";
+import { ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
+import { httpDate } from "../../base/http-date.ts";
+import { formatHostPort } from "../../base/listen-address.ts";
+import type { Addresses } from "../../http/addresses.ts";
+import { type HttpRequest, hostOf } from "../../http/message.ts";
+import { type Downstream, type ServerStream, TUNNEL } from "../../http/stream.ts";
+import type { ByteStream } from "../../http/transport.ts";
+import { formatAccessLog } from "../../telemetry/access-log.ts";
+import type { CompiledBind } from "../compiled.ts";
+import type { Services } from "../services.ts";
+import { TunnelStream } from "./tunnel-stream.ts";
+
+/** A bind that serves what comes out of tunnels. */
+export interface TunnelTarget {
+  /** Serves `stream` like an accepted connection with these addresses; it is destroyed when the bind refuses it. */
+  serve(stream: ByteStream, from: Addresses): void;
+}
+
+/** The binds of one worker. */
+export interface TunnelTargets {
+  /** The bind of a port; else the internal bind without port, if there is one (reference 2.5). */
+  findTarget(port: number): TunnelTarget | undefined;
+}
+
+/** One request on a bind that speaks nothing but CONNECT (RFC 9110 9.3.6): its bytes go to another bind of this process. */
+export class Tunnel implements ServerStream {
+  readonly #downstream: Downstream;
+  readonly #request: HttpRequest;
+  readonly #bind: CompiledBind;
+  readonly #targets: TunnelTargets;
+  readonly #services: Services;
+  readonly #startedAt = performance.now();
+  #stream: TunnelStream | undefined;
+  #status = 0;
+  #reason: Reason = "Upstream";
+  #error: string | undefined;
+  over = false;
+
+  constructor(
+    downstream: Downstream,
+    request: HttpRequest,
+    bind: CompiledBind,
+    targets: TunnelTargets,
+    services: Services,
+  ) {
+    this.#downstream = downstream;
+    this.#request = request;
+    this.#bind = bind;
+    this.#targets = targets;
+    this.#services = services;
+  }
+
+  /** For the task dump. */
+  get activity(): { readonly phase: string; readonly ageMs: number; readonly request: string } {
+    const { method, authority } = this.#request;
+    return { phase: "tunnel", ageMs: performance.now() - this.#startedAt, request: `${method} ${authority}` };
+  }
+
+  start(): void {
+    if (this.#request.method !== "CONNECT") this.#refuse("TG_METHOD_NOT_ALLOWED", "allow", "CONNECT");
+    else if (this.#downstream.requestLength !== 0) this.#refuse("TG_INVALID_REQUEST");
+    else {
+      const { authority } = this.#request;
+      const port = Number(authority.slice(authority.lastIndexOf(":") + 1));
+      const target = this.#targets.findTarget(port);
+      if (target === undefined) this.#refuse("TG_BIND_NOT_FOUND");
+      else this.#open(target, insideAddresses(this.#downstream, hostOf(authority), port));
+    }
+  }
+
+  // ── from the client ──
+
+  onBody(buffer: Buffer, from: number, to: number): void {
+    this.#stream?.receive(buffer, from, to);
+  }
+
+  /** The stream has buffers of its own. */
+  onBodyBatch(): void {}
+
+  onBodyEnd(): void {
+    this.#stream?.receiveEnd();
+  }
+
+  onClientDrain(): void {
+    this.#stream?.onClientDrain();
+  }
+
+  onClientGone(code: ErrorCode, message: string): void {
+    if (this.over) return;
+    this.#error = message;
+    this.#reason = ERRORS[code].reason;
+    this.#stream?.destroy(new Error(message));
+    this.#finish();
+  }
+
+  #open(target: TunnelTarget, from: Addresses): void {
+    const downstream = this.#downstream;
+    this.#status = 200;
+    downstream.sendHead({ status: 200, headers: [] }, TUNNEL, null);
+    downstream.flush();
+    const stream = new TunnelStream(downstream);
+    this.#stream = stream;
+    stream.on("error", () => {});
+    stream.on("close", () => this.#finish());
+    target.serve(stream, from);
+    downstream.readBody();
+  }
+
+  #refuse(code: ErrorCode, ...headers: readonly string[]): void {
+    const { status, message, reason } = ERRORS[code];
+    this.#status = status;
+    this.#reason = reason;
+    this.#error = message;
+    const body = Buffer.from(message);
+    const fields = [
+      "content-type",
+      "text/plain",
+      ...headers,
+      "content-length",
+      String(body.length),
+      "date",
+      httpDate(),
+    ];
+    this.#downstream.sendHead({ status, headers: fields }, body.length, null);
+    this.#downstream.sendBody(body, 0, body.length);
+    this.#downstream.sendEnd([]);
+    this.#finish();
+  }
+
+  #finish(): void {
+    if (this.over) return;
+    this.over = true;
+    const { metrics, accessLog } = this.#services;
+    const seconds = (performance.now() - this.#startedAt) / 1000;
+    const series = this.#bind.series.get(this.#request.method, this.#status, this.#reason);
+    metrics.requests.count(series, seconds, 0, 0);
+    if (!accessLog.enabled("info")) return;
+    const { output } = accessLog;
+    const line = formatAccessLog(
+      {
+        time: Date.now(),
+        source: formatHostPort(this.#downstream.remoteAddress, this.#downstream.remotePort),
+        method: this.#request.method,
+        host: this.#request.authority,
+        version: this.#request.version,
+        status: this.#status,
+        protocol: "http",
+        error: this.#error,
+        reason: this.#reason,
+        durationMs: Math.round(seconds * 1000),
+      },
+      output.format,
+    );
+    output.write(`${line}\n`);
+  }
+}
+
+/** A connection inside a tunnel comes from the tunnel's client and goes where the client asked for. */
+function insideAddresses(outside: Addresses, host: string, localPort: number): Addresses {
+  const { remoteAddress, remotePort, rawAddress, rawPort } = outside;
+  const literal = host.replace(/^\[|\]$/g, "");
+  const localAddress = isIP(literal) === 0 ? outside.localAddress : literal;
+  return { remoteAddress, remotePort, localAddress, localPort, rawAddress, rawPort };
+}

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, before, suite, test } from "node:test";
+import { connect } from "node:tls";
+import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
+import { EchoServer } from "../tcp/echo-server.ts";
+import { logged } from "../tls/support.ts";
+
+const outer = { port: 0, tunnelProtocol: "connect", listeners: [{ routes: [] }] };
+const request = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+
+/** A connection whose tunnel to `authority` is open. */
+async function tunnel(gateway: TestGateway, authority: string, early = ""): Promise<RawPeer> {
+  const peer = await RawPeer.connect(gateway.port());
+  peer.send(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n${early}`);
+  assert.equal(statusOf(await peer.message(true)), 200);
+  return peer;
+}
+
+suite("binds that speak CONNECT", () => {
+  test("what comes out of a tunnel is served by the bind of the port, as from the tunnel's client", async () => {
+    await using upstream = await RawUpstream.answering(() => reply("inside"));
+    const routes = [{ name: "r", backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
+    await using gateway = await TestGateway.start({
+      binds: [outer, { port: 8080, mode: "internal", listeners: [{ name: "web", routes }] }],
+    });
+    for (const early of [false, true]) {
+      const peer = await tunnel(gateway, "any.example:8080", early ? request("h") : "");
+      if (!early) peer.send(request("h"));
+      assert.equal((await peer.message()).body, "inside");
+      await peer.closed();
+      peer.end();
+      const source = `127.0.0.1:${peer.socket.localPort}`;
+      await logged(gateway, { listener: "web", "http.method": "GET", "http.status": 200, "src.addr": source });
+      await logged(gateway, { "http.method": "CONNECT", "http.host": "any.example:8080", "src.addr": source });
+    }
+  });
+
+  test("a port without a bind is 404, another method 405, and the connection goes on", async () => {
+    await using gateway = await TestGateway.start({ binds: [outer] });
+    const peer = await RawPeer.connect(gateway.port());
+    peer.send("CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n");
+    const missing = await peer.message();
+    assert.deepEqual([statusOf(missing), missing.body], [404, "bind not found"]);
+    peer.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert.equal(statusOf(await peer.message()), 405);
+  });
+
+  test("the internal bind without port serves all others; much goes through both ways and ends half by half", async () => {
+    await using echo = await EchoServer.start("");
+    const tcpRoutes = [{ backends: [{ host: `127.0.0.1:${echo.port}` }] }];
+    await using gateway = await TestGateway.start({
+      binds: [outer, { mode: "internal", listeners: [{ protocol: "TCP", tcpRoutes }] }],
+    });
+    const peer = await tunnel(gateway, "10.0.0.1:5432");
+    const sent = Buffer.alloc(8 * 1024 * 1024, "0123456789abcdef");
+    peer.socket.removeAllListeners("data");
+    const pieces: Buffer[] = [];
+    peer.socket.on("data", (bytes: Buffer) => pieces.push(bytes));
+    peer.send(sent);
+    peer.end();
+    await once(peer.socket, "end");
+    assert.ok(Buffer.concat(pieces).equals(sent));
+  });
+
+  test("a client that goes away ends what is inside", async () => {
+    await using upstream = await RawUpstream.listen();
+    const tcpRoutes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
+    await using gateway = await TestGateway.start({
+      binds: [outer, { mode: "internal", listeners: [{ protocol: "TCP", tcpRoutes }] }],
+    });
+    const leaving = await tunnel(gateway, "h:1");
+    leaving.send("x");
+    const backend = await upstream.connection();
+    await backend.take("x");
+    leaving.reset();
+    await backend.closed();
+    const staying = await tunnel(gateway, "h:1");
+    (await upstream.connection(1)).reset();
+    assert.equal(await staying.closed(), "reset");
+  });
+});
+
+suite("TLS inside tunnels", { skip: noOpenssl }, () => {
+  let ca: TestCa;
+  let host: Identity;
+  before(() => {
+    ca = new TestCa();
+    host = ca.issue("host.example");
+  });
+  after(() => ca[Symbol.dispose]());
+
+  test("ends at the inner bind", async () => {
+    await using upstream = await RawUpstream.answering(() => reply("secret"));
+    const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
+    const tls = { cert: host.certFile, key: host.keyFile };
+    await using gateway = await TestGateway.start({
+      binds: [outer, { port: 443, mode: "internal", listeners: [{ protocol: "HTTPS", tls, routes }] }],
+    });
+    const open = async (authority: string): Promise<RawPeer> => {
+      const { socket } = await tunnel(gateway, authority);
+      socket.removeAllListeners("data");
+      const secure = connect({ socket, servername: "host.example", ca: ca.cert });
+      await once(secure, "secureConnect");
+      return new RawPeer(secure);
+    };
+    const [first, second] = await Promise.all([open("host.example:443"), open("host.example:443")]);
+    for (const peer of [second, first]) {
+      peer.send(request("host.example"));
+      assert.equal((await peer.message()).body, "secret");
+    }
+    const broken = await tunnel(gateway, "host.example:443", "not TLS");
+    await broken.closed();
+    await logged(gateway, { error: "not a TLS handshake" });
+    const failing = await tunnel(gateway, "host.example:443");
+    failing.socket.removeAllListeners("data");
+    connect({ socket: failing.socket, servername: "host.example", ca: [] }).on("error", () => {});
+    await failing.closed();
+  });
+});
