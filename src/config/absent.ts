@@ -49,9 +49,9 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   { in: /^config\.metrics$/, fields: same(LATER, "fields") },
   {
     in: /^frontendPolicies$/,
-    fields: same(LATER, ...["networkAuthorization", "networkExtAuthz", "accessLog", "logging"], "tracing"),
+    fields: same(LATER, ...["networkExtAuthz", "accessLog", "logging"], "tracing"),
   },
-  { in: /^frontendPolicies\.tls$/, fields: same(LATER, "handshakeTimeout", "alpn") },
+  { in: /^frontendPolicies\.tls$/, fields: same(LATER, "alpn") },
   {
     in: /^frontendPolicies\.http$/,
     fields: same(
@@ -77,7 +77,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     fields: same("is not available in this version; use body", "bodyExpression", "conditional"),
   },
   { in: /\.directResponse$/, fields: { headers: "is not available in this version; use responseHeaderModifier" } },
-  { in: /\.tls$/, fields: same(LATER, "spiffe", "keyExchangeGroups") },
+  { in: /\.tls$/, fields: same(LATER, "spiffe") },
   { in: /\.target$/, fields: { listenerSet: "there are no listener sets in a file; target a gateway" } },
   { in: /\.target\.gateway$/, fields: { port: "is not available in this version; use listenerName" } },
   { in: /\.target\.route$/, fields: { kind: "is not available in this version; remove it" } },

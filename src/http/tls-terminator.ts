@@ -1,9 +1,18 @@
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
-import type { TlsServer } from "../ir/ir.ts";
+import type { KeyExchangeGroup, TlsServer } from "../ir/ir.ts";
 import { type Addresses, Peer } from "./addresses.ts";
+import { ClientCertificate } from "./client-certificate.ts";
 import { opensslCipher } from "./tls-ciphers.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "./transport.ts";
+
+/** OpenSSL's names of the key exchanges that can be configured (reference 1.6). */
+const KEY_EXCHANGE_GROUPS: Readonly<Record<KeyExchangeGroup, string>> = {
+  X25519: "X25519",
+  "P-256": "prime256v1",
+  "P-384": "secp384r1",
+  X25519_MLKEM768: "X25519MLKEM768",
+};
 
 /** Who waits for a handshake; exactly one call. */
 export interface HandshakeWaiter {
@@ -28,6 +37,9 @@ export function serverContext(tls: TlsServer): SecureContextOptions {
     minVersion: tls.minVersion ?? "TLSv1.2",
     maxVersion: tls.maxVersion ?? "TLSv1.3",
     ...(tls.clientCa !== undefined && { ca: tls.clientCa }),
+    ...(tls.keyExchangeGroups !== undefined && {
+      ecdhCurve: tls.keyExchangeGroups.map((name) => KEY_EXCHANGE_GROUPS[name]).join(":"),
+    }),
     ...(tls.cipherSuites !== undefined && { ciphers: tls.cipherSuites.map(cipherName).join(":") }),
   };
 }
@@ -61,7 +73,7 @@ export class TlsTerminator {
   accept(transport: Transport, hello: Buffer, serverName: string, waiter: HandshakeWaiter): void {
     const from = new Peer(transport);
     const carrier = transport.release(hello);
-    const session = { serverName, clientCa: this.#settings.clientCa };
+    const session = { serverName, clientCa: this.clientCa, client: undefined };
     const tunnelled = !("remoteAddress" in carrier);
     const key = tunnelled ? `tunnel ${++this.#tunnels}` : identify(carrier as Socket);
     this.#pending.set(key, { waiter, session, from, carrier });
@@ -103,9 +115,11 @@ export class TlsTerminator {
     }
     this.#pending.delete(key);
     const { waiter, session, from, carrier } = pending;
+    const certificate = this.clientCa === undefined ? undefined : socket.getPeerX509Certificate();
+    const client = certificate === undefined ? undefined : new ClientCertificate(certificate);
     carrier.allowHalfOpen = true;
     socket.allowHalfOpen = true;
-    Transport.over(socket, from, (transport) => waiter.onSecure(transport), carrier, session);
+    Transport.over(socket, from, (transport) => waiter.onSecure(transport), carrier, { ...session, client });
   }
 
   /** `carrier`: only when it is the connection that waits under this key. */

@@ -6,6 +6,7 @@ import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol/types.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
+import type { ClientCertificate } from "./client-certificate.ts";
 import { lendDelivered, type ReadSink, SocketReader } from "./socket-reader.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
@@ -27,6 +28,8 @@ export interface TlsSession {
   readonly serverName: string;
   /** PEM of the CA that the client's certificate was checked against; undefined = none was asked for. */
   readonly clientCa: string | undefined;
+  /** Of a client that was asked for one. */
+  readonly client: ClientCertificate | undefined;
 }
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };

@@ -63,6 +63,16 @@ export interface Frontend {
    * goes to the bind of its port. Absent: CONNECT is refused.
    */
   readonly connect?: "route" | "tunnel";
+  /** From the accepted connection to the end of its TLS handshake. Absent: 15000. */
+  readonly handshakeTimeout?: number;
+  /** Who may connect at all; others are cut off. */
+  readonly networkAuthorization?: readonly NetworkRule[];
+}
+
+/** A condition on a connection: CEL over `source`, `destination` and `env`. */
+export interface NetworkRule {
+  readonly mode: "allow" | "deny" | "require";
+  readonly expression: string;
 }
 
 /** `frontendPolicies.proxyProtocol`. */
@@ -100,7 +110,11 @@ export interface TlsServer {
   readonly minVersion?: "TLSv1.2" | "TLSv1.3";
   readonly maxVersion?: "TLSv1.2" | "TLSv1.3";
   readonly cipherSuites?: readonly string[];
+  /** In order of preference. Absent: the runtime's. */
+  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
 }
+
+export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
 
 export interface Route {
   /** `<listenerKey>/<ns>/<name>` */

@@ -22,6 +22,9 @@ import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
 const NOTHING = Buffer.alloc(0);
 const SHUT_DOWN = "the gateway shut down before the connection was done";
 
+/** Handles the connections that were closed as soon as they came. */
+const REFUSED: TransportHandler = { onData() {}, onEnd() {}, onDrain() {}, onClose() {}, onFault() {} };
+
 /** What a connection is busy with. */
 type LiveStream = Pick<Exchange, "onClientGone" | "over"> & { readonly activity: object };
 
@@ -170,12 +173,14 @@ export class BindServer
     this.#others.delete(handshake);
     const series = this.#seriesOf(listener);
     series.handshake.observe(seconds);
+    const serverName = transport.tls?.serverName ?? "";
+    if (!this.#allows(transport, serverName)) return REFUSED;
     if (listener.protocol === "HTTPS") {
       const connection = new ServerConnection(transport, this);
       this.#secured.set(connection, series);
       return this.#track(connection, series);
     }
-    return this.#copy({ transport, listener, serverName: transport.tls?.serverName ?? "", early: NOTHING });
+    return this.#copy({ transport, listener, serverName, early: NOTHING });
   }
 
   onPassthrough(
@@ -186,6 +191,7 @@ export class BindServer
     hello: Buffer,
   ): TransportHandler {
     this.#others.delete(handshake);
+    if (!this.#allows(transport, serverName)) return REFUSED;
     return this.#copy({ transport, listener, serverName, early: hello });
   }
 
@@ -238,21 +244,34 @@ export class BindServer
 
   #outerHandlerOf(transport: Transport, early: Buffer): TransportHandler {
     if (this.#bind.frontend.connect !== "tunnel") return this.#handlerOf(transport, early);
+    if (!this.#allows(transport, "")) return REFUSED;
     return this.#track(new ServerConnection(transport, this.#tunnelHost), this.#series);
   }
 
   #handlerOf(transport: Transport, early: Buffer): TransportHandler {
     switch (this.#bind.protocol) {
       case "http":
+        if (!this.#allows(transport, "")) return REFUSED;
         return this.#track(new ServerConnection(transport, this), this.#series);
       case "tcp":
+        if (!this.#allows(transport, "")) return REFUSED;
         return this.#copy({ transport, listener: this.findListener(""), serverName: "", early });
       case "tls": {
-        const handshake = new TlsHandshake(transport, this);
+        const handshake = new TlsHandshake(transport, this, this.#bind.frontend.handshakeTimeout);
         this.#others.add(handshake);
         return handshake;
       }
     }
+  }
+
+  /** Asks once per connection; one that may not connect is closed. */
+  #allows(transport: Transport, serverName: string): boolean {
+    const { network } = this.#bind;
+    if (network === undefined || network.allows(transport, serverName)) return true;
+    this.#logRefused(transport, "authorization failed");
+    transport.destroy();
+    this.#checkEmpty();
+    return false;
   }
 
   #track(connection: ServerConnection, series: ConnectionSeries): ServerConnection {
@@ -283,9 +302,13 @@ export class BindServer
 
   #refused(connection: LiveConnection, message: string): void {
     this.#others.delete(connection);
-    const source = formatHostPort(connection.remoteAddress, connection.remotePort);
-    this.#services.accessLog.info("refused", { "src.addr": source, error: message });
+    this.#logRefused(connection, message);
     this.#checkEmpty();
+  }
+
+  #logRefused(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string): void {
+    const source = formatHostPort(from.remoteAddress, from.remotePort);
+    this.#services.accessLog.info("refused", { "src.addr": source, error });
   }
 
   #checkEmpty(): void {

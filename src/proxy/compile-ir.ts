@@ -9,6 +9,7 @@ import type { PoolTarget } from "../upstream/pool.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
+import { NetworkRules } from "./network-rules.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import type { Services } from "./services.ts";
 import { TcpRouteTable } from "./tcp/routes.ts";
@@ -41,6 +42,7 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 export class IrCompiler {
   readonly #metrics: Metrics;
   readonly #hidden: ReadonlySet<string>;
+  readonly #env: Services["env"];
   readonly #endpoints: Endpoints;
   readonly #ir: Ir;
   readonly #generation: number;
@@ -50,8 +52,9 @@ export class IrCompiler {
   readonly #owners = new Map<string, FixedLabels>();
 
   /** `ir` comes without routes: they follow by `addRoutes`. */
-  constructor(generation: number, ir: Ir, { metrics, sensitive }: Services, endpoints: Endpoints) {
+  constructor(generation: number, ir: Ir, { metrics, sensitive, env }: Services, endpoints: Endpoints) {
     this.#hidden = sensitive;
+    this.#env = env;
     this.#generation = generation;
     this.#ir = ir;
     this.#metrics = metrics;
@@ -101,6 +104,7 @@ export class IrCompiler {
       port: bind.port,
       protocol: bind.protocol,
       mode: bind.mode,
+      network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization, this.#env),
       frontend: bind.frontend,
       listeners: new ListenerTable(listeners),
       groups,

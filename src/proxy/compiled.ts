@@ -6,6 +6,7 @@ import type { CompiledChain } from "../policies/compile.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
+import type { NetworkRules } from "./network-rules.ts";
 import type { SeriesCache } from "./series-cache.ts";
 import type { TcpRouteTable } from "./tcp/routes.ts";
 
@@ -15,6 +16,8 @@ export interface CompiledBind {
   readonly port: number;
   readonly protocol: "http" | "tls" | "tcp";
   readonly mode: "standard" | "internal";
+  /** Who may connect; undefined = everyone. */
+  readonly network: NetworkRules | undefined;
   readonly frontend: Frontend;
   readonly listeners: ListenerTable<CompiledListener>;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;

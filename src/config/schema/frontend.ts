@@ -1,6 +1,8 @@
 import { z } from "zod";
+import { compileCondition } from "../../cel/index.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
-import { cipherSuites, tlsVersion } from "./scalars.ts";
+import { exactlyOne } from "./exactly-one.ts";
+import { cipherSuites, keyExchangeGroups, tlsVersion } from "./scalars.ts";
 
 export const keepalives = z
   .strictObject({
@@ -38,7 +40,45 @@ export const frontendTcp = z.strictObject({
   keepalives: keepalives.prefault({}).describe("TCP keepalives of client connections."),
 });
 
+/** A condition on a connection, compiled here so that mistakes are found when the file is read. */
+const networkCondition = z.string().check((context) => {
+  try {
+    compileCondition(context.value, "network");
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    context.issues.push({ code: "custom", input: context.value, message });
+  }
+});
+
+const networkRule = z
+  .union([
+    networkCondition.transform((allow) => ({ allow })),
+    exactlyOne(
+      z.strictObject({
+        allow: networkCondition.optional().describe("Where there are such rules, one of them has to be true."),
+        deny: networkCondition.optional().describe("True: the connection is closed, whatever else is true."),
+        require: networkCondition.optional().describe("Not true: the connection is closed."),
+      }),
+      ["allow", "deny", "require"],
+    ),
+  ])
+  .meta({
+    id: "NetworkRule",
+    description: "A CEL expression over `source`, `destination` and `env`; alone it allows.",
+  });
+
+const networkAuthorization = z
+  .strictObject({ rules: z.array(networkRule).describe("A rule that fails is not true.") })
+  .meta({
+    id: "NetworkAuthorization",
+    description: "Who may connect; asked once per connection, after the PROXY header and the TLS handshake.",
+  });
+
 const tls = z.strictObject({
+  handshakeTimeout: duration
+    .optional()
+    .describe("From the accepted connection to the end of its TLS handshake; default: 15s."),
+  keyExchangeGroups: keyExchangeGroups.optional(),
   minVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
   maxVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
   cipherSuites: cipherSuites.optional(),
@@ -75,6 +115,7 @@ export const frontendPolicies = z
     tcp: frontendTcp.optional().describe("Sockets of client connections."),
     tls: tls.optional().describe("For listeners with `tls` that do not say it themselves."),
     connect: connect.optional().describe("What becomes of CONNECT requests; default: `deny`."),
+    networkAuthorization: networkAuthorization.optional(),
     proxyProtocol: proxyProtocol.optional(),
     proxy: proxyProtocol.optional().describe("The same as `proxyProtocol`."),
   })

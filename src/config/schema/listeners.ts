@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { gatewayPolicies } from "./policies.ts";
 import { route, tcpRoute } from "./routes.ts";
-import { cipherSuites, hostname, objectName, port, tlsVersion } from "./scalars.ts";
+import { cipherSuites, hostname, keyExchangeGroups, objectName, port, tlsVersion } from "./scalars.ts";
 
 export const tlsServer = z
   .strictObject({
@@ -10,6 +10,7 @@ export const tlsServer = z
     key: z.string().describe("Path of the private key (PEM)."),
     root: z.string().optional().describe("Path of the CA that client certificates must come from (mTLS)."),
     cipherSuites: cipherSuites.optional(),
+    keyExchangeGroups: keyExchangeGroups.optional(),
     minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
     maxTLSVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
   })

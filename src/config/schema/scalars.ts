@@ -15,6 +15,11 @@ export const cipherSuites = z
   .min(1)
   .describe("Names of cipher suites; default: the runtime's.");
 
+export const keyExchangeGroups = z
+  .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))
+  .min(1)
+  .describe("Key exchanges that are offered, the preferred first; default: the runtime's.");
+
 /** `off`, `unix:/path`, `localhost:PORT`, `IP:PORT`. */
 export const listenAddress = z
   .string()

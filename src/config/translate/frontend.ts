@@ -1,5 +1,11 @@
-import type { Bind, Frontend, TargetedPolicy } from "../../ir/ir.ts";
+import type { Bind, Frontend, NetworkRule, TargetedPolicy } from "../../ir/ir.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";
+
+interface NetworkRuleInput {
+  readonly allow?: string | undefined;
+  readonly deny?: string | undefined;
+  readonly require?: string | undefined;
+}
 
 const HTTP = frontendHttp.parse({});
 const TCP = frontendTcp.parse({});
@@ -7,7 +13,7 @@ const PROXY_PROTOCOL = proxyProtocol.parse({});
 
 /** What holds for the connections of every bind. */
 export function translateFrontend(input: FrontendInput): Frontend {
-  const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect } = input;
+  const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect, networkAuthorization } = input;
   return {
     maxBufferSize: http.maxBufferSize,
     maxHeadSize: http.maxHeadSize,
@@ -24,6 +30,8 @@ export function translateFrontend(input: FrontendInput): Frontend {
     keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
     ...(proxyProtocol !== undefined && { proxyProtocol }),
     ...(connect !== undefined && connect.mode !== "deny" && { connect: connect.mode }),
+    ...(input.tls?.handshakeTimeout !== undefined && { handshakeTimeout: input.tls.handshakeTimeout }),
+    ...(networkAuthorization !== undefined && { networkAuthorization: networkAuthorization.rules.map(toRule) }),
   };
 }
 
@@ -38,12 +46,13 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
  * in milliseconds.
  */
 export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
-  const { http, tcp, tls, connect, proxyProtocol = input.proxy } = input;
+  const { http, tcp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;
   const fields = {
     http: http && { ...http, headerReadTimeout: headerReadTimeout(http) },
     tcp,
     tls,
     connect,
+    networkAuthorization,
     proxyProtocol,
   };
   return Object.entries(fields).flatMap(([field, value]) =>
@@ -54,6 +63,12 @@ export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
 }
 
 const ALL = { gateway: { gatewayName: "default", gatewayNamespace: "default", listenerName: null } };
+
+function toRule({ allow, deny, require }: NetworkRuleInput): NetworkRule {
+  if (deny !== undefined) return { mode: "deny", expression: deny };
+  if (require !== undefined) return { mode: "require", expression: require };
+  return { mode: "allow", expression: allow ?? "" };
+}
 
 /** An idle connection is closed whether or not a head has begun. */
 function headerReadTimeout(http: NonNullable<FrontendInput["http"]>): number {

@@ -84,6 +84,7 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
     minTLSVersion = context.tls.minVersion,
     maxTLSVersion = context.tls.maxVersion,
     cipherSuites = context.tls.cipherSuites,
+    keyExchangeGroups = context.tls.keyExchangeGroups,
   } = input;
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
   const cert = context.readFile([...path, "cert"], input.cert);
@@ -95,7 +96,8 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
     ...(clientCa !== undefined && { clientCa }),
     ...(minTLSVersion !== undefined && { minVersion: version(minTLSVersion) }),
     ...(maxTLSVersion !== undefined && { maxVersion: version(maxTLSVersion) }),
-    ...(cipherSuites !== undefined && { cipherSuites: cipherSuites }),
+    ...(cipherSuites !== undefined && { cipherSuites }),
+    ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
   };
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);

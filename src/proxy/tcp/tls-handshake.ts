@@ -5,7 +5,7 @@ import type { Transport, TransportHandler } from "../../http/transport.ts";
 import type { CompiledListener } from "../compiled.ts";
 import type { LiveConnection } from "./live-connection.ts";
 
-/** Milliseconds from the accepted connection to the end of its handshake (reference 1.10 `handshakeTimeout`). */
+/** Milliseconds, unless the configuration says otherwise. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
 
 const NOTHING = Buffer.alloc(0);
@@ -48,12 +48,12 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
   readonly #timer: NodeJS.Timeout;
   #over = false;
 
-  constructor(transport: Transport, host: HandshakeHost) {
+  constructor(transport: Transport, host: HandshakeHost, timeoutMs = HANDSHAKE_TIMEOUT_MS) {
     this.#transport = transport;
     this.#host = host;
     this.remoteAddress = transport.remoteAddress;
     this.remotePort = transport.remotePort;
-    this.#timer = setTimeout(() => this.abort("the TLS handshake took too long"), HANDSHAKE_TIMEOUT_MS);
+    this.#timer = setTimeout(() => this.abort("the TLS handshake took too long"), timeoutMs);
   }
 
   get activity(): LiveConnection["activity"] {

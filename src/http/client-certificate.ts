@@ -1,0 +1,66 @@
+import type { X509Certificate } from "node:crypto";
+
+/** Who a SPIFFE ID of a Kubernetes workload names: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. */
+export interface WorkloadIdentity {
+  readonly trustDomain: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
+/** A client's certificate that was verified in the handshake. Nothing is taken apart before somebody asks. */
+export class ClientCertificate {
+  readonly #certificate: X509Certificate;
+  #names: readonly string[] | undefined;
+
+  constructor(certificate: X509Certificate) {
+    this.#certificate = certificate;
+  }
+
+  /** Its parts in the order of the certificate: `O=Example, CN=client`. */
+  get subject(): string {
+    return oneLine(this.#certificate.subject);
+  }
+
+  get subjectCn(): string | undefined {
+    const lines = this.#certificate.subject.split("\n");
+    return lines.findLast((line) => line.startsWith("CN="))?.slice("CN=".length);
+  }
+
+  get issuer(): string {
+    return oneLine(this.#certificate.issuer);
+  }
+
+  /** Names without their kinds: `client.example`, `spiffe://…`, `192.0.2.1`. */
+  get subjectAltNames(): readonly string[] {
+    this.#names ??= altNames(this.#certificate.subjectAltName ?? "");
+    return this.#names;
+  }
+
+  get spiffeId(): string | undefined {
+    return this.subjectAltNames.find((name) => name.startsWith("spiffe://"));
+  }
+
+  get identity(): WorkloadIdentity | undefined {
+    const parts = /^spiffe:\/\/([^/]+)\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(this.spiffeId ?? "");
+    const [, trustDomain, namespace, serviceAccount] = parts ?? [];
+    if (trustDomain === undefined || namespace === undefined || serviceAccount === undefined) return undefined;
+    return { trustDomain, namespace, serviceAccount };
+  }
+
+  /** PEM. */
+  get pem(): string {
+    return this.#certificate.toString();
+  }
+}
+
+/** Node writes one part a line. */
+function oneLine(name: string): string {
+  return name.trimEnd().replaceAll("\n", ", ");
+}
+
+/** Node writes `DNS:a, URI:b`, and as a JSON string what holds a comma or a quote. */
+function altNames(text: string): string[] {
+  return [...text.matchAll(/(?:^|, )[A-Za-z ]+:("(?:[^"\\]|\\.)*"|[^,]*)/g)].map(([, value = ""]) =>
+    value.startsWith('"') ? String(JSON.parse(value)) : value,
+  );
+}
