@@ -13,6 +13,14 @@ export type Reason =
   | "Internal"
   | "InvalidRequest"
   | "Timeout"
+  | "JwtAuth"
+  | "Oidc"
+  | "BasicAuth"
+  | "APIKeyAuth"
+  | "ExtAuth"
+  | "Authorization"
+  | "ExtProc"
+  | "RateLimit"
   | "UpstreamFailure";
 
 interface ErrorSpec {
@@ -63,24 +71,53 @@ export const ERRORS = {
   TG_UNKNOWN_CODING: { status: 501, reason: "InvalidRequest", blame: "client", message: "unknown transfer coding" },
   TG_HTTP_VERSION: { status: 505, reason: "InvalidRequest", blame: "client", message: "HTTP version not supported" },
   TG_EXPECTATION_FAILED: { status: 417, reason: "InvalidRequest", blame: "client", message: "expectation failed" },
+  TG_AUTHORIZATION: { status: 403, reason: "Authorization", blame: "client", message: "authorization failed" },
+  TG_CSRF: { status: 403, reason: "Authorization", blame: "client", message: "CSRF validation failed" },
+  TG_JWT: { status: 401, reason: "JwtAuth", blame: "client", message: "authentication failure" },
+  TG_BASIC_AUTH: { status: 401, reason: "BasicAuth", blame: "client", message: "basic authentication failure" },
+  TG_API_KEY: { status: 401, reason: "APIKeyAuth", blame: "client", message: "api key authentication failure" },
+  TG_OIDC: { status: 401, reason: "Oidc", blame: "client", message: "oidc failure" },
+  TG_EXT_AUTHZ: { status: 403, reason: "ExtAuth", blame: "client", message: "external authorization failed" },
+  TG_EXT_PROC: { status: 500, reason: "ExtProc", blame: "upstream", message: "ext_proc failed" },
+  TG_RATE_LIMITED: { status: 429, reason: "RateLimit", blame: "client", message: "rate limit exceeded" },
+  TG_RATE_LIMIT_SERVICE: { status: 500, reason: "RateLimit", blame: "upstream", message: "rate limit failed" },
+  TG_BACKEND_AUTH: {
+    status: 500,
+    reason: "UpstreamFailure",
+    blame: "upstream",
+    message: "backend authentication failed",
+  },
   TG_CLIENT_GONE: { status: 499, reason: "Internal", blame: "client", message: "client closed the connection" },
   TG_INTERNAL: { status: 500, reason: "Internal", blame: "internal", message: "internal error" },
 } as const satisfies Record<string, ErrorSpec>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** What differs from the table in one case: a challenge's header, another status. */
+export interface ErrorAnswer {
+  readonly status?: number;
+  /** Flat, names in lower case. */
+  readonly headers?: readonly string[];
+}
+
 /**
  * The one error class of the data plane. `detail` is appended to the table's message as `: detail` and may reach the
- * client; `cause` goes to logs and never to the wire.
+ * client; `cause` goes to logs and never to the wire; `answer` adds to the response what depends on the case.
  */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
-  constructor(code: ErrorCode, detail?: string, cause?: unknown) {
+  readonly #answer: ErrorAnswer;
+  constructor(code: ErrorCode, detail?: string, cause?: unknown, answer: ErrorAnswer = {}) {
     super(detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`, { cause });
     this.code = code;
+    this.#answer = answer;
   }
   get status(): number {
-    return ERRORS[this.code].status;
+    return this.#answer.status ?? ERRORS[this.code].status;
+  }
+  /** Header fields of the response, flat. */
+  get headers(): readonly string[] {
+    return this.#answer.headers ?? [];
   }
   get reason(): Reason {
     return ERRORS[this.code].reason;

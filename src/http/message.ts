@@ -1,5 +1,7 @@
 /** The transport-free message types that every protocol engine, policy and the trace share. */
 
+import type { Reason } from "../base/errors.ts";
+
 /** Header fields in order of arrival, flat: `[name0, value0, name1, value1, …]`; names are lower-case; latin1 text. */
 export type HeaderList = string[];
 
@@ -24,9 +26,11 @@ export interface HttpResponse {
   headers: HeaderList;
 }
 
-/** A response that the gateway itself makes. `body` is UTF-8 text; content-length is added by the sender. */
+/** A response that the gateway itself makes. Text of a body is sent as UTF-8; content-length is added by the sender. */
 export interface LocalReply extends HttpResponse {
-  readonly body: string;
+  readonly body: string | Uint8Array;
+  /** Label of metrics and log. Default: DirectResponse. */
+  readonly reason?: Reason;
 }
 
 /** First value of `name` (lower-case), or undefined. */

@@ -5,6 +5,7 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { compilePolicies, NO_POLICIES, stageName } from "./compile.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
 import { REGISTRY } from "./registry.ts";
+import { DEPS } from "./testing/context.ts";
 
 const PHASES = ["gateway", "route", "backend"] as const;
 const ALL: Required<PolicySet> = {
@@ -13,6 +14,7 @@ const ALL: Required<PolicySet> = {
   urlRewrite: { path: { full: "/" } },
   responseHeaderModifier: { remove: ["server"] },
   requestHeaderModifier: { set: { authorization: "Bearer s3cret", "x-tenant": "t" } },
+  retry: { attempts: 1, backoff: 0, codes: [503] },
   timeout: { requestTimeout: 1000 },
 };
 const KEYS = [
@@ -32,13 +34,13 @@ const KEYS = [
 ];
 
 test("no policies: one shared chain with nothing to run and the keys of the interface", () => {
-  for (const phase of PHASES) assert.equal(compilePolicies({}, phase), NO_POLICIES);
+  for (const phase of PHASES) assert.equal(compilePolicies({}, phase, DEPS, "test"), NO_POLICIES);
   assert.equal(NO_POLICIES.request.length + NO_POLICIES.response.length, 0);
   assert.deepEqual(NO_POLICIES.effective, Object.fromEntries(KEYS.map((key) => [key, null])));
 });
 
 test("policies run in the order of the phase, whatever order they are configured in", () => {
-  const chain = compilePolicies(ALL, "route");
+  const chain = compilePolicies(ALL, "route", DEPS, "test");
   const kinds = chain.request.map((policy) => policy.kind);
   assert.deepEqual(kinds, ["timeout", "requestHeaderModifier", "urlRewrite", "requestRedirect", "directResponse"]);
   assert.deepEqual(
@@ -48,7 +50,7 @@ test("policies run in the order of the phase, whatever order they are configured
 });
 
 test("effectivePolicy has the 17 keys always and others when set, with secrets redacted", () => {
-  const { effective } = compilePolicies(ALL, "route");
+  const { effective } = compilePolicies(ALL, "route", DEPS, "test");
   assert.deepEqual(Object.keys(effective), [...KEYS, "timeout"]);
   assert.deepEqual(effective.requestHeaderModifier, { set: { authorization: "<redacted>", "x-tenant": "t" } });
   assert.deepEqual(effective.directResponse, { status: 200 });
@@ -57,7 +59,12 @@ test("effectivePolicy has the 17 keys always and others when set, with secrets r
 
 test("values of headers that the administrator calls sensitive are redacted too", () => {
   const { requestHeaderModifier } = ALL;
-  const { effective } = compilePolicies({ requestHeaderModifier }, "backend", sensitiveHeaders(["X-Tenant"]));
+  const { effective } = compilePolicies(
+    { requestHeaderModifier },
+    "backend",
+    { hidden: sensitiveHeaders(["X-Tenant"]) },
+    "test",
+  );
   assert.deepEqual(effective.requestHeaderModifier, {
     set: { authorization: "<redacted>", "x-tenant": "<redacted>" },
   });
@@ -65,10 +72,13 @@ test("values of headers that the administrator calls sensitive are redacted too"
 
 test("a policy in a phase where it cannot run is an error", () => {
   assert.throws(
-    () => compilePolicies({ urlRewrite: {} }, "backend"),
+    () => compilePolicies({ urlRewrite: {} }, "backend", DEPS, "test"),
     /^Error: urlRewrite: cannot run in the backend phase; attach it where the phase is route$/,
   );
-  assert.throws(() => compilePolicies({ timeout: {} }, "gateway"), /timeout: cannot run in the gateway phase/);
+  assert.throws(
+    () => compilePolicies({ timeout: {} }, "gateway", DEPS, "test"),
+    /timeout: cannot run in the gateway phase/,
+  );
 });
 
 test("registry and order name the same kinds for each phase", () => {
@@ -77,7 +87,7 @@ test("registry and order name the same kinds for each phase", () => {
     const allowed = (Object.keys(REGISTRY) as PolicyKind[]).filter((kind) => REGISTRY[kind].phases.includes(phase));
     assert.deepEqual([...new Set<PolicyKind>(ordered)].sort(), allowed.sort());
     for (const kind of allowed) {
-      const policy = compilePolicies({ [kind]: ALL[kind] }, phase);
+      const policy = compilePolicies({ [kind]: ALL[kind] }, phase, DEPS, "test");
       assert.equal(policy.request.length + policy.response.length, 1, `${kind} runs in the ${phase} phase`);
     }
   }

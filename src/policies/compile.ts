@@ -1,7 +1,6 @@
 import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
-import { sensitiveHeaders } from "../trace/redaction.ts";
-import type { PolicyDeps } from "./deps.ts";
+import type { PolicyDeps, PolicyEnvironment } from "./deps.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
 import { REGISTRY } from "./registry.ts";
 import type { CompiledPolicy } from "./types.ts";
@@ -37,7 +36,6 @@ const NONE_EFFECTIVE: Readonly<Record<string, unknown>> = Object.freeze({
 });
 
 const NOTHING: readonly CompiledPolicy[] = Object.freeze([]);
-const ALWAYS_HIDDEN = sensitiveHeaders([]);
 
 /** The chain of a phase without policies; always this one object. */
 export const NO_POLICIES: CompiledChain = Object.freeze({
@@ -47,15 +45,19 @@ export const NO_POLICIES: CompiledChain = Object.freeze({
 });
 
 /**
- * Compiles the policies that apply in `phase`. Values of headers that `hidden` lists (lower-case names) appear neither in
- * `effective` nor in what policies report to a trace. Throws an Error that begins with the kind when a policy cannot run
- * in this phase or its configuration cannot work.
+ * Compiles the policies that apply in `phase`. `owner` is what they are attached to: the key of a listener, route or
+ * backend. Throws an Error that begins with the kind when a policy cannot run in this phase or its configuration cannot
+ * work.
  */
-export function compilePolicies(set: PolicySet, phase: Phase, hidden = ALWAYS_HIDDEN): CompiledChain {
-  const deps: PolicyDeps = { hidden };
+export function compilePolicies(
+  set: PolicySet,
+  phase: Phase,
+  environment: PolicyEnvironment,
+  owner: string,
+): CompiledChain {
   const created = new Map<PolicyKind, CompiledPolicy>();
   for (const kind of Object.keys(set) as PolicyKind[]) {
-    const policy = create(kind, set, phase, deps);
+    const policy = create(kind, set, phase, { ...environment, identity: `${phase} ${owner} ${kind}` });
     if (policy !== undefined) created.set(kind, policy);
   }
   if (created.size === 0) return NO_POLICIES;

@@ -18,6 +18,8 @@ export const REQUEST_ORDER = {
   route: [
     // Deadlines count from the start of the request and so must be known before anything can wait.
     "timeout",
+    // Over the request as the client sent it.
+    "retry",
     // Headers before the URL: a Host that is set here is what a rewrite of the port or a redirect starts from.
     "requestHeaderModifier",
     // A redirect that follows a rewrite points to the rewritten place.

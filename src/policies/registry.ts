@@ -6,6 +6,7 @@ import type { PlacedKind } from "./order.ts";
 import * as requestHeaderModifier from "./request-header-modifier/index.ts";
 import * as requestRedirect from "./request-redirect/index.ts";
 import * as responseHeaderModifier from "./response-header-modifier/index.ts";
+import * as retry from "./retry/index.ts";
 import * as timeout from "./timeout/index.ts";
 import type { CompiledPolicy } from "./types.ts";
 import * as urlRewrite from "./url-rewrite/index.ts";
@@ -23,6 +24,7 @@ export interface RegisteredPolicy<Config> {
 export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredPolicy<NonNullable<PolicySet[Kind]>> } =
   {
     timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
+    retry: { create: retry.create, phases: ["route"], words: "retry" },
     requestHeaderModifier: {
       create: requestHeaderModifier.create,
       phases: ["route", "backend"],

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { PolicyKind } from "../ir/policies.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
+import { schema as retry } from "./retry/schema.ts";
 import { schema as headerModifier } from "./shared/header-modifier-schema.ts";
 import { schema as timeout } from "./timeout/schema.ts";
 import { schema as urlRewrite } from "./url-rewrite/schema.ts";
@@ -14,6 +15,7 @@ export const POLICY_SCHEMAS = {
   requestRedirect,
   directResponse,
   timeout,
+  retry,
 } as const satisfies Record<PolicyKind, z.ZodType>;
 
 /** Kinds that configurations of this family know and this version does not have. */
@@ -41,7 +43,6 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "oidc",
   "remoteRateLimit",
   "requestMirror",
-  "retry",
   "sessionAffinity",
   "tcp",
   "transformations",

@@ -1,5 +1,30 @@
+import type { Activation } from "../cel/index.ts";
 import type { HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
-import type { PolicyKind } from "../ir/policies.ts";
+import type { PolicyKind, Retry } from "../ir/policies.ts";
+import type { HeaderEdit } from "./shared/header-edits.ts";
+
+/** What policies have found out about a request. Expressions read it under the same names. */
+export interface Findings {
+  /** Claims of a verified token or session. */
+  jwt?: unknown;
+  apiKey?: unknown;
+  basicAuth?: unknown;
+  extauthz?: unknown;
+  extproc?: unknown;
+  /** Values that transformations have set aside. */
+  metadata?: Record<string, unknown>;
+}
+
+/** The body of a request or a response, which flows past unless someone asks for it. */
+export interface MessageBody {
+  /**
+   * Reads the body to its end before anything of it goes on. Resolves with undefined when it is longer than `limit` bytes:
+   * what was read goes on all the same, and the rest follows. Never resolves once the exchange is over.
+   */
+  buffer(limit: number): Promise<Uint8Array | undefined>;
+  /** Puts another body in its place; its length is announced. What has not been read yet is read and dropped. */
+  replace(bytes: Uint8Array): void;
+}
 
 /** What a policy may see and change of one exchange. */
 export interface PolicyContext {
@@ -8,12 +33,26 @@ export interface PolicyContext {
   readonly matchedPrefix: string | undefined;
   /** Present only while this request is being traced: where a policy reports what it did and why. */
   readonly trace: PolicyTrace | undefined;
+  /** What expressions read; made when it is first asked for. */
+  readonly variables: Activation;
+  readonly findings: Findings;
+  readonly requestBody: MessageBody;
+  /** Only for `onResponse`. */
+  readonly responseBody: MessageBody;
+  /** `frontendPolicies.http.maxBufferSize` of the listener: bytes that a body may take when nothing else is said. */
+  readonly maxBufferSize: number;
   /** Set by timeout; milliseconds from request start, 0 = none. */
   requestTimeout: number;
   /** Set by timeout; milliseconds per attempt, 0 = none. */
   backendRequestTimeout: number;
   /** Set by urlRewrite: `auto` = the upstream host becomes the target's hostname (default), `fixed` = leave the authority. */
   authorityMode: "auto" | "fixed";
+  /** Set by retry, when its precondition holds. */
+  retry: Retry | undefined;
+  /** Changes the headers of whatever answers the client, after all response policies: of errors and redirects too. */
+  editResponse(edit: HeaderEdit): void;
+  /** Calls back when the exchange is over, so that work for it can end. */
+  onOver(callback: () => void): void;
 }
 
 export interface PolicyTrace {
@@ -21,6 +60,24 @@ export interface PolicyTrace {
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
   /** Emits `policy` with result `skip`. */
   skipped(kind: string, reason: string): void;
+  /** Emits `authorizationResult`. */
+  authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void;
+  /** The events of a call of the gateway's own, such as one to an authorization service: they carry `scope`. */
+  outbound(scope: string): OutboundTrace;
+}
+
+export interface AuthorizationRuleResult {
+  /** Text of the expression. */
+  readonly name: string;
+  readonly matched: boolean;
+  readonly mode: "allow" | "deny" | "require";
+}
+
+export interface OutboundTrace {
+  /** Emits `backendCallStart`; `target` as `host:port`. */
+  started(target: string): void;
+  /** Emits `backendCallResult`. */
+  ended(status: number | null, error: string | null): void;
 }
 
 /** undefined = go on; a reply ends the request side. Synchronous wherever it can be: a promise costs a turn of the event loop. */
@@ -32,5 +89,7 @@ export interface CompiledPolicy {
   /** The value shown in `effectivePolicy`; secrets already redacted. */
   readonly shown: unknown;
   readonly onRequest?: (context: PolicyContext) => RequestOutcome;
-  readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void;
+  readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void | Promise<void>;
+  /** `onResponse` is for answers of backends only, not for those that the gateway makes itself. */
+  readonly upstreamOnly?: boolean;
 }

@@ -3,6 +3,7 @@ import { requestHeadText } from "../http/h1/serialize.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { Pool } from "../upstream/pool.ts";
+import { hasBody } from "./body/request-body.ts";
 import { chooseEndpoint, endpointName } from "./choose-endpoint.ts";
 import type { CompiledBackend } from "./compiled.ts";
 import type { CallingExchange, ExchangeState } from "./exchange-state.ts";
@@ -12,6 +13,9 @@ import { fail } from "./respond.ts";
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 /** Connections of a pool may all be stale at once; after this many the request fails. */
 const MAX_ATTEMPTS = 3;
+
+/** Bytes of a request body that are kept for further attempts (reference 3.18). */
+const REPLAY_BYTES = 64 * 1024;
 
 /** Chooses an endpoint, connects and sends the request. `fresh`: not on a pooled connection, which proved to be stale. */
 export function attempt(x: CallingExchange, fresh: boolean): void {
@@ -63,7 +67,9 @@ function send(x: CallingExchange, connection: UpstreamConnection): void {
     x.onTunnel(connection);
     return;
   }
-  const length = downstream.requestLength;
+  if (x.retry !== undefined && hasBody(downstream)) x.requestBody.keep(REPLAY_BYTES);
+  const { body } = x;
+  const length = body === undefined ? downstream.requestLength : body.length;
   let extra = "";
   if (length === UNKNOWN_LENGTH) extra = "transfer-encoding: chunked\r\n";
   if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
@@ -75,7 +81,8 @@ function send(x: CallingExchange, connection: UpstreamConnection): void {
   x.upstream = connection;
   connection.send(head, request.method, length, preserve, x);
   // The head goes out with the first body bytes if they are there already, else at once: `Expect: 100-continue`.
-  if (length !== 0) downstream.readBody();
+  if (body !== undefined && (length !== 0 || hasBody(downstream))) body.sendTo(connection);
+  else if (length !== 0) downstream.readBody();
 }
 
 /** The upstream is asked for by the name that it is configured with, unless a rewrite has said otherwise (reference 2.5). */
@@ -83,19 +90,24 @@ function rewriteAuthority(x: ExchangeState, pool: Pool): void {
   if (pool.hostname !== undefined && x.backend?.target.type === "static") x.request.authority = pool.hostname;
 }
 
-function startTimers(x: ExchangeState): void {
-  if (x.requestTimeout > 0 && x.requestTimer === undefined) {
-    const left = Math.max(0, x.requestTimeout - (performance.now() - x.startedAt));
-    x.requestTimer = setTimeout(() => expire(x, "TG_REQUEST_TIMEOUT"), left);
-  }
+/** The deadline of the whole request, from when somebody waits for something. */
+export function startRequestTimer(x: CallingExchange): void {
+  if (x.requestTimeout === 0 || x.requestTimer !== undefined) return;
+  const left = Math.max(0, x.requestTimeout - (performance.now() - x.startedAt));
+  x.requestTimer = setTimeout(() => expire(x, "TG_REQUEST_TIMEOUT"), left);
+}
+
+function startTimers(x: CallingExchange): void {
+  startRequestTimer(x);
   if (x.backendRequestTimeout > 0) {
     clearTimeout(x.attemptTimer);
     x.attemptTimer = setTimeout(() => expire(x, "TG_UPSTREAM_TIMEOUT"), x.backendRequestTimeout);
   }
 }
 
-function expire(x: ExchangeState, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
+function expire(x: CallingExchange, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
   if (x.over || x.responded) return;
   x.giveUpCall();
+  if (code === "TG_UPSTREAM_TIMEOUT" && x.retryCall("upstream call timeout")) return;
   fail(x, code);
 }

@@ -1,6 +1,7 @@
 import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute } from "../ir/ir.ts";
 import { compilePolicies } from "../policies/compile.ts";
+import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -41,7 +42,7 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 /** Compiles one configuration, fed slice by slice so that requests go on being served in between. */
 export class IrCompiler {
   readonly #metrics: Metrics;
-  readonly #hidden: ReadonlySet<string>;
+  readonly #policies: PolicyEnvironment;
   readonly #env: Services["env"];
   readonly #endpoints: Endpoints;
   readonly #ir: Ir;
@@ -52,8 +53,8 @@ export class IrCompiler {
   readonly #owners = new Map<string, FixedLabels>();
 
   /** `ir` comes without routes: they follow by `addRoutes`. */
-  constructor(generation: number, ir: Ir, { metrics, sensitive, env }: Services, endpoints: Endpoints) {
-    this.#hidden = sensitive;
+  constructor(generation: number, ir: Ir, { metrics, policies, env }: Services, endpoints: Endpoints) {
+    this.#policies = policies;
     this.#env = env;
     this.#generation = generation;
     this.#ir = ir;
@@ -122,7 +123,7 @@ export class IrCompiler {
       protocol,
       terminator: tls === undefined ? undefined : new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : []),
       tcpRoutes: new TcpRouteTable(listener.tcpRoutes.map((route) => this.#tcpRoute(route, labels))),
-      policies: compilePolicies(listener.policies, "gateway", this.#hidden),
+      policies: compilePolicies(listener.policies, "gateway", this.#policies, listener.key),
       router: (this.#routers.get(listener.key) ?? new RouterBuilder<CompiledRoute>()).finish(),
       series: new SeriesCache(this.#metrics, labels),
     };
@@ -136,7 +137,7 @@ export class IrCompiler {
       key: route.key,
       label,
       policySet: route.policies,
-      policies: compilePolicies(route.policies, "route", this.#hidden),
+      policies: compilePolicies(route.policies, "route", this.#policies, route.key),
       backends,
       only: onlyBackend(backends),
       totalWeight: totalWeight(backends),
@@ -155,7 +156,7 @@ export class IrCompiler {
       key: backend.key,
       weight: backend.weight,
       target: backend.target,
-      policies: compilePolicies(backend.policies, "backend", this.#hidden),
+      policies: compilePolicies(backend.policies, "backend", this.#policies, backend.key),
       balancer: this.#balancer(backend.target),
       series: new SeriesCache(this.#metrics, labels, backend.key),
     };

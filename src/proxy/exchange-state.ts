@@ -1,13 +1,19 @@
 import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
-import type { HttpRequest } from "../http/message.ts";
-import type { Downstream } from "../http/stream.ts";
+import type { Activation } from "../cel/index.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
+import type { Retry } from "../ir/policies.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
-import type { PolicyContext } from "../policies/types.ts";
+import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
+import type { Findings, MessageBody, PolicyContext } from "../policies/types.ts";
 import type { UpstreamConnection, UpstreamEvents } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
+import { RequestBody } from "./body/request-body.ts";
+import { ResponseBody } from "./body/response-body.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import { RequestTrace } from "./request-trace.ts";
 import type { Services } from "./services.ts";
+import { ExchangeVariables } from "./variables.ts";
 
 /** Indexes of the phases that end an exchange; handle-request.ts names them all. */
 export const RESPOND = 8;
@@ -42,6 +48,7 @@ export abstract class ExchangeState implements PolicyContext {
   requestTimeout = 0;
   backendRequestTimeout = 0;
   authorityMode: "auto" | "fixed" = "auto";
+  retry: Retry | undefined;
 
   /** Index into PHASES: how far the request has come. */
   phase = 0;
@@ -65,6 +72,19 @@ export abstract class ExchangeState implements PolicyContext {
   requestEnded = false;
   tunnel = false;
 
+  /** The request's body, when somebody reads, keeps or replaces it. */
+  body: RequestBody | undefined;
+  /** The response that is being made, from the run of its policies on. */
+  response: HttpResponse | undefined;
+  /** Bytes of its body as the upstream announces them, or UNKNOWN_LENGTH. */
+  announced = UNKNOWN_LENGTH;
+  /** Its body, while policies work on it. */
+  heldResponse: ResponseBody | undefined;
+  #variables: Activation | undefined;
+  #findings: Findings | undefined;
+  #edits: HeaderEdit[] | undefined;
+  #onOver: (() => void)[] | undefined;
+
   constructor(downstream: Downstream, request: HttpRequest, bind: CompiledBind, services: Services) {
     this.downstream = downstream;
     this.request = request;
@@ -74,6 +94,66 @@ export abstract class ExchangeState implements PolicyContext {
     this.startedAt = performance.now();
     const tracer = services.watchers.claim(request, this.startedAt);
     this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);
+  }
+
+  get variables(): Activation {
+    this.#variables ??= new ExchangeVariables(this);
+    return this.#variables;
+  }
+
+  get findings(): Findings {
+    this.#findings ??= {};
+    return this.#findings;
+  }
+
+  get maxBufferSize(): number {
+    return this.bind.frontend.maxBufferSize;
+  }
+
+  get requestBody(): RequestBody {
+    this.body ??= new RequestBody(this.downstream, this.request);
+    return this.body;
+  }
+
+  /** The whole body of the request, when somebody has read it. */
+  get requestBytes(): Uint8Array | undefined {
+    return this.downstream.requestLength === 0 && this.body === undefined ? NO_BYTES : this.body?.bytes;
+  }
+
+  get responseBody(): MessageBody {
+    return this.holdResponse(this.announced);
+  }
+
+  /** From now on the response's body waits for its head. */
+  holdResponse(length: number): ResponseBody {
+    this.heldResponse ??= new ResponseBody(length, this.response ?? { status: 0, headers: [] }, this.upstream);
+    return this.heldResponse;
+  }
+
+  editResponse(edit: HeaderEdit): void {
+    this.#edits ??= [];
+    this.#edits.push(edit);
+  }
+
+  /** Puts the edits that policies have asked for into the response. */
+  applyEdits(response: HttpResponse): void {
+    if (this.#edits === undefined) return;
+    applyHeaderEdits(this.#edits, response.headers);
+    this.#edits = undefined;
+    this.trace?.responseSnapshot("response headers", response);
+  }
+
+  onOver(callback: () => void): void {
+    if (this.over) callback();
+    else {
+      this.#onOver ??= [];
+      this.#onOver.push(callback);
+    }
+  }
+
+  /** Tells those who work for this exchange that it is over. */
+  tellOver(): void {
+    for (const callback of this.#onOver ?? []) callback();
   }
 
   /** Records why the gateway answers instead of a backend. */
@@ -99,9 +179,13 @@ export abstract class ExchangeState implements PolicyContext {
   }
 }
 
+const NO_BYTES = new Uint8Array(0);
+
 /** An exchange that can call an upstream and be called back. */
 export interface CallingExchange extends ExchangeState, UpstreamEvents {
   /** The backend that CONNECT asked for is connected. */
   onTunnel(upstream: UpstreamConnection): void;
   onConnectFailure(code: ErrorCode, message: string): void;
+  /** Tries the call again if the retry policy wants that and it can be. `why` is for the trace. */
+  retryCall(why: string): boolean;
 }

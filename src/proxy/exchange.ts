@@ -4,10 +4,11 @@ import type { HeaderList, HttpResponse } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { attempt, canRetry } from "./attempt.ts";
-import { type CallingExchange, ExchangeState } from "./exchange-state.ts";
-import { finish } from "./finish.ts";
-import { handleRequest, PHASES } from "./handle-request.ts";
+import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
+import { endUpstream, finish } from "./finish.ts";
+import { BACKEND_POLICIES, handleRequest, PHASES } from "./handle-request.ts";
 import { fail, failWith, respond } from "./respond.ts";
+import { canRepeat, prepareRepeat, reasonToRepeat } from "./retry.ts";
 
 /** One request on its way through the gateway, and the traffic between the client's side and the upstream's side. */
 export class Exchange extends ExchangeState implements ServerStream, CallingExchange {
@@ -35,7 +36,12 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   // ── from the client ──
 
   onBody(buffer: Buffer, from: number, to: number): void {
-    const { upstream } = this;
+    const { upstream, body } = this;
+    if (body !== undefined) {
+      this.trace?.requestBody(buffer, from, to);
+      if (!body.receive(buffer, from, to, upstream)) this.downstream.pauseBody();
+      return;
+    }
     if (upstream === undefined) return;
     this.bodySent = true;
     this.trace?.requestBody(buffer, from, to);
@@ -45,8 +51,9 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   onBodyEnd(trailers: HeaderList): void {
     this.requestEnded = true;
     this.trace?.requestBodyEnded();
-    this.upstream?.sendEnd(trailers);
-    if (this.tunnel && this.#upstreamEnded) this.#endUpstream();
+    if (this.body === undefined) this.upstream?.sendEnd(trailers);
+    else this.body.end(trailers, this.upstream);
+    if (this.tunnel && this.#upstreamEnded) endUpstream(this);
   }
 
   onBodyBatch(): void {
@@ -87,6 +94,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
     this.trace?.responseSnapshot("backend response ready", response);
     this.responseHasBody = length !== 0 && length !== TUNNEL;
+    if (this.retry !== undefined && length !== TUNNEL && this.#retryOf(response)) return;
     this.#respond(response, length, head.rawNames);
   }
 
@@ -105,23 +113,32 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
+    if (this.heldResponse !== undefined) {
+      this.heldResponse.receive(buffer, from, to);
+      return;
+    }
     this.responseBytes += to - from;
     this.trace?.responseBody(buffer, from, to);
     if (!this.downstream.sendBody(buffer, from, to)) this.upstream?.pause();
   }
 
   onResponseBatch(): void {
-    if (!this.over && !this.downstream.flush()) this.upstream?.pause();
+    if (!this.over && this.responded && !this.downstream.flush()) this.upstream?.pause();
   }
 
   onResponseEnd(trailers: HeaderList): void {
     if (this.over) return;
+    if (this.heldResponse !== undefined) {
+      this.upstream = undefined;
+      this.heldResponse.end(trailers);
+      return;
+    }
     this.downstream.sendEnd(trailers);
     if (this.tunnel && !this.requestEnded) {
       this.#upstreamEnded = true;
       return;
     }
-    this.#endUpstream();
+    endUpstream(this);
   }
 
   onUpstreamFailure(message: string, answered: boolean): void {
@@ -136,6 +153,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
       this.downstream.abort();
       finish(this);
     } else if (upstream !== undefined && canRetry(this, upstream, answered)) attempt(this, true);
+    else if (this.phase < RESPOND && this.retryCall(message)) return;
     else fail(this, "TG_UPSTREAM_FAILED", message);
   }
 
@@ -170,8 +188,33 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     this.trace?.callEnded(null, message);
     this.endpoint?.end(false, 0);
     this.endpoint = undefined;
+    if (this.retryCall(message)) return;
     if (code === "TG_UPSTREAM_FAILED") fail(this, code, message);
     else failWith(this, new GatewayError(code, undefined, new Error(message)));
+  }
+
+  retryCall(why: string): boolean {
+    if (!canRepeat(this)) return false;
+    prepareRepeat(this, why, () => {
+      this.phase = BACKEND_POLICIES;
+      handleRequest(this);
+    });
+    return true;
+  }
+
+  /** An answer that the retry policy would rather not pass on is dropped for another attempt. */
+  #retryOf(response: HttpResponse): boolean {
+    if (!canRepeat(this)) return false;
+    this.response = response;
+    const why = reasonToRepeat(this, response);
+    this.response = undefined;
+    if (why === undefined) return false;
+    const seconds = (performance.now() - this.calledAt) / 1000;
+    this.dropUpstream();
+    this.endpoint?.end(response.status < 500, seconds);
+    this.endpoint = undefined;
+    this.answeredAt = 0;
+    return this.retryCall(why);
   }
 
   /** The upstream may only switch to the protocol that the client asked for (RFC 9110 7.8). */
@@ -188,13 +231,5 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
       `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`,
     );
     return false;
-  }
-
-  #endUpstream(): void {
-    const now = performance.now();
-    this.upstream = undefined;
-    this.endpoint?.end(this.status < 500, (now - this.calledAt) / 1000);
-    this.endpoint = undefined;
-    finish(this);
   }
 }

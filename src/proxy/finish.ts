@@ -9,6 +9,7 @@ export function finish(x: ExchangeState): void {
   x.phase = FINISH;
   clearTimeout(x.requestTimer);
   clearTimeout(x.attemptTimer);
+  x.tellOver();
   const now = performance.now();
   const { services } = x;
   const cache = (x.backend ?? x.route ?? x.listener ?? x.bind).series;
@@ -21,6 +22,15 @@ export function finish(x: ExchangeState): void {
   }
   if (services.accessLog.enabled("info")) logAccess(x, now);
   x.trace?.finished(x.status === 0 ? null : x.status, x.error ?? null, x.responseHasBody);
+}
+
+/** The upstream's answer is complete. */
+export function endUpstream(x: ExchangeState): void {
+  const now = performance.now();
+  x.upstream = undefined;
+  x.endpoint?.end(x.status < 500, (now - x.calledAt) / 1000);
+  x.endpoint = undefined;
+  finish(x);
 }
 
 function logAccess(x: ExchangeState, now: number): void {

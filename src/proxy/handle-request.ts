@@ -1,9 +1,10 @@
 import { GatewayError } from "../base/errors.ts";
 import type { LocalReply } from "../http/message.ts";
-import { attempt } from "./attempt.ts";
+import { attempt, startRequestTimer } from "./attempt.ts";
 import { type CallingExchange, RESPOND } from "./exchange-state.ts";
 import { matchRoute } from "./match-route.ts";
 import { failWith, respondLocally } from "./respond.ts";
+import { rememberRequest } from "./retry.ts";
 import { runChain } from "./run-chain.ts";
 import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
@@ -33,6 +34,9 @@ export const PHASES: readonly PhaseSpec[] = [
   { name: "finish", run: () => PENDING },
 ];
 
+/** Where another attempt begins: endpoint and backend policies anew. */
+export const BACKEND_POLICIES = PHASES.findIndex(({ name }) => name === "backend-policies");
+
 /** Runs the phases; a thrown GatewayError or a reply ends the request side and becomes the response. */
 export function handleRequest(x: CallingExchange): void {
   try {
@@ -40,6 +44,7 @@ export function handleRequest(x: CallingExchange): void {
       const outcome = (PHASES[x.phase] as PhaseSpec).run(x);
       if (outcome === PENDING) return;
       if (outcome instanceof Promise) {
+        startRequestTimer(x);
         outcome.then(
           (reply) => resume(x, reply),
           (error: unknown) => failWith(x, error),
@@ -92,6 +97,7 @@ function routePolicies(x: CallingExchange): Outcome {
 
 function backendPolicies(x: CallingExchange): Outcome {
   const chain = x.backend?.policies;
+  if (x.retry !== undefined) rememberRequest(x);
   if (chain === undefined) return undefined;
   x.trace?.policySelection("backend", chain.effective);
   return runChain(x, chain, "backend", undefined);

@@ -1,5 +1,7 @@
 import { GatewayError } from "../base/errors.ts";
 import { type CompiledChain, compilePolicies } from "../policies/compile.ts";
+import type { PolicyEnvironment } from "../policies/deps.ts";
+import { mergePolicies } from "../policies/merge.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 import type { Router } from "./match/router.ts";
@@ -22,7 +24,7 @@ export function matchRoute(x: ExchangeState): undefined {
     if (backend?.target.type !== "routeGroup") {
       x.route = route;
       x.backend = backend;
-      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.services.sensitive);
+      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.services.policies);
       return undefined;
     }
     chain ??= [];
@@ -74,7 +76,7 @@ const MERGED = new WeakMap<CompiledRoute, Map<string, CompiledChain>>();
 function mergedPolicies(
   route: CompiledRoute,
   parents: readonly CompiledRoute[],
-  hidden: ReadonlySet<string>,
+  environment: PolicyEnvironment,
 ): CompiledChain {
   let known = MERGED.get(route);
   if (known === undefined) {
@@ -85,7 +87,7 @@ function mergedPolicies(
   let chain = known.get(key);
   if (chain === undefined) {
     const sets = [...parents, route].map((each) => each.policySet);
-    chain = compilePolicies(Object.assign({}, ...sets), "route", hidden);
+    chain = compilePolicies(mergePolicies(...sets), "route", environment, `${key} ${route.key}`);
     known.set(key, chain);
   }
   return chain;

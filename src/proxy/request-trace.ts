@@ -1,6 +1,6 @@
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
-import type { PolicyTrace } from "../policies/types.ts";
+import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { Candidate, Phase, RequestState } from "../trace/events.ts";
 import { shownHeaders } from "../trace/redaction.ts";
@@ -110,6 +110,24 @@ export class RequestTrace implements PolicyTrace {
 
   skipped(kind: string, reason: string): void {
     this.#tracer.emit("info", { type: "policy", kind, result: { type: "skip", reason } });
+  }
+
+  authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
+    this.#tracer.emit(result === "allow" ? "success" : "error", { type: "authorizationResult", rules, result });
+  }
+
+  outbound(scope: string): OutboundTrace {
+    const tracer = this.#tracer;
+    let start = tracer.now();
+    return {
+      started(target) {
+        start = tracer.now();
+        tracer.emit("info", { type: "backendCallStart", target }, null, [scope]);
+      },
+      ended(status, error) {
+        tracer.emit(severityOf(status, error), { type: "backendCallResult", status, error }, start, [scope]);
+      },
+    };
   }
 
   callStarted(target: string): void {

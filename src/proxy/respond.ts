@@ -2,10 +2,13 @@ import { asError, type ErrorCode, GatewayError } from "../base/errors.ts";
 import { httpDate } from "../base/http-date.ts";
 import { alignNames } from "../http/h1/names.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../http/message.ts";
-import { type CompiledChain, stageName } from "../policies/compile.ts";
+import { TUNNEL } from "../http/stream.ts";
+import { type CompiledChain, NO_POLICIES, stageName } from "../policies/compile.ts";
+import type { CompiledPolicy } from "../policies/types.ts";
 import type { Phase } from "../trace/events.ts";
+import { ResponseBody } from "./body/response-body.ts";
 import { type ExchangeState, RESPOND } from "./exchange-state.ts";
-import { finish } from "./finish.ts";
+import { endUpstream } from "./finish.ts";
 
 /** gRPC status for an HTTP status of the gateway's own (reference 2.4); others are 2, unknown. */
 const GRPC_STATUS: Readonly<Record<number, number>> = {
@@ -22,7 +25,7 @@ const GRPC_STATUS: Readonly<Record<number, number>> = {
 
 /**
  * Runs the response side of the policies and sends the head; the body follows by `sendBody`. Throws what a policy throws;
- * the answer to that goes out without policies.
+ * the answer to that goes out without policies. While a policy waits, or when one works on the body, the body is held.
  */
 export function respond(
   x: ExchangeState,
@@ -32,13 +35,25 @@ export function respond(
 ): void {
   if (x.phase !== RESPOND) {
     x.phase = RESPOND;
-    const route = x.route === undefined ? undefined : x.routePolicies;
-    if (route !== undefined && route.response.length > 0) runResponse(x, route, "route", response);
-    const backend = x.backend?.policies;
-    if (backend !== undefined && backend.response.length > 0) runResponse(x, backend, "backend", response);
-    const gateway = x.listener?.policies;
-    if (gateway !== undefined && gateway.response.length > 0) runResponse(x, gateway, "gateway", response);
+    const waiting = length === TUNNEL ? undefined : runResponsePolicies(x, response, length);
+    if (waiting !== undefined) {
+      x.holdResponse(length);
+      waiting.then(
+        () => release(x, response, rawNames),
+        (error: unknown) => {
+          x.giveUpCall();
+          failWith(x, error);
+        },
+      );
+      return;
+    }
   }
+  if (x.heldResponse !== undefined) release(x, response, rawNames);
+  else sendHead(x, response, length, rawNames);
+}
+
+function sendHead(x: ExchangeState, response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
+  x.applyEdits(response);
   x.trace?.responseSnapshot("final response", response);
   x.status = response.status;
   x.responded = true;
@@ -46,32 +61,90 @@ export function respond(
   x.downstream.sendHead(response, length, names);
 }
 
-function runResponse(x: ExchangeState, chain: CompiledChain, phase: Phase, response: HttpResponse): void {
-  for (const policy of chain.response) {
-    policy.onResponse?.(x, response);
+/** Sends a response whose body was held, and what is there of the body. */
+function release(x: ExchangeState, response: HttpResponse, rawNames: readonly string[] | null): void {
+  const body = x.heldResponse;
+  if (x.over || x.responded || body === undefined) return;
+  x.heldResponse = undefined;
+  const { held, replaced } = body;
+  x.responseHasBody = held.size > 0 || !held.ended;
+  sendHead(x, response, body.length, rawNames);
+  let more = true;
+  for (const chunk of held.chunks) {
+    x.responseBytes += chunk.length;
+    x.trace?.responseBody(chunk, 0, chunk.length);
+    more = x.downstream.sendBody(chunk, 0, chunk.length);
+  }
+  if (replaced || held.ended) {
+    x.downstream.sendEnd(replaced ? [] : held.trailers);
+    // Nobody reads what a policy has replaced.
+    if (!held.ended) x.dropUpstream();
+    endUpstream(x);
+  } else if (x.downstream.flush() && more) x.upstream?.resume();
+}
+
+/** One policy of one phase, waiting for its turn. */
+interface ResponseStep {
+  readonly policy: CompiledPolicy;
+  readonly phase: Phase;
+}
+
+/** The chains in the order route, backend, gateway (reference 4.1, step 11). */
+function runResponsePolicies(x: ExchangeState, response: HttpResponse, length: number): undefined | Promise<void> {
+  const route = x.route === undefined ? NO_POLICIES : x.routePolicies;
+  const backend = x.backend?.policies ?? NO_POLICIES;
+  const gateway = x.listener?.policies ?? NO_POLICIES;
+  if (route.response.length + backend.response.length + gateway.response.length === 0) return undefined;
+  x.response = response;
+  x.announced = length;
+  const steps = [...stepsOf(x, route, "route"), ...stepsOf(x, backend, "backend"), ...stepsOf(x, gateway, "gateway")];
+  return runSteps(x, steps, 0, response);
+}
+
+function stepsOf(x: ExchangeState, chain: CompiledChain, phase: Phase): ResponseStep[] {
+  const fromUpstream = x.answeredAt !== 0;
+  return chain.response
+    .filter((policy) => fromUpstream || policy.upstreamOnly !== true)
+    .map((policy) => ({ policy, phase }));
+}
+
+function runSteps(
+  x: ExchangeState,
+  steps: readonly ResponseStep[],
+  from: number,
+  response: HttpResponse,
+): undefined | Promise<void> {
+  for (let i = from; i < steps.length; i++) {
+    const { policy, phase } = steps[i] as ResponseStep;
+    const outcome = policy.onResponse?.(x, response);
+    if (outcome instanceof Promise)
+      return outcome.then(() => {
+        if (x.over) return undefined;
+        x.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+        return runSteps(x, steps, i + 1, response);
+      });
     x.trace?.responseSnapshot(stageName(policy.kind, phase), response);
   }
+  return undefined;
 }
 
 /** Sends a response that the gateway makes itself: an error, a redirect, a direct response. */
 export function respondLocally(x: ExchangeState, reply: LocalReply): void {
   if (x.over) return;
-  if (x.error === undefined) x.reason = "DirectResponse";
+  if (x.error === undefined) x.reason = reply.reason ?? "DirectResponse";
   clearTimeout(x.requestTimer);
   clearTimeout(x.attemptTimer);
-  const body = Buffer.from(reply.body, "utf8");
+  const body = typeof reply.body === "string" ? Buffer.from(reply.body, "utf8") : Buffer.from(reply.body);
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", String(body.length));
   response.headers.push("date", httpDate());
-  x.responseHasBody = body.length > 0;
   // Whoever answers in the place of a backend that was called has given up that call.
   x.trace?.callEnded(null, x.error ?? null);
-  x.trace?.responseBody(body, 0, body.length);
+  x.answeredAt = 0;
+  x.heldResponse = new ResponseBody(body.length, response, undefined);
+  x.heldResponse.receive(body, 0, body.length);
+  x.heldResponse.end([]);
   respond(x, response, body.length, null);
-  x.responseBytes = body.length;
-  x.downstream.sendBody(body, 0, body.length);
-  x.downstream.sendEnd([]);
-  finish(x);
 }
 
 /** Answers with an error of the table; `detail` is shown to the client. */
@@ -93,7 +166,7 @@ export function failWith(x: ExchangeState, error: unknown): void {
 function errorReply(x: ExchangeState, error: GatewayError): LocalReply {
   const contentType = getHeader(x.request.headers, "content-type") ?? "";
   if (contentType !== "application/grpc" && !contentType.startsWith("application/grpc+"))
-    return { status: error.status, headers: ["content-type", "text/plain"], body: error.message };
+    return { status: error.status, headers: ["content-type", "text/plain", ...error.headers], body: error.message };
   const status = error.code === "TG_NO_BACKENDS" ? 14 : (GRPC_STATUS[error.status] ?? 2);
   const message = error.message.replace(/[\0-\x20%\x7f-￿]/g, (char) => encodeURIComponent(char));
   return {

@@ -1,4 +1,5 @@
 import type { Logger } from "../base/log.ts";
+import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Watchers } from "./watchers.ts";
@@ -13,6 +14,8 @@ export interface Services {
   readonly accessLog: Logger;
   /** Header names (lower-case) whose values traces hide. */
   readonly sensitive: ReadonlySet<string>;
+  /** What policies are compiled with. */
+  readonly policies: PolicyEnvironment;
   /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
   readonly env: Readonly<Record<string, string>>;
   /** Seconds from the call to the upstream's response head. */

@@ -33,8 +33,20 @@ export class Tracer {
     return this.#last;
   }
 
-  emit(severity: Severity, message: TraceMessage, eventStart: number | null = null): void {
-    const event: TraceEvent = { eventStart, eventEnd: this.now(), severity, message };
+  /** `scope`: the calls of the gateway's own that the event belongs to, outermost first. */
+  emit(
+    severity: Severity,
+    message: TraceMessage,
+    eventStart: number | null = null,
+    scope: readonly string[] = [],
+  ): void {
+    const event: TraceEvent = {
+      eventStart,
+      eventEnd: this.now(),
+      severity,
+      ...(scope.length > 0 && { scope }),
+      message,
+    };
     this.#post(JSON.stringify(event));
   }
 

@@ -77,6 +77,7 @@ export class TestPlane {
       log: output.logger("proxy"),
       accessLog: output.logger("request"),
       sensitive: sensitiveHeaders([]),
+      policies: { hidden: sensitiveHeaders([]) },
       env: {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       random: Math.random,

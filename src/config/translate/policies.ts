@@ -1,17 +1,17 @@
 import type { HeaderModifier, PolicySet, RequestRedirect, UrlRewrite } from "../../ir/policies.ts";
 import { compilePolicies } from "../../policies/compile.ts";
+import type { PolicyEnvironment } from "../../policies/deps.ts";
+import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Phase } from "../../trace/events.ts";
+import { sensitiveHeaders } from "../../trace/redaction.ts";
 import type { Context, Path } from "./context.ts";
 
 /** A policy object as the schema gives it: absent kinds are missing or undefined. */
 type PolicyInput = { readonly [Kind in keyof PolicySet]?: unknown };
 
-/** The set without policies; always this object, which costs nothing where routes are many. */
-const NONE: PolicySet = Object.freeze({});
-
 /** Drops absent kinds, so that an empty set has no keys. */
 export function toPolicySet(input: PolicyInput | undefined): PolicySet {
-  if (input === undefined) return NONE;
+  if (input === undefined) return NO_POLICY_SET;
   const set: Record<string, unknown> = {};
   for (const [kind, value] of Object.entries(input)) if (value !== undefined) set[kind] = withoutUndefined(value);
   return set as { requestHeaderModifier?: HeaderModifier; urlRewrite?: UrlRewrite; requestRedirect?: RequestRedirect };
@@ -22,17 +22,14 @@ function withoutUndefined(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));
 }
 
-/** Later sets win, kind by kind (reference 3). Most sets are empty: what need not be made again is returned as it is. */
-export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
-  const [only = NONE, ...others] = sets.filter((set) => Object.keys(set).length > 0);
-  return others.length === 0 ? only : (Object.assign({}, only, ...others) as PolicySet);
-}
+/** Policies are created here only to hear what they refuse. */
+const CHECKING: PolicyEnvironment = { hidden: sensitiveHeaders([]) };
 
 /** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. */
 export function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): void {
   for (const [kind, value] of Object.entries(set)) {
     try {
-      compilePolicies({ [kind]: value }, phase);
+      compilePolicies({ [kind]: value }, phase, CHECKING, "");
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       // Their messages begin with the field: `urlRewrite.path.prefix: …`.

@@ -1,8 +1,9 @@
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
+import { mergePolicies } from "../../policies/merge.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import type { Context, Path } from "./context.ts";
-import { mergePolicies, toPolicySet, tryPolicies } from "./policies.ts";
+import { toPolicySet, tryPolicies } from "./policies.ts";
 import { translateBackend } from "./targets.ts";
 
 type MatchInput = RouteInput["matches"][number];

@@ -1,9 +1,10 @@
 import type { Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
+import { mergePolicies } from "../../policies/merge.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import type { Path, Report, Targeted } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
-import { mergePolicies, toPolicySet, tryPolicies } from "./policies.ts";
+import { toPolicySet, tryPolicies } from "./policies.ts";
 
 /** Reads `policies[]`; what is wrong inside an entry is reported. */
 export function translateTargeted(config: ConfigFile, report: Report, incomplete: ReadonlySet<string>): Targeted {

@@ -1,10 +1,11 @@
 import { isIPv6 } from "node:net";
 import type { RouteBackend, Target } from "../../ir/ir.ts";
+import { mergePolicies } from "../../policies/merge.ts";
 import type { Problem } from "../document.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
 import { suggest } from "../suggest.ts";
 import type { Context, Path } from "./context.ts";
-import { mergePolicies, toPolicySet } from "./policies.ts";
+import { toPolicySet } from "./policies.ts";
 
 type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
   readonly internal?: string | undefined;

@@ -1,5 +1,6 @@
 import { dirname, resolve } from "node:path";
 import type { Backend, Bind, Ir, RouteGroup } from "../../ir/ir.ts";
+import { mergePolicies } from "../../policies/merge.ts";
 import { readText } from "../read-file.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context, Path, Report } from "./context.ts";
@@ -9,7 +10,7 @@ import { reportDuplicates } from "./duplicates.ts";
 import { dumpFrontend, translateFrontend } from "./frontend.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
-import { mergePolicies, toPolicySet, tryPolicies } from "./policies.ts";
+import { toPolicySet, tryPolicies } from "./policies.ts";
 import { translateRoute } from "./routes.ts";
 import { findDangling, translateTargeted } from "./targeted.ts";
 import { reportUnknown, translateTarget } from "./targets.ts";

@@ -1,34 +1,93 @@
+import type { ResponseParts, SourceParts } from "../../cel/index.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
-import type { CompiledPolicy, PolicyContext, PolicyTrace } from "../types.ts";
+import { applyHeaderEdits, type HeaderEdit } from "../shared/header-edits.ts";
+import type {
+  AuthorizationRuleResult,
+  CompiledPolicy,
+  Findings,
+  MessageBody,
+  OutboundTrace,
+  PolicyContext,
+  PolicyTrace,
+} from "../types.ts";
 
 /** Dependencies for policies under test. */
-export const DEPS: PolicyDeps = { hidden: sensitiveHeaders([]) };
+export const DEPS: PolicyDeps = { hidden: sensitiveHeaders([]), identity: "route test policy" };
+
+/** A context outside of a gateway. */
+export interface TestContext extends PolicyContext {
+  /** Header fields that edits of the response have made so far. */
+  responseHeaders(): string[];
+  /** Ends the exchange. */
+  end(): void;
+}
+
+interface More extends Partial<Pick<PolicyContext, "matchedPrefix" | "trace">> {
+  /** Body of the request. */
+  readonly body?: string;
+  readonly source?: Partial<SourceParts>;
+  readonly response?: ResponseParts;
+}
 
 /** A context as a request to `http://example.com:8080/shop/cart?page=2`, matched by the prefix `/shop`, has it. */
-export function contextOf(
-  request: Partial<HttpRequest> = {},
-  more: Partial<Pick<PolicyContext, "matchedPrefix" | "trace">> = {},
-): PolicyContext {
+export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): TestContext {
+  const edits: HeaderEdit[] = [];
+  const over: (() => void)[] = [];
+  const findings: Findings = {};
+  const message: HttpRequest = {
+    method: "GET",
+    scheme: "http",
+    authority: "example.com:8080",
+    path: "/shop/cart",
+    search: "?page=2",
+    version: "HTTP/1.1",
+    headers: [],
+    ...request,
+  };
+  const body = new TestBody(more.body ?? "");
   return {
-    request: {
-      method: "GET",
-      scheme: "http",
-      authority: "example.com:8080",
-      path: "/shop/cart",
-      search: "?page=2",
-      version: "HTTP/1.1",
-      headers: [],
-      ...request,
-    },
-    matchedPrefix: "/shop",
-    trace: undefined,
+    request: message,
+    matchedPrefix: "matchedPrefix" in more ? more.matchedPrefix : "/shop",
+    trace: more.trace,
     requestTimeout: 0,
     backendRequestTimeout: 0,
     authorityMode: "auto",
-    ...more,
+    retry: undefined,
+    findings,
+    requestBody: body,
+    responseBody: new TestBody(""),
+    maxBufferSize: 2 * 1024 * 1024,
+    get variables() {
+      const source = { address: "192.0.2.1", port: 4711, rawAddress: "192.0.2.1", rawPort: 4711, ...more.source };
+      return { ...findings, request: { ...message, body: body.bytes }, response: more.response, source, env: {} };
+    },
+    editResponse: (edit) => edits.push(edit),
+    onOver: (callback) => over.push(callback),
+    responseHeaders: () => {
+      const headers: string[] = [];
+      applyHeaderEdits(edits, headers);
+      return headers;
+    },
+    end: () => {
+      for (const callback of over) callback();
+    },
   };
+}
+
+class TestBody implements MessageBody {
+  bytes: Uint8Array;
+
+  constructor(text: string) {
+    this.bytes = Buffer.from(text);
+  }
+  async buffer(limit: number): Promise<Uint8Array | undefined> {
+    return this.bytes.length <= limit ? this.bytes : undefined;
+  }
+  replace(bytes: Uint8Array): void {
+    this.bytes = bytes;
+  }
 }
 
 /** Runs a policy that must answer at once. */
@@ -47,5 +106,14 @@ export class RecordedTrace implements PolicyTrace {
   }
   skipped(kind: string, reason: string): void {
     this.events.push({ kind, reason });
+  }
+  authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
+    this.events.push({ kind: "authorizationResult", rules, result });
+  }
+  outbound(scope: string): OutboundTrace {
+    return {
+      started: (target) => this.events.push({ scope, target }),
+      ended: (status, error) => this.events.push({ scope, status, error }),
+    };
   }
 }

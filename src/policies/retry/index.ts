@@ -1,0 +1,23 @@
+import { compileCondition } from "../../cel/index.ts";
+import type { Retry } from "../../ir/policies.ts";
+import type { CompiledPolicy } from "../types.ts";
+
+const KIND = "retry";
+
+/**
+ * Tries a failed call again (reference 3.18): on the statuses in `codes`, when `condition` holds, when connecting fails, when
+ * the upstream breaks off before it answers or does not answer in time. Throws CelError for expressions that cannot be used.
+ */
+export function create(config: Retry): CompiledPolicy {
+  const precondition = config.precondition === undefined ? undefined : compileCondition(config.precondition, "request");
+  if (config.condition !== undefined) compileCondition(config.condition, "response");
+  return {
+    kind: KIND,
+    shown: config,
+    onRequest(context) {
+      if (precondition === undefined || precondition.matches(context.variables)) context.retry = config;
+      else context.trace?.skipped(KIND, "precondition not met");
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import { z } from "zod";
+import { duration } from "../shared/duration-schema.ts";
+
+export const schema = z
+  .strictObject({
+    attempts: z.int().min(1).max(255).default(1).describe("Further attempts after the first. Default: 1."),
+    backoff: duration
+      .default(0)
+      .describe("Time before each further attempt; a random half of it is added or taken away. Default: none."),
+    codes: z.array(z.int().min(100).max(599)).describe("Statuses of responses that are tried again; may be empty."),
+    precondition: z.string().optional().describe("CEL over the request; retries only when it is true."),
+    condition: z
+      .string()
+      .optional()
+      .describe("CEL over request and response; a response for which it is true is tried again."),
+  })
+  .describe(
+    "Tries failed calls again: on these statuses, and when connecting fails or the backend breaks off or does not answer in time. Bodies up to 64 KiB are kept for it.",
+  );

@@ -1,0 +1,122 @@
+import type { Activation, RequestParts, ResponseParts, SourceParts } from "../cel/index.ts";
+import { getHeader } from "../http/message.ts";
+import { Source } from "../http/source.ts";
+import type { ExchangeState } from "./exchange-state.ts";
+
+/** What expressions read of one exchange; everything is looked up when an expression asks for it. */
+export class ExchangeVariables implements Activation {
+  readonly #x: ExchangeState;
+  readonly request: RequestParts;
+  #response: ResponseParts | undefined;
+
+  constructor(x: ExchangeState) {
+    this.#x = x;
+    this.request = new RequestVariable(x);
+  }
+
+  get response(): ResponseParts | undefined {
+    if (this.#x.response === undefined) return undefined;
+    this.#response ??= new ResponseVariable(this.#x);
+    return this.#response;
+  }
+  get source(): SourceParts {
+    return new Source(this.#x.downstream);
+  }
+  get destination(): Activation["destination"] {
+    const { localAddress, localPort, tls } = this.#x.downstream;
+    return { address: localAddress, port: localPort, hostname: tls?.serverName };
+  }
+  get proxy(): unknown {
+    const { bind, listener, route, startedAt, calledAt, answeredAt } = this.#x;
+    const [namespace, name] = listener?.gateway.split("/") ?? [];
+    const [routeNamespace, routeName] = route?.label.split("/") ?? [];
+    return {
+      bind: bind.key,
+      ...(listener !== undefined && { gateway: { namespace, name }, listener: { name: listener.name } }),
+      ...(route !== undefined && { route: { namespace: routeNamespace, name: routeName, kind: "HTTPRoute" } }),
+      ...(calledAt !== 0 && { requestProcessingDuration: (calledAt - startedAt) / 1000 }),
+      ...(answeredAt !== 0 && { upstreamDuration: (answeredAt - calledAt) / 1000 }),
+    };
+  }
+  get env(): unknown {
+    return this.#x.services.env;
+  }
+  get backend(): unknown {
+    const { backend } = this.#x;
+    return backend && { name: backend.key, type: backend.target.type, protocol: "http" };
+  }
+  get jwt(): unknown {
+    return this.#x.findings.jwt;
+  }
+  get apiKey(): unknown {
+    return this.#x.findings.apiKey;
+  }
+  get basicAuth(): unknown {
+    return this.#x.findings.basicAuth;
+  }
+  get extauthz(): unknown {
+    return this.#x.findings.extauthz;
+  }
+  get extproc(): unknown {
+    return this.#x.findings.extproc;
+  }
+  get metadata(): unknown {
+    return this.#x.findings.metadata;
+  }
+}
+
+class RequestVariable implements RequestParts {
+  readonly #x: ExchangeState;
+
+  constructor(x: ExchangeState) {
+    this.#x = x;
+  }
+  get method(): string {
+    return this.#x.request.method;
+  }
+  get scheme(): string {
+    return this.#x.request.scheme;
+  }
+  get authority(): string {
+    return this.#x.request.authority;
+  }
+  get path(): string {
+    return this.#x.request.path;
+  }
+  get search(): string {
+    return this.#x.request.search;
+  }
+  get version(): string {
+    return this.#x.request.version;
+  }
+  get headers(): readonly string[] {
+    return this.#x.request.headers;
+  }
+  get body(): Uint8Array | undefined {
+    return this.#x.requestBytes;
+  }
+  get startTime(): Date {
+    return new Date(performance.timeOrigin + this.#x.startedAt);
+  }
+}
+
+class ResponseVariable implements ResponseParts {
+  readonly #x: ExchangeState;
+
+  constructor(x: ExchangeState) {
+    this.#x = x;
+  }
+  get status(): number {
+    return this.#x.response?.status ?? 0;
+  }
+  get headers(): readonly string[] {
+    return this.#x.response?.headers ?? [];
+  }
+  get body(): Uint8Array | undefined {
+    return this.#x.heldResponse?.bytes;
+  }
+  get grpcStatus(): number | undefined {
+    const status = getHeader(this.#x.response?.headers ?? [], "grpc-status");
+    return status === undefined ? undefined : Number(status);
+  }
+}
