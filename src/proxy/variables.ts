@@ -1,6 +1,6 @@
 import type { Activation, RequestParts, ResponseParts, SourceParts } from "../cel/index.ts";
 import { getHeader } from "../http/message.ts";
-import { Source } from "../http/source.ts";
+import { sourceOf } from "../http/source.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 
 /** What expressions read of one exchange; everything is looked up when an expression asks for it. */
@@ -20,7 +20,7 @@ export class ExchangeVariables implements Activation {
     return this.#response;
   }
   get source(): SourceParts {
-    return new Source(this.#x.downstream);
+    return sourceOf(this.#x.downstream);
   }
   get destination(): Activation["destination"] {
     const { localAddress, localPort, tls } = this.#x.downstream;
