@@ -43,6 +43,20 @@ export interface Timeout {
   readonly backendRequestTimeout?: number;
 }
 
+/** Reference 3.18. */
+export interface Retry {
+  /** Further attempts after the first. */
+  readonly attempts: number;
+  /** Milliseconds before each further attempt, on average; 0 = none. */
+  readonly backoff: number;
+  /** Response statuses that are tried again. */
+  readonly codes: readonly number[];
+  /** CEL over the request: false = no retries. */
+  readonly precondition?: string;
+  /** CEL over request and response: true = try again. */
+  readonly condition?: string;
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -51,6 +65,7 @@ export interface PolicySet {
   readonly requestRedirect?: RequestRedirect;
   readonly directResponse?: DirectResponse;
   readonly timeout?: Timeout;
+  readonly retry?: Retry;
 }
 
 export type PolicyKind = keyof PolicySet;

@@ -42,7 +42,7 @@ test("no policies: one shared chain with nothing to run and the keys of the inte
 test("policies run in the order of the phase, whatever order they are configured in", () => {
   const chain = compilePolicies(ALL, "route", DEPS, "test");
   const kinds = chain.request.map((policy) => policy.kind);
-  assert.deepEqual(kinds, ["timeout", "requestHeaderModifier", "urlRewrite", "requestRedirect", "directResponse"]);
+  assert.deepEqual(kinds, ["timeout", "retry", "requestHeaderModifier", "urlRewrite", "requestRedirect", "directResponse"]);
   assert.deepEqual(
     chain.response.map((policy) => policy.kind),
     ["responseHeaderModifier"],
@@ -51,7 +51,7 @@ test("policies run in the order of the phase, whatever order they are configured
 
 test("effectivePolicy has the 17 keys always and others when set, with secrets redacted", () => {
   const { effective } = compilePolicies(ALL, "route", DEPS, "test");
-  assert.deepEqual(Object.keys(effective), [...KEYS, "timeout"]);
+  assert.deepEqual(Object.keys(effective), [...KEYS, "retry", "timeout"]);
   assert.deepEqual(effective.requestHeaderModifier, { set: { authorization: "<redacted>", "x-tenant": "t" } });
   assert.deepEqual(effective.directResponse, { status: 200 });
   assert.equal(effective.cors, null);

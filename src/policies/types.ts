@@ -1,6 +1,6 @@
-import type { Activation } from "../cel/index.ts";
+import type { Activation, Expression } from "../cel/index.ts";
 import type { HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
-import type { PolicyKind, Retry } from "../ir/policies.ts";
+import type { PolicyKind } from "../ir/policies.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
 /** What policies have found out about a request. Expressions read it under the same names. */
@@ -26,6 +26,18 @@ export interface MessageBody {
   replace(bytes: Uint8Array): void;
 }
 
+/** When a call is tried again (reference 3.18). */
+export interface RetryPlan {
+  /** Further attempts after the first. */
+  readonly attempts: number;
+  /** Milliseconds before each further attempt, on average; 0 = none. */
+  readonly backoff: number;
+  /** Response statuses that are tried again. */
+  readonly codes: ReadonlySet<number>;
+  /** Over request and response: true = try again. */
+  readonly condition: Expression | undefined;
+}
+
 /** What a policy may see and change of one exchange. */
 export interface PolicyContext {
   readonly request: HttpRequest;
@@ -48,7 +60,7 @@ export interface PolicyContext {
   /** Set by urlRewrite: `auto` = the upstream host becomes the target's hostname (default), `fixed` = leave the authority. */
   authorityMode: "auto" | "fixed";
   /** Set by retry, when its precondition holds. */
-  retry: Retry | undefined;
+  retry: RetryPlan | undefined;
   /** Changes the headers of whatever answers the client, after all response policies: of errors and redirects too. */
   editResponse(edit: HeaderEdit): void;
   /** Calls back when the exchange is over, so that work for it can end. */

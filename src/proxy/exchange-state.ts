@@ -2,10 +2,9 @@ import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
-import type { Retry } from "../ir/policies.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
-import type { Findings, MessageBody, PolicyContext } from "../policies/types.ts";
+import type { Findings, MessageBody, PolicyContext, RetryPlan } from "../policies/types.ts";
 import type { UpstreamConnection, UpstreamEvents } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { RequestBody } from "./body/request-body.ts";
@@ -48,7 +47,11 @@ export abstract class ExchangeState implements PolicyContext {
   requestTimeout = 0;
   backendRequestTimeout = 0;
   authorityMode: "auto" | "fixed" = "auto";
-  retry: Retry | undefined;
+  retry: RetryPlan | undefined;
+  /** Attempts that the retry policy has asked for. */
+  repeats = 0;
+  /** With a retry policy: the request before the policies of the backend, from which each attempt starts. */
+  beforeAttempt: HttpRequest | undefined;
 
   /** Index into PHASES: how far the request has come. */
   phase = 0;

@@ -37,6 +37,7 @@ export interface TestRoute {
   readonly path?: string;
   readonly target: Target;
   readonly policies?: PolicySet;
+  readonly backendPolicies?: PolicySet;
 }
 
 export interface PlaneOptions {
@@ -153,7 +154,7 @@ export class TestPlane {
   }
 }
 
-function toRoute({ path = "/", target, policies = {} }: TestRoute, index: number): Route {
+function toRoute({ path = "/", target, policies = {}, backendPolicies = {} }: TestRoute, index: number): Route {
   const key = `${LISTENER}/default/route${index}`;
   return {
     key,
@@ -162,6 +163,6 @@ function toRoute({ path = "/", target, policies = {} }: TestRoute, index: number
     hostnames: [],
     matches: [{ path: { type: "pathPrefix", value: path }, headers: [], query: [] }],
     policies,
-    backends: [{ key: `${key}/backend0`, weight: 1, target, policies: {} }],
+    backends: [{ key: `${key}/backend0`, weight: 1, target, policies: backendPolicies }],
   };
 }

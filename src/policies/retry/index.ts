@@ -1,6 +1,6 @@
 import { compileCondition } from "../../cel/index.ts";
 import type { Retry } from "../../ir/policies.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { CompiledPolicy, RetryPlan } from "../types.ts";
 
 const KIND = "retry";
 
@@ -10,12 +10,17 @@ const KIND = "retry";
  */
 export function create(config: Retry): CompiledPolicy {
   const precondition = config.precondition === undefined ? undefined : compileCondition(config.precondition, "request");
-  if (config.condition !== undefined) compileCondition(config.condition, "response");
+  const plan: RetryPlan = {
+    attempts: config.attempts,
+    backoff: config.backoff,
+    codes: new Set(config.codes),
+    condition: config.condition === undefined ? undefined : compileCondition(config.condition, "response"),
+  };
   return {
     kind: KIND,
     shown: config,
     onRequest(context) {
-      if (precondition === undefined || precondition.matches(context.variables)) context.retry = config;
+      if (precondition === undefined || precondition.matches(context.variables)) context.retry = plan;
       else context.trace?.skipped(KIND, "precondition not met");
       return undefined;
     },

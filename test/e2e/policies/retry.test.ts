@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PolicySet } from "../../../src/ir/policies.ts";
+import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+
+const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
+const RETRY = { attempts: 2, backoff: 0, codes: [503] };
+
+function to(port: number, policies: PolicySet, backendPolicies: PolicySet = {}): TestRoute[] {
+  return [{ target: { type: "static", host: "127.0.0.1", port }, policies, backendPolicies }];
+}
+
+/** An upstream that fails the first `failures` requests with 503 and then echoes body and attempt. */
+function flaky(failures: number): Promise<RawUpstream> {
+  let left = failures;
+  return RawUpstream.answering((request) => {
+    if (left-- > 0) return reply("busy", [], "503 Service Unavailable");
+    return reply(
+      `${valuesOf(request, "x-retry-attempt").join()}|${valuesOf(request, "x-added").join()}|${request.body}`,
+    );
+  });
+}
+
+async function ask(plane: TestPlane, request = GET) {
+  const client = await RawPeer.connect(plane.port);
+  client.send(request);
+  const response = await client.message();
+  client.socket.destroy();
+  return response;
+}
+
+test("a status that the policy names is tried again; the request says which attempt it is", async () => {
+  await using upstream = await flaky(2);
+  await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
+  const response = await ask(plane);
+  assert.equal(statusOf(response), 200);
+  assert.equal(response.body, "2||");
+});
+
+test("when no attempt is left, the last answer is passed on", async () => {
+  await using upstream = await flaky(3);
+  await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
+  const response = await ask(plane);
+  assert.equal(statusOf(response), 503);
+  assert.equal(response.body, "busy");
+});
+
+test("a body goes with each attempt, whole, in its own framing", async () => {
+  const chunked =
+    "POST /it HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
+  const sized = "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world";
+  for (const request of [chunked, sized]) {
+    await using upstream = await flaky(1);
+    await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
+    const response = await ask(plane, request);
+    assert.equal(response.body, "1||hello world");
+  }
+});
+
+test("a body of more than 64 KiB is not kept: the first answer is passed on", async () => {
+  await using upstream = await flaky(1);
+  await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
+  const body = "x".repeat(64 * 1024 + 1);
+  const response = await ask(plane, `POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  assert.equal(statusOf(response), 503);
+});
+
+test("backend policies start from the request as it was, at each attempt", async () => {
+  await using upstream = await flaky(1);
+  await using plane = await TestPlane.start(
+    to(upstream.port, { retry: RETRY }, { requestHeaderModifier: { add: { "x-added": "once" } } }),
+  );
+  assert.equal((await ask(plane)).body, "1|once|");
+});
+
+test("an upstream that breaks off before it answers, and one that answers too late, are tried again", async () => {
+  let first = true;
+  await using breaking = await RawUpstream.listen(async (peer) => {
+    const request = await peer.message();
+    if (first) {
+      first = false;
+      peer.socket.destroy();
+    } else peer.send(reply(valuesOf(request, "x-retry-attempt").join()));
+  });
+  await using plane = await TestPlane.start(to(breaking.port, { retry: { ...RETRY, codes: [] } }));
+  assert.equal((await ask(plane)).body, "1");
+
+  let calls = 0;
+  await using slow = await RawUpstream.listen(async (peer) => {
+    await peer.message();
+    if (++calls > 1) peer.send(reply("in time"));
+  });
+  const timeout = { backendRequestTimeout: 50 };
+  await using impatient = await TestPlane.start(to(slow.port, { retry: RETRY, timeout }));
+  assert.equal((await ask(impatient)).body, "in time");
+});
+
+test("a condition over the response decides; a precondition over the request allows", async () => {
+  const policy = { attempts: 1, backoff: 0, codes: [], condition: 'response.headers["x-again"] == "yes"' };
+  for (const [precondition, expected] of [
+    ['request.method == "GET"', "1"],
+    ['request.method == "PUT"', ""],
+  ]) {
+    let first = true;
+    await using upstream = await RawUpstream.answering((request) => {
+      const fields = first ? ["x-again: yes"] : [];
+      first = false;
+      return reply(valuesOf(request, "x-retry-attempt").join(), fields);
+    });
+    await using plane = await TestPlane.start(
+      to(upstream.port, { retry: { ...policy, ...(precondition !== undefined && { precondition }) } }),
+    );
+    assert.equal((await ask(plane)).body, expected);
+  }
+});
