@@ -4,5 +4,14 @@ export { compileCondition, compileExpression, type Expression } from "./compile.
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
 export { CelMap } from "./values/map.ts";
-export { CelDuration, CelOptional, CelTimestamp, CelType, CelUint, type CelValue } from "./values/types.ts";
-export type { Scope } from "./variables.ts";
+export {
+  CelDuration,
+  CelMapLike,
+  CelOpaque,
+  CelOptional,
+  CelTimestamp,
+  CelType,
+  CelUint,
+  type CelValue,
+} from "./values/types.ts";
+export type { Scope } from "./variables/variables.ts";

@@ -1,11 +1,28 @@
-import { CelMap } from "./map.ts";
-import { CelDuration, CelOpaque, CelOptional, CelTimestamp, CelType, CelUint, type CelValue } from "./types.ts";
+import { charge, startBudget } from "../evaluate/budget.ts";
+import { adopt } from "./access.ts";
+import {
+  CelDuration,
+  CelMapLike,
+  CelOpaque,
+  CelOptional,
+  CelTimestamp,
+  CelType,
+  CelUint,
+  type CelValue,
+} from "./types.ts";
 
 /**
  * The value as data that JSON.stringify takes: integers beyond 2^53 become strings, bytes base64, timestamps and durations
  * text (`2024-01-01T00:00:00Z`, `1.5s`), types their names, none null. Keys of maps become strings.
  */
 export function toJson(value: CelValue): unknown {
+  startBudget();
+  return jsonOf(value);
+}
+
+/** Like toJson, as a part of an evaluation and its budget. */
+export function jsonOf(value: CelValue): unknown {
+  charge(1);
   switch (typeof value) {
     case "bigint":
       return integerToJson(value);
@@ -54,19 +71,18 @@ function integerToJson(value: bigint): number | string {
 
 function objectToJson(value: Exclude<CelValue, bigint | number | string | boolean>): unknown {
   if (value === null) return null;
-  if (Array.isArray(value)) return value.map(toJson);
+  if (Array.isArray(value)) return value.map((item) => jsonOf(adopt(item)));
   if (value instanceof Uint8Array)
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
   if (value instanceof CelUint) return integerToJson(value.value);
-  if (value instanceof CelMap) {
-    return Object.fromEntries([...value.entries()].map((entry) => [toText(entry.key) ?? "", toJson(entry.value)]));
-  }
+  if (value instanceof CelMapLike)
+    return Object.fromEntries(value.keys().map((key) => [toText(key) ?? "", jsonOf(value.get(key) ?? null)]));
   if (value instanceof CelTimestamp) return formatTimestamp(value);
   if (value instanceof CelDuration) return formatDuration(value);
   if (value instanceof CelType) return value.name;
-  if (value instanceof CelOptional) return value.value === undefined ? null : toJson(value.value);
+  if (value instanceof CelOptional) return value.value === undefined ? null : jsonOf(value.value);
   if (value instanceof CelOpaque) return value.toString();
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, toJson(item)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, jsonOf(adopt(item))]));
 }
 
 /** RFC 3339 in UTC, with as many digits of the fraction as the value has. */

@@ -1,4 +1,4 @@
-import { CelUint, type CelValue } from "./types.ts";
+import { CelMapLike, CelUint, type CelValue } from "./types.ts";
 
 type Key = string | boolean | bigint;
 
@@ -11,14 +11,13 @@ interface Entry {
  * A map that an expression made. Keys are strings, booleans, ints or uints; numeric keys that are equal as numbers are one
  * key, whatever their type. Entries keep the order of insertion.
  */
-export class CelMap {
+export class CelMap extends CelMapLike {
   readonly #entries = new Map<Key, Entry>();
 
   get size(): number {
     return this.#entries.size;
   }
 
-  /** The value of `key`, or undefined. */
   get(key: CelValue): CelValue | undefined {
     const normal = normalKey(key);
     return normal === undefined ? undefined : this.#entries.get(normal)?.value;
@@ -32,8 +31,8 @@ export class CelMap {
     return true;
   }
 
-  entries(): IterableIterator<Entry> {
-    return this.#entries.values();
+  keys(): readonly CelValue[] {
+    return Array.from(this.#entries.values(), ({ key }) => key);
   }
 }
 

@@ -1,7 +1,5 @@
-import type { CelMap } from "./map.ts";
-
 /**
- * A value of an expression. Integers are bigint, doubles number. Lists are arrays and maps are CelMap or, where data came
+ * A value of an expression. Integers are bigint, doubles number. Lists are arrays and maps are CelMapLike or, where data came
  * from outside, plain objects with own string keys; the elements of those may be anything that JSON has.
  */
 export type CelValue =
@@ -17,7 +15,7 @@ export type CelValue =
   | CelType
   | CelOptional
   | CelOpaque
-  | CelMap
+  | CelMapLike
   | CelList
   | PlainObject;
 
@@ -90,4 +88,12 @@ export abstract class CelOpaque {
   abstract equals(other: CelOpaque): boolean;
   /** The text that `string()` and toText give. */
   abstract toString(): string;
+}
+
+/** A map that is not a plain object. */
+export abstract class CelMapLike {
+  abstract readonly size: number;
+  /** The value of `key`, or undefined. */
+  abstract get(key: CelValue): CelValue | undefined;
+  abstract keys(): readonly CelValue[];
 }

@@ -1,0 +1,403 @@
+import { CelError } from "../cel-error.ts";
+import { OPERATORS, signOf } from "../functions/operators.ts";
+import type { Overload } from "../functions/overload.ts";
+import type { Bind, Call, Identifier, Loop, Node, OptionalMap, Select } from "../syntax/ast.ts";
+import { nameOf } from "../syntax/parser.ts";
+import { CelType } from "../values/types.ts";
+import { typeOfConstant } from "./constants.ts";
+import { candidates, type Environment, type Variable } from "./environment.ts";
+import { hint } from "./suggest.ts";
+import { TYPE_NAMES } from "./type-names.ts";
+import { BOOL, DYN, formatType, INT, list, map, optional, STRING, Substitution, type Type, typeOf } from "./types.ts";
+
+/** What a name turned out to be. */
+export type Reference =
+  | { readonly kind: "variable"; readonly name: string; readonly variable: Variable }
+  | { readonly kind: "local"; readonly slot: number }
+  | { readonly kind: "type"; readonly value: CelType };
+
+/** A call with the overloads that may run; `args` begins with the target of a method. */
+export interface ResolvedCall {
+  readonly overloads: readonly Overload[];
+  readonly args: readonly Node[];
+}
+
+export interface Checked {
+  readonly type: Type;
+  readonly types: ReadonlyMap<Node, Type>;
+  readonly references: ReadonlyMap<Node, Reference>;
+  readonly calls: ReadonlyMap<Call, ResolvedCall>;
+  /** First of the slots that a loop or bind sets. */
+  readonly slots: ReadonlyMap<Node, number>;
+  readonly slotCount: number;
+}
+
+/** Loops in loops multiply; the budget would stop them, but nobody means more than these. */
+const MAX_NESTED_LOOPS = 3;
+
+interface Local {
+  readonly name: string;
+  readonly slot: number;
+  readonly type: Type;
+}
+
+/** Finds what every name means and every part's type. Throws CelError for what is unknown or does not fit. */
+export function check(root: Node, text: string, environment: Environment): Checked {
+  return new Checker(text, environment).run(root);
+}
+
+class Checker {
+  readonly #text: string;
+  readonly #environment: Environment;
+  readonly #types = new Map<Node, Type>();
+  readonly #references = new Map<Node, Reference>();
+  readonly #calls = new Map<Call, ResolvedCall>();
+  readonly #slots = new Map<Node, number>();
+  readonly #substitution = new Substitution();
+  readonly #locals: Local[] = [];
+  #slotCount = 0;
+  #loops = 0;
+
+  constructor(text: string, environment: Environment) {
+    this.#text = text;
+    this.#environment = environment;
+  }
+
+  run(root: Node): Checked {
+    this.#check(root);
+    const types = new Map([...this.#types].map(([node, type]) => [node, this.#substitution.resolve(type)]));
+    return {
+      type: types.get(root) ?? DYN,
+      types,
+      references: this.#references,
+      calls: this.#calls,
+      slots: this.#slots,
+      slotCount: this.#slotCount,
+    };
+  }
+
+  #check(node: Node): Type {
+    const type = this.#typeOf(node);
+    this.#types.set(node, type);
+    return type;
+  }
+
+  #typeOf(node: Node): Type {
+    switch (node.kind) {
+      case "literal":
+        return typeOfConstant(node.value);
+      case "identifier":
+        return this.#identifier(node);
+      case "select":
+        return this.#select(node);
+      case "call":
+        return this.#call(node);
+      case "list":
+        return this.#list(node.elements);
+      case "map":
+        return this.#map(node.entries);
+      case "message":
+        return this.#fail(`unknown message type ${node.name}; write a map, as in {"field": value}`, node.at);
+      case "loop":
+        return this.#loop(node);
+      case "bind":
+        return this.#bind(node);
+      case "optionalMap":
+        return this.#optionalMap(node);
+      case "fallback": {
+        const types = node.choices.map((choice) => this.#check(choice));
+        return (
+          types.reduce<Type | undefined>((joined, type) => this.#substitution.join(joined, type), undefined) ?? DYN
+        );
+      }
+    }
+  }
+
+  #identifier(node: Identifier): Type {
+    const found = this.#lookUp(node, node.absolute ? `.${node.name}` : node.name);
+    if (found !== undefined) return found;
+    const names = [...this.#environment.variables.keys(), ...this.#locals.map((local) => local.name)];
+    return this.#fail(`unknown variable ${node.name}${hint(node.name, names)}`, node.at);
+  }
+
+  /** The type of the variable or type called `name`, noted as what `node` refers to; undefined when there is none. */
+  #lookUp(node: Node, name: string): Type | undefined {
+    const local = this.#locals.findLast((candidate) => candidate.name === name);
+    if (local !== undefined) {
+      this.#references.set(node, { kind: "local", slot: local.slot });
+      return local.type;
+    }
+    for (const candidate of candidates(name, this.#environment.container)) {
+      const variable = this.#environment.variables.get(candidate);
+      if (variable !== undefined) {
+        this.#references.set(node, { kind: "variable", name: candidate, variable });
+        return variable.type;
+      }
+      const type = TYPE_NAMES.get(candidate);
+      if (type === undefined) continue;
+      this.#references.set(node, { kind: "type", value: new CelType(candidate) });
+      return typeOf(type);
+    }
+    return undefined;
+  }
+
+  #select(node: Select): Type {
+    const name = nameOf(node);
+    const first = name?.split(".", 1)[0];
+    if (name !== undefined && !this.#locals.some((local) => local.name === first)) {
+      const found = this.#lookUp(node, name);
+      if (found !== undefined) return found;
+    }
+    const operand = this.#substitution.resolve(this.#check(node.operand), true);
+    const field = this.#field(operand, node);
+    if (node.test) return BOOL;
+    if (node.optional) return optional(field.name === "optional_type" ? (field.params[0] ?? DYN) : field);
+    return field;
+  }
+
+  #field(operand: Type, node: Select): Type {
+    if (operand.fields !== undefined) {
+      const field = operand.fields.get(node.field);
+      if (field !== undefined) return field;
+      return this.#fail(
+        `${operand.name} has no field ${node.field}${hint(node.field, operand.fields.keys())}`,
+        node.at,
+      );
+    }
+    if (operand.name === "map") {
+      this.#substitution.assign(STRING, operand.params[0] ?? DYN);
+      return operand.params[1] ?? DYN;
+    }
+    if (operand.name === "optional_type")
+      return optional(this.#field(this.#substitution.resolve(operand.params[0] ?? DYN, true), node));
+    if (operand.variable === true || operand.name === "dyn") {
+      this.#substitution.assign(operand, DYN);
+      return DYN;
+    }
+    return this.#fail(`a value of type ${formatType(operand)} has no fields, so no ${node.field}`, node.at);
+  }
+
+  #call(node: Call): Type {
+    const { name, target, args } = node;
+    const operator = OPERATORS[name];
+    if (operator !== undefined) {
+      for (const arg of args) this.#check(arg);
+      return this.#resolve(node, operator, args);
+    }
+    const qualified = target === undefined ? name : this.#qualified(target, name);
+    if (qualified !== undefined) {
+      const overloads = this.#functions(qualified).filter((overload) => !overload.member);
+      if (overloads.length > 0 || target === undefined) {
+        for (const arg of args) this.#check(arg);
+        if (overloads.length > 0) return this.#resolve(node, overloads, args);
+        const plain = [...this.#environment.functions].filter(([, list]) => list.some((item) => !item.member));
+        return this.#fail(
+          `unknown function ${name}${hint(
+            name,
+            plain.map(([known]) => known),
+          )}`,
+          node.at,
+        );
+      }
+    }
+    if (target === undefined) return DYN;
+    const methods = this.#functions(name).filter((overload) => overload.member);
+    this.#check(target);
+    for (const arg of args) this.#check(arg);
+    if (methods.length > 0) return this.#resolve(node, methods, [target, ...args]);
+    const members = [...this.#environment.functions].filter(([, list]) => list.some((item) => item.member));
+    return this.#fail(
+      `unknown function ${name}${hint(
+        name,
+        members.map(([known]) => known),
+      )}`,
+      node.at,
+    );
+  }
+
+  #qualified(target: Node, name: string): string | undefined {
+    const prefix = nameOf(target);
+    return prefix === undefined || this.#locals.some((local) => local.name === prefix)
+      ? undefined
+      : `${prefix}.${name}`;
+  }
+
+  #functions(name: string): readonly Overload[] {
+    for (const candidate of candidates(name, this.#environment.container)) {
+      const overloads = this.#environment.functions.get(candidate);
+      if (overloads !== undefined) return overloads;
+    }
+    return [];
+  }
+
+  #resolve(node: Call, overloads: readonly Overload[], args: readonly Node[]): Type {
+    const types = args.map((arg) => this.#substitution.resolve(this.#types.get(arg) ?? DYN, true));
+    const fitting: Overload[] = [];
+    let result: Type | undefined;
+    for (const overload of overloads) {
+      const names = new Map<string, Type>();
+      const params = this.#params(overload, args.length).map((param) => this.#substitution.instantiate(param, names));
+      if (!this.#substitution.assignAll(types, params)) continue;
+      fitting.push(overload);
+      const type = this.#substitution.resolve(this.#substitution.instantiate(overload.result, names), true);
+      result = result === undefined || formatType(result) === formatType(type) ? type : DYN;
+      if (types.length > 0 && isExact(types, this.#params(overload, args.length))) break;
+    }
+    if (result === undefined) {
+      const shown = types.map(formatType);
+      const what = `${signOf(node.name, shown) ?? `${node.target === undefined ? "" : `${shown.shift()}.`}${node.name}(${shown.join(", ")})`}`;
+      const known = [...new Set(overloads.map((overload) => describe(overload)))];
+      const help = signOf(node.name, known) !== undefined || known.length > 6 ? "" : `; it takes ${known.join(" or ")}`;
+      this.#calls.set(node, { overloads: overloads.filter(({ params }) => params.length === args.length), args });
+      return this.#fail(`no such overload: ${what}${help}`, node.at);
+    }
+    this.#calls.set(node, { overloads: fitting, args });
+    return result;
+  }
+
+  #params(overload: Overload, count: number): readonly Type[] {
+    const { params, variadic } = overload;
+    const last = params.at(-1);
+    if (variadic !== true || last === undefined || count < params.length) return params;
+    return [...params, ...Array.from({ length: count - params.length }, () => last)];
+  }
+
+  #list(elements: readonly { readonly value: Node; readonly optional: boolean }[]): Type {
+    let joined: Type | undefined;
+    for (const { value, optional: isOptional } of elements)
+      joined = this.#substitution.join(joined, this.#element(this.#check(value), isOptional, value.at));
+    return list(joined ?? this.#substitution.fresh());
+  }
+
+  #map(entries: readonly { readonly key: Node; readonly value: Node; readonly optional: boolean }[]): Type {
+    let keys: Type | undefined;
+    let values: Type | undefined;
+    for (const entry of entries) {
+      keys = this.#substitution.join(keys, this.#check(entry.key));
+      const value = this.#element(this.#check(entry.value), entry.optional, entry.value.at);
+      values = this.#substitution.join(values, value);
+    }
+    return map(keys ?? this.#substitution.fresh(), values ?? this.#substitution.fresh());
+  }
+
+  #element(type: Type, isOptional: boolean, at: number): Type {
+    if (!isOptional) return type;
+    const known = this.#substitution.resolve(type, true);
+    if (known.name === "optional_type") return known.params[0] ?? DYN;
+    return known.name === "dyn" ? DYN : this.#fail(`after ? an optional is needed, not ${formatType(known)}`, at);
+  }
+
+  #loop(node: Loop): Type {
+    const range = this.#substitution.resolve(this.#check(node.range), true);
+    if (++this.#loops > MAX_NESTED_LOOPS)
+      throw new CelError(`more than ${MAX_NESTED_LOOPS} loops inside each other`, this.#text, node.at);
+    const [first, second] = this.#loopTypes(range, node);
+    const { loop } = node;
+    const values =
+      loop === "mapValues"
+        ? [second]
+        : node.variables.length === 1
+          ? [this.#single(range, first, second)]
+          : [first, second];
+    const type = this.#within(node, node.variables, values, () => {
+      if (node.filter !== undefined) this.#expectBool(node.filter);
+      switch (loop) {
+        case "all":
+        case "exists":
+        case "existsOne":
+          this.#expectBool(node.body);
+          return BOOL;
+        case "filter":
+          this.#expectBool(node.body);
+          return list(values[0] ?? DYN);
+        case "filterKeys":
+          this.#expectBool(node.body);
+          return map(first, second);
+        case "map":
+        case "transformList":
+          return list(this.#check(node.body));
+        case "mapValues":
+        case "transformMap":
+          return map(first, this.#check(node.body));
+        case "transformMapEntry": {
+          const entry = this.#substitution.resolve(this.#check(node.body), true);
+          if (entry.name === "map") return entry;
+          return entry.name === "dyn"
+            ? map(DYN, DYN)
+            : this.#fail("transformMapEntry needs a map with one entry", node.body.at);
+        }
+      }
+    });
+    this.#loops--;
+    return type;
+  }
+
+  /** Index and element of lists, key and value of maps. */
+  #loopTypes(range: Type, node: Loop): [Type, Type] {
+    const isMap = range.name === "map" && range.params.length === 2;
+    if (isMap) return [range.params[0] ?? DYN, range.params[1] ?? DYN];
+    const onlyMaps = node.loop === "mapValues" || node.loop === "filterKeys";
+    if (range.name === "list" && !onlyMaps) return [INT, range.params[0] ?? DYN];
+    if (range.fields !== undefined) return [STRING, DYN];
+    if (range.name !== "dyn" && range.variable !== true)
+      this.#fail(`${node.loop} needs a ${onlyMaps ? "map" : "list or map"}, not ${formatType(range)}`, node.range.at);
+    return [DYN, DYN];
+  }
+
+  /** What one variable alone stands for: the key of maps, the element of lists. */
+  #single(range: Type, first: Type, second: Type): Type {
+    return range.name === "list" ? second : first;
+  }
+
+  #bind(node: Bind): Type {
+    const type = this.#check(node.value);
+    return this.#within(node, [node.name], [type], () => this.#check(node.body));
+  }
+
+  #optionalMap(node: OptionalMap): Type {
+    const operand = this.#substitution.resolve(this.#check(node.operand), true);
+    if (operand.name !== "optional_type" && operand.name !== "dyn" && operand.variable !== true)
+      this.#fail(`an optional is needed here, not ${formatType(operand)}`, node.operand.at);
+    const value = operand.params[0] ?? DYN;
+    const body = this.#within(node, [node.name], [value], () => this.#check(node.body));
+    return node.flat ? body : optional(body);
+  }
+
+  #within<T>(node: Node, names: readonly string[], types: readonly Type[], inside: () => T): T {
+    const slot = this.#slotCount;
+    this.#slots.set(node, slot);
+    this.#slotCount += Math.max(2, names.length);
+    for (const [index, name] of names.entries())
+      this.#locals.push({ name, slot: slot + index, type: types[index] ?? DYN });
+    const result = inside();
+    this.#locals.length -= names.length;
+    return result;
+  }
+
+  #expectBool(node: Node): void {
+    const type = this.#check(node);
+    if (!this.#substitution.assign(type, BOOL))
+      this.#fail(`true or false is needed here, not ${formatType(this.#substitution.resolve(type))}`, node.at);
+  }
+
+  #fail(what: string, at: number): Type {
+    if (this.#environment.lenient) return DYN;
+    throw new CelError(what, this.#text, at);
+  }
+}
+
+/** Whether the values can only be of this overload's types, so that no other needs to be tried. */
+function isExact(types: readonly Type[], params: readonly Type[]): boolean {
+  return params.every((param, index) => {
+    const type = types[index] ?? DYN;
+    return (
+      param.name !== "dyn" && param.name === type.name && param.variable !== true && isExact(type.params, param.params)
+    );
+  });
+}
+
+function describe({ name, member, params, variadic }: Overload): string {
+  const types = params.map((type) => formatType(type));
+  const target = member ? `${types.shift()}.` : "";
+  return `${target}${name}(${types.join(", ")}${variadic === true ? ", …" : ""})`;
+}

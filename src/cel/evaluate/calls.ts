@@ -1,0 +1,161 @@
+import { CelError } from "../cel-error.ts";
+import { formatType, type Type } from "../check/types.ts";
+import { signOf } from "../functions/operators.ts";
+import type { Overload } from "../functions/overload.ts";
+import type { Call, Node } from "../syntax/ast.ts";
+import { kindOf } from "../values/access.ts";
+import type { CelValue } from "../values/types.ts";
+import { startBudget } from "./budget.ts";
+import type { Compilation } from "./compile.ts";
+import type { Evaluator } from "./evaluator.ts";
+import { Failure } from "./failure.ts";
+import { compileConstantEquality, compileHeader, compileStatusComparison } from "./fast-paths.ts";
+import { compileLogic } from "./logic.ts";
+
+/** Functions and operators. Where the types are known the one overload is called; else the values choose it. */
+export function compileCall(node: Call, compilation: Compilation): Evaluator {
+  const special =
+    compileLogic(node, compilation) ??
+    compileHeader(node, compilation) ??
+    compileStatusComparison(node, compilation) ??
+    compileConstantEquality(node, compilation);
+  if (special !== undefined) return special;
+  const resolved = compilation.checked.calls.get(node);
+  if (resolved === undefined) {
+    const failure = new Failure(`no such overload: unknown function ${node.name}`, node.at);
+    return () => failure;
+  }
+  const { overloads, args } = resolved;
+  const types = args.map((arg) => compilation.checked.types.get(arg) ?? { name: "dyn", params: [] });
+  const [overload] = overloads;
+  const evaluators = args.map(compilation.compile);
+  if (overload === undefined || overloads.length > 1 || !isCertain(overload, types))
+    return dispatch(node, overloads, evaluators);
+  return (
+    prepared(node, overload, args, evaluators, compilation.text) ??
+    folded(node, overload, compilation, direct(node, overload, evaluators))
+  );
+}
+
+/** A call with nothing but constants is computed now. */
+function folded(node: Call, overload: Overload, compilation: Compilation, evaluate: Evaluator): Evaluator {
+  if (overload.impure === true || !isConstant(node, compilation)) return evaluate;
+  startBudget();
+  const value = evaluate({}, []);
+  if (!(value instanceof Failure)) return () => value;
+  if (overload.mustWork === true) throw new CelError(value.what, compilation.text, value.at);
+  return evaluate;
+}
+
+/** Literals, and calls of one function with constants that takes nothing else into account. */
+function isConstant(node: Node, compilation: Compilation): boolean {
+  if (node.kind === "literal") return true;
+  const resolved = node.kind === "call" ? compilation.checked.calls.get(node) : undefined;
+  if (resolved?.overloads.length !== 1 || resolved.overloads[0]?.impure === true) return false;
+  return resolved.args.every((arg) => isConstant(arg, compilation));
+}
+
+/** Whether values of these types are what the overload takes, without a look at them. */
+function isCertain({ params, variadic }: Overload, types: readonly Type[]): boolean {
+  return types.every((type, index) => {
+    const param = params[index] ?? (variadic === true ? params.at(-1) : undefined);
+    return param === undefined || isAny(param) || (type.name === param.name && type.name !== "dyn");
+  });
+}
+
+function isAny(param: Type): boolean {
+  return param.variable === true || param.name === "dyn";
+}
+
+function prepared(
+  node: Call,
+  overload: Overload,
+  args: readonly Node[],
+  evaluators: readonly Evaluator[],
+  text: string,
+): Evaluator | undefined {
+  const [first, constant] = args;
+  const [evaluate] = evaluators;
+  if (overload.prepare === undefined || first === undefined || evaluate === undefined || constant?.kind !== "literal")
+    return undefined;
+  const run = prepare(overload.prepare, constant.value, text, constant.at);
+  if (run === undefined) return undefined;
+  return (activation, slots) => {
+    const value = evaluate(activation, slots);
+    return value instanceof Failure ? value : placed(run(value), node.at);
+  };
+}
+
+function prepare(
+  make: NonNullable<Overload["prepare"]>,
+  constant: CelValue,
+  text: string,
+  at: number,
+): ReturnType<typeof make> {
+  try {
+    return make(constant);
+  } catch (cause) {
+    throw new CelError(cause instanceof Error ? cause.message : String(cause), text, at, cause);
+  }
+}
+
+function direct({ at }: Call, { run }: Overload, evaluators: readonly Evaluator[]): Evaluator {
+  const [first, second] = evaluators;
+  if (first === undefined) return () => placed(run(), at);
+  if (second === undefined)
+    return (activation, slots) => {
+      const value = first(activation, slots);
+      return value instanceof Failure ? value : placed(run(value), at);
+    };
+  if (evaluators.length === 2)
+    return (activation, slots) => {
+      const a = first(activation, slots);
+      if (a instanceof Failure) return a;
+      const b = second(activation, slots);
+      return b instanceof Failure ? b : placed(run(a, b), at);
+    };
+  return (activation, slots) => {
+    const values: CelValue[] = [];
+    for (const evaluate of evaluators) {
+      const value = evaluate(activation, slots);
+      if (value instanceof Failure) return value;
+      values.push(value);
+    }
+    return placed(run(...values), at);
+  };
+}
+
+function dispatch(node: Call, overloads: readonly Overload[], evaluators: readonly Evaluator[]): Evaluator {
+  return (activation, slots) => {
+    const values: CelValue[] = [];
+    for (const evaluate of evaluators) {
+      const value = evaluate(activation, slots);
+      if (value instanceof Failure) return value;
+      values.push(value);
+    }
+    for (const overload of overloads) if (fits(overload, values)) return placed(overload.run(...values), node.at);
+    const kinds = values.map(kindOf);
+    const what = signOf(node.name, kinds) ?? `${node.name}(${kinds.join(", ")})`;
+    return new Failure(`no such overload: ${what}`, node.at);
+  };
+}
+
+function fits({ name, params, variadic }: Overload, values: readonly CelValue[]): boolean {
+  return values.every((value, index) => {
+    const param = params[index] ?? (variadic === true ? params.at(-1) : undefined);
+    if (param === undefined) return false;
+    const kind = kindOf(value);
+    if (isAny(param) || kind === formatKind(param)) return true;
+    // `list[1.0]` and `list[1u]` are meant as `list[1]`.
+    return (name === "_[_]" || name === "_[?_]") && index === 1 && (kind === "uint" || kind === "double");
+  });
+}
+
+function formatKind(type: Type): string {
+  return type.params.length === 0 ? formatType(type) : type.name;
+}
+
+/** A failure with the place of the call, unless it has a place already. */
+function placed(value: CelValue | Failure, at: number): CelValue | Failure {
+  return value instanceof Failure && value.at === undefined ? new Failure(value.what, at) : value;
+}

@@ -1,0 +1,9 @@
+import type { Activation } from "../activation.ts";
+import type { CelValue } from "../values/types.ts";
+import type { Failure } from "./failure.ts";
+
+/** The variables of loops and binds, by slot. One array for each evaluation; shared and empty where there are none. */
+export type Slots = CelValue[];
+
+/** A part of an expression, ready to run. */
+export type Evaluator = (activation: Activation, slots: Slots) => CelValue | Failure;

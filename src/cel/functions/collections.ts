@@ -1,0 +1,115 @@
+import { A, B, BOOL, DYN, INT, list, map, optional, STRING } from "../check/types.ts";
+import { charge } from "../evaluate/budget.ts";
+import { type Failure, fail } from "../evaluate/failure.ts";
+import { type AnyMap, adopt, isList, isMap, mapGet, mapKeys } from "../values/access.ts";
+import { toText } from "../values/convert.ts";
+import { compare, equals } from "../values/equality.ts";
+import { CelMap } from "../values/map.ts";
+import { type CelList, CelOptional, type CelValue } from "../values/types.ts";
+import { both, fn, method, type Overload } from "./overload.ts";
+
+function contains(items: CelList, wanted: CelValue): boolean {
+  charge(items.length);
+  return items.some((item) => equals(adopt(item), wanted));
+}
+
+const containsAll = (items: CelList, wanted: CelList): boolean => wanted.every((item) => contains(items, adopt(item)));
+
+function slice(items: CelList, from: bigint, to: bigint): CelValue | Failure {
+  if (from < 0n || to < from || to > BigInt(items.length))
+    return fail(`cannot slice ${items.length} elements from ${from} to ${to}`);
+  return items.slice(Number(from), Number(to));
+}
+
+function flatten(items: CelList, depth = 1n): CelValue | Failure {
+  if (depth < 0n) return fail("the depth of flatten is negative");
+  charge(items.length);
+  return items.flatMap((item) => {
+    const value = adopt(item);
+    return depth > 0n && isList(value) ? (flatten(value, depth - 1n) as CelList) : [value];
+  });
+}
+
+/** In ascending order; elements must be of one kind that has an order. */
+function sort(items: CelList): CelValue | Failure {
+  charge(items.length * 16);
+  const values = items.map(adopt);
+  const [first] = values;
+  if (
+    first !== undefined &&
+    values.some((value) => compare(first, value) === undefined || typeof value !== typeof first)
+  )
+    return fail("sort needs elements of one type that has an order");
+  return values.sort((a, b) => compare(a, b) ?? 0);
+}
+
+function distinct(items: CelList): CelValue {
+  const unique: CelValue[] = [];
+  for (const item of items) if (!contains(unique, adopt(item))) unique.push(adopt(item));
+  return unique;
+}
+
+function range(count: bigint): CelValue | Failure {
+  if (count < 0n || count > 1_000_000n) return fail("lists.range goes from 0 to 1000000");
+  charge(Number(count));
+  return Array.from({ length: Number(count) }, (_, index) => BigInt(index));
+}
+
+const elementAt = (items: CelList, index: number): CelValue => {
+  const inside = items.length > 0;
+  return inside ? new CelOptional(adopt(items.at(index))) : CelOptional.NONE;
+};
+
+/** Entries of both; where both have a key, the second wins. */
+function merge(a: AnyMap, b: AnyMap): CelValue {
+  const merged = new CelMap();
+  for (const source of [b, a]) {
+    for (const key of mapKeys(source)) {
+      charge(1);
+      merged.add(key, mapGet(source, key) ?? null);
+    }
+  }
+  return merged;
+}
+
+/** Nested maps and lists as one map with names such as `a.b` and `a.0`, down to `levels`. */
+function flattenMap(value: AnyMap | CelList, levels: number): CelValue {
+  const flat = new CelMap();
+  const visit = (item: CelValue, name: string, level: number): void => {
+    charge(1);
+    const keys = isList(item) ? item.map((_, index) => BigInt(index)) : isMap(item) ? mapKeys(item) : undefined;
+    if (keys === undefined || level > levels) {
+      flat.add(name, item);
+      return;
+    }
+    for (const key of keys) {
+      const child = isList(item) ? adopt(item[Number(key)]) : isMap(item) ? mapGet(item, key) : undefined;
+      visit(child ?? null, name === "" ? (toText(key) ?? "") : `${name}.${toText(key)}`, level + 1);
+    }
+  };
+  visit(value, "", 0);
+  return flat;
+}
+
+/** The extensions `lists` and `sets`, and the gateway's functions for maps. */
+export const COLLECTIONS: readonly Overload[] = [
+  method("slice", [list(A), INT, INT], list(A), slice),
+  method("flatten", [list(DYN)], list(DYN), flatten),
+  method("flatten", [list(DYN), INT], list(DYN), flatten),
+  method("sort", [list(A)], list(A), sort),
+  method("distinct", [list(A)], list(A), distinct),
+  method("reverse", [list(A)], list(A), (items: CelList) => items.map(adopt).reverse()),
+  method("first", [list(A)], optional(A), (items: CelList) => elementAt(items, 0)),
+  method("last", [list(A)], optional(A), (items: CelList) => elementAt(items, -1)),
+  fn("lists.range", [INT], list(INT), range),
+  fn("sets.contains", [list(A), list(A)], BOOL, containsAll),
+  fn("sets.equivalent", [list(A), list(A)], BOOL, (a: CelList, b: CelList) => containsAll(a, b) && containsAll(b, a)),
+  fn("sets.intersects", [list(A), list(A)], BOOL, (a: CelList, b: CelList) =>
+    a.some((item) => contains(b, adopt(item))),
+  ),
+  ...both("merge", [map(A, B), map(A, B)], map(A, B), merge),
+  fn("flatten", [map(A, B)], map(STRING, DYN), (value: AnyMap) => flattenMap(value, 1)),
+  fn("flatten", [list(A)], map(STRING, DYN), (value: CelList) => flattenMap(value, 1)),
+  fn("flattenRecursive", [map(A, B)], map(STRING, DYN), (value: AnyMap) => flattenMap(value, Number.POSITIVE_INFINITY)),
+  fn("flattenRecursive", [list(A)], map(STRING, DYN), (value: CelList) => flattenMap(value, Number.POSITIVE_INFINITY)),
+];

@@ -1,0 +1,25 @@
+import { COLLECTIONS } from "./collections.ts";
+import { ENCODERS } from "./encoders.ts";
+import { MATH } from "./math.ts";
+import { NETWORK } from "./network.ts";
+import { OPTIONALS } from "./optionals.ts";
+import type { Overload } from "./overload.ts";
+import { REQUESTS } from "./requests.ts";
+import { STANDARD } from "./standard.ts";
+import { STRINGS } from "./strings.ts";
+import { TIMES } from "./times.ts";
+
+const ALL: readonly Overload[] = [
+  ...STANDARD,
+  ...TIMES,
+  ...STRINGS,
+  ...MATH,
+  ...COLLECTIONS,
+  ...OPTIONALS,
+  ...ENCODERS,
+  ...NETWORK,
+  ...REQUESTS,
+];
+
+/** Every function by its name. */
+export const FUNCTIONS: ReadonlyMap<string, readonly Overload[]> = Map.groupBy(ALL, ({ name }) => name);

@@ -1,0 +1,106 @@
+import { BOOL, DOUBLE, DYN, INT, list, type Type, UINT } from "../check/types.ts";
+import { type Failure, fail } from "../evaluate/failure.ts";
+import { adopt } from "../values/access.ts";
+import { compare } from "../values/equality.ts";
+import { CelUint, type CelValue } from "../values/types.ts";
+import { int } from "./arithmetic.ts";
+import { fn, type Overload } from "./overload.ts";
+
+type Numeric = bigint | number | CelUint;
+
+function isNumeric(value: CelValue): value is Numeric {
+  return typeof value === "bigint" || typeof value === "number" || value instanceof CelUint;
+}
+
+function extreme(name: string, better: (order: number) => boolean): Overload[] {
+  const run = (...values: readonly CelValue[]): CelValue | Failure => {
+    let best: CelValue | undefined;
+    for (const item of values) {
+      const value = adopt(item);
+      if (!isNumeric(value)) return fail(`${name} needs numbers`);
+      if (best === undefined || better(compare(value, best) ?? 0)) best = value;
+    }
+    return best ?? fail(`${name} needs at least one number`);
+  };
+  const variadic = (type: Type): Overload => ({ ...fn(name, [type], type, run), variadic: true });
+  const ofList = (type: Type): Overload =>
+    fn(name, [list(type)], type, (items: readonly CelValue[]) => run(...items.slice(0, 10_000)));
+  return [
+    ...[INT, UINT, DOUBLE].flatMap((type) => [variadic(type), ofList(type)]),
+    ...MIXED.map((type) => variadic(type)),
+    ofList(DYN),
+  ];
+}
+
+const MIXED = [DYN];
+
+const onDouble = (name: string, result: Type, run: (value: number) => CelValue): Overload =>
+  fn(`math.${name}`, [DOUBLE], result, run);
+
+function round(value: number): number {
+  return value < 0 ? -Math.floor(-value + 0.5) : Math.floor(value + 0.5);
+}
+
+function sign(name: string, run: (value: number) => number): Overload[] {
+  return [
+    fn(name, [DOUBLE], DOUBLE, run),
+    fn(name, [INT], INT, (value: bigint) =>
+      name === "math.abs" ? int(value < 0n ? -value : value) : BigInt(run(Number(value))),
+    ),
+    fn(name, [UINT], UINT, (value: CelUint) =>
+      name === "math.abs" ? value : new CelUint(BigInt(run(Number(value.value)))),
+    ),
+  ];
+}
+
+function bits(name: string, run: (a: bigint, b: bigint) => bigint): Overload[] {
+  return [
+    fn(`math.${name}`, [INT, INT], INT, (a: bigint, b: bigint) => BigInt.asIntN(64, run(a, b))),
+    fn(
+      `math.${name}`,
+      [UINT, UINT],
+      UINT,
+      (a: CelUint, b: CelUint) => new CelUint(BigInt.asUintN(64, run(a.value, b.value))),
+    ),
+  ];
+}
+
+function shift(name: string, run: (bits: bigint, by: bigint) => bigint): Overload[] {
+  const guarded = (by: bigint, value: () => CelValue): CelValue | Failure =>
+    by < 0n ? fail(`math.${name} by a negative number`) : value();
+  return [
+    fn(`math.${name}`, [INT, INT], INT, (value: bigint, by: bigint) =>
+      guarded(by, () => (by >= 64n ? 0n : BigInt.asIntN(64, run(BigInt.asUintN(64, value), by)))),
+    ),
+    fn(`math.${name}`, [UINT, INT], UINT, ({ value }: CelUint, by: bigint) =>
+      guarded(by, () => new CelUint(by >= 64n ? 0n : BigInt.asUintN(64, run(value, by)))),
+    ),
+  ];
+}
+
+/** The extension `math`. */
+export const MATH: readonly Overload[] = [
+  ...extreme("math.greatest", (order) => order > 0),
+  ...extreme("math.least", (order) => order < 0),
+  onDouble("ceil", DOUBLE, Math.ceil),
+  onDouble("floor", DOUBLE, Math.floor),
+  onDouble("round", DOUBLE, round),
+  onDouble("trunc", DOUBLE, Math.trunc),
+  onDouble("isNaN", BOOL, Number.isNaN),
+  onDouble("isInf", BOOL, (value) => Math.abs(value) === Number.POSITIVE_INFINITY),
+  onDouble("isFinite", BOOL, Number.isFinite),
+  ...sign("math.abs", Math.abs),
+  ...sign("math.sign", Math.sign),
+  ...[INT, UINT, DOUBLE].map((type) =>
+    fn("math.sqrt", [type], DOUBLE, (value: Numeric) =>
+      Math.sqrt(Number(value instanceof CelUint ? value.value : value)),
+    ),
+  ),
+  ...bits("bitAnd", (a, b) => a & b),
+  ...bits("bitOr", (a, b) => a | b),
+  ...bits("bitXor", (a, b) => a ^ b),
+  fn("math.bitNot", [INT], INT, (value: bigint) => ~value),
+  fn("math.bitNot", [UINT], UINT, ({ value }: CelUint) => new CelUint(BigInt.asUintN(64, ~value))),
+  ...shift("bitShiftLeft", (value, by) => value << by),
+  ...shift("bitShiftRight", (value, by) => value >> by),
+];

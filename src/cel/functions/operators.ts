@@ -1,0 +1,141 @@
+import {
+  A,
+  B,
+  BOOL,
+  BYTES,
+  DOUBLE,
+  DURATION,
+  INT,
+  list,
+  map,
+  optional,
+  STRING,
+  TIMESTAMP,
+  type Type,
+  UINT,
+} from "../check/types.ts";
+import { charge } from "../evaluate/budget.ts";
+import { type Failure, fail } from "../evaluate/failure.ts";
+import { type AnyMap, adopt, isList, isMap, kindOf, mapGet } from "../values/access.ts";
+import { compare, equals } from "../values/equality.ts";
+import { type CelDuration, CelOptional, type CelTimestamp, CelUint, type CelValue } from "../values/types.ts";
+import { ARITHMETIC } from "./arithmetic.ts";
+import { fn, type Overload } from "./overload.ts";
+import { duration, timestamp } from "./times.ts";
+
+type Result = CelValue | Failure;
+
+const lazy = (): Result => fail("operators that stop early are compiled, not called");
+
+const ORDERED = [INT, UINT, DOUBLE];
+const COMPARABLE: readonly (readonly [Type, Type])[] = [
+  ...ORDERED.flatMap((a) => ORDERED.map((b) => [a, b] as const)),
+  ...[BOOL, STRING, BYTES, TIMESTAMP, DURATION].map((type) => [type, type] as const),
+];
+
+function comparison(name: string, holds: (order: number) => boolean): Overload[] {
+  const run = (a: CelValue, b: CelValue): boolean => {
+    const order = compare(a, b);
+    return order !== undefined && holds(order);
+  };
+  return COMPARABLE.map((params) => fn(name, params, BOOL, run));
+}
+
+/** `list[index]`; the index may be any number without a fraction. */
+export function at(list: readonly CelValue[], index: CelValue): Result {
+  const number = index instanceof CelUint ? Number(index.value) : Number(index);
+  if (!Number.isInteger(number)) return fail(`a list has no index ${String(index)}`);
+  if (number < 0 || number >= list.length)
+    return fail(`index ${number} is out of range: the list has ${list.length} elements`);
+  return adopt(list[number]);
+}
+
+function byKey(map: AnyMap, key: CelValue): Result {
+  const value = mapGet(map, key);
+  return value === undefined ? fail(`no such key: ${describe(key)}`) : value;
+}
+
+function describe(key: CelValue): string {
+  if (key instanceof CelUint) return `${key.value}u`;
+  return typeof key === "object" ? kindOf(key) : String(key).slice(0, 100);
+}
+
+/** `container[key]` where a missing key is none. */
+function optionally(container: CelValue, key: CelValue): Result {
+  if (isList(container)) {
+    const index = key instanceof CelUint ? Number(key.value) : Number(key);
+    const inside = Number.isInteger(index) && index >= 0 && index < container.length;
+    return inside ? new CelOptional(adopt(container[index])) : CelOptional.NONE;
+  }
+  if (container instanceof CelOptional)
+    return container.value === undefined ? container : optionally(container.value, key);
+  if (!isMap(container)) return fail(`a value of type ${kindOf(container)} has no elements`);
+  const value = mapGet(container, key);
+  return value === undefined ? CelOptional.NONE : new CelOptional(value);
+}
+
+function inList(item: CelValue, items: readonly CelValue[]): boolean {
+  charge(items.length);
+  return items.some((candidate) => equals(item, adopt(candidate)));
+}
+
+function concatenate(a: Uint8Array, b: Uint8Array): Uint8Array {
+  charge(a.length + b.length);
+  return Buffer.concat([a, b]);
+}
+
+const ALL: readonly Overload[] = [
+  ...ARITHMETIC,
+  fn("_&&_", [BOOL, BOOL], BOOL, lazy),
+  fn("_||_", [BOOL, BOOL], BOOL, lazy),
+  fn("_?_:_", [BOOL, A, A], A, lazy),
+  fn("!_", [BOOL], BOOL, (value: boolean) => !value),
+  fn("_==_", [A, A], BOOL, equals),
+  fn("_!=_", [A, A], BOOL, (a: CelValue, b: CelValue) => !equals(a, b)),
+  ...comparison("_<_", (order) => order < 0),
+  ...comparison("_<=_", (order) => order <= 0),
+  ...comparison("_>_", (order) => order > 0),
+  ...comparison("_>=_", (order) => order >= 0),
+  fn("_+_", [STRING, STRING], STRING, (a: string, b: string) => {
+    charge(a.length + b.length);
+    return a + b;
+  }),
+  fn("_+_", [BYTES, BYTES], BYTES, concatenate),
+  fn("_+_", [list(A), list(A)], list(A), (a: readonly CelValue[], b: readonly CelValue[]) => {
+    charge(a.length + b.length);
+    return [...a, ...b];
+  }),
+  fn("_+_", [DURATION, DURATION], DURATION, (a: CelDuration, b: CelDuration) => duration(a.nanos + b.nanos)),
+  fn("_+_", [TIMESTAMP, DURATION], TIMESTAMP, (a: CelTimestamp, b: CelDuration) => timestamp(a.nanos + b.nanos)),
+  fn("_+_", [DURATION, TIMESTAMP], TIMESTAMP, (a: CelDuration, b: CelTimestamp) => timestamp(a.nanos + b.nanos)),
+  fn("_-_", [DURATION, DURATION], DURATION, (a: CelDuration, b: CelDuration) => duration(a.nanos - b.nanos)),
+  fn("_-_", [TIMESTAMP, DURATION], TIMESTAMP, (a: CelTimestamp, b: CelDuration) => timestamp(a.nanos - b.nanos)),
+  fn("_-_", [TIMESTAMP, TIMESTAMP], DURATION, (a: CelTimestamp, b: CelTimestamp) => duration(a.nanos - b.nanos)),
+  fn("@in", [A, list(A)], BOOL, inList),
+  fn("@in", [A, map(A, B)], BOOL, (key: CelValue, container: AnyMap) => mapGet(container, key) !== undefined),
+  fn("_[_]", [list(A), INT], A, at),
+  fn("_[_]", [map(A, B), A], B, byKey),
+  fn("_[_]", [optional(list(A)), INT], optional(A), optionally),
+  fn("_[_]", [optional(map(A, B)), A], optional(B), optionally),
+  fn("_[?_]", [list(A), INT], optional(A), optionally),
+  fn("_[?_]", [map(A, B), A], optional(B), optionally),
+  fn("_[?_]", [optional(list(A)), INT], optional(A), optionally),
+  fn("_[?_]", [optional(map(A, B)), A], optional(B), optionally),
+];
+
+/** The overloads of operators by their names in the tree. */
+export const OPERATORS: Readonly<Record<string, readonly Overload[]>> = Object.assign(
+  Object.create(null),
+  Object.groupBy(ALL, ({ name }) => name),
+);
+
+/** An operator's use as it is written, with types for its operands; undefined for functions. */
+export function signOf(name: string, types: readonly string[]): string | undefined {
+  if (OPERATORS[name] === undefined) return undefined;
+  const [a, b, c] = types;
+  if (name === "@in") return `${a} in ${b}`;
+  if (name === "_[_]" || name === "_[?_]") return `${a}[${b}]`;
+  if (name === "_?_:_") return `${a} ? ${b} : ${c}`;
+  const sign = name.replaceAll("_", "");
+  return b === undefined ? `${sign}${a}` : `${a} ${sign} ${b}`;
+}

@@ -1,0 +1,39 @@
+import type { Type } from "../check/types.ts";
+import type { Failure } from "../evaluate/failure.ts";
+import type { CelValue } from "../values/types.ts";
+
+/** What a function does. It is called only with values of the declared types; of lists and maps the elements are unknown. */
+// biome-ignore lint/suspicious/noExplicitAny: each function takes the values that its overload declares
+export type Implementation = (...args: any[]) => CelValue | Failure;
+
+/** One way to call a function: the types it takes and gives. `member`: the first parameter stands before the dot. */
+export interface Overload {
+  readonly name: string;
+  readonly member: boolean;
+  readonly params: readonly Type[];
+  readonly result: Type;
+  readonly run: Implementation;
+  /** Prepares the function for a constant second argument; throws Error when that can never work. */
+  readonly prepare?: (constant: CelValue) => ((first: CelValue) => CelValue | Failure) | undefined;
+  /** The last parameter may be repeated. */
+  readonly variadic?: boolean;
+  /** With constant arguments a failure is an error of the expression. */
+  readonly mustWork?: boolean;
+  /** The value depends on more than the arguments, so constants are not computed when the expression is compiled. */
+  readonly impure?: boolean;
+}
+
+/** `name(params): result`. */
+export function fn(name: string, params: readonly Type[], result: Type, run: Implementation): Overload {
+  return { name, member: false, params, result, run };
+}
+
+/** `params[0].name(params[1], …): result`. */
+export function method(name: string, params: readonly Type[], result: Type, run: Implementation): Overload {
+  return { name, member: true, params, result, run };
+}
+
+/** Both ways of writing: as a function and after a dot. */
+export function both(name: string, params: readonly Type[], result: Type, run: Implementation): Overload[] {
+  return [fn(name, params, result, run), method(name, params, result, run)];
+}

@@ -1,0 +1,60 @@
+import { RE2JS } from "re2js";
+import { charge } from "../evaluate/budget.ts";
+import { type Failure, fail } from "../evaluate/failure.ts";
+import type { CelValue } from "../values/types.ts";
+
+/** Patterns can come from a request, so neither their length nor their number is left to it. */
+const MAX_LENGTH = 1024;
+const MAX_CACHED = 256;
+const cache = new Map<string, RE2JS>();
+
+/**
+ * Whether RE2 `pattern` fits any part of `text`: what CEL means by `matches`, in time linear in the text. Fails when the
+ * pattern is not RE2 syntax or longer than 1024 characters.
+ */
+export function matchesPattern(text: string, pattern: string): boolean | Failure {
+  charge(text.length);
+  const compiled = compilePattern(pattern);
+  return compiled instanceof RE2JS ? compiled.test(text) : compiled;
+}
+
+/** The pattern compiled, from a cache of the last ones. */
+export function compilePattern(source: string): RE2JS | Failure {
+  const known = cache.get(source);
+  if (known !== undefined) return known;
+  if (source.length > MAX_LENGTH) return fail(`the pattern is longer than ${MAX_LENGTH} characters`);
+  let pattern: RE2JS;
+  try {
+    pattern = RE2JS.compile(source);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return fail(`${why}; write the pattern in RE2 syntax`);
+  }
+  // The oldest goes; a pattern in use comes back at the cost of one compilation.
+  if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value ?? "");
+  cache.set(source, pattern);
+  return pattern;
+}
+
+/** The test for a constant pattern; texts, beginnings and ends need no pattern at all. Throws Error for what is not RE2. */
+export function patternTest(constant: CelValue): ((text: CelValue) => boolean) | undefined {
+  if (typeof constant !== "string") return undefined;
+  const pattern = compilePattern(constant);
+  if (!(pattern instanceof RE2JS)) throw new Error(pattern.what);
+  const simple = /^(\^?)([A-Za-z0-9 /_:;,@!"#%&'<=>~-]*)(\$?)$/.exec(constant);
+  const text = simple?.[2];
+  const run =
+    text === undefined
+      ? (value: string) => pattern.test(value)
+      : simpleTest(text, simple?.[1] !== "", simple?.[3] !== "");
+  return (value) => {
+    charge((value as string).length);
+    return run(value as string);
+  };
+}
+
+function simpleTest(text: string, fromStart: boolean, toEnd: boolean): (value: string) => boolean {
+  if (fromStart && toEnd) return (value) => value === text;
+  if (fromStart) return (value) => value.startsWith(text);
+  return toEnd ? (value) => value.endsWith(text) : (value) => value.includes(text);
+}

@@ -1,0 +1,72 @@
+import { randomUUID } from "node:crypto";
+import { DOUBLE, DYN, list, map, STRING } from "../check/types.ts";
+import { charge } from "../evaluate/budget.ts";
+import { type Failure, fail } from "../evaluate/failure.ts";
+import type { AnyMap } from "../values/access.ts";
+import type { CelValue } from "../values/types.ts";
+import { type HeaderMode, HeadersView } from "../variables/headers.ts";
+import { fn, method, type Overload } from "./overload.ts";
+import { compilePattern } from "./patterns.ts";
+
+const HEADERS = map(STRING, STRING);
+
+function view(mode: HeaderMode): (headers: AnyMap) => CelValue | Failure {
+  return (headers) => (headers instanceof HeadersView ? headers.as(mode) : fail("this needs the headers of a message"));
+}
+
+function cookie(headers: AnyMap, name: string): CelValue | Failure {
+  if (!(headers instanceof HeadersView)) return fail("cookie() needs the headers of a message");
+  return headers.cookie(name) ?? fail(`no such cookie: ${name.slice(0, 60)}`);
+}
+
+/** The parts of a URI before, in and after its query. */
+function splitQuery(uri: string): readonly [before: string, query: URLSearchParams, after: string] {
+  charge(uri.length);
+  const hash = uri.indexOf("#");
+  const end = hash === -1 ? uri.length : hash;
+  const mark = uri.slice(0, end).indexOf("?");
+  const start = mark === -1 ? end : mark;
+  return [uri.slice(0, start), new URLSearchParams(uri.slice(start, end)), uri.slice(end)];
+}
+
+function query(uri: string): CelValue {
+  const [, parameters] = splitQuery(uri);
+  const first = new Map<string, string>();
+  for (const [name, value] of parameters) if (!first.has(name)) first.set(name, value);
+  return Object.fromEntries(first);
+}
+
+function change(uri: string, how: "append" | "set", name: string, value: string): CelValue {
+  const [before, parameters, after] = splitQuery(uri);
+  parameters[how](name, value);
+  return `${before}?${parameters}${after}`;
+}
+
+function regexReplace(text: string, pattern: string, replacement: string): CelValue | Failure {
+  const compiled = compilePattern(pattern);
+  if ("what" in compiled) return compiled;
+  // Each character may match, and each match bring the replacement with as many groups as it names.
+  charge(text.length * (1 + replacement.length));
+  return compiled.matcher(text).replaceAll(replacement);
+}
+
+/** Headers, queries and what else the gateway's own expressions need. */
+export const REQUESTS: readonly Overload[] = [
+  method("redacted", [HEADERS], HEADERS, view("redacted")),
+  method("join", [HEADERS], HEADERS, view("joined")),
+  method("raw", [HEADERS], map(STRING, list(STRING)), view("raw")),
+  method("split", [HEADERS], map(STRING, list(STRING)), view("split")),
+  method("cookie", [HEADERS, STRING], STRING, cookie),
+  method("query", [STRING], map(STRING, STRING), query),
+  method("addQuery", [STRING, STRING, STRING], STRING, (uri: string, name: string, value: string) =>
+    change(uri, "append", name, value),
+  ),
+  method("setQuery", [STRING, STRING, STRING], STRING, (uri: string, name: string, value: string) =>
+    change(uri, "set", name, value),
+  ),
+  method("regexReplace", [STRING, STRING, STRING], STRING, regexReplace),
+  { ...fn("random", [], DOUBLE, Math.random), impure: true },
+  { ...fn("uuid", [], STRING, () => randomUUID()), impure: true },
+  { ...fn("fail", [STRING], DYN, fail), impure: true },
+  { ...fn("fail", [], DYN, () => fail("the expression called fail()")), impure: true },
+];

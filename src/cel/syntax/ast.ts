@@ -1,0 +1,110 @@
+import type { CelValue } from "../values/types.ts";
+
+/** `start` and `end` are offsets into the text in UTF-16 units; errors point at `at`, such as an operator's sign. */
+interface At {
+  readonly at: number;
+}
+
+export interface Literal extends At {
+  readonly kind: "literal";
+  readonly value: CelValue;
+}
+
+/** A name, also `a.b` where a macro made it; `absolute` for `.name`, which no container or loop variable hides. */
+export interface Identifier extends At {
+  readonly kind: "identifier";
+  readonly name: string;
+  readonly absolute: boolean;
+}
+
+/** `operand.field`, `operand.?field`, and `has(operand.field)` when `test`. */
+export interface Select extends At {
+  readonly kind: "select";
+  readonly operand: Node;
+  readonly field: string;
+  readonly test: boolean;
+  readonly optional: boolean;
+}
+
+/** A function or, by names such as `_+_`, an operator. `target` is what stands before the dot. */
+export interface Call extends At {
+  readonly kind: "call";
+  readonly name: string;
+  readonly target: Node | undefined;
+  readonly args: readonly Node[];
+}
+
+export interface ListLiteral extends At {
+  readonly kind: "list";
+  readonly elements: readonly { readonly value: Node; readonly optional: boolean }[];
+}
+
+export interface MapLiteral extends At {
+  readonly kind: "map";
+  readonly entries: readonly { readonly key: Node; readonly value: Node; readonly optional: boolean }[];
+}
+
+/** `pkg.Message{field: value}`; read so that the error can say that there are no messages here. */
+export interface MessageLiteral extends At {
+  readonly kind: "message";
+  readonly name: string;
+}
+
+export type LoopKind =
+  | "all"
+  | "exists"
+  | "existsOne"
+  | "filter"
+  | "map"
+  | "transformList"
+  | "transformMap"
+  | "transformMapEntry"
+  | "mapValues"
+  | "filterKeys";
+
+/** A macro that goes through a list or map. One variable: element or key; two: index and element, or key and value. */
+export interface Loop extends At {
+  readonly kind: "loop";
+  readonly loop: LoopKind;
+  readonly range: Node;
+  readonly variables: readonly string[];
+  /** Elements for which this is not true are skipped. */
+  readonly filter: Node | undefined;
+  readonly body: Node;
+}
+
+/** `cel.bind(name, value, body)`. */
+export interface Bind extends At {
+  readonly kind: "bind";
+  readonly name: string;
+  readonly value: Node;
+  readonly body: Node;
+}
+
+/** `opt.optMap(name, body)` and, when `flat`, `optFlatMap`. */
+export interface OptionalMap extends At {
+  readonly kind: "optionalMap";
+  readonly operand: Node;
+  readonly name: string;
+  readonly body: Node;
+  readonly flat: boolean;
+}
+
+/** `x.with(name, body)`, `default(x, y)`, `coalesce(x, y, …)`: the first argument that is neither an error nor null. */
+export interface Fallback extends At {
+  readonly kind: "fallback";
+  readonly choices: readonly Node[];
+}
+
+export type Node =
+  | Literal
+  | Identifier
+  | Select
+  | Call
+  | ListLiteral
+  | MapLiteral
+  | MessageLiteral
+  | Loop
+  | Bind
+  | OptionalMap
+  | Fallback;

@@ -1,0 +1,333 @@
+import { CelError } from "../cel-error.ts";
+import { CelUint, type CelValue } from "../values/types.ts";
+import type { Call, ListLiteral, MapLiteral, Node } from "./ast.ts";
+import { type Token, tokenize } from "./lexer.ts";
+import { expandMacro } from "./macros.ts";
+
+const RESERVED = new Set(
+  "as break const continue else for function if import let loop package namespace return var void while".split(" "),
+);
+const WORD_LITERALS = new Map<string, CelValue>([
+  ["true", true],
+  ["false", false],
+  ["null", null],
+]);
+const COMPARISONS = new Set(["<", "<=", ">=", ">", "==", "!="]);
+const MAX_INT = 2n ** 63n;
+const MAX_UINT = 2n ** 64n;
+
+export interface ParseLimits {
+  readonly depth: number;
+  readonly nodes: number;
+}
+
+/**
+ * Reads an expression, with its macros expanded. Throws CelError for what is not CEL, and for expressions that are nested
+ * deeper or have more parts than `limits` allow.
+ */
+export function parse(text: string, limits: ParseLimits): Node {
+  return new Parser(text, limits).parse();
+}
+
+class Parser {
+  readonly #text: string;
+  readonly #limits: ParseLimits;
+  readonly #tokens: readonly Token[];
+  #next = 0;
+  #depth = 0;
+  #nodes = 0;
+
+  constructor(text: string, limits: ParseLimits) {
+    this.#text = text;
+    this.#limits = limits;
+    this.#tokens = tokenize(text);
+  }
+
+  parse(): Node {
+    const node = this.#expression();
+    const token = this.#peek();
+    if (token.kind !== "end") throw this.#unexpected(token);
+    return node;
+  }
+
+  #expression(): Node {
+    if (++this.#depth > this.#limits.depth)
+      throw this.#error(`nested deeper than the ${this.#limits.depth} levels allowed`, this.#peek().at);
+    const condition = this.#or();
+    const question = this.#takeSign("?");
+    let node = condition;
+    if (question !== undefined) {
+      const yes = this.#or();
+      this.#expect(":");
+      const no = this.#expression();
+      node = this.#operator("_?_:_", question.at, condition, yes, no);
+    }
+    this.#depth--;
+    return node;
+  }
+
+  #or(): Node {
+    return this.#chain("||", "_||_", () => this.#chain("&&", "_&&_", () => this.#relation()));
+  }
+
+  /** Operands of `&&` and `||` become a balanced tree, so that a long chain is not a deep one. */
+  #chain(sign: string, name: string, operand: () => Node): Node {
+    const operands = [operand()];
+    const places: number[] = [];
+    for (let token = this.#takeSign(sign); token !== undefined; token = this.#takeSign(sign)) {
+      places.push(token.at);
+      operands.push(operand());
+    }
+    return this.#balance(name, operands, places, 0, operands.length);
+  }
+
+  #balance(name: string, operands: readonly Node[], places: readonly number[], from: number, to: number): Node {
+    if (to - from === 1) return operands[from] as Node;
+    const middle = from + Math.ceil((to - from) / 2);
+    const left = this.#balance(name, operands, places, from, middle);
+    const right = this.#balance(name, operands, places, middle, to);
+    return this.#operator(name, places[middle - 1] ?? 0, left, right);
+  }
+
+  #relation(): Node {
+    let left = this.#addition();
+    for (;;) {
+      const token = this.#peek();
+      const isIn = token.kind === "identifier" && token.text === "in";
+      if (!isIn && !(token.kind === "sign" && COMPARISONS.has(token.text))) return left;
+      this.#next++;
+      left = this.#operator(isIn ? "@in" : `_${token.text}_`, token.at, left, this.#addition());
+    }
+  }
+
+  #addition(): Node {
+    return this.#binary(["+", "-"], () => this.#binary(["*", "/", "%"], () => this.#unary()));
+  }
+
+  #binary(signs: readonly string[], operand: () => Node): Node {
+    let left = operand();
+    for (let length = 1; ; length++) {
+      const token = this.#peek();
+      if (token.kind !== "sign" || !signs.includes(token.text)) return left;
+      if (length >= this.#limits.depth * 4) throw this.#error("too many operators in a row", token.at);
+      this.#next++;
+      left = this.#operator(`_${token.text}_`, token.at, left, operand());
+    }
+  }
+
+  #unary(): Node {
+    const token = this.#peek();
+    if (token.kind !== "sign" || (token.text !== "!" && token.text !== "-")) return this.#postfix(this.#primary());
+    let count = 0;
+    while (this.#takeSign(token.text) !== undefined) count++;
+    const after = this.#peek();
+    if (token.text === "-" && count % 2 === 1 && (after.kind === "int" || after.kind === "double")) {
+      this.#next++;
+      return this.#postfix(this.#number(after, "-"));
+    }
+    const operand = this.#unary();
+    return count % 2 === 0 ? operand : this.#operator(token.text === "!" ? "!_" : "-_", token.at, operand);
+  }
+
+  #postfix(start: Node): Node {
+    let node = start;
+    for (let length = 0; ; length++) {
+      if (length > this.#limits.depth * 2) throw this.#error("too many fields in a row", this.#peek().at);
+      const dot = this.#takeSign(".");
+      if (dot !== undefined) {
+        node = this.#member(node, dot.at);
+        continue;
+      }
+      const bracket = this.#takeSign("[");
+      if (bracket === undefined) return node;
+      const optional = this.#takeSign("?") !== undefined;
+      const index = this.#expression();
+      this.#expect("]");
+      node = this.#operator(optional ? "_[?_]" : "_[_]", bracket.at, node, index);
+    }
+  }
+
+  #member(operand: Node, dot: number): Node {
+    const optional = this.#takeSign("?") !== undefined;
+    const token = this.#peek();
+    if (token.kind !== "identifier" && token.kind !== "escaped") throw this.#unexpected(token);
+    this.#next++;
+    if (token.kind === "identifier" && !optional && this.#takeSign("(") !== undefined)
+      return this.#call(token.text, operand, token.at);
+    if (token.kind === "identifier" && token.text === "in") throw this.#unexpected(token);
+    if (this.#isMessage(operand)) {
+      const name = `${nameOf(operand)}.${token.text}`;
+      if (this.#takeSign("{") !== undefined) return this.#message(name, token.at);
+    }
+    const at = token.kind === "escaped" ? dot : token.at;
+    return this.#node({ kind: "select", operand, field: token.text, test: false, optional, at });
+  }
+
+  /** Whether `{` after this name would begin a message: only after names with dots between. */
+  #isMessage(operand: Node): boolean {
+    const token = this.#peek();
+    return token.kind === "sign" && token.text === "{" && nameOf(operand) !== undefined;
+  }
+
+  #primary(): Node {
+    const token = this.#peek();
+    this.#next++;
+    switch (token.kind) {
+      case "int":
+      case "uint":
+      case "double":
+        return this.#number(token, "");
+      case "string":
+      case "bytes":
+        return this.#node({ kind: "literal", value: token.value, at: token.at });
+      case "identifier":
+        return this.#name(token, false);
+      case "sign":
+        return this.#bracketed(token);
+      default:
+        throw this.#unexpected(token);
+    }
+  }
+
+  #bracketed(token: Token): Node {
+    if (token.text === "(") {
+      const node = this.#expression();
+      this.#expect(")");
+      return node;
+    }
+    if (token.text === "[") return this.#list(token.at);
+    if (token.text === "{") return this.#map(token.at);
+    if (token.text === ".") {
+      const name = this.#peek();
+      if (name.kind === "identifier") {
+        this.#next++;
+        return this.#name(name, true);
+      }
+    }
+    throw this.#unexpected(token);
+  }
+
+  #name(token: Token, absolute: boolean): Node {
+    const { text, at } = token;
+    const value = WORD_LITERALS.get(text);
+    if (value !== undefined && !absolute) return this.#node({ kind: "literal", value, at });
+    if (RESERVED.has(text)) throw this.#error(`${text} is a reserved word`, at);
+    if (text === "in") throw this.#unexpected(token);
+    if (this.#takeSign("(") !== undefined) return this.#call(absolute ? `.${text}` : text, undefined, at);
+    const brace = this.#peek();
+    if (brace.kind === "sign" && brace.text === "{") {
+      this.#next++;
+      return this.#message(text, at);
+    }
+    return this.#node({ kind: "identifier", name: text, absolute, at });
+  }
+
+  #call(name: string, target: Node | undefined, at: number): Node {
+    const args: Node[] = [];
+    while (this.#takeSign(")") === undefined) {
+      if (args.length > 0) this.#expect(",");
+      args.push(this.#expression());
+    }
+    const call: Call = { kind: "call", name, target, args, at };
+    return this.#node(expandMacro(call, this.#text) ?? call);
+  }
+
+  #list(at: number): Node {
+    const elements: ListLiteral["elements"][number][] = [];
+    while (this.#takeSign("]") === undefined) {
+      if (elements.length > 0) {
+        this.#expect(",");
+        if (this.#takeSign("]") !== undefined) break;
+      }
+      const optional = this.#takeSign("?") !== undefined;
+      elements.push({ value: this.#expression(), optional });
+    }
+    return this.#node({ kind: "list", elements, at });
+  }
+
+  #map(at: number): Node {
+    const entries: MapLiteral["entries"][number][] = [];
+    while (this.#takeSign("}") === undefined) {
+      if (entries.length > 0) {
+        this.#expect(",");
+        if (this.#takeSign("}") !== undefined) break;
+      }
+      const optional = this.#takeSign("?") !== undefined;
+      const key = this.#expression();
+      this.#expect(":");
+      entries.push({ key, value: this.#expression(), optional });
+    }
+    return this.#node({ kind: "map", entries, at });
+  }
+
+  #message(name: string, at: number): Node {
+    for (let count = 0; this.#takeSign("}") === undefined; count++) {
+      if (count > 0) {
+        this.#expect(",");
+        if (this.#takeSign("}") !== undefined) break;
+      }
+      this.#takeSign("?");
+      const field = this.#peek();
+      if (field.kind !== "identifier" && field.kind !== "escaped") throw this.#unexpected(field);
+      this.#next++;
+      this.#expect(":");
+      this.#expression();
+    }
+    return this.#node({ kind: "message", name, at });
+  }
+
+  #number({ kind, text, at }: Token, sign: "" | "-"): Node {
+    if (kind === "double") return this.#node({ kind: "literal", value: Number(sign + text), at });
+    const digits = BigInt(kind === "uint" ? text.slice(0, -1) : text);
+    if (kind === "uint") {
+      if (digits >= MAX_UINT) throw this.#error("this number is too large for a uint", at);
+      return this.#node({ kind: "literal", value: new CelUint(digits), at });
+    }
+    const value = sign === "-" ? -digits : digits;
+    if (value >= MAX_INT || value < -MAX_INT) throw this.#error("this number is too large for an int", at);
+    return this.#node({ kind: "literal", value, at });
+  }
+
+  #operator(name: string, at: number, ...args: readonly Node[]): Node {
+    return this.#node({ kind: "call", name, target: undefined, args, at });
+  }
+
+  #node(node: Node): Node {
+    if (++this.#nodes > this.#limits.nodes)
+      throw this.#error(`the expression has more than the ${this.#limits.nodes} parts allowed`, node.at);
+    return node;
+  }
+
+  #peek(): Token {
+    return this.#tokens[this.#next] as Token;
+  }
+
+  #takeSign(sign: string): Token | undefined {
+    const token = this.#peek();
+    if (token.kind !== "sign" || token.text !== sign) return undefined;
+    this.#next++;
+    return token;
+  }
+
+  #expect(sign: string): void {
+    if (this.#takeSign(sign) === undefined) throw this.#unexpected(this.#peek(), sign);
+  }
+
+  #unexpected(token: Token, wanted?: string): CelError {
+    const hint = wanted === undefined ? "" : `, expected ${wanted}`;
+    if (token.kind === "end") return this.#error(`the expression is not complete${hint}`, token.at);
+    return this.#error(`unexpected ${token.text}${hint}`, token.at);
+  }
+
+  #error(what: string, at: number): CelError {
+    return new CelError(what, this.#text, at);
+  }
+}
+
+/** `a.b.c` as text when the node is nothing but names, else undefined. */
+export function nameOf(node: Node): string | undefined {
+  if (node.kind === "identifier") return node.absolute ? `.${node.name}` : node.name;
+  if (node.kind !== "select" || node.test || node.optional) return undefined;
+  const operand = nameOf(node.operand);
+  return operand === undefined ? undefined : `${operand}.${node.field}`;
+}

@@ -1,0 +1,80 @@
+import {
+  CelDuration,
+  CelMapLike,
+  CelOpaque,
+  CelOptional,
+  CelTimestamp,
+  CelType,
+  CelUint,
+  type CelValue,
+  type PlainObject,
+} from "./types.ts";
+
+/** Data from outside as a value: undefined is null, Date a timestamp, functions and symbols null. Costs nothing else. */
+export function adopt(value: unknown): CelValue {
+  switch (typeof value) {
+    case "string":
+    case "number":
+    case "boolean":
+    case "bigint":
+      return value;
+    case "object":
+      return value instanceof Date ? CelTimestamp.fromDate(value) : (value as CelValue);
+    default:
+      return null;
+  }
+}
+
+/** The name of the value's type, without parameters. */
+export function kindOf(value: CelValue): string {
+  switch (typeof value) {
+    case "string":
+      return "string";
+    case "bigint":
+      return "int";
+    case "number":
+      return "double";
+    case "boolean":
+      return "bool";
+    default:
+      return value === null ? "null_type" : kindOfObject(value);
+  }
+}
+
+function kindOfObject(value: object): string {
+  if (Array.isArray(value)) return "list";
+  if (value instanceof CelMapLike) return "map";
+  if (value instanceof CelUint) return "uint";
+  if (value instanceof Uint8Array) return "bytes";
+  if (value instanceof CelTimestamp) return "google.protobuf.Timestamp";
+  if (value instanceof CelDuration) return "google.protobuf.Duration";
+  if (value instanceof CelType) return "type";
+  if (value instanceof CelOptional) return "optional_type";
+  return value instanceof CelOpaque ? value.typeName : "map";
+}
+
+export type AnyMap = CelMapLike | PlainObject;
+
+export function isMap(value: CelValue): value is AnyMap {
+  return typeof value === "object" && value !== null && kindOfObject(value) === "map";
+}
+
+export function isList(value: CelValue): value is readonly CelValue[] {
+  return Array.isArray(value);
+}
+
+/** The value of `key`, or undefined. Of plain objects only own properties can be read. */
+export function mapGet(map: AnyMap, key: CelValue): CelValue | undefined {
+  if (map instanceof CelMapLike) return map.get(key);
+  if (typeof key !== "string" || !Object.hasOwn(map, key)) return undefined;
+  const value = map[key];
+  return value === undefined ? undefined : adopt(value);
+}
+
+export function mapKeys(map: AnyMap): readonly CelValue[] {
+  return map instanceof CelMapLike ? map.keys() : Object.keys(map).filter((key) => map[key] !== undefined);
+}
+
+export function mapSize(map: AnyMap): number {
+  return map instanceof CelMapLike ? map.size : mapKeys(map).length;
+}

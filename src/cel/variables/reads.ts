@@ -1,0 +1,29 @@
+import type { Checked } from "../check/checker.ts";
+import type { Node } from "../syntax/ast.ts";
+import { children } from "../syntax/children.ts";
+
+const BODIES = ["body", "bodyPrefix"];
+const MESSAGES = ["request", "response"];
+
+/** The variables that an expression may read, and `request.body` and its like. */
+export function readsOf(root: Node, { references }: Checked, scope: Iterable<string>): ReadonlySet<string> {
+  const reads = new Set<string>();
+  const all = (name: string): void => {
+    reads.add(name);
+    if (MESSAGES.includes(name)) for (const body of BODIES) reads.add(`${name}.${body}`);
+  };
+  const visit = (node: Node): void => {
+    const reference = references.get(node);
+    if (reference?.kind === "variable") all(reference.name);
+    if (node.kind === "call" && node.name === "variables") for (const name of scope) all(name);
+    const operand = node.kind === "select" ? references.get(node.operand) : undefined;
+    if (node.kind === "select" && operand?.kind === "variable" && MESSAGES.includes(operand.name)) {
+      reads.add(operand.name);
+      if (BODIES.includes(node.field)) reads.add(`${operand.name}.${node.field}`);
+      return;
+    }
+    if (reference === undefined) for (const child of children(node)) visit(child);
+  };
+  visit(root);
+  return reads;
+}

@@ -1,0 +1,116 @@
+import type { Activation } from "../activation.ts";
+import type { Variable } from "../check/environment.ts";
+import { BYTES, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../check/types.ts";
+import { adopt } from "../values/access.ts";
+import { CelTimestamp, type CelValue } from "../values/types.ts";
+import { HeadersView } from "./headers.ts";
+import { type Field, recordVariable } from "./record.ts";
+
+const HEADERS = map(STRING, STRING);
+
+const port = (number: number | undefined): bigint | undefined => (number === undefined ? undefined : BigInt(number));
+const time = (date: Date | undefined): CelTimestamp | undefined =>
+  date === undefined ? undefined : CelTimestamp.fromDate(date);
+
+const request = recordVariable("request", {
+  method: [STRING, (a) => a.request?.method],
+  uri: [STRING, ({ request: r }) => r && `${r.scheme}://${r.authority}${r.path}${r.search}`],
+  host: [STRING, (a) => a.request?.authority],
+  scheme: [STRING, (a) => a.request?.scheme],
+  path: [STRING, (a) => a.request?.path],
+  pathAndQuery: [STRING, ({ request: r }) => r && r.path + r.search],
+  version: [STRING, (a) => a.request?.version],
+  headers: [HEADERS, (a) => a.request && new HeadersView(a.request, "joined")],
+  body: [BYTES, (a) => a.request?.body],
+  bodyPrefix: [BYTES, (a) => a.request?.bodyPrefix ?? a.request?.body],
+  startTime: [TIMESTAMP, (a) => time(a.request?.startTime)],
+  endTime: [TIMESTAMP, (a) => time(a.request?.endTime)],
+});
+
+const response = recordVariable("response", {
+  code: [INT, (a) => port(a.response?.status)],
+  grpcStatus: [INT, (a) => port(a.response?.grpcStatus)],
+  headers: [HEADERS, ({ response: r }) => r && new HeadersView({ headers: r.headers }, "joined")],
+  body: [BYTES, (a) => a.response?.body],
+  bodyPrefix: [BYTES, (a) => a.response?.bodyPrefix ?? a.response?.body],
+});
+
+const open = (read: (a: Activation) => unknown): Field => [DYN, (a) => optional(read(a))];
+
+const source = recordVariable("source", {
+  address: [STRING, (a) => a.source?.address],
+  port: [INT, (a) => port(a.source?.port)],
+  rawAddress: [STRING, (a) => a.source?.rawAddress],
+  rawPort: [INT, (a) => port(a.source?.rawPort)],
+  identity: open((a) => a.source?.identity),
+  spiffeId: [STRING, (a) => a.source?.spiffeId],
+  subjectAltNames: [list(STRING), (a) => a.source?.subjectAltNames],
+  issuer: [STRING, (a) => a.source?.issuer],
+  subject: [STRING, (a) => a.source?.subject],
+  subjectCn: [STRING, (a) => a.source?.subjectCn],
+  certificate: open((a) => a.source?.certificate),
+  unverifiedWorkload: open((a) => a.source?.unverifiedWorkload),
+  connectHeaders: open((a) => a.source?.connectHeaders),
+});
+
+const destination = recordVariable("destination", {
+  address: [STRING, (a) => a.destination?.address],
+  port: [INT, (a) => port(a.destination?.port)],
+  hostname: [STRING, (a) => a.destination?.hostname],
+});
+
+function optional(value: unknown): CelValue | undefined {
+  return value === undefined ? undefined : adopt(value);
+}
+
+type PlainName = Exclude<keyof Activation, "request" | "response" | "source" | "destination">;
+
+/** Plain data whose fields are known by name; their values are what the proxy puts there. */
+function plain(name: PlainName, fields: Readonly<Record<string, Type>>): Variable {
+  return { type: record(name, fields), read: (activation) => optional(activation[name]) };
+}
+
+/** Plain data of which nothing is known: claims, metadata. */
+function unknown(name: PlainName): Variable {
+  return { type: DYN, read: (activation) => optional(activation[name]) };
+}
+
+const NAMED = { namespace: DYN, name: DYN };
+
+const proxy = plain("proxy", {
+  bind: DYN,
+  gateway: record("proxy.gateway", NAMED),
+  listener: record("proxy.listener", { name: DYN }),
+  route: record("proxy.route", { ...NAMED, kind: DYN, rule: DYN }),
+  requestProcessingDuration: DYN,
+  upstreamDuration: DYN,
+  responseProcessingDuration: DYN,
+});
+
+/**
+ * What an expression can name: `arrival` the request alone, as when a trace chooses its request; `network` what is known of a
+ * connection; `request` both and what the policies before it found; `response` all of that and the response. A name out of
+ * scope is an error when the expression is compiled (reference 4.7).
+ */
+export type Scope = "arrival" | "network" | "request" | "response";
+
+const NETWORK = { source, destination, env: plain("env", { podName: DYN, namespace: DYN, gateway: DYN }) };
+const REQUEST = {
+  request,
+  ...NETWORK,
+  proxy,
+  backend: plain("backend", { name: DYN, type: DYN, protocol: DYN }),
+  jwt: unknown("jwt"),
+  apiKey: unknown("apiKey"),
+  basicAuth: unknown("basicAuth"),
+  extauthz: unknown("extauthz"),
+  extproc: unknown("extproc"),
+  metadata: unknown("metadata"),
+};
+
+export const VARIABLES: Readonly<Record<Scope, ReadonlyMap<string, Variable>>> = {
+  arrival: new Map(Object.entries({ request })),
+  network: new Map<string, Variable>(Object.entries(NETWORK)),
+  request: new Map<string, Variable>(Object.entries(REQUEST)),
+  response: new Map<string, Variable>(Object.entries({ ...REQUEST, response })),
+};
