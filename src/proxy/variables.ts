@@ -1,15 +1,37 @@
 import type { Activation, RequestParts, ResponseParts, SourceParts } from "../cel/index.ts";
-import { getHeader } from "../http/message.ts";
+import { getHeader, type HttpRequest, type HttpResponse } from "../http/message.ts";
 import { sourceOf } from "../http/source.ts";
-import type { ExchangeState } from "./exchange-state.ts";
+import type { Downstream } from "../http/stream.ts";
+import type { Findings } from "../policies/types.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import type { Services } from "./services.ts";
+
+/** What expressions can read of an exchange. */
+interface ReadableExchange {
+  readonly request: HttpRequest;
+  readonly requestBytes: Uint8Array | undefined;
+  readonly response: HttpResponse | undefined;
+  readonly heldResponse: { readonly bytes: Uint8Array | undefined } | undefined;
+  readonly downstream: Downstream;
+  readonly bind: CompiledBind;
+  readonly listener: CompiledListener | undefined;
+  readonly route: CompiledRoute | undefined;
+  readonly backend: CompiledBackend | undefined;
+  readonly services: Pick<Services, "env">;
+  readonly findings: Findings;
+  /** `performance.now()` ms; 0 = not yet. */
+  readonly startedAt: number;
+  readonly calledAt: number;
+  readonly answeredAt: number;
+}
 
 /** What expressions read of one exchange; everything is looked up when an expression asks for it. */
 export class ExchangeVariables implements Activation {
-  readonly #x: ExchangeState;
+  readonly #x: ReadableExchange;
   readonly request: RequestParts;
   #response: ResponseParts | undefined;
 
-  constructor(x: ExchangeState) {
+  constructor(x: ReadableExchange) {
     this.#x = x;
     this.request = new RequestVariable(x);
   }
@@ -66,9 +88,9 @@ export class ExchangeVariables implements Activation {
 }
 
 class RequestVariable implements RequestParts {
-  readonly #x: ExchangeState;
+  readonly #x: ReadableExchange;
 
-  constructor(x: ExchangeState) {
+  constructor(x: ReadableExchange) {
     this.#x = x;
   }
   get method(): string {
@@ -101,9 +123,9 @@ class RequestVariable implements RequestParts {
 }
 
 class ResponseVariable implements ResponseParts {
-  readonly #x: ExchangeState;
+  readonly #x: ReadableExchange;
 
-  constructor(x: ExchangeState) {
+  constructor(x: ReadableExchange) {
     this.#x = x;
   }
   get status(): number {
