@@ -49,7 +49,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   { in: /^config\.metrics$/, fields: same(LATER, "fields") },
   {
     in: /^frontendPolicies$/,
-    fields: same(LATER, ...["networkExtAuthz", "accessLog", "logging"], "tracing"),
+    fields: same(LATER, ...["networkExtAuthz", "tracing"]),
   },
   { in: /^frontendPolicies\.tls$/, fields: same(LATER, "alpn") },
   {

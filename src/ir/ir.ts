@@ -67,6 +67,8 @@ export interface Frontend {
   readonly handshakeTimeout?: number;
   /** Who may connect at all; others are cut off. */
   readonly networkAuthorization?: readonly NetworkRule[];
+  /** What requests and connections of this bind leave in the access log; absent: everything. */
+  readonly accessLog?: AccessLog;
 }
 
 /** A condition on a connection: CEL over `source`, `destination` and `env`. */
@@ -80,6 +82,16 @@ export interface ProxyProtocol {
   readonly version: "v1" | "v2" | "all";
   /** `optional`: connections without a header are served as they are. */
   readonly mode: "strict" | "optional";
+}
+
+/** `frontendPolicies.accessLog` (reference 1.10, 3.29). */
+export interface AccessLog {
+  /** CEL over request and response: only those for which it is true are logged. */
+  readonly filter?: string;
+  /** Field name → CEL; a field of the same name is replaced, one whose expression fails is left out. */
+  readonly add?: Readonly<Record<string, string>>;
+  /** Names of fields that are left out. */
+  readonly remove?: readonly string[];
 }
 
 export interface Keepalives {

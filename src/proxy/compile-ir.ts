@@ -2,6 +2,7 @@ import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute } from "../ir/ir.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
+import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -105,6 +106,7 @@ export class IrCompiler {
       port: bind.port,
       protocol: bind.protocol,
       mode: bind.mode,
+      accessLog: bind.frontend.accessLog && new AccessLogEdits(bind.frontend.accessLog),
       network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization, this.#env),
       frontend: bind.frontend,
       listeners: new ListenerTable(listeners),

@@ -3,6 +3,7 @@ import type { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Frontend, Listener, Target } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import type { CompiledChain } from "../policies/compile.ts";
+import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
@@ -18,6 +19,7 @@ export interface CompiledBind {
   readonly mode: "standard" | "internal";
   /** Who may connect; undefined = everyone. */
   readonly network: NetworkRules | undefined;
+  readonly accessLog: AccessLogEdits | undefined;
   readonly frontend: Frontend;
   readonly listeners: ListenerTable<CompiledListener>;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;

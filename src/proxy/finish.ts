@@ -1,5 +1,5 @@
 import { formatHostPort } from "../base/listen-address.ts";
-import { formatAccessLog } from "../telemetry/access-log.ts";
+import { type AccessRecord, formatAccessLog } from "../telemetry/access-log.ts";
 import { type ExchangeState, FINISH } from "./exchange-state.ts";
 
 /** Accounts for an exchange that has ended, one way or another: metrics, access log, end of the trace. */
@@ -35,27 +35,28 @@ export function endUpstream(x: ExchangeState): void {
 
 function logAccess(x: ExchangeState, now: number): void {
   const { request, services } = x;
+  const edits = x.bind.accessLog;
+  if (edits?.wants(x.variables) === false) return;
   const { output } = services.accessLog;
-  const line = formatAccessLog(
-    {
-      time: Date.now(),
-      gateway: x.listener?.gateway,
-      listener: x.listener?.name,
-      route: x.route?.label,
-      endpoint: x.endpointName,
-      source: formatHostPort(x.downstream.remoteAddress, x.downstream.remotePort),
-      method: request.method,
-      host: x.host,
-      path: x.arrivedTarget,
-      version: request.version,
-      status: x.status,
-      protocol: "http",
-      retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
-      error: x.error,
-      reason: x.reason,
-      durationMs: Math.round(now - x.startedAt),
-    },
-    output.format,
-  );
+  const record: AccessRecord = {
+    time: Date.now(),
+    gateway: x.listener?.gateway,
+    listener: x.listener?.name,
+    route: x.route?.label,
+    endpoint: x.endpointName,
+    source: formatHostPort(x.downstream.remoteAddress, x.downstream.remotePort),
+    method: request.method,
+    host: x.host,
+    path: x.arrivedTarget,
+    version: request.version,
+    status: x.status,
+    protocol: "http",
+    retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
+    error: x.error,
+    reason: x.reason,
+    durationMs: Math.round(now - x.startedAt),
+  };
+  const line =
+    edits === undefined ? formatAccessLog(record, output.format) : edits.format(record, output.format, x.variables);
   output.write(`${line}\n`);
 }

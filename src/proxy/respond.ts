@@ -53,6 +53,7 @@ export function respond(
 }
 
 function sendHead(x: ExchangeState, response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
+  x.response = response;
   x.applyEdits(response);
   x.trace?.responseSnapshot("final response", response);
   x.status = response.status;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { compileCondition } from "../../cel/index.ts";
+import { condition, expression } from "../../policies/shared/cel-schema.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
 import { exactlyOne } from "./exactly-one.ts";
 import { cipherSuites, keyExchangeGroups, tlsVersion } from "./scalars.ts";
@@ -40,15 +40,8 @@ export const frontendTcp = z.strictObject({
   keepalives: keepalives.prefault({}).describe("TCP keepalives of client connections."),
 });
 
-/** A condition on a connection, compiled here so that mistakes are found when the file is read. */
-const networkCondition = z.string().check((context) => {
-  try {
-    compileCondition(context.value, "network");
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    context.issues.push({ code: "custom", input: context.value, message });
-  }
-});
+/** A condition on a connection. */
+const networkCondition = condition("network");
 
 const networkRule = z
   .union([
@@ -66,6 +59,17 @@ const networkRule = z
     id: "NetworkRule",
     description: "A CEL expression over `source`, `destination` and `env`; alone it allows.",
   });
+
+const accessLog = z
+  .strictObject({
+    filter: condition("response").optional().describe("CEL; only requests for which it is true are logged."),
+    add: z
+      .record(z.string(), expression("response"))
+      .optional()
+      .describe("Field name to CEL, evaluated at the end of the request; replaces a field of the same name."),
+    remove: z.array(z.string()).optional().describe("Names of fields that are left out."),
+  })
+  .meta({ id: "AccessLog", description: "What requests leave in the access log." });
 
 const networkAuthorization = z
   .strictObject({ rules: z.array(networkRule).describe("A rule that fails is not true.") })
@@ -109,6 +113,11 @@ const connect = z
   })
   .meta({ id: "Connect", description: "What becomes of CONNECT requests." });
 
+const ALIASES = [
+  ["proxy", "proxyProtocol"],
+  ["logging", "accessLog"],
+] as const;
+
 export const frontendPolicies = z
   .strictObject({
     http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
@@ -117,16 +126,20 @@ export const frontendPolicies = z
     connect: connect.optional().describe("What becomes of CONNECT requests; default: `deny`."),
     networkAuthorization: networkAuthorization.optional(),
     proxyProtocol: proxyProtocol.optional(),
+    accessLog: accessLog.optional(),
+    logging: accessLog.optional().describe("The same as `accessLog`."),
     proxy: proxyProtocol.optional().describe("The same as `proxyProtocol`."),
   })
   .check(({ value, issues }) => {
-    if (value.proxy !== undefined && value.proxyProtocol !== undefined)
+    for (const [alias, name] of ALIASES) {
+      if (value[alias] === undefined || value[name] === undefined) continue;
       issues.push({
         code: "custom",
-        input: value.proxy,
-        path: ["proxy"],
-        message: "is another name of proxyProtocol, which is set too; remove one of them",
+        input: value[alias],
+        path: [alias],
+        message: `is another name of ${name}, which is set too; remove one of them`,
       });
+    }
   })
   .describe("Settings of all client connections.");
 

@@ -1,4 +1,4 @@
-import type { Bind, Frontend, NetworkRule, TargetedPolicy } from "../../ir/ir.ts";
+import type { AccessLog, Bind, Frontend, NetworkRule, TargetedPolicy } from "../../ir/ir.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";
 
 interface NetworkRuleInput {
@@ -14,6 +14,7 @@ const PROXY_PROTOCOL = proxyProtocol.parse({});
 /** What holds for the connections of every bind. */
 export function translateFrontend(input: FrontendInput): Frontend {
   const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect, networkAuthorization } = input;
+  const { accessLog = input.logging } = input;
   return {
     maxBufferSize: http.maxBufferSize,
     maxHeadSize: http.maxHeadSize,
@@ -29,6 +30,7 @@ export function translateFrontend(input: FrontendInput): Frontend {
     headerCase: http.http1HeaderCase,
     keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
     ...(proxyProtocol !== undefined && { proxyProtocol }),
+    ...(accessLog !== undefined && { accessLog: defined(accessLog) }),
     ...(connect !== undefined && connect.mode !== "deny" && { connect: connect.mode }),
     ...(input.tls?.handshakeTimeout !== undefined && { handshakeTimeout: input.tls.handshakeTimeout }),
     ...(networkAuthorization !== undefined && { networkAuthorization: networkAuthorization.rules.map(toRule) }),
@@ -47,6 +49,7 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
  */
 export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
   const { http, tcp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;
+  const { accessLog = input.logging } = input;
   const fields = {
     http: http && { ...http, headerReadTimeout: headerReadTimeout(http) },
     tcp,
@@ -54,6 +57,7 @@ export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
     connect,
     networkAuthorization,
     proxyProtocol,
+    accessLog: accessLog && defined(accessLog),
   };
   return Object.entries(fields).flatMap(([field, value]) =>
     value === undefined
@@ -63,6 +67,14 @@ export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
 }
 
 const ALL = { gateway: { gatewayName: "default", gatewayNamespace: "default", listenerName: null } };
+
+function defined({ filter, add, remove }: NonNullable<FrontendInput["accessLog"]>): AccessLog {
+  return {
+    ...(filter !== undefined && { filter }),
+    ...(add !== undefined && { add }),
+    ...(remove !== undefined && { remove }),
+  };
+}
 
 function toRule({ allow, deny, require }: NetworkRuleInput): NetworkRule {
   if (deny !== undefined) return { mode: "deny", expression: deny };

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AccessLogEdits } from "./access-log-edits.ts";
+
+const RECORD = { time: 0, method: "GET", path: "/a b", protocol: "http", durationMs: 3, error: "gone" };
+const VARIABLES = {
+  request: {
+    method: "GET",
+    scheme: "http",
+    authority: "a",
+    path: "/a b",
+    search: "",
+    version: "HTTP/1.1",
+    headers: ["x-user", "zoe smith"],
+  },
+  response: { status: 404, headers: [] },
+};
+
+test("without fields to change the line is the usual one", () => {
+  const edits = new AccessLogEdits({ filter: "true" });
+  assert.match(edits.format(RECORD, "text", VARIABLES), /^1970\S+\tinfo\trequest http\.method=GET http\.path="\/a b" /);
+});
+
+test("fields are added, replaced and removed; one that fails is left out", () => {
+  const edits = new AccessLogEdits({
+    add: { user: 'request.headers["x-user"]', code: "response.code", duration: '"long"', none: "request.headers.none" },
+    remove: ["http.method"],
+  });
+  const text = '\tinfo\trequest http.path="/a b" protocol=http error="gone" duration=long user="zoe smith" code=404';
+  assert.equal(edits.format(RECORD, "text", VARIABLES).slice("1970-01-01T00:00:00.000Z".length), text);
+  const json = JSON.parse(edits.format(RECORD, "json", VARIABLES)) as Record<string, unknown>;
+  assert.deepEqual([json.user, json.code, json.duration, "http.method" in json], ["zoe smith", 404, "long", false]);
+});
+
+test("a filter decides; one that fails is false", () => {
+  assert.equal(new AccessLogEdits({ filter: "response.code >= 400" }).wants(VARIABLES), true);
+  assert.equal(new AccessLogEdits({ filter: "response.code >= 500" }).wants(VARIABLES), false);
+  assert.equal(new AccessLogEdits({ filter: 'request.headers.none == ""' }).wants(VARIABLES), false);
+});

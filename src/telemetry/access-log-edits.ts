@@ -1,0 +1,51 @@
+import { quote, quoteIfNeeded } from "../base/log-quote.ts";
+import { type Activation, compileCondition, compileExpression, type Expression, toJson } from "../cel/index.ts";
+import type { AccessLog } from "../ir/ir.ts";
+import { type AccessLogFormat, type AccessRecord, formatAccessLog } from "./access-log.ts";
+
+/** `frontendPolicies.accessLog`: which requests are logged, and with which fields (reference 3.29). */
+export class AccessLogEdits {
+  readonly #filter: Expression | undefined;
+  readonly #add: readonly (readonly [string, Expression])[];
+  readonly #remove: readonly string[];
+
+  /** Throws CelError for an expression that cannot be used. */
+  constructor({ filter, add = {}, remove = [] }: AccessLog) {
+    this.#filter = filter === undefined ? undefined : compileCondition(filter, "response");
+    this.#add = Object.entries(add).map(([name, text]) => [name, compileExpression(text, "response")] as const);
+    this.#remove = remove;
+  }
+
+  /** Whether a request leaves a line; a filter that fails is false. */
+  wants(variables: Activation): boolean {
+    return this.#filter === undefined || this.#filter.matches(variables);
+  }
+
+  /** The line without its newline. */
+  format(record: AccessRecord, format: AccessLogFormat, variables: Activation): string {
+    if (this.#add.length + this.#remove.length === 0) return formatAccessLog(record, format);
+    const fields = JSON.parse(formatAccessLog(record, "json")) as Record<string, unknown>;
+    for (const name of this.#remove) delete fields[name];
+    for (const [name, expression] of this.#add) {
+      const value = readField(expression, variables);
+      if (value !== undefined) fields[name] = value;
+    }
+    return format === "json" ? JSON.stringify(fields) : textOf(fields);
+  }
+}
+
+function readField(expression: Expression, variables: Activation): unknown {
+  try {
+    return toJson(expression.evaluate(variables)) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf({ time, level, scope, ...fields }: Record<string, unknown>): string {
+  const pairs = Object.entries(fields).map(([name, value]) => {
+    if (name === "error") return `error=${quote(String(value))}`;
+    return `${name}=${quoteIfNeeded(typeof value === "object" ? JSON.stringify(value) : String(value))}`;
+  });
+  return [`${time}\t${level}\t${scope}`, ...pairs].join(" ");
+}
