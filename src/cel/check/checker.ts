@@ -1,11 +1,14 @@
+import type { Activation } from "../activation.ts";
 import { CelError } from "../cel-error.ts";
-import { OPERATORS, signOf } from "../functions/operators.ts";
+import { OPERATORS } from "../functions/operators.ts";
 import type { Overload } from "../functions/overload.ts";
 import type { Bind, Call, Identifier, Loop, Node, OptionalMap, Select } from "../syntax/ast.ts";
-import { nameOf } from "../syntax/parser.ts";
-import { CelType } from "../values/types.ts";
+import { nameOf } from "../syntax/names.ts";
+import { CelMap } from "../values/map.ts";
+import { CelType, type CelValue } from "../values/types.ts";
 import { typeOfConstant } from "./constants.ts";
 import { candidates, type Environment, type Variable } from "./environment.ts";
+import { mismatch, resolveOverloads } from "./overloads.ts";
 import { hint } from "./suggest.ts";
 import { TYPE_NAMES } from "./type-names.ts";
 import { BOOL, DYN, formatType, INT, list, map, optional, STRING, Substitution, type Type, typeOf } from "./types.ts";
@@ -184,35 +187,47 @@ class Checker {
       for (const arg of args) this.#check(arg);
       return this.#resolve(node, operator, args);
     }
+    if (target === undefined && name === "variables" && args.length === 0) return this.#allVariables(node);
     const qualified = target === undefined ? name : this.#qualified(target, name);
-    if (qualified !== undefined) {
-      const overloads = this.#functions(qualified).filter((overload) => !overload.member);
-      if (overloads.length > 0 || target === undefined) {
-        for (const arg of args) this.#check(arg);
-        if (overloads.length > 0) return this.#resolve(node, overloads, args);
-        const plain = [...this.#environment.functions].filter(([, list]) => list.some((item) => !item.member));
-        return this.#fail(
-          `unknown function ${name}${hint(
-            name,
-            plain.map(([known]) => known),
-          )}`,
-          node.at,
-        );
-      }
+    const plain = qualified === undefined ? [] : this.#functions(qualified).filter((overload) => !overload.member);
+    if (plain.length > 0) {
+      for (const arg of args) this.#check(arg);
+      return this.#resolve(node, plain, args);
     }
-    if (target === undefined) return DYN;
-    const methods = this.#functions(name).filter((overload) => overload.member);
-    this.#check(target);
+    const methods = target === undefined ? [] : this.#functions(name).filter((overload) => overload.member);
+    if (target !== undefined && !this.#isPrefix(target)) this.#check(target);
     for (const arg of args) this.#check(arg);
-    if (methods.length > 0) return this.#resolve(node, methods, [target, ...args]);
-    const members = [...this.#environment.functions].filter(([, list]) => list.some((item) => item.member));
-    return this.#fail(
-      `unknown function ${name}${hint(
-        name,
-        members.map(([known]) => known),
-      )}`,
-      node.at,
-    );
+    if (target !== undefined && methods.length > 0) return this.#resolve(node, methods, [target, ...args]);
+    const isPrefix = target !== undefined && this.#isPrefix(target);
+    const wanted = isPrefix ? (qualified ?? name) : name;
+    const member = target !== undefined && !isPrefix;
+    const known = [...this.#environment.functions].filter(([, list]) => list.some((item) => item.member === member));
+    const names = known.map(([other]) => other);
+    return this.#fail(`unknown function ${wanted}${hint(wanted, names)}`, node.at);
+  }
+
+  /** `variables()`: what the expression can name, and has now, as one map. */
+  #allVariables(node: Call): Type {
+    const type = map(STRING, DYN);
+    const { variables } = this.#environment;
+    const read = (activation: Activation): CelValue => {
+      const all = new CelMap();
+      for (const [name, variable] of variables) {
+        const value = variable.read(activation);
+        if (value !== undefined) all.add(name, value);
+      }
+      return all;
+    };
+    this.#references.set(node, { kind: "variable", name: "variables", variable: { type, read } });
+    return type;
+  }
+
+  /** Whether a name is nothing but the first part of functions' names, as `base64` is. */
+  #isPrefix(target: Node): boolean {
+    const name = nameOf(target);
+    if (name === undefined || this.#environment.variables.has(name) || TYPE_NAMES.has(name)) return false;
+    if (this.#locals.some((local) => local.name === name)) return false;
+    return [...this.#environment.functions.keys()].some((known) => known.startsWith(`${name}.`));
   }
 
   #qualified(target: Node, name: string): string | undefined {
@@ -232,34 +247,13 @@ class Checker {
 
   #resolve(node: Call, overloads: readonly Overload[], args: readonly Node[]): Type {
     const types = args.map((arg) => this.#substitution.resolve(this.#types.get(arg) ?? DYN, true));
-    const fitting: Overload[] = [];
-    let result: Type | undefined;
-    for (const overload of overloads) {
-      const names = new Map<string, Type>();
-      const params = this.#params(overload, args.length).map((param) => this.#substitution.instantiate(param, names));
-      if (!this.#substitution.assignAll(types, params)) continue;
-      fitting.push(overload);
-      const type = this.#substitution.resolve(this.#substitution.instantiate(overload.result, names), true);
-      result = result === undefined || formatType(result) === formatType(type) ? type : DYN;
-      if (types.length > 0 && isExact(types, this.#params(overload, args.length))) break;
+    const found = resolveOverloads(overloads, types, this.#substitution);
+    if (found !== undefined) {
+      this.#calls.set(node, { overloads: found.fitting, args });
+      return found.result;
     }
-    if (result === undefined) {
-      const shown = types.map(formatType);
-      const what = `${signOf(node.name, shown) ?? `${node.target === undefined ? "" : `${shown.shift()}.`}${node.name}(${shown.join(", ")})`}`;
-      const known = [...new Set(overloads.map((overload) => describe(overload)))];
-      const help = signOf(node.name, known) !== undefined || known.length > 6 ? "" : `; it takes ${known.join(" or ")}`;
-      this.#calls.set(node, { overloads: overloads.filter(({ params }) => params.length === args.length), args });
-      return this.#fail(`no such overload: ${what}${help}`, node.at);
-    }
-    this.#calls.set(node, { overloads: fitting, args });
-    return result;
-  }
-
-  #params(overload: Overload, count: number): readonly Type[] {
-    const { params, variadic } = overload;
-    const last = params.at(-1);
-    if (variadic !== true || last === undefined || count < params.length) return params;
-    return [...params, ...Array.from({ length: count - params.length }, () => last)];
+    this.#calls.set(node, { overloads: overloads.filter(({ params }) => params.length === args.length), args });
+    return this.#fail(mismatch(node, overloads, types), node.at);
   }
 
   #list(elements: readonly { readonly value: Node; readonly optional: boolean }[]): Type {
@@ -297,7 +291,7 @@ class Checker {
       loop === "mapValues"
         ? [second]
         : node.variables.length === 1
-          ? [this.#single(range, first, second)]
+          ? [range.name === "list" ? second : first]
           : [first, second];
     const type = this.#within(node, node.variables, values, () => {
       if (node.filter !== undefined) this.#expectBool(node.filter);
@@ -344,11 +338,6 @@ class Checker {
     return [DYN, DYN];
   }
 
-  /** What one variable alone stands for: the key of maps, the element of lists. */
-  #single(range: Type, first: Type, second: Type): Type {
-    return range.name === "list" ? second : first;
-  }
-
   #bind(node: Bind): Type {
     const type = this.#check(node.value);
     return this.#within(node, [node.name], [type], () => this.#check(node.body));
@@ -384,20 +373,4 @@ class Checker {
     if (this.#environment.lenient) return DYN;
     throw new CelError(what, this.#text, at);
   }
-}
-
-/** Whether the values can only be of this overload's types, so that no other needs to be tried. */
-function isExact(types: readonly Type[], params: readonly Type[]): boolean {
-  return params.every((param, index) => {
-    const type = types[index] ?? DYN;
-    return (
-      param.name !== "dyn" && param.name === type.name && param.variable !== true && isExact(type.params, param.params)
-    );
-  });
-}
-
-function describe({ name, member, params, variadic }: Overload): string {
-  const types = params.map((type) => formatType(type));
-  const target = member ? `${types.shift()}.` : "";
-  return `${target}${name}(${types.join(", ")}${variadic === true ? ", …" : ""})`;
 }

@@ -1,13 +1,12 @@
 import { CelError } from "../cel-error.ts";
-import { formatType, type Type } from "../check/types.ts";
+import type { Type } from "../check/types.ts";
 import { signOf } from "../functions/operators.ts";
 import type { Overload } from "../functions/overload.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import type { CelValue } from "../values/types.ts";
 import { startBudget } from "./budget.ts";
-import type { Compilation } from "./compile.ts";
-import type { Evaluator } from "./evaluator.ts";
+import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure } from "./failure.ts";
 import { compileConstantEquality, compileHeader, compileStatusComparison } from "./fast-paths.ts";
 import { compileLogic } from "./logic.ts";
@@ -125,7 +124,18 @@ function direct({ at }: Call, { run }: Overload, evaluators: readonly Evaluator[
   };
 }
 
+/** What an overload takes, as kinds of values; undefined takes any. */
+interface Choice {
+  readonly overload: Overload;
+  readonly kinds: readonly (string | undefined)[];
+}
+
+/** The values choose the overload. */
 function dispatch(node: Call, overloads: readonly Overload[], evaluators: readonly Evaluator[]): Evaluator {
+  const choices = overloads.map((overload) => ({ overload, kinds: kindsOf(overload, evaluators.length) }));
+  const [first, second] = evaluators;
+  if (first !== undefined && second !== undefined && evaluators.length === 2)
+    return dispatchTwo(node, choices, first, second);
   return (activation, slots) => {
     const values: CelValue[] = [];
     for (const evaluate of evaluators) {
@@ -133,26 +143,50 @@ function dispatch(node: Call, overloads: readonly Overload[], evaluators: readon
       if (value instanceof Failure) return value;
       values.push(value);
     }
-    for (const overload of overloads) if (fits(overload, values)) return placed(overload.run(...values), node.at);
-    const kinds = values.map(kindOf);
-    const what = signOf(node.name, kinds) ?? `${node.name}(${kinds.join(", ")})`;
-    return new Failure(`no such overload: ${what}`, node.at);
+    const found = values.map(kindOf);
+    for (const { overload, kinds } of choices)
+      if (
+        kinds.length === found.length &&
+        found.every((kind, index) => kinds[index] === undefined || kinds[index] === kind)
+      )
+        return placed(overload.run(...values), node.at);
+    return noOverload(node, found);
   };
 }
 
-function fits({ name, params, variadic }: Overload, values: readonly CelValue[]): boolean {
-  return values.every((value, index) => {
-    const param = params[index] ?? (variadic === true ? params.at(-1) : undefined);
-    if (param === undefined) return false;
-    const kind = kindOf(value);
-    if (isAny(param) || kind === formatKind(param)) return true;
+/** Most calls have two arguments, so these do without lists. */
+function dispatchTwo(node: Call, choices: readonly Choice[], first: Evaluator, second: Evaluator): Evaluator {
+  const isIndex = node.name === "_[_]" || node.name === "_[?_]";
+  return (activation, slots) => {
+    const a = first(activation, slots);
+    if (a instanceof Failure) return a;
+    const b = second(activation, slots);
+    if (b instanceof Failure) return b;
+    const left = kindOf(a);
+    const right = kindOf(b);
     // `list[1.0]` and `list[1u]` are meant as `list[1]`.
-    return (name === "_[_]" || name === "_[?_]") && index === 1 && (kind === "uint" || kind === "double");
-  });
+    const index = isIndex && (right === "uint" || right === "double") ? "int" : right;
+    for (const { overload, kinds } of choices) {
+      const [x, y] = kinds;
+      if ((x === undefined || x === left) && (y === undefined || y === index))
+        return placed(overload.run(a, b), node.at);
+    }
+    return noOverload(node, [left, right]);
+  };
 }
 
-function formatKind(type: Type): string {
-  return type.params.length === 0 ? formatType(type) : type.name;
+function noOverload(node: Call, kinds: readonly string[]): Failure {
+  const what = signOf(node.name, kinds) ?? `${node.name}(${kinds.join(", ")})`;
+  return new Failure(`no such overload: ${what}`, node.at);
+}
+
+function kindsOf({ params, variadic }: Overload, count: number): readonly (string | undefined)[] {
+  const last = params.at(-1);
+  const all =
+    variadic === true && last !== undefined
+      ? Array.from({ length: count }, (_, index) => params[index] ?? last)
+      : params;
+  return all.map((param) => (isAny(param) ? undefined : param.name));
 }
 
 /** A failure with the place of the call, unless it has a place already. */

@@ -1,21 +1,24 @@
 import type { Checked } from "../check/checker.ts";
-import type { Bind, Fallback, Identifier, ListLiteral, MapLiteral, Node, OptionalMap, Select } from "../syntax/ast.ts";
+import type {
+  Bind,
+  Call,
+  Fallback,
+  Identifier,
+  ListLiteral,
+  MapLiteral,
+  Node,
+  OptionalMap,
+  Select,
+} from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import { CelMap } from "../values/map.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import { charge } from "./budget.ts";
 import { compileCall } from "./calls.ts";
-import type { Evaluator } from "./evaluator.ts";
+import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, fail } from "./failure.ts";
 import { compileLoop } from "./loops.ts";
 import { compileSelect } from "./selects.ts";
-
-/** What the makers of closures share: the checked tree and the way to compile a part of it. */
-export interface Compilation {
-  readonly checked: Checked;
-  readonly text: string;
-  compile(node: Node): Evaluator;
-}
 
 /** Turns a checked expression into closures: what is known before a request is looked up now and not again. */
 export function compileNode(root: Node, checked: Checked, text: string): Evaluator {
@@ -36,7 +39,9 @@ function compileKind(node: Node, compilation: Compilation): Evaluator {
         ? compileName(node, node.field, compilation)
         : compileSelect(node, compilation);
     case "call":
-      return compileCall(node, compilation);
+      return compilation.checked.references.has(node)
+        ? compileName(node, node.name, compilation)
+        : compileCall(node, compilation);
     case "list":
       return compileList(node, compilation);
     case "map":
@@ -58,7 +63,7 @@ function constant(value: CelValue | Failure): Evaluator {
   return () => value;
 }
 
-function compileName(node: Identifier | Select, name: string, { checked }: Compilation): Evaluator {
+function compileName(node: Identifier | Select | Call, name: string, { checked }: Compilation): Evaluator {
   const reference = checked.references.get(node);
   if (reference === undefined) return constant(new Failure(`unknown variable ${name}`, node.at));
   switch (reference.kind) {

@@ -1,4 +1,6 @@
 import type { Activation } from "../activation.ts";
+import type { Checked } from "../check/checker.ts";
+import type { Node } from "../syntax/ast.ts";
 import type { CelValue } from "../values/types.ts";
 import type { Failure } from "./failure.ts";
 
@@ -7,3 +9,10 @@ export type Slots = CelValue[];
 
 /** A part of an expression, ready to run. */
 export type Evaluator = (activation: Activation, slots: Slots) => CelValue | Failure;
+
+/** What the makers of closures share: the checked tree and the way to compile a part of it. */
+export interface Compilation {
+  readonly checked: Checked;
+  readonly text: string;
+  compile(node: Node): Evaluator;
+}

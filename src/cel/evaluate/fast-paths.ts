@@ -3,8 +3,7 @@ import type { Checked } from "../check/checker.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import { findHeader, findLatin1, type HeaderSource } from "../variables/headers.ts";
-import type { Compilation } from "./compile.ts";
-import type { Evaluator } from "./evaluator.ts";
+import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure } from "./failure.ts";
 
 /** A header whose name is written in the expression. */

@@ -1,8 +1,7 @@
 import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
-import type { Compilation } from "./compile.ts";
-import type { Evaluator } from "./evaluator.ts";
+import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure } from "./failure.ts";
 
 /** The operators that need not look at each operand, and what checks have of their own; undefined for other calls. */

@@ -3,8 +3,7 @@ import { adopt, isList, isMap, kindOf, mapGet, mapKeys } from "../values/access.
 import { CelMap } from "../values/map.ts";
 import type { CelValue } from "../values/types.ts";
 import { charge } from "./budget.ts";
-import type { Compilation } from "./compile.ts";
-import type { Evaluator } from "./evaluator.ts";
+import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, fail } from "./failure.ts";
 
 /** Steps that one turn of a loop counts as, besides those of its body. */

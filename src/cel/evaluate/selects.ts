@@ -1,8 +1,7 @@
 import type { Select } from "../syntax/ast.ts";
 import { isMap, kindOf, mapGet } from "../values/access.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
-import type { Compilation } from "./compile.ts";
-import type { Evaluator } from "./evaluator.ts";
+import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure } from "./failure.ts";
 import { compileHeader } from "./fast-paths.ts";
 

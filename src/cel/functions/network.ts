@@ -122,8 +122,7 @@ function masked({ address, prefix }: CelCidr): CelCidr {
   return new CelCidr(family.networkAddressFromCIDR(`${textOf(address)}/${prefix}`), prefix);
 }
 
-function containsCidr(outer: CelCidr, inner: CelCidr | Failure): boolean | Failure {
-  if (!(inner instanceof CelCidr)) return inner;
+function containsCidr(outer: CelCidr, inner: CelCidr): boolean {
   return inner.prefix >= outer.prefix && outer.contains(inner.address);
 }
 
@@ -157,7 +156,10 @@ export const NETWORK: readonly Overload[] = [
     (network: CelCidr, text: string) => network.containsText(text) ?? ip(text),
   ),
   method("containsCIDR", [CIDR, CIDR], BOOL, containsCidr),
-  method("containsCIDR", [CIDR, STRING], BOOL, (network: CelCidr, text: string) => containsCidr(network, cidr(text))),
+  method("containsCIDR", [CIDR, STRING], BOOL, (network: CelCidr, text: string) => {
+    const inner = cidr(text);
+    return inner instanceof CelCidr ? containsCidr(network, inner) : inner;
+  }),
   method("ip", [CIDR], IP, ({ address }: CelCidr) => new CelIp(address)),
   method("masked", [CIDR], CIDR, masked),
   method("prefixLength", [CIDR], INT, ({ prefix }: CelCidr) => BigInt(prefix)),

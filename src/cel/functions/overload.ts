@@ -2,17 +2,17 @@ import type { Type } from "../check/types.ts";
 import type { Failure } from "../evaluate/failure.ts";
 import type { CelValue } from "../values/types.ts";
 
-/** What a function does. It is called only with values of the declared types; of lists and maps the elements are unknown. */
-// biome-ignore lint/suspicious/noExplicitAny: each function takes the values that its overload declares
-export type Implementation = (...args: any[]) => CelValue | Failure;
-
 /** One way to call a function: the types it takes and gives. `member`: the first parameter stands before the dot. */
 export interface Overload {
   readonly name: string;
   readonly member: boolean;
   readonly params: readonly Type[];
   readonly result: Type;
-  readonly run: Implementation;
+  /**
+   * What the function does. It is called only with values of the declared types; of lists and maps the elements are unknown.
+   * A method, so that each function may declare the values that it takes.
+   */
+  run(...args: readonly (CelValue | undefined)[]): CelValue | Failure;
   /** Prepares the function for a constant second argument; throws Error when that can never work. */
   readonly prepare?: (constant: CelValue) => ((first: CelValue) => CelValue | Failure) | undefined;
   /** The last parameter may be repeated. */
@@ -22,6 +22,8 @@ export interface Overload {
   /** The value depends on more than the arguments, so constants are not computed when the expression is compiled. */
   readonly impure?: boolean;
 }
+
+type Implementation = Overload["run"];
 
 /** `name(params): result`. */
 export function fn(name: string, params: readonly Type[], result: Type, run: Implementation): Overload {

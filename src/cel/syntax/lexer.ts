@@ -1,15 +1,6 @@
 import { CelError } from "../cel-error.ts";
 import { readQuoted } from "./quoted.ts";
-
-export type Token =
-  | {
-      readonly kind: "identifier" | "escaped" | "sign" | "int" | "uint" | "double";
-      readonly text: string;
-      readonly at: number;
-    }
-  | { readonly kind: "string"; readonly value: string; readonly text: string; readonly at: number }
-  | { readonly kind: "bytes"; readonly value: Uint8Array; readonly text: string; readonly at: number }
-  | { readonly kind: "end"; readonly text: ""; readonly at: number };
+import type { Token } from "./token.ts";
 
 const SPACE = /(?:[\t\n\f\r ]+|\/\/[^\n]*)+/y;
 const WORD = /[A-Za-z_][A-Za-z0-9_]*/y;

@@ -1,8 +1,10 @@
 import { CelError } from "../cel-error.ts";
 import { CelUint, type CelValue } from "../values/types.ts";
 import type { Call, ListLiteral, MapLiteral, Node } from "./ast.ts";
-import { type Token, tokenize } from "./lexer.ts";
+import { tokenize } from "./lexer.ts";
 import { expandMacro } from "./macros.ts";
+import { nameOf } from "./names.ts";
+import type { Token } from "./token.ts";
 
 const RESERVED = new Set(
   "as break const continue else for function if import let loop package namespace return var void while".split(" "),
@@ -322,12 +324,4 @@ class Parser {
   #error(what: string, at: number): CelError {
     return new CelError(what, this.#text, at);
   }
-}
-
-/** `a.b.c` as text when the node is nothing but names, else undefined. */
-export function nameOf(node: Node): string | undefined {
-  if (node.kind === "identifier") return node.absolute ? `.${node.name}` : node.name;
-  if (node.kind !== "select" || node.test || node.optional) return undefined;
-  const operand = nameOf(node.operand);
-  return operand === undefined ? undefined : `${operand}.${node.field}`;
 }

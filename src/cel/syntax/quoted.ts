@@ -1,5 +1,5 @@
 import { CelError } from "../cel-error.ts";
-import type { Token } from "./lexer.ts";
+import type { Token } from "./token.ts";
 
 const SIMPLE: Readonly<Record<string, string>> = {
   a: "\x07",

@@ -37,7 +37,8 @@ export function kindOf(value: CelValue): string {
     case "boolean":
       return "bool";
     default:
-      return value === null ? "null_type" : kindOfObject(value);
+      if (value === null) return "null_type";
+      return Object.getPrototypeOf(value) === Object.prototype ? "map" : kindOfObject(value);
   }
 }
 
@@ -56,7 +57,8 @@ function kindOfObject(value: object): string {
 export type AnyMap = CelMapLike | PlainObject;
 
 export function isMap(value: CelValue): value is AnyMap {
-  return typeof value === "object" && value !== null && kindOfObject(value) === "map";
+  if (typeof value !== "object" || value === null) return false;
+  return Object.getPrototypeOf(value) === Object.prototype || kindOfObject(value) === "map";
 }
 
 export function isList(value: CelValue): value is readonly CelValue[] {

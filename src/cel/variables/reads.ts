@@ -14,8 +14,8 @@ export function readsOf(root: Node, { references }: Checked, scope: Iterable<str
   };
   const visit = (node: Node): void => {
     const reference = references.get(node);
-    if (reference?.kind === "variable") all(reference.name);
-    if (node.kind === "call" && node.name === "variables") for (const name of scope) all(name);
+    if (node.kind === "call" && reference !== undefined) for (const name of scope) all(name);
+    else if (reference?.kind === "variable") all(reference.name);
     const operand = node.kind === "select" ? references.get(node.operand) : undefined;
     if (node.kind === "select" && operand?.kind === "variable" && MESSAGES.includes(operand.name)) {
       reads.add(operand.name);

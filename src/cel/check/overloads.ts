@@ -1,0 +1,63 @@
+import { signOf } from "../functions/operators.ts";
+import type { Overload } from "../functions/overload.ts";
+import type { Call } from "../syntax/ast.ts";
+import { DYN, formatType, type Substitution, type Type } from "./types.ts";
+
+/** Overloads named in an error; more would hide the rest of it. */
+const MAX_NAMED = 6;
+
+/**
+ * The overloads that may run with values of these types, and the type of what they give: dyn when they differ. Undefined when
+ * none fits. What type parameters stand for is noted in `substitution`.
+ */
+export function resolveOverloads(
+  overloads: readonly Overload[],
+  types: readonly Type[],
+  substitution: Substitution,
+): { readonly fitting: readonly Overload[]; readonly result: Type } | undefined {
+  const fitting: Overload[] = [];
+  let result: Type | undefined;
+  for (const overload of overloads) {
+    const names = new Map<string, Type>();
+    const declared = paramsFor(overload, types.length);
+    const params = declared.map((param) => substitution.instantiate(param, names));
+    if (!substitution.assignAll(types, params)) continue;
+    fitting.push(overload);
+    const type = substitution.resolve(substitution.instantiate(overload.result, names), true);
+    result = result === undefined || formatType(result) === formatType(type) ? type : DYN;
+    if (types.length > 0 && isExact(types, declared)) break;
+  }
+  return result === undefined ? undefined : { fitting, result };
+}
+
+/** What is wrong with a call that fits no overload, and what would fit. */
+export function mismatch(node: Call, overloads: readonly Overload[], types: readonly Type[]): string {
+  const shown = types.map(formatType);
+  const operator = signOf(node.name, shown);
+  if (operator !== undefined) return `no such overload: ${operator}`;
+  const target = node.target === undefined ? "" : `${shown.shift()}.`;
+  const known = [...new Set(overloads.map(describe))];
+  const help = known.length > MAX_NAMED ? "" : `; it takes ${known.join(" or ")}`;
+  return `no such overload: ${target}${node.name}(${shown.join(", ")})${help}`;
+}
+
+function paramsFor({ params, variadic }: Overload, count: number): readonly Type[] {
+  const last = params.at(-1);
+  if (variadic !== true || last === undefined || count < params.length) return params;
+  return [...params, ...Array.from({ length: count - params.length }, () => last)];
+}
+
+/** Whether the values can only be of this overload's types, so that no other needs to be tried. */
+function isExact(types: readonly Type[], params: readonly Type[]): boolean {
+  return params.every((param, index) => {
+    const type = types[index] ?? DYN;
+    if (param.name === "dyn" || param.variable === true) return false;
+    return param.name === type.name && isExact(type.params, param.params);
+  });
+}
+
+function describe({ name, member, params, variadic }: Overload): string {
+  const types = params.map(formatType);
+  const target = member ? `${types.shift()}.` : "";
+  return `${target}${name}(${types.join(", ")}${variadic === true ? ", …" : ""})`;
+}
