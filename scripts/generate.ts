@@ -11,7 +11,7 @@ import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 /** Path relative to the checkout → content. */
 function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
-    ...Object.entries(configFiles()),
+    ...Object.entries(configFiles(readExample)),
     ["docs/errors.md", errorPage()],
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
@@ -19,6 +19,11 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
     ...completionFiles(),
   ]);
+}
+
+function readExample(path: string): string {
+  if (!existsSync(root + path)) throw new Error(`${path} is missing: every policy has an example that runs`);
+  return readText(path);
 }
 
 /** Compares the checked-in files with what the code makes now. */

@@ -69,6 +69,15 @@ export function configReference(): string {
   return `${INTRO}\n${sections.map((section) => render(section, defs)).join("\n")}`;
 }
 
+/** The sections of one schema that stands alone, under its name. */
+export function schemaSections(title: string, schema: JsonSchema): string {
+  const { description: _, ...rest } = schema;
+  const defs = schema.$defs ?? {};
+  const sections = [...nested({ title, schema: rest })];
+  for (const [name, each] of Object.entries(defs)) sections.push(...nested({ title: name, schema: each }));
+  return sections.map((section) => render(section, defs)).join("\n");
+}
+
 /** The object itself, then those that it holds without a name of their own, by their path. */
 function* nested({ title, schema }: Section): Generator<Section> {
   yield { title, schema };

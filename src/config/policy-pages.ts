@@ -1,0 +1,101 @@
+import { z } from "zod";
+import type { PolicyKind } from "../ir/policies.ts";
+import { REQUEST_ORDER, RESPONSE_ORDER } from "../policies/order.ts";
+import { REGISTRY } from "../policies/registry.ts";
+import { POLICY_SCHEMAS } from "../policies/schemas.ts";
+import type { Phase } from "../trace/events.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import { schemaSections } from "./reference-page.ts";
+
+const PHASES: readonly Phase[] = ["gateway", "route", "backend"];
+const KINDS = Object.keys(POLICY_SCHEMAS).sort() as PolicyKind[];
+
+/** docs/policies/: a page for each kind of policy and one about all of them. `readExample` gives a kind's example. */
+export function policyPages(readExample: (path: string) => string): Readonly<Record<string, string>> {
+  const pages = KINDS.map((kind) => [`docs/policies/${fileOf(kind)}.md`, page(kind, readExample)] as const);
+  return { "docs/policies/README.md": overview(), ...Object.fromEntries(pages) };
+}
+
+/** Path of the runnable example of a kind. */
+export function examplePath(kind: PolicyKind): string {
+  return `examples/policies/${fileOf(kind)}.yaml`;
+}
+
+/** `backendTLS` → `backend-tls` */
+function fileOf(kind: PolicyKind): string {
+  return kind.replace(/([a-z])([A-Z])/g, "$1-$2").toLowerCase();
+}
+
+function page(kind: PolicyKind, readExample: (path: string) => string): string {
+  const schema = z.toJSONSchema(POLICY_SCHEMAS[kind], { io: "input", target: "draft-2020-12" }) as JsonSchema;
+  const example = examplePath(kind);
+  const places = PHASES.filter((phase) => REGISTRY[kind].phases.includes(phase)).map((phase) => place(kind, phase));
+  return `# ${kind}
+
+${schema.description ?? ""}
+
+## Where it runs
+
+${places.join("\n")}
+
+${schemaSections(kind, schema)}
+## Example
+
+[${example}](../../${example}), which runs as it is: \`tracegate -f ${example}\`.
+
+\`\`\`yaml
+${readExample(example).trimEnd()}
+\`\`\`
+`;
+}
+
+function place(kind: PolicyKind, phase: Phase): string {
+  const request = neighbours(kind, REQUEST_ORDER[phase]);
+  const response = neighbours(kind, RESPONSE_ORDER[phase]);
+  const sides = [
+    request === undefined ? [] : [`requests ${request}`],
+    response === undefined ? [] : [`responses ${response}`],
+  ].flat();
+  const what = sides.length === 0 ? "a setting of the backend's connections" : sides.join("; ");
+  return `- Phase \`${phase}\`: ${what}.`;
+}
+
+function neighbours(kind: PolicyKind, order: readonly PolicyKind[]): string | undefined {
+  const at = order.indexOf(kind);
+  if (at === -1) return undefined;
+  const before = order[at - 1];
+  const after = order[at + 1];
+  const words = [
+    before === undefined ? "first" : `after \`${before}\``,
+    after === undefined ? "last" : `before \`${after}\``,
+  ];
+  return order.length === 1 ? "alone" : words.join(", ");
+}
+
+function overview(): string {
+  const rows = KINDS.map((kind) => {
+    const { description = "" } = z.toJSONSchema(POLICY_SCHEMAS[kind], { io: "input" }) as JsonSchema;
+    const phases = REGISTRY[kind].phases.join(", ");
+    return `| [\`${kind}\`](${fileOf(kind)}.md) | ${phases} | ${description.replaceAll("|", "\\|").replaceAll("\n", " ")} |`;
+  });
+  const orders = PHASES.flatMap((phase) => [
+    `- ${phase}, requests: ${REQUEST_ORDER[phase].map((kind) => `\`${kind}\``).join(" → ") || "nothing"}`,
+    `- ${phase}, responses: ${RESPONSE_ORDER[phase].map((kind) => `\`${kind}\``).join(" → ") || "nothing"}`,
+  ]);
+  return `# Policies
+
+Policies of a gateway run before the route is known, those of a route once it is, those of a backend for each call. Written
+inline they belong to the listener, route or backend that they stand in; in \`policies[]\` they name their target. Where
+several of a kind meet, the more specific one wins; rules of \`authorization\` add up.
+
+| Policy | Phases | |
+|---|---|---|
+${rows.join("\n")}
+
+## Order
+
+Whatever order a file names them in, they run in this one; \`src/policies/order.ts\` has the reasons.
+
+${orders.join("\n")}
+`;
+}
