@@ -71,7 +71,6 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   },
   { in: /(^|\.)tcpRoutes(\.backends)?$/, fields: same(LATER, "policies") },
   { in: /(^|\.)tcpRoutes\.backends$/, fields: { internal: "the admin API is HTTP; give it an HTTP route" } },
-  { in: /\.dynamic$/, fields: { target: "expressions are not available here in this version; remove it" } },
   {
     in: /\.directResponse$/,
     fields: same("is not available in this version; use body", "bodyExpression", "conditional"),

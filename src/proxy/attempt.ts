@@ -87,7 +87,8 @@ function send(x: CallingExchange, connection: UpstreamConnection): void {
 
 /** The upstream is asked for by the name that it is configured with, unless a rewrite has said otherwise (reference 2.5). */
 function rewriteAuthority(x: ExchangeState, pool: Pool): void {
-  if (pool.hostname !== undefined && x.backend?.target.type === "static") x.request.authority = pool.hostname;
+  if (pool.hostname === undefined) return;
+  if (x.backend?.target.type === "static" || x.dynamicTarget !== "") x.request.authority = pool.hostname;
 }
 
 /** The deadline of the whole request, from when somebody waits for something. */

@@ -5,7 +5,10 @@ import type { ExchangeState } from "./exchange-state.ts";
 /** The endpoint of one attempt; undefined when none is left to choose. */
 export function chooseEndpoint(x: ExchangeState, { balancer, target }: CompiledBackend): Endpoint | undefined {
   if (balancer !== undefined) return balancer.choose();
-  if (target.type !== "internal") return x.services.dynamic(x.request.authority);
+  if (target.type !== "internal") {
+    const { authority, scheme } = x.request;
+    return x.services.dynamic(x.dynamicTarget || authority, scheme === "https" ? 443 : 80);
+  }
   // A path in the configuration stands for one endpoint of the admin API; parameters are the client's.
   if (target.path !== "forward") x.request.path = target.path;
   return x.services.internal();

@@ -5,6 +5,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
+import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import type { PoolTarget } from "../upstream/pool.ts";
@@ -134,7 +135,7 @@ export class IrCompiler {
   #route(route: Route, owner: FixedLabels): CompiledRoute {
     const label = `${route.namespace}/${route.name}`;
     const labels = { ...owner, route: label, route_rule: route.ruleName ?? "unknown" };
-    const backends = route.backends.map((backend) => this.#backend(backend, labels));
+    const backends = route.backends.map((backend) => this.#backend(backend, labels, "request"));
     return {
       key: route.key,
       label,
@@ -149,17 +150,20 @@ export class IrCompiler {
 
   #tcpRoute(route: TcpRoute, owner: FixedLabels): CompiledTcpRoute {
     const label = `${route.namespace}/${route.name}`;
-    const backends = route.backends.map((backend) => this.#backend(backend, { ...owner, route: label }));
+    const backends = route.backends.map((backend) => this.#backend(backend, { ...owner, route: label }, "network"));
     return { label, hostnames: route.hostnames, backends, totalWeight: totalWeight(backends) };
   }
 
-  #backend(backend: RouteBackend, labels: FixedLabels): CompiledBackend {
+  #backend(backend: RouteBackend, labels: FixedLabels, scope: "request" | "network"): CompiledBackend {
+    const { target } = backend;
+    const expression = target.type === "dynamic" ? target.expression : undefined;
     return {
       key: backend.key,
       weight: backend.weight,
-      target: backend.target,
+      target,
       policies: compilePolicies(backend.policies, "backend", this.#policies, backend.key),
-      balancer: this.#balancer(backend.target),
+      balancer: this.#balancer(target),
+      dynamic: expression === undefined ? undefined : new DynamicTarget(expression, scope),
       series: new SeriesCache(this.#metrics, labels, backend.key),
     };
   }

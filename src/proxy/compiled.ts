@@ -5,6 +5,7 @@ import type { PolicySet } from "../ir/policies.ts";
 import type { CompiledChain } from "../policies/compile.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
+import type { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
 import type { NetworkRules } from "./network-rules.ts";
@@ -72,5 +73,7 @@ export interface CompiledBackend {
   readonly policies: CompiledChain;
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
+  /** Of `dynamic` backends that do not take the authority of the request. */
+  readonly dynamic: DynamicTarget | undefined;
   readonly series: SeriesCache;
 }

@@ -38,6 +38,8 @@ export abstract class ExchangeState implements PolicyContext {
   listener: CompiledListener | undefined;
   route: CompiledRoute | undefined;
   backend: CompiledBackend | undefined;
+  /** What the target expression of a `dynamic` backend has given; empty: the authority of the request. */
+  dynamicTarget = "";
   endpoint: Endpoint | undefined;
   /** Name of the endpoint that was called last. */
   endpointName: string | undefined;

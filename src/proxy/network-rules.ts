@@ -1,4 +1,4 @@
-import { compileCondition, type Expression } from "../cel/index.ts";
+import { type Activation, compileCondition, type Expression } from "../cel/index.ts";
 import { sourceOf } from "../http/source.ts";
 import type { Transport } from "../http/transport.ts";
 import type { NetworkRule } from "../ir/ir.ts";
@@ -22,13 +22,15 @@ export class NetworkRules {
 
   /** A rule that fails is false, so a failing `deny` denies nothing. Without `allow` rules everyone else may connect. */
   allows(transport: Transport, serverName: string): boolean {
-    const activation = {
-      source: sourceOf(transport),
-      destination: { address: transport.localAddress, port: transport.localPort, hostname: serverName },
-      env: this.#env,
-    };
+    const activation = connectionVariables(transport, serverName, this.#env);
     if (this.#deny.some((rule) => rule.matches(activation))) return false;
     if (!this.#require.every((rule) => rule.matches(activation))) return false;
     return this.#allow.length === 0 || this.#allow.some((rule) => rule.matches(activation));
   }
+}
+
+/** What expressions can read of a connection. */
+export function connectionVariables(transport: Transport, serverName: string, env: unknown): Activation {
+  const destination = { address: transport.localAddress, port: transport.localPort, hostname: serverName };
+  return { source: sourceOf(transport), destination, env };
 }

@@ -6,6 +6,7 @@ export function selectBackend(x: ExchangeState): undefined {
   const { backend } = x;
   if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
   const { type } = backend.target;
+  if (backend.dynamic !== undefined) x.dynamicTarget = backend.dynamic.read(x.variables);
   if (backend.balancer !== undefined || type === "dynamic" || type === "internal") return undefined;
   throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
 }

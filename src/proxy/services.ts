@@ -22,8 +22,8 @@ export interface Services {
   readonly upstreamCall: Histogram;
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
-  /** The endpoint that a `dynamic` backend means for an authority; undefined when it names none. */
-  readonly dynamic: (authority: string) => Endpoint | undefined;
+  /** The endpoint of an authority, on `port` unless it names one; undefined when it names no host. */
+  readonly dynamic: (authority: string, port: number) => Endpoint | undefined;
   /** The endpoint of `internal` backends: the admin API in the main thread. */
   readonly internal: () => Endpoint;
 }

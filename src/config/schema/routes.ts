@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { exactlyOne } from "./exactly-one.ts";
 import { backendPolicies, routePolicies } from "./policies.ts";
-import { fieldName, internalPath, objectName, pathText, port, regex, routeHostname } from "./scalars.ts";
+import { dynamicTarget, fieldName, internalPath, objectName, pathText, port, regex, routeHostname } from "./scalars.ts";
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
 
@@ -62,8 +62,17 @@ const service = z.strictObject({
 export const target = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
   service: service.optional().describe("An entry of `services`."),
-  dynamic: z.strictObject({}).optional().describe("The host that the request asks for (forward proxy)."),
 };
+
+const dynamic = (scope: "request" | "network", otherwise: string) =>
+  z
+    .strictObject({
+      target: dynamicTarget(scope).optional().describe(`CEL that gives \`host:port\`; default: ${otherwise}.`),
+    })
+    .optional()
+    .describe("A backend that the request itself names (forward proxy).");
+const dynamicHttp = dynamic("request", "the request's own host, and the port of its scheme when it names none");
+const dynamicTcp = dynamic("network", "the server name of the TLS handshake, and the port that the client came to");
 
 const internal = internalPath
   .optional()
@@ -72,6 +81,7 @@ const internal = internalPath
 export const routeBackend = exactlyOne(
   z.strictObject({
     ...target,
+    dynamic: dynamicHttp,
     internal,
     backend: z.string().optional().describe("A named backend: `/name`."),
     routeGroup: z.string().optional().describe("A route group that chooses further."),
@@ -110,6 +120,7 @@ export const gatewayRoute = z
 const tcpBackend = exactlyOne(
   z.strictObject({
     ...target,
+    dynamic: dynamicTcp,
     backend: z.string().optional().describe("A named backend: `/name`."),
     weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the connections; 0 = none."),
   }),
@@ -139,7 +150,7 @@ export const namedBackend = exactlyOne(
   z.strictObject({
     name: objectName.describe("What routes refer to as `backend: /name`."),
     host: target.host,
-    dynamic: target.dynamic,
+    dynamic: dynamicHttp,
     internal,
     policies: backendPolicies.optional(),
   }),

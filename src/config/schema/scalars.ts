@@ -5,6 +5,7 @@ import { parseListenAddress } from "../../base/listen-address.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 import { CIPHER_SUITES } from "../../http/tls-ciphers.ts";
+import { DynamicTarget } from "../../upstream/dynamic-target.ts";
 
 export const port = z.int().min(0).max(65535).describe("TCP port; 0 lets the system choose.");
 
@@ -80,6 +81,17 @@ export const pathText = z
         ? "a path has no query; match parameters with query"
         : `no request has this path: ${error.detail}; percent-encode what a URL cannot hold`;
     context.issues.push({ code: "custom", input: context.value, message });
+  });
+
+/** CEL that gives `host:port`. */
+export const dynamicTarget = (scope: "request" | "network") =>
+  z.string().check((context) => {
+    try {
+      new DynamicTarget(context.value, scope);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      context.issues.push({ code: "custom", input: context.value, message });
+    }
   });
 
 /** `forward`, or a path that replaces that of the request. */

@@ -1,6 +1,7 @@
-import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
+import type { PathMatch, Route, RouteMatch, Target, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies } from "../../policies/merge.ts";
+import { DynamicTarget } from "../../upstream/dynamic-target.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import type { Context, Path } from "./context.ts";
 import { toPolicySet, tryPolicies } from "./policies.ts";
@@ -59,13 +60,23 @@ export function translateTcpRoute(
     backends: input.backends.map((backend, i) => {
       const at = [...path, "backends", i];
       const translated = translateBackend(backend, `/${key}/backend${i}`, at, context);
-      if (translated.target.type === "internal")
-        context.report([...at, "backend"], {
-          message: "is internal, and the admin API is HTTP; give it an HTTP route",
-        });
+      const wrong = backend.backend === undefined ? undefined : unusable(translated.target);
+      if (wrong !== undefined) context.report([...at, "backend"], { message: wrong });
       return translated;
     }),
   };
+}
+
+/** Why a named backend is none for connections. */
+function unusable(target: Target): string | undefined {
+  if (target.type === "internal") return "is internal, and the admin API is HTTP; give it an HTTP route";
+  if (target.type !== "dynamic" || target.expression === undefined) return undefined;
+  try {
+    new DynamicTarget(target.expression, "network");
+    return undefined;
+  } catch (error) {
+    return `its target needs a request: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 function translateMatch(match: MatchInput): RouteMatch {

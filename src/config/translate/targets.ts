@@ -67,7 +67,8 @@ export function translateTarget(input: TargetInput, path: Path, context: Context
     return { type: "routeGroup", name: input.routeGroup };
   }
   if (input.internal !== undefined) return { type: "internal", path: input.internal };
-  return { type: "dynamic" };
+  const expression = input.dynamic?.target;
+  return expression === undefined ? { type: "dynamic" } : { type: "dynamic", expression };
 }
 
 function parseHost(text: string): Target | undefined {

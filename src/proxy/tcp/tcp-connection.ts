@@ -8,6 +8,7 @@ import type { UpstreamConnection, UpstreamEvents } from "../../upstream/connecti
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
 import { pick } from "../match-route.ts";
+import { connectionVariables } from "../network-rules.ts";
 import type { Services } from "../services.ts";
 import type { LiveConnection } from "./live-connection.ts";
 
@@ -90,7 +91,8 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
       this.#connect();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      this.#fail(error.code, error.message);
+      const detail = error.cause instanceof Error ? `: ${error.cause.message}` : "";
+      this.#fail(error.code, `${error.message}${detail}`);
       this.#transport.destroy();
     }
   }
@@ -205,12 +207,12 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     const { serverName, transport } = this.#origin;
     if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
     // A dynamic backend is the server that the client asked TLS for, on the port that it came to (reference 3.33).
-    const dynamic = backend.target.type === "dynamic" && serverName !== "";
-    if (backend.balancer === undefined && !dynamic) throw new GatewayError("TG_NO_BACKENDS");
+    const target =
+      backend.dynamic?.read(connectionVariables(transport, serverName, this.#services.env)) ??
+      (backend.target.type === "dynamic" ? serverName : "");
+    if (backend.balancer === undefined && target === "") throw new GatewayError("TG_NO_BACKENDS");
     const endpoint =
-      backend.balancer === undefined
-        ? this.#services.dynamic(`${serverName}:${transport.localPort}`)
-        : backend.balancer.choose();
+      backend.balancer === undefined ? this.#services.dynamic(target, transport.localPort) : backend.balancer.choose();
     if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
     return endpoint;
   }

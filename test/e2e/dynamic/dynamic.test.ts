@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
+import { logged } from "../tls/support.ts";
+import { call, Upstream } from "../trace/support.ts";
+
+const DNS_FAILED = "backends required DNS resolution which failed";
+
+suite("dynamic backends with a target expression", { concurrency: 1 }, () => {
+  let upstream: Upstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    upstream = await Upstream.start();
+    upstream.on("/host", (request, response) => response.end(request.headers.host));
+    const backend = (path: string, dynamic: object): object => ({
+      name: path.slice(1),
+      matches: [{ path: { pathPrefix: path } }],
+      backends: [{ dynamic }],
+    });
+    gateway = await TestGateway.start({
+      config: { workerThreads: 1 },
+      backends: [{ name: "own", dynamic: { target: 'request.headers["x-target"]' } }],
+      binds: [
+        {
+          port: 0,
+          listeners: [
+            {
+              routes: [
+                backend("/port", { target: '"127.0.0.1:" + request.headers["x-port"]' }),
+                backend("/text", { target: 'request.headers["x-target"]' }),
+                backend("/number", { target: "dyn(80)" }),
+                backend("/authority", {}),
+                { name: "named", backends: [{ backend: "/own" }] },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  const get = (path: string, headers: Record<string, string>) => call(gateway.port(), { path, headers });
+  const text = async (path: string, headers: Record<string, string>): Promise<[number, string]> => {
+    const { status, body } = await get(path, headers);
+    return [status, body.toString()];
+  };
+
+  test("the expression says which server is called", async () => {
+    assert.deepEqual(await text("/port", { "x-port": String(upstream.port) }), [200, "hello"]);
+    assert.deepEqual(await text("/text", { "x-target": upstream.address }), [200, "hello"]);
+    assert.deepEqual(await text("/", { "x-target": upstream.address }), [200, "hello"]);
+    await logged(gateway, { scope: "request", route: "default/port", endpoint: upstream.address });
+  });
+
+  test("a target that is a name is what the backend is asked by", async () => {
+    const target = `localhost:${upstream.port}`;
+    assert.deepEqual(await text("/host", { "x-target": target }), [200, target]);
+    assert.deepEqual(await text("/host", { "x-target": upstream.address }), [200, "a.test"]);
+  });
+
+  test("an expression that fails, and a value that is no address, leave no backend", async () => {
+    assert.deepEqual(await text("/port", {}), [503, DNS_FAILED]);
+    assert.deepEqual(await text("/number", {}), [503, DNS_FAILED]);
+    const bad = [
+      "",
+      "127.0.0.1",
+      "127.0.0.1:0",
+      "127.0.0.1:70000",
+      "unix:/tmp/x",
+      "user@127.0.0.1:80",
+      "a/b:80",
+      "[::x]:1",
+    ];
+    for (const target of bad) {
+      const [status, body] = await text("/text", { "x-target": target });
+      assert.equal(status, 503, target);
+      assert.ok(body === DNS_FAILED || body === "no healthy backends", body);
+    }
+    await logged(gateway, {
+      scope: "request",
+      route: "default/number",
+      reason: "NoHealthyBackend",
+      error: `${DNS_FAILED}: the target's value is not host:port`,
+    });
+  });
+
+  test("without an expression it is the authority of the request", async () => {
+    assert.deepEqual(await text("/authority", { host: upstream.address }), [200, "hello"]);
+  });
+});
+
+test("TCP routes: the expression reads the connection", async () => {
+  await using upstream = await RawUpstream.listen();
+  const target = `source.address == "127.0.0.1" ? "127.0.0.1:${upstream.port}" : "nowhere"`;
+  const listener = (name: string, port: number, expression: string): object => ({
+    port,
+    listeners: [{ name, protocol: "TCP", tcpRoutes: [{ name, backends: [{ dynamic: { target: expression } }] }] }],
+  });
+  await using gateway = await TestGateway.start({ binds: [listener("good", 0, target)] });
+  const client = await RawPeer.connect(gateway.port());
+  const backend = await upstream.connection();
+  client.send("ping");
+  await backend.take("ping");
+  backend.end();
+  client.end();
+  assert.equal(await gateway.reconfigure({ binds: [listener("bad", 0, '"nowhere"')] }), "applied");
+  const refused = await RawPeer.connect(gateway.port());
+  await refused.closed();
+  await logged(gateway, {
+    scope: "request",
+    listener: "bad",
+    error: `${DNS_FAILED}: "nowhere" is not host:port`,
+    reason: "NoHealthyBackend",
+  });
+});
