@@ -17,17 +17,27 @@ export function resolveOverloads(
 ): { readonly fitting: readonly Overload[]; readonly result: Type } | undefined {
   const fitting: Overload[] = [];
   let result: Type | undefined;
+  const mark = substitution.mark();
   for (const overload of overloads) {
-    const names = new Map<string, Type>();
-    const declared = paramsFor(overload, types.length);
-    const params = declared.map((param) => substitution.instantiate(param, names));
-    if (!substitution.assignAll(types, params)) continue;
+    const type = tryOverload(overload, types, substitution);
+    // A type that several overloads could settle is left open: the values will choose.
+    substitution.undo(mark);
+    if (type === undefined) continue;
     fitting.push(overload);
-    const type = substitution.resolve(substitution.instantiate(overload.result, names), true);
     result = result === undefined || formatType(result) === formatType(type) ? type : DYN;
-    if (types.length > 0 && isExact(types, declared)) break;
+    if (types.length > 0 && isExact(types, paramsFor(overload, types.length))) break;
   }
-  return result === undefined ? undefined : { fitting, result };
+  const [only] = fitting;
+  if (only === undefined || result === undefined) return undefined;
+  return { fitting, result: fitting.length === 1 ? (tryOverload(only, types, substitution) ?? result) : result };
+}
+
+/** The type of what the overload gives for values of these types, with their type parameters bound; else undefined. */
+function tryOverload(overload: Overload, types: readonly Type[], substitution: Substitution): Type | undefined {
+  const names = new Map<string, Type>();
+  const params = paramsFor(overload, types.length).map((param) => substitution.instantiate(param, names));
+  if (!substitution.assignAll(types, params)) return undefined;
+  return substitution.resolve(substitution.instantiate(overload.result, names), true);
 }
 
 /** What is wrong with a call that fits no overload, and what would fit. */

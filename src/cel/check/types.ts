@@ -42,13 +42,10 @@ export function formatType(type: Type): string {
 
 /** What the type parameters of the calls checked so far stand for. */
 export class Substitution {
-  #bound: Map<string, Type>;
-  #next: number;
-
-  constructor(bound = new Map<string, Type>(), next = 0) {
-    this.#bound = bound;
-    this.#next = next;
-  }
+  readonly #bound = new Map<string, Type>();
+  /** What was bound before, so that a trial can be undone. */
+  readonly #trail: (readonly [name: string, before: Type | undefined])[] = [];
+  #next = 0;
 
   fresh(): Type {
     return { name: `_${this.#next++}`, params: [], variable: true };
@@ -67,10 +64,28 @@ export class Substitution {
 
   /** Whether values of `from` can stand where `to` is wanted; binds type parameters only when they all can. */
   assignAll(from: readonly Type[], to: readonly Type[]): boolean {
-    const before = new Map(this.#bound);
+    const mark = this.mark();
     if (from.length === to.length && from.every((type, index) => this.#assign(type, to[index] ?? DYN))) return true;
-    this.#bound = before;
+    this.undo(mark);
     return false;
+  }
+
+  /** A point to which `undo` leads back. */
+  mark(): number {
+    return this.#trail.length;
+  }
+
+  /** Forgets what was bound since `mark`. */
+  undo(mark: number): void {
+    for (const [name, before] of this.#trail.splice(mark).reverse()) {
+      if (before === undefined) this.#bound.delete(name);
+      else this.#bound.set(name, before);
+    }
+  }
+
+  #set(name: string, type: Type): void {
+    this.#trail.push([name, this.#bound.get(name)]);
+    this.#bound.set(name, type);
   }
 
   assign(from: Type, to: Type): boolean {
@@ -111,12 +126,12 @@ export class Substitution {
     const bound = this.#bound.get(variable.name);
     if (bound === undefined) {
       if (this.#mentions(type, variable)) return false;
-      this.#bound.set(variable.name, type);
+      this.#set(variable.name, type);
       return true;
     }
     if (!this.#assign(type, bound)) return false;
     const general = this.#moreGeneral(type, bound);
-    if (!this.#mentions(general, variable)) this.#bound.set(variable.name, general);
+    if (!this.#mentions(general, variable)) this.#set(variable.name, general);
     return true;
   }
 

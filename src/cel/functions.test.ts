@@ -1,0 +1,154 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  type Activation,
+  CelDuration,
+  CelError,
+  compileCondition,
+  compileExpression,
+  toBytes,
+  toJson,
+  toText,
+} from "./index.ts";
+
+const ACTIVATION: Activation = {
+  request: {
+    method: "GET",
+    scheme: "https",
+    authority: "a.example",
+    path: "/p",
+    search: "?a=1&b=2",
+    version: "HTTP/1.1",
+    headers: ["accept", "a, b", "accept", "c", "authorization", "Bearer x", "cookie", 'id="7"; theme=dark'],
+    body: Buffer.from('{"user":{"name":"Zoë","tags":["x","y"]}}'),
+  },
+  response: { status: 404, headers: ["content-type", "text/plain"] },
+  source: { address: "10.1.2.3", port: 4711, rawAddress: "::1", rawPort: 1 },
+  proxy: { route: { name: "shop" }, upstreamDuration: CelDuration.fromMilliseconds(1.5) },
+  jwt: JSON.parse('{"sub":"alice","exp":1700000000,"__proto__":{"own":1},"groups":["dev"]}'),
+};
+
+function evaluate(text: string): unknown {
+  return toJson(compileExpression(text, "response").evaluate(ACTIVATION));
+}
+
+/** Expressions that are true, by what they show. */
+const TRUE: Readonly<Record<string, readonly string[]>> = {
+  "JSON and maps": [
+    'json(request.body).user.name == "Zoë"',
+    'toJson({"a": [1, 2.5, null]}) == "{\\"a\\":[1,2.5,null]}"',
+    '{"a": 1}.merge({"a": 2, "b": 3}) == {"a": 2, "b": 3}',
+    '{"a": 1, "b": 2}.mapValues(v, v * 10) == {"a": 10, "b": 20}',
+    '{"a": 1, "b": 2}.filterKeys(k, k != "a") == {"b": 2}',
+    'flattenRecursive({"a": {"b": [5]}}) == {"a.b.0": 5}',
+    'variables().jwt.sub == "alice"',
+  ],
+  "texts, encodings and hashes": [
+    'base64.decode(base64.encode("é")) == b"é"',
+    'url.decode(url.encode("a b&c")) == "a b&c"',
+    'form.decode(form.encode({"a": "1 2"})).a == "1 2"',
+    'md5.encode("a") == "0cc175b9c0f1b6a831c399e269772661" && sha1.encode(b"a").size() == 40',
+    'sha256.encode("a").startsWith("ca978112")',
+    '"a-b-c".regexReplace("[a-b]", "x") == "x-x-c"',
+    'unvalidatedJwtPayload("e30.eyJzdWIiOiJ4In0.") == {"sub": "x"}',
+    "uuid().size() == 36 && random() < 1.0",
+  ],
+  fallbacks: [
+    'default(request.headers["x-absent"], "none") == "none"',
+    'coalesce(jwt.nope, null, jwt.sub) == "alice"',
+    'request.headers[?"x-absent"].orValue("none") == "none"',
+    'jwt.?sub.orValue("") == "alice" && !jwt.?nope.hasValue()',
+    'jwt.sub.with(name, name + name) == "alicealice"',
+  ],
+  addresses: [
+    'cidr("10.0.0.0/8").containsIP(source.address) && !cidr("10.2.0.0/16").containsIP(source.address)',
+    'cidr("::/0").containsIP(source.rawAddress) && ip(source.rawAddress).isLoopback()',
+    'ip("::ffff:10.0.0.1") == ip("10.0.0.1") && ip("10.0.0.1").family() == 4 && !isIP("010.1.1.1")',
+    'string(cidr("10.1.2.3/8").masked()) == "10.0.0.0/8" && cidr("10.0.0.0/8").containsCIDR("10.1.0.0/16")',
+  ],
+  "headers, cookies and queries": [
+    'request.headers.accept == "a, b, c" && request.headers.raw().accept == ["a, b", "c"]',
+    'request.headers.split()["accept"] == ["a", "b", "c"]',
+    'request.headers.redacted().authorization == "<redacted>" && request.headers.redacted().accept == "a, b, c"',
+    'request.headers.cookie("id") == "7" && request.headers.cookie("theme") == "dark"',
+    'request.headers["Accept"] == request.headers.accept && !has(response.headers.host)',
+    'request.uri.query().b == "2" && request.pathAndQuery.addQuery("a", "3") == "/p?a=1&b=2&a=3"',
+    'request.pathAndQuery.setQuery("a", "é") == "/p?a=%C3%A9&b=2"',
+  ],
+  "values from the proxy": [
+    "response.code >= 400 && response.code == 404 && source.port == 4711",
+    'proxy.route.name == "shop" && proxy.upstreamDuration > duration("1ms")',
+    'jwt.exp > 1600000000 && int(jwt.exp) + 1 == 1700000001 && "dev" in jwt.groups',
+    'timestamp("2024-02-29T23:30:00Z").getDate("Europe/Zurich") == 1',
+  ],
+};
+
+for (const [name, texts] of Object.entries(TRUE)) {
+  test(name, () => {
+    for (const text of texts) assert.equal(evaluate(text), true, text);
+  });
+}
+
+test("only own properties of data can be read", () => {
+  const failing = [
+    "jwt.constructor",
+    "jwt.toString",
+    'jwt["hasOwnProperty"]',
+    "jwt.groups.length",
+    "jwt.sub.length",
+    "jwt.nope",
+  ];
+  for (const text of failing) assert.throws(() => evaluate(text), CelError, text);
+  assert.equal(evaluate('jwt["__proto__"].own == 1.0'), true);
+  assert.equal(evaluate("has(jwt.constructor)"), false);
+});
+
+test("absent variables fail what reads them, and has() of their fields is false", () => {
+  const expression = compileExpression('backend.name == "x" || has(response.code)', "response");
+  assert.throws(() => expression.evaluate({}), /there is no backend here/);
+  assert.equal(compileCondition("has(response.code)", "response").evaluate({}), false);
+  assert.equal(compileCondition("has(request.headers.accept)").evaluate({}), false);
+});
+
+test("an expression tells what it reads", () => {
+  const reads = (text: string): string[] => [...compileExpression(text, "response").reads].sort();
+  assert.deepEqual(reads('request.path == "/" && jwt.sub == "x"'), ["jwt", "request"]);
+  assert.deepEqual(reads("size(request.body) > 1"), ["request", "request.body"]);
+  assert.deepEqual(reads("toJson(response)"), ["response", "response.body", "response.bodyPrefix"]);
+  assert.ok(reads("variables()").includes("request.body"));
+});
+
+test("constants that can never work are errors of the expression", () => {
+  assert.throws(() => compileExpression('cidr("10.0.0.0/40").containsIP("1.2.3.4")'), /is not a network such as/);
+  assert.throws(
+    () => compileExpression('base64.encod("a")'),
+    /unknown function base64\.encod; did you mean base64\.encode\?/,
+  );
+  assert.throws(() => compileExpression("request.heders"), /request has no field heders; did you mean headers\?/);
+  assert.throws(() => compileExpression("fail('stop')").evaluate({}), /^CelError: stop/);
+});
+
+test("values as JSON, text and bytes", () => {
+  const value = (text: string) => compileExpression(text, "response").evaluate(ACTIVATION);
+  assert.deepEqual(
+    toJson(value('{"n": 1, "u": 2u, "big": 9223372036854775807, "b": b"hi", "d": duration("1.5s"), "x": null}')),
+    {
+      n: 1,
+      u: 2,
+      big: "9223372036854775807",
+      b: "aGk=",
+      d: "1.5s",
+      x: null,
+    },
+  );
+  assert.deepEqual(toJson(value("response")), { code: 404, headers: { "content-type": "text/plain" } });
+  assert.deepEqual(
+    ["1", "1.5", "true", "'a'", "b'é'", "2u"].map((text) => toText(value(text))),
+    ["1", "1.5", "true", "a", "é", "2"],
+  );
+  assert.equal(toText(value("null")), undefined);
+  assert.equal(toText(value("optional.none()")), undefined);
+  assert.equal(toText(value('timestamp("2024-01-01T00:00:00.5Z")')), "2024-01-01T00:00:00.5Z");
+  assert.throws(() => toText(value("[1]")), /a list or map has no text/);
+  assert.deepEqual(Buffer.from(toBytes(value("'é'"))), Buffer.from("é"));
+});
