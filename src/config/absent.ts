@@ -46,7 +46,6 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     },
   },
   { in: /^config\.logging$/, fields: same(LATER, "filter", "fields", "database") },
-  { in: /^config\.metrics$/, fields: same(LATER, "fields") },
   {
     in: /^frontendPolicies$/,
     fields: same(LATER, ...["networkExtAuthz", "tracing"]),

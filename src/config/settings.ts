@@ -20,7 +20,11 @@ export interface Settings {
   readonly terminationMaxDeadline: number;
   readonly terminationMinDeadline: number;
   readonly logging: { readonly level: string; readonly format: LogFormat };
-  readonly metrics: { readonly remove: readonly string[] };
+  readonly metrics: {
+    readonly remove: readonly string[];
+    /** Label to CEL. */
+    readonly fields: { readonly add: Readonly<Record<string, string>> };
+  };
   readonly backend: {
     readonly connectTimeout: number;
     readonly poolIdleTimeout: number;

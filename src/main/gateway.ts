@@ -248,6 +248,7 @@ function supervisorSettings(
       logFilter: output.filter.toString(),
       logFormat: output.format,
       internalSocket,
+      metricLabels: settings.metrics.fields.add,
       reusePort: process.platform === "linux",
     },
   };

@@ -94,7 +94,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     async metricsText() {
       const snapshot = await supervisor.metrics();
       const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
-      return renderPrometheus(snapshot, extra, settings.metrics.remove);
+      const { remove, fields } = settings.metrics;
+      return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },
   };
 }

@@ -13,7 +13,10 @@ export function finish(x: ExchangeState): void {
   const now = performance.now();
   const { services } = x;
   const cache = (x.backend ?? x.route ?? x.listener ?? x.bind).series;
-  const series = cache.get(x.request.method, x.status, x.reason);
+  const custom = services.customLabels?.read(x.variables);
+  const { method } = x.request;
+  const series =
+    custom === undefined ? cache.get(method, x.status, x.reason) : cache.getCustom(method, x.status, x.reason, custom);
   const { requests } = services.metrics;
   requests.count(series, (now - x.startedAt) / 1000, x.responseBytes, Math.max(0, x.attempts - 1));
   if (x.answeredAt !== 0) {

@@ -28,13 +28,12 @@ export class SeriesCache {
   get(method: string, status: number, reason: Reason): number {
     if (this.#last !== -1 && status === this.#lastStatus && method === this.#lastMethod && reason === this.#lastReason)
       return this.#last;
-    const label = KNOWN_METHODS.has(method) ? method : "unknown";
+    const label = methodLabel(method);
     const key = `${label} ${status} ${reason}`;
     this.#known ??= new Map();
     let series = this.#known.get(key);
     if (series === undefined) {
-      const own = { backend: this.#backend, method: label, status: String(status), reason };
-      series = this.#metrics.requestSeries({ ...this.#labels, ...own });
+      series = this.#metrics.requestSeries(this.#with(label, status, reason));
       this.#known.set(key, series);
     }
     this.#lastMethod = method;
@@ -43,4 +42,27 @@ export class SeriesCache {
     this.#last = series;
     return series;
   }
+
+  /** The same with values of the custom labels. */
+  getCustom(method: string, status: number, reason: Reason, custom: readonly string[]): number {
+    const label = methodLabel(method);
+    const key = `${label} ${status} ${reason}\u0000${custom.join("\u0000")}`;
+    this.#known ??= new Map();
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const labels = this.#with(label, status, reason);
+    const series = this.#metrics.customSeries(labels, custom);
+    // Clients may send any number of values that have no series: they are not kept here either.
+    if (series === undefined) return this.#metrics.otherSeries(labels);
+    this.#known.set(key, series);
+    return series;
+  }
+
+  #with(method: string, status: number, reason: Reason): RequestLabels {
+    return { ...this.#labels, backend: this.#backend, method, status: String(status), reason };
+  }
+}
+
+function methodLabel(method: string): string {
+  return KNOWN_METHODS.has(method) ? method : "unknown";
 }

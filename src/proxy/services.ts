@@ -1,5 +1,6 @@
 import type { Logger } from "../base/log.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
+import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Watchers } from "./watchers.ts";
@@ -7,6 +8,8 @@ import type { Watchers } from "./watchers.ts";
 /** What every exchange of a worker needs besides the configuration; made once per thread. */
 export interface Services {
   readonly metrics: Metrics;
+  /** Labels of the request metrics that the configuration adds. */
+  readonly customLabels: CustomLabels | undefined;
   readonly watchers: Watchers;
   /** Of the data plane itself. */
   readonly log: Logger;

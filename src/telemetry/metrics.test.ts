@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Metrics, mergeSnapshots, type RequestLabels } from "./metrics.ts";
+import { MAX_CUSTOM_SERIES, Metrics, mergeSnapshots, type RequestLabels } from "./metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
 import { renderPrometheus } from "./prometheus.ts";
 
@@ -119,4 +119,26 @@ test("build, configuration state and process metrics are there", async () => {
   assert.match(text, /^tracegate_config_synchronized 0$/m);
   assert.match(text, /^# TYPE process_cpu_seconds_total counter$/m);
   assert.match(text, /^process_resident_memory_bytes \d+$/m);
+});
+
+test("custom labels: a bounded number of series, the rest counted together", () => {
+  const metrics = new Metrics(1);
+  const count = (value: string): void => {
+    const row = metrics.customSeries(labels, [value]) ?? metrics.otherSeries(labels);
+    metrics.requests.count(row, 0, 0, 0);
+  };
+  for (let i = 0; i < MAX_CUSTOM_SERIES + 500; i++) count(`tenant-${i}`);
+  count("tenant-0");
+  metrics.requests.count(metrics.requestSeries(labels), 0, 0, 0);
+  const text = renderPrometheus(metrics.snapshot(), [], [], ["tenant"]);
+  const totals = text.split("\n").filter((line) => line.startsWith("tracegate_requests_total{"));
+  assert.equal(totals.length, MAX_CUSTOM_SERIES + 2);
+  const value = (tenant: string): string | undefined =>
+    totals
+      .find((line) => line.includes(`,tenant="${tenant}"}`))
+      ?.split(" ")
+      .at(-1);
+  assert.deepEqual(["tenant-0", "tenant-1", "other", "unknown"].map(value), ["2", "1", "500", "1"]);
+  // Times of processing are told by place alone.
+  assert.doesNotMatch(text, /^tracegate_request_processing_seconds.*tenant/m);
 });

@@ -1,3 +1,4 @@
+import { UNKNOWN } from "./custom-labels.ts";
 import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, REQUEST_BOUNDS } from "./histogram.ts";
 import { CONNECTION_LABELS, type MetricName, PLACE_LABELS, REQUEST_LABELS } from "./metric-table.ts";
 import { RequestCounters } from "./request-counters.ts";
@@ -24,9 +25,18 @@ export class ConnectionSeries {
   }
 }
 
+/**
+ * Series with values of custom labels that a thread keeps. Clients choose such values, for example with a header; beyond
+ * the bound, requests count with the values `other`, so that no client can fill the memory (some 20 MiB at most).
+ */
+export const MAX_CUSTOM_SERIES = 10_000;
+export const OTHER = "other";
+
 /** A request series: its labels and its handle in the counters. */
 interface RequestSeries {
   readonly labels: RequestLabels;
+  /** Values of the custom labels. */
+  readonly custom: readonly string[];
   readonly row: number;
 }
 
@@ -47,14 +57,41 @@ export class Metrics {
   /** What requests count with, by the handles of `requestSeries`. */
   readonly requests = new RequestCounters();
   readonly #requests = new Map<string, RequestSeries>();
+  readonly #noCustom: readonly string[];
+  readonly #otherCustom: readonly string[];
+  #customSeries = 0;
   readonly #connections = new Map<string, ConnectionSeries>();
   readonly #connects = new Map<string, Histogram>();
   readonly #calls = new Map<string, Histogram>();
 
+  /** `customLabels`: how many labels of their own the request metrics have. */
+  constructor(customLabels = 0) {
+    this.#noCustom = Array.from({ length: customLabels }, () => UNKNOWN);
+    this.#otherCustom = this.#noCustom.map(() => OTHER);
+  }
+
   /** Gets or creates the series of these labels; returns its handle for `requests`. */
   requestSeries(labels: RequestLabels): number {
-    const key = seriesKey(values(REQUEST_LABELS, labels));
-    return upsert(this.#requests, key, () => ({ labels, row: this.requests.add() })).row;
+    return this.#requestSeries(labels, this.#noCustom);
+  }
+
+  /** The same with values of the custom labels; undefined when the bound of such series is reached: then `otherSeries`. */
+  customSeries(labels: RequestLabels, custom: readonly string[]): number | undefined {
+    const known = this.#requests.get(seriesKey([...values(REQUEST_LABELS, labels), ...custom]));
+    if (known !== undefined) return known.row;
+    if (this.#customSeries >= MAX_CUSTOM_SERIES) return undefined;
+    this.#customSeries++;
+    return this.#requestSeries(labels, custom);
+  }
+
+  /** The series of all values that have none of their own. */
+  otherSeries(labels: RequestLabels): number {
+    return this.#requestSeries(labels, this.#otherCustom);
+  }
+
+  #requestSeries(labels: RequestLabels, custom: readonly string[]): number {
+    const key = seriesKey([...values(REQUEST_LABELS, labels), ...custom]);
+    return upsert(this.#requests, key, () => ({ labels, custom, row: this.requests.add() })).row;
   }
 
   /** Gets or creates the series of these labels. */
@@ -81,7 +118,7 @@ export class Metrics {
     };
     const processing = new Map<string, { labels: string[]; request: Sample["value"]; response: Sample["value"] }>();
     for (const series of this.#requests.values()) {
-      const labels = values(REQUEST_LABELS, series.labels);
+      const labels = [...values(REQUEST_LABELS, series.labels), ...series.custom];
       const counts = this.requests.read(series.row);
       add("requests_total", labels, counts.requests);
       add("request_duration_seconds", labels, counts.duration);

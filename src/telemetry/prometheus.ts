@@ -1,4 +1,4 @@
-import { METRICS, type MetricName, type MetricSpec } from "./metric-table.ts";
+import { METRICS, type MetricName, type MetricSpec, REQUEST_LABELS } from "./metric-table.ts";
 import type { MetricsSnapshot, Sample } from "./metrics.ts";
 
 export const PROMETHEUS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
@@ -15,11 +15,13 @@ export interface ExtraMetric {
 /**
  * The Prometheus text format (version 0.0.4) of merged counters and extra metrics.
  * @param remove metrics to leave out (`metrics.remove`), matched with or without prefix, unit and `_total`
+ * @param custom names of further labels of the request metrics (`metrics.fields.add`)
  */
 export function renderPrometheus(
   snapshot: MetricsSnapshot,
   extra: readonly ExtraMetric[],
   remove: readonly string[],
+  custom: readonly string[] = [],
 ): string {
   const removed = new Set(remove.map(bareName));
   let text = "";
@@ -34,7 +36,8 @@ export function renderPrometheus(
     if (samples === undefined || removed.has(bareName(key))) continue;
     const spec: MetricSpec = METRICS[key];
     text += header(PREFIX + key, spec.type, spec.help);
-    for (const sample of samples) text += renderSample(PREFIX + key, spec.labels, sample);
+    const names = spec.labels === REQUEST_LABELS ? [...spec.labels, ...custom] : spec.labels;
+    for (const sample of samples) text += renderSample(PREFIX + key, names, sample);
   }
   return text;
 }

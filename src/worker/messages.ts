@@ -20,6 +20,8 @@ export interface WorkerOptions {
   readonly logFilter: string;
   readonly logFormat: AccessLogFormat;
   readonly reusePort: boolean;
+  /** `config.metrics.fields.add`: label to CEL. */
+  readonly metricLabels: Readonly<Record<string, string>>;
   /** Where `internal` backends are served. */
   readonly internalSocket: string;
 }

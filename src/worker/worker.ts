@@ -6,6 +6,7 @@ import { DataPlane } from "../proxy/data-plane.ts";
 import { dynamicEndpoints } from "../proxy/dynamic.ts";
 import type { Services } from "../proxy/services.ts";
 import { Watchers } from "../proxy/watchers.ts";
+import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { TraceGate } from "../trace/gate.ts";
@@ -24,7 +25,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const notify = (notice: Notice): void => port.postMessage(notice);
   const batch = new LogBatch((text) => notify({ type: "log", text }));
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
-  const metrics = new Metrics();
+  const customLabels = Object.keys(options.metricLabels).length;
+  const metrics = new Metrics(customLabels);
   const sweeper = new Sweeper();
   const connectTimes = metrics.upstreamConnect("plaintext");
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
@@ -34,6 +36,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   let internal: Endpoint | undefined;
   const services: Services = {
     metrics,
+    customLabels: customLabels === 0 ? undefined : new CustomLabels(options.metricLabels),
     watchers,
     log: output.logger("proxy"),
     accessLog: output.logger("request"),

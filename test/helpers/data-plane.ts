@@ -74,6 +74,7 @@ export class TestPlane {
     this.endpoints = new Endpoints(pools);
     const services: Services = {
       metrics: this.metrics,
+      customLabels: undefined,
       watchers: new Watchers(new TraceGate(), () => {}),
       log: output.logger("proxy"),
       accessLog: output.logger("request"),

@@ -1,7 +1,11 @@
 import { z } from "zod";
 import { duration } from "../../policies/shared/duration-schema.ts";
+import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
+import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";
 import { listenAddress } from "./scalars.ts";
+
+const MAX_LABELS = 16;
 
 /** A number of threads, or a share of the processors such as `50%`. */
 export const WORKER_THREADS = /^\d+(\.\d+)?%?$/;
@@ -13,6 +17,29 @@ const workerThreads = z.union([
 const level = z
   .union([z.string(), z.array(z.string())])
   .describe("`info`, `info,request=off`, or a list of `module=level`.");
+
+/** CEL for the value of a label. */
+const labelValue = z.string().check((context) => {
+  try {
+    compileLabel(context.value);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    context.issues.push({ code: "custom", input: context.value, message });
+  }
+});
+
+const labelName = z.string().check((context) => {
+  const message = wrongLabelName(context.value);
+  if (message !== undefined) context.issues.push({ code: "custom", input: context.value, message });
+});
+
+const metricLabels = z
+  .record(labelName, labelValue)
+  .refine((labels) => Object.keys(labels).length <= MAX_LABELS, { message: `has more than ${MAX_LABELS} labels` })
+  .describe(
+    `Label to CEL, evaluated at the end of a request; \`unknown\` when it fails. A thread keeps ${MAX_CUSTOM_SERIES} series with ` +
+      "such values; requests that would need another one count as `other`.",
+  );
 
 /** The `config` section: read once, at startup (reference 1.3). */
 export const settings = z
@@ -44,7 +71,13 @@ export const settings = z
       .prefault({})
       .describe("The log, which goes to standard output."),
     metrics: z
-      .strictObject({ remove: z.array(z.string()).default([]).describe("Names of metrics to leave out.") })
+      .strictObject({
+        remove: z.array(z.string()).default([]).describe("Names of metrics to leave out."),
+        fields: z
+          .strictObject({ add: metricLabels.default({}) })
+          .prefault({})
+          .describe("Further labels of the metrics of requests."),
+      })
       .prefault({})
       .describe("Metrics."),
     histograms: z.literal("classic").default("classic").describe("How durations are counted: in buckets."),

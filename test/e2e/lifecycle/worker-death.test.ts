@@ -67,6 +67,7 @@ suite("a worker dies", () => {
       logFilter: "error",
       logFormat: "json",
       internalSocket: "",
+      metricLabels: {},
       reusePort: process.platform === "linux",
     } as const;
     supervisor = new Supervisor(

@@ -1,0 +1,49 @@
+import { type Activation, CelError, compileExpression, type Expression, toText } from "../cel/index.ts";
+import { REQUEST_LABELS } from "./metric-table.ts";
+
+/** What a label is whose expression fails or gives nothing, as of the labels that do not apply. */
+export const UNKNOWN = "unknown";
+/** Characters of a value that are kept: a client must not fill the memory with its headers. */
+const MAX_VALUE = 128;
+
+/** `config.metrics.fields.add`: labels of the request metrics that expressions compute (reference 1.3). */
+export class CustomLabels {
+  readonly #expressions: readonly Expression[];
+
+  /** Throws CelError for an expression that cannot be used. */
+  constructor(fields: Readonly<Record<string, string>>) {
+    this.#expressions = Object.values(fields).map(compileLabel);
+  }
+
+  /** The values at the end of a request, in the order of the configuration. */
+  read(variables: Activation): readonly string[] {
+    return this.#expressions.map((expression) => labelValue(expression, variables));
+  }
+}
+
+/** Throws CelError for an expression whose value no label can have. */
+export function compileLabel(text: string): Expression {
+  const expression = compileExpression(text, "response");
+  for (const body of ["request.body", "request.bodyPrefix", "response.body", "response.bodyPrefix"])
+    if (expression.reads.has(body)) throw new CelError("a label cannot depend on a body, which nobody keeps", text, 0);
+  return expression;
+}
+
+/** Why a name cannot be that of a label (Prometheus' data model); undefined when it can. */
+export function wrongLabelName(name: string): string | undefined {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return "not a label name: write letters, digits and _";
+  if (name.startsWith("__")) return "names that begin with __ belong to Prometheus";
+  if (name === "le" || (REQUEST_LABELS as readonly string[]).includes(name))
+    return "the metrics have this label already";
+  return undefined;
+}
+
+function labelValue(expression: Expression, variables: Activation): string {
+  try {
+    // Labels are joined with U+0000 to find a series.
+    const text = toText(expression.evaluate(variables))?.replaceAll("\u0000", "") ?? "";
+    return text === "" ? UNKNOWN : text.slice(0, MAX_VALUE);
+  } catch {
+    return UNKNOWN;
+  }
+}
