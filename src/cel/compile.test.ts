@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CelError, compileCondition, compileExpression, type HttpRequestParts, HttpRequestView } from "./index.ts";
+import { CelError, compileCondition, compileExpression, HttpRequestView, type RequestParts } from "./index.ts";
 
-const REQUEST: HttpRequestParts = {
+const REQUEST: RequestParts = {
   method: "GET",
   scheme: "https",
   authority: "Shop.example:8443",
@@ -12,11 +12,11 @@ const REQUEST: HttpRequestParts = {
   headers: ["x-a", "1", "x-a", "2", "cookie", "a=1", "cookie", "b=2", "x-name", Buffer.from("Zoë").toString("latin1")],
 };
 
-function evaluate(text: string, request: HttpRequestParts = REQUEST): unknown {
-  return compileExpression(text).evaluate(new HttpRequestView().reset(request));
+function evaluate(text: string, request: RequestParts = REQUEST): unknown {
+  return compileExpression(text).evaluate({ request });
 }
 
-function matches(text: string, request: HttpRequestParts = REQUEST): boolean {
+function matches(text: string, request: RequestParts = REQUEST): boolean {
   return compileExpression(text).matches(new HttpRequestView().reset(request));
 }
 
@@ -41,7 +41,9 @@ test("every field of the request can be read", () => {
     version: "HTTP/1.1",
   };
   for (const [name, value] of Object.entries(fields)) assert.equal(evaluate(`request.${name}`), value);
-  assert.equal(evaluate('request.startTime > timestamp("2024-01-01T00:00:00Z")'), true);
+  const view = new HttpRequestView().reset(REQUEST);
+  const startTime = 'request.startTime > timestamp("2024-01-01T00:00:00Z")';
+  assert.equal(compileExpression(startTime).matches(view), true);
 });
 
 test("headers: repeated fields are joined, host is the authority, text is UTF-8", () => {
@@ -175,4 +177,6 @@ test("an evaluation that takes too many steps is an error that no || hides", () 
   assert.equal(matches(`${text} || true`), false);
   const lists = Array.from({ length: 40 }, (_, i) => `cel.bind(a${i + 1}, [a${i}, a${i}], `).join("");
   assert.throws(() => evaluate(`cel.bind(a0, [1], ${lists}a40 == [a39, a39]${")".repeat(41)}`), /takes too many steps/);
+  const loop = `lists.range(1000).all(i, lists.range(1000).all(j, !string(request.body).contains("x")))`;
+  assert.throws(() => evaluate(loop, { ...REQUEST, body: Buffer.alloc(1 << 20) }), /takes too many steps/);
 });

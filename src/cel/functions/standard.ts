@@ -131,8 +131,17 @@ export const STANDARD: readonly Overload[] = [
   ...both("size", [BYTES], INT, (bytes: Uint8Array) => BigInt(bytes.length)),
   ...both("size", [list(A)], INT, (items: readonly CelValue[]) => BigInt(items.length)),
   ...both("size", [map(A, B)], INT, (value: AnyMap) => BigInt(mapSize(value))),
-  method("contains", [STRING, STRING], BOOL, (text: string, part: string) => text.includes(part)),
-  method("startsWith", [STRING, STRING], BOOL, (text: string, part: string) => text.startsWith(part)),
-  method("endsWith", [STRING, STRING], BOOL, (text: string, part: string) => text.endsWith(part)),
+  method("contains", [STRING, STRING], BOOL, (text: string, part: string) => {
+    charge(text.length);
+    return text.includes(part);
+  }),
+  method("startsWith", [STRING, STRING], BOOL, (text: string, part: string) => {
+    charge(part.length);
+    return text.startsWith(part);
+  }),
+  method("endsWith", [STRING, STRING], BOOL, (text: string, part: string) => {
+    charge(part.length);
+    return text.endsWith(part);
+  }),
   ...both("matches", [STRING, STRING], BOOL, matchesPattern).map((overload) => ({ ...overload, prepare: patternTest })),
 ];

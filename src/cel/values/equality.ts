@@ -4,7 +4,11 @@ import { CelDuration, CelOpaque, CelOptional, CelTimestamp, CelType, CelUint, ty
 
 /** `a == b`: numbers by their mathematical value whatever their types; values of different kinds are not equal. */
 export function equals(a: CelValue, b: CelValue): boolean {
-  if (typeof a === "string" || typeof a === "boolean" || a === null) return a === b;
+  if (typeof a === "string") {
+    charge(a.length);
+    return a === b;
+  }
+  if (typeof a === "boolean" || a === null) return a === b;
   if (isNumeric(a)) return isNumeric(b) && compareNumbers(a, b) === 0;
   return typeof b === "object" && b !== null && equalObjects(a, b);
 }
@@ -26,7 +30,10 @@ function equalObjects(a: CelValue & object, b: CelValue & object): boolean {
     if (!isList(b) || a.length !== b.length) return false;
     return a.every((item, index) => equals(adopt(item), adopt(b[index])));
   }
-  if (a instanceof Uint8Array) return b instanceof Uint8Array && Buffer.compare(a, b) === 0;
+  if (a instanceof Uint8Array) {
+    charge(a.length);
+    return b instanceof Uint8Array && Buffer.compare(a, b) === 0;
+  }
   if (a instanceof CelTimestamp) return b instanceof CelTimestamp && a.nanos === b.nanos;
   if (a instanceof CelDuration) return b instanceof CelDuration && a.nanos === b.nanos;
   if (a instanceof CelType) return b instanceof CelType && a.name === b.name;
@@ -64,6 +71,7 @@ function order(a: bigint | number, b: bigint | number): number | undefined {
 /** By code points: UTF-16 units of pairs sort below those of U+E000 and above, so that `<` would be wrong there. */
 function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
+  charge(length);
   for (let i = 0; i < length; i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
     if (x === y) continue;

@@ -1,3 +1,4 @@
+import { charge } from "../evaluate/budget.ts";
 import { CelMapLike, type CelValue } from "../values/types.ts";
 
 /** A message's fields as expressions see them; `authority` is what `host` gives, undefined for responses. */
@@ -35,6 +36,7 @@ export function findLatin1({ headers, authority }: HeaderSource, name: string): 
 
 /** Header text is latin1, one character a byte, while expressions are Unicode. */
 export function decodeUtf8(latin1: string): string {
+  charge(latin1.length);
   for (let i = 0; i < latin1.length; i++)
     if (latin1.charCodeAt(i) > 0x7f) return Buffer.from(latin1, "latin1").toString("utf8");
   return latin1;
