@@ -41,8 +41,8 @@ export function compileEntry<R extends { readonly key: string }>(
   return {
     route,
     unconditional: match.method === undefined && match.headers.length === 0 && match.query.length === 0,
-    matchIndex,
     matchedPrefix: prefix === "" ? "/" : prefix,
+    matchIndex,
     path,
     length: Buffer.byteLength(counted),
     pattern: path.type === "regex" ? patterns.get(path.value, `${where}: path`) : undefined,

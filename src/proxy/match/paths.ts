@@ -2,10 +2,11 @@ import type { HttpRequest } from "../../http/message.ts";
 import { pathOf } from "./condition.ts";
 import { conditionsHold, type Entry, withoutTrailingSlashes } from "./entry.ts";
 import { insertSorted } from "./precedence.ts";
+import type { PrefixTable } from "./prefix-table.ts";
 
 type Keyed = { readonly key: string };
 /** The entries of one path: one alone, or several in order. */
-type Slot<R> = Entry<R> | Entry<R>[];
+export type Slot<R> = Entry<R> | Entry<R>[];
 
 /** Bits of a small integer that V8 keeps without a box. */
 const BITS = 30;
@@ -14,16 +15,26 @@ const BITS = 30;
  * The matches of one hostname. Paths stand in maps, looked up from the longest prefix of the request's path to the
  * shortest, so the time depends on the path and not on how many routes there are; only regular expressions are tried one
  * by one. With many thousand routes what costs is memory that the processor has not at hand, so a look-up touches little:
- * lengths that no prefix has are skipped by a bit mask, and a path with one entry needs no list.
+ * lengths that no prefix has are skipped by a bit mask, prefixes stand in one table for all hostnames, and a path with one
+ * entry needs no list.
  */
 export class PathIndex<R extends Keyed> {
-  /** Of the prefix `/`, which most hosts have. */
-  #root: Slot<R> | undefined;
-  #prefixes: Map<string, Slot<R>> | undefined;
-  /** Bit `length % BITS` is set for each prefix. */
+  // In the order of need: what a plain request reads is one cache line.
+  /** Bit `length % BITS` is set for each prefix but `/`. */
   #lengths = 0;
   #exact: Map<string, Slot<R>> | undefined;
   #regexes: Entry<R>[] | undefined;
+  readonly #prefixes: PrefixTable<Slot<R>>;
+  /** The owner of this index's prefixes in the table. */
+  readonly #owner: number;
+  /** Of the prefix `/`, which most hosts have. */
+  #root: Slot<R> | undefined;
+
+  /** `prefixes` is shared by the indexes of a router; `owner` tells them apart. */
+  constructor(prefixes: PrefixTable<Slot<R>>, owner: number) {
+    this.#prefixes = prefixes;
+    this.#owner = owner;
+  }
 
   add(entry: Entry<R>): void {
     const { type, value } = entry.path;
@@ -37,8 +48,7 @@ export class PathIndex<R extends Keyed> {
       const prefix = withoutTrailingSlashes(value);
       if (prefix === "") this.#root = joined(this.#root, entry);
       else if (prefix.startsWith("/")) {
-        this.#prefixes ??= new Map();
-        this.#prefixes.set(prefix, joined(this.#prefixes.get(prefix), entry));
+        this.#prefixes.set(this.#owner, prefix, joined(this.#prefixes.get(this.#owner, prefix), entry));
         this.#lengths |= 1 << (prefix.length % BITS);
       }
     }
@@ -52,7 +62,7 @@ export class PathIndex<R extends Keyed> {
       if (found !== undefined) return found;
     }
     if (this.#regexes !== undefined) return this.#selectWithRegexes(this.#regexes, path, request);
-    if (this.#prefixes !== undefined) {
+    if (this.#lengths !== 0) {
       for (let end = boundary(path, path.length); end > 0; end = boundary(path, path.lastIndexOf("/", end - 1))) {
         const found = firstFit(this.#prefixOf(path, end), request);
         if (found !== undefined) return found;
@@ -85,7 +95,7 @@ export class PathIndex<R extends Keyed> {
 
   #prefixOf(path: string, end: number): Slot<R> | undefined {
     if (((this.#lengths >>> (end % BITS)) & 1) === 0) return undefined;
-    return this.#prefixes?.get(path.slice(0, end));
+    return this.#prefixes.get(this.#owner, path.slice(0, end));
   }
 }
 

@@ -6,6 +6,8 @@ import { Patterns } from "./condition.ts";
 import { compileEntry, type Entry, type Selected } from "./entry.ts";
 import { type Explanation, explain } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
+import type { Slot } from "./paths.ts";
+import { PrefixTable } from "./prefix-table.ts";
 
 type Keyed = { readonly key: string };
 
@@ -42,20 +44,23 @@ export class Router<R extends Keyed> {
 }
 
 function selectIn<R extends Keyed>(bucket: Bucket<R>, request: HttpRequest): Entry<R> | undefined {
-  return bucket.paths.select(request);
+  return bucket.select(request);
 }
 
 /** Builds a router route by route, each in its place at once, so that a caller may pause between any two. */
 export class RouterBuilder<R extends Keyed> {
   readonly #buckets = new HostIndex<Bucket<R>>();
   readonly #patterns = new Patterns();
+  readonly #prefixes = new PrefixTable<Slot<R>>();
+  #bucketCount = 0;
 
   /** `compiled` is what `select` gives back. Throws, and adds nothing, when a regular expression is not valid. */
   add(route: Route, compiled: R): void {
     const entries = route.matches.map((match, index) => compileEntry(compiled, match, index, this.#patterns));
     const hostnames = route.hostnames.length === 0 ? ["*"] : [...new Set(route.hostnames)];
     const known = { key: compiled.key, hostnames, entries };
-    for (const hostname of hostnames) this.#buckets.getOrAdd(hostname, () => new Bucket(hostname)).add(known);
+    for (const hostname of hostnames)
+      this.#buckets.getOrAdd(hostname, () => new Bucket(hostname, this.#prefixes, this.#bucketCount++)).addRoute(known);
   }
 
   /** The router over everything added, at no cost. The builder is not used any more. */
