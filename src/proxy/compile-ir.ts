@@ -4,7 +4,7 @@ import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { type Balancer, PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
+import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
 import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
@@ -32,6 +32,8 @@ export interface Generation {
   readonly endpoints: readonly Endpoint[];
 }
 
+type Destination = Pick<CompiledBackend, "target" | "balancer">;
+
 const UNROUTED: Omit<FixedLabels, "bind"> = {
   backend: "unknown",
   protocol: "http",
@@ -50,7 +52,7 @@ export class IrCompiler {
   readonly #ir: Ir;
   readonly #generation: number;
   readonly #held = new Map<string, Endpoint>();
-  readonly #singles = new Map<Endpoint, Balancer>();
+  readonly #singles = new Map<Endpoint, Destination>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
 
@@ -137,12 +139,12 @@ export class IrCompiler {
     const labels = { ...owner, route: label, route_rule: route.ruleName ?? "unknown" };
     const backends = route.backends.map((backend) => this.#backend(backend, labels, "request"));
     return {
+      only: onlyBackend(backends),
+      policies: compilePolicies(route.policies, "route", this.#policies, route.key),
       key: route.key,
       label,
       policySet: route.policies,
-      policies: compilePolicies(route.policies, "route", this.#policies, route.key),
       backends,
-      only: onlyBackend(backends),
       totalWeight: totalWeight(backends),
       series: new SeriesCache(this.#metrics, labels),
     };
@@ -155,41 +157,42 @@ export class IrCompiler {
   }
 
   #backend(backend: RouteBackend, labels: FixedLabels, scope: "request" | "network"): CompiledBackend {
-    const { target } = backend;
+    const { balancer, target } = this.#destination(backend.target);
     const expression = target.type === "dynamic" ? target.expression : undefined;
+    // What every request reads stands first, where one or two cache lines hold it.
     return {
+      policies: compilePolicies(backend.policies, "backend", this.#policies, backend.key),
+      balancer,
+      target,
+      series: new SeriesCache(this.#metrics, labels, backend.key),
       key: backend.key,
       weight: backend.weight,
-      target,
-      policies: compilePolicies(backend.policies, "backend", this.#policies, backend.key),
-      balancer: this.#balancer(target),
       dynamic: expression === undefined ? undefined : new DynamicTarget(expression, scope),
-      series: new SeriesCache(this.#metrics, labels, backend.key),
     };
   }
 
-  #balancer(target: Target): Balancer | undefined {
+  #destination(target: Target): Destination {
     switch (target.type) {
       case "static":
-        return this.#single({ host: target.host, port: target.port });
+        return this.#single(target, { host: target.host, port: target.port });
       case "unix":
-        return this.#single({ path: target.path });
+        return this.#single(target, { path: target.path });
       case "service":
-        return new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port));
+        return { target, balancer: new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port)) };
       default:
-        return undefined;
+        return { target, balancer: undefined };
     }
   }
 
-  /** Backends with the same single endpoint share a balancer: with many routes, what they share is at hand. */
-  #single(target: PoolTarget): Balancer {
-    const endpoint = this.#hold(target, 1);
-    let balancer = this.#singles.get(endpoint);
-    if (balancer === undefined) {
-      balancer = new SingleEndpoint(endpoint);
-      this.#singles.set(endpoint, balancer);
+  /** Backends with the same single endpoint share all of this: with many routes, what they share is at hand. */
+  #single(target: Target, address: PoolTarget): Destination {
+    const endpoint = this.#hold(address, 1);
+    let destination = this.#singles.get(endpoint);
+    if (destination === undefined) {
+      destination = { target, balancer: new SingleEndpoint(endpoint) };
+      this.#singles.set(endpoint, destination);
     }
-    return balancer;
+    return destination;
   }
 
   /** One endpoint for each healthy workload of the service and each of its addresses. */
