@@ -1,6 +1,7 @@
 import type { Activation } from "./activation.ts";
 import { CelError } from "./cel-error.ts";
-import { type Checked, check } from "./check/checker.ts";
+import type { Checked } from "./check/checked.ts";
+import { check } from "./check/checker.ts";
 import type { Environment } from "./check/environment.ts";
 import { formatType } from "./check/types.ts";
 import { startBudget } from "./evaluate/budget.ts";

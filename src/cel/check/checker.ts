@@ -6,34 +6,13 @@ import type { Bind, Call, Identifier, Loop, Node, OptionalMap, Select } from "..
 import { nameOf } from "../syntax/names.ts";
 import { CelMap } from "../values/map.ts";
 import { CelType, type CelValue } from "../values/types.ts";
+import type { Checked, Reference, ResolvedCall } from "./checked.ts";
 import { typeOfConstant } from "./constants.ts";
-import { candidates, type Environment, type Variable } from "./environment.ts";
+import { candidates, type Environment } from "./environment.ts";
 import { mismatch, resolveOverloads } from "./overloads.ts";
 import { hint } from "./suggest.ts";
 import { TYPE_NAMES } from "./type-names.ts";
 import { BOOL, DYN, formatType, INT, list, map, optional, STRING, Substitution, type Type, typeOf } from "./types.ts";
-
-/** What a name turned out to be. */
-export type Reference =
-  | { readonly kind: "variable"; readonly name: string; readonly variable: Variable }
-  | { readonly kind: "local"; readonly slot: number }
-  | { readonly kind: "type"; readonly value: CelType };
-
-/** A call with the overloads that may run; `args` begins with the target of a method. */
-export interface ResolvedCall {
-  readonly overloads: readonly Overload[];
-  readonly args: readonly Node[];
-}
-
-export interface Checked {
-  readonly type: Type;
-  readonly types: ReadonlyMap<Node, Type>;
-  readonly references: ReadonlyMap<Node, Reference>;
-  readonly calls: ReadonlyMap<Call, ResolvedCall>;
-  /** First of the slots that a loop or bind sets. */
-  readonly slots: ReadonlyMap<Node, number>;
-  readonly slotCount: number;
-}
 
 /** Loops in loops multiply; the budget would stop them, but nobody means more than these. */
 const MAX_NESTED_LOOPS = 3;

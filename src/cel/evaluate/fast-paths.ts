@@ -1,5 +1,5 @@
 import type { Activation } from "../activation.ts";
-import type { Checked } from "../check/checker.ts";
+import type { Checked } from "../check/checked.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import { findHeader, findLatin1, type HeaderSource } from "../variables/headers.ts";
