@@ -28,13 +28,45 @@ const CHECKING: PolicyEnvironment = { hidden: sensitiveHeaders([]) };
 /** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. */
 export function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): void {
   for (const [kind, value] of Object.entries(set)) {
-    try {
-      compilePolicies({ [kind]: value }, phase, CHECKING, "");
-    } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      // Their messages begin with the field: `urlRewrite.path.prefix: …`.
-      const [, field = kind, message = text] = /^([\w.]+): (.*)$/s.exec(text) ?? [];
-      report([...path, ...field.split(".")], { message });
+    const refusal = refusalOf(kind, value, phase);
+    if (refusal === undefined) continue;
+    const { field, message } = refusal;
+    const edits = kind.endsWith("HeaderModifier") ? wrongEdits(kind, value as HeaderModifier, phase) : [];
+    if (edits.length === 0) report([...path, ...field.split(".")], { message });
+    for (const edit of edits) report([...path, kind, ...edit.at], { message: edit.message }, edit.key);
+  }
+}
+
+interface WrongEdit {
+  readonly at: Path;
+  /** The header's name where it is a key. */
+  readonly key?: string;
+  readonly message: string;
+}
+
+/** A modifier tells the first header that it refuses: asked header by header, it tells all. */
+function wrongEdits(kind: string, { add = {}, set = {}, remove = [] }: HeaderModifier, phase: Phase): WrongEdit[] {
+  const wrong: WrongEdit[] = [];
+  for (const [action, headers] of Object.entries({ add, set }))
+    for (const [name, value] of Object.entries(headers)) {
+      const refusal = refusalOf(kind, { [action]: { [name]: value } }, phase);
+      if (refusal !== undefined) wrong.push({ at: [action], key: name, message: refusal.message });
     }
+  for (const [i, name] of remove.entries()) {
+    const refusal = refusalOf(kind, { remove: [name] }, phase);
+    if (refusal !== undefined) wrong.push({ at: ["remove", i], message: refusal.message });
+  }
+  return wrong;
+}
+
+/** Why a policy cannot be used, and the field that its message begins with: `urlRewrite.path.prefix: …`. */
+function refusalOf(kind: string, value: unknown, phase: Phase): { field: string; message: string } | undefined {
+  try {
+    compilePolicies({ [kind]: value }, phase, CHECKING, "");
+    return undefined;
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    const [, field = kind, message = text] = /^([\w.]+): (.*)$/s.exec(text) ?? [];
+    return { field, message };
   }
 }
