@@ -1,9 +1,11 @@
 /**
  * Pairs of files: `NAME.in.yaml` is a configuration; `NAME.out.yaml` what it becomes, or `NAME.out.txt` what `tracegate
- * check` prints about it. A comment `# env: NAME=value` in the input sets a variable. UPDATE_GOLDEN=1 writes the outputs.
+ * check` prints about it. A comment `# env: NAME=value` in the input sets a variable. `$CERTIFICATES` is a folder with the
+ * certificates of a CA that is made for the test, which outputs name by their files. UPDATE_GOLDEN=1 writes the outputs.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { stringify } from "yaml";
@@ -11,6 +13,7 @@ import { formatDiagnostics } from "../../src/config/diagnostics.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import { check } from "../../src/main/check.ts";
+import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 
 const FOLDER = new URL("config/", import.meta.url);
 /** Of the machine's properties, only the number of processors shows in a configuration. */
@@ -18,8 +21,10 @@ const MACHINE = { CPU_LIMIT: "4" };
 
 for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"))) {
   const name = file.slice(0, -".in.yaml".length);
-  test(name, () => {
-    const { extension, text } = outcome(file, readFileSync(new URL(file, FOLDER), "utf8"));
+  const input = readFileSync(new URL(file, FOLDER), "utf8");
+  const withCertificates = input.includes("$CERTIFICATES");
+  test(name, { skip: withCertificates && noOpenssl }, () => {
+    const { extension, text } = withCertificates ? certified(file, input) : outcome(file, input);
     const path = new URL(name + extension, FOLDER);
     if (process.env.UPDATE_GOLDEN !== undefined) {
       writeFileSync(path, text);
@@ -37,9 +42,32 @@ test("every output belongs to an input", () => {
   assert.deepEqual(lonely, []);
 });
 
-function outcome(file: string, text: string): { extension: ".out.yaml" | ".out.txt"; text: string } {
+interface Outcome {
+  readonly extension: ".out.yaml" | ".out.txt";
+  readonly text: string;
+}
+
+/** The same with two certificates and their CA, which differ each time. */
+function certified(file: string, input: string): Outcome {
+  using ca = new TestCa();
+  const { folder } = ca;
+  for (const name of ["a.example", "b.example"]) ca.issue(name);
+  const { extension, text } = outcome(file, input, { CERTIFICATES: folder });
+  let shown = text;
+  for (const name of readdirSync(folder)) {
+    const lines = readFileSync(join(folder, name), "utf8").trimEnd().split("\n");
+    // YAML writes a text of several lines as a block, indented.
+    shown = shown.replace(
+      new RegExp(`\\|\\n${lines.map((line) => ` *${line.replaceAll("+", "\\+")}\\n`).join("")}`, "g"),
+      `<${name}>\n`,
+    );
+  }
+  return { extension, text: shown.replaceAll(folder, "$CERTIFICATES") };
+}
+
+function outcome(file: string, text: string, surroundings: Readonly<Record<string, string>> = {}): Outcome {
   const source = { kind: "text", text, name: file } as const;
-  const env = { ...MACHINE, ...variables(text) };
+  const env = { ...MACHINE, ...surroundings, ...variables(text) };
   const loaded = loadConfig(source, env);
   if (!loaded.ok) {
     let printed = "";
