@@ -33,7 +33,6 @@ const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"]
 const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly string[] }[] = [
   { library: /^(ink|react|ink-[\w-]+)(\/|$)/, rooms: ["tui"] },
   { library: /^@kubernetes\//, rooms: ["controller", "xds", "cli"] },
-  { library: /^@marcbachmann\/cel-js$/, rooms: ["cel"] },
 ];
 
 /** `src/http/h1/parse.ts` → `http`, `src/main.ts` → `main`. */

@@ -57,6 +57,41 @@ export interface Retry {
   readonly condition?: string;
 }
 
+/** Reference 3.20: a Go-style duration, or CEL that gives a duration or milliseconds. */
+export interface Delay {
+  readonly duration: string;
+}
+
+/** Reference 3.24. */
+export interface Buffering {
+  readonly request?: BufferedSide;
+  readonly response?: BufferedSide;
+}
+
+export interface BufferedSide {
+  /** Default: `maxBufferSize` of the frontend. */
+  readonly maxBytes?: number;
+  readonly failureMode: "failClosed" | "failOpen";
+}
+
+/** Reference 3.16. */
+export interface Cors {
+  /** `scheme://host[:port]` with `*` in the host, `null`, or `*` for all. */
+  readonly allowOrigins: readonly string[];
+  readonly allowMethods: readonly string[];
+  readonly allowHeaders: readonly string[];
+  readonly exposeHeaders: readonly string[];
+  readonly allowCredentials: boolean;
+  /** Milliseconds. */
+  readonly maxAge?: number;
+}
+
+/** Reference 3.11. */
+export interface Csrf {
+  /** `scheme://host[:port]` */
+  readonly additionalOrigins: readonly string[];
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -65,7 +100,11 @@ export interface PolicySet {
   readonly requestRedirect?: RequestRedirect;
   readonly directResponse?: DirectResponse;
   readonly timeout?: Timeout;
+  readonly cors?: Cors;
+  readonly csrf?: Csrf;
   readonly retry?: Retry;
+  readonly delay?: Delay;
+  readonly buffer?: Buffering;
 }
 
 export type PolicyKind = keyof PolicySet;

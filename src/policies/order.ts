@@ -11,20 +11,27 @@ export const REQUEST_ORDER = {
   // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
   // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
   // only an allowed request is worth changing.
-  gateway: [],
+  gateway: ["cors"],
 
   // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
   // transformation → csrf, then the rest:
   route: [
     // Deadlines count from the start of the request and so must be known before anything can wait.
     "timeout",
+    "cors",
     // Over the request as the client sent it.
     "retry",
+    // After whatever may refuse the request by its head alone.
+    "buffer",
+    // By the headers that programs may have mended.
+    "csrf",
     // Headers before the URL: a Host that is set here is what a rewrite of the port or a redirect starts from.
     "requestHeaderModifier",
     // A redirect that follows a rewrite points to the rewritten place.
     "urlRewrite",
     "requestRedirect",
+    // Who is redirected need not wait.
+    "delay",
     // Last, so that every policy that may reject or redirect comes before an answer.
     "directResponse",
   ],
@@ -42,7 +49,7 @@ export const RESPONSE_ORDER = {
   // transformation → extProc
   gateway: [],
   // responseHeaderModifier → buffer → transformation → extProc: programs see the headers that are configured.
-  route: ["responseHeaderModifier"],
+  route: ["responseHeaderModifier", "buffer"],
   backend: ["responseHeaderModifier"],
 } as const satisfies Order;
 

@@ -1,5 +1,9 @@
 import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
+import * as buffer from "./buffer/index.ts";
+import * as cors from "./cors/index.ts";
+import * as csrf from "./csrf/index.ts";
+import * as delay from "./delay/index.ts";
 import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
 import type { PlacedKind } from "./order.ts";
@@ -23,7 +27,11 @@ export interface RegisteredPolicy<Config> {
 /** Every kind of policy. A new kind does not compile until it stands here and in order.ts. */
 export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredPolicy<NonNullable<PolicySet[Kind]>> } =
   {
+    cors: { create: cors.create, phases: ["gateway", "route"], words: "cors" },
+    csrf: { create: csrf.create, phases: ["route"], words: "csrf" },
     timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
+    delay: { create: delay.create, phases: ["route"], words: "delay" },
+    buffer: { create: buffer.create, phases: ["route"], words: "buffer" },
     retry: { create: retry.create, phases: ["route"], words: "retry" },
     requestHeaderModifier: {
       create: requestHeaderModifier.create,

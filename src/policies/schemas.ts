@@ -1,5 +1,9 @@
 import type { z } from "zod";
 import type { PolicyKind } from "../ir/policies.ts";
+import { schema as buffer } from "./buffer/schema.ts";
+import { schema as cors } from "./cors/schema.ts";
+import { schema as csrf } from "./csrf/schema.ts";
+import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
@@ -15,7 +19,11 @@ export const POLICY_SCHEMAS = {
   requestRedirect,
   directResponse,
   timeout,
+  cors,
+  csrf,
   retry,
+  delay,
+  buffer,
 } as const satisfies Record<PolicyKind, z.ZodType>;
 
 /** Kinds that configurations of this family know and this version does not have. */
@@ -28,10 +36,6 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "backendTLS",
   "backendTunnel",
   "basicAuth",
-  "buffer",
-  "cors",
-  "csrf",
-  "delay",
   "extAuthz",
   "extProc",
   "health",

@@ -161,6 +161,9 @@ export abstract class ExchangeState implements PolicyContext {
     for (const callback of this.#onOver ?? []) callback();
   }
 
+  /** The head of a 101 has gone out: from now on bytes flow both ways. */
+  abstract openTunnel(): void;
+
   /** Records why the gateway answers instead of a backend. */
   blame(code: ErrorCode, message: string): void {
     this.reason = ERRORS[code].reason;

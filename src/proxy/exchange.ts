@@ -106,7 +106,11 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
       failWith(this, error);
       return;
     }
-    if (length !== TUNNEL) return;
+    if (length === TUNNEL && this.responded) this.openTunnel();
+  }
+
+  openTunnel(): void {
+    if (this.tunnel) return;
     this.tunnel = true;
     this.downstream.flush();
     this.downstream.readBody();

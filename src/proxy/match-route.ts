@@ -43,8 +43,7 @@ function select(x: ExchangeState, router: Router<CompiledRoute>): CompiledRoute 
   const pathless = path === "*" || path === "";
   if (pathless) request.path = "/";
   if (x.trace !== undefined) {
-    const { selected, evaluatedRoutes, candidates } = router.explain(request, x.host, x.services.sensitive);
-    x.trace.routeSelection(selected?.route.key ?? null, evaluatedRoutes, candidates);
+    x.trace.routeSelection(router.explain(request, x.host, x.services.sensitive));
   }
   const selected = router.select(request, x.host);
   if (pathless) request.path = path;

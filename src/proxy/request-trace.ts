@@ -2,10 +2,11 @@ import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
-import type { Candidate, Phase, RequestState } from "../trace/events.ts";
+import type { Phase, RequestState } from "../trace/events.ts";
 import { shownHeaders } from "../trace/redaction.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
-import type { CompiledBackend } from "./compiled.ts";
+import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
+import type { Explanation } from "./match/explain.ts";
 import type { Services } from "./services.ts";
 
 /** What a trace reads of the exchange it follows. */
@@ -90,13 +91,14 @@ export class RequestTrace implements PolicyTrace {
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
   }
 
-  routeSelection(
-    selectedRoute: string | null,
-    evaluatedRoutes: readonly string[],
-    candidates: readonly Candidate[],
-  ): void {
-    const severity = selectedRoute === null ? "error" : "info";
-    this.#tracer.emit(severity, { type: "routeSelection", selectedRoute, evaluatedRoutes, candidates });
+  routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
+    this.#tracer.emit(selected === undefined ? "error" : "info", {
+      type: "routeSelection",
+      selectedRoute: selected?.route.key ?? null,
+      evaluatedRoutes,
+      candidates,
+      ...(omitted > 0 && { omittedCandidates: omitted }),
+    });
   }
 
   policySelection(phase: Phase, effectivePolicy: Readonly<Record<string, unknown>>): void {

@@ -35,7 +35,7 @@ export function respond(
 ): void {
   if (x.phase !== RESPOND) {
     x.phase = RESPOND;
-    const waiting = length === TUNNEL ? undefined : runResponsePolicies(x, response, length);
+    const waiting = runResponsePolicies(x, response, length);
     if (waiting !== undefined) {
       x.holdResponse(length);
       waiting.then(
@@ -70,6 +70,7 @@ function release(x: ExchangeState, response: HttpResponse, rawNames: readonly st
   const { held, replaced } = body;
   x.responseHasBody = held.size > 0 || !held.ended;
   sendHead(x, response, body.length, rawNames);
+  if (body.length === TUNNEL) x.openTunnel();
   let more = true;
   for (const chunk of held.chunks) {
     x.responseBytes += chunk.length;

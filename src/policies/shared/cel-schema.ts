@@ -1,9 +1,12 @@
 import { z } from "zod";
 import { compileCondition, compileExpression, type Scope } from "../../cel/index.ts";
 
-/** CEL that gives a value; compiled where the file is read, so that a mistake is told with its place. */
-export function expression(scope: Scope): z.ZodString {
-  return checked((text) => compileExpression(text, scope));
+/**
+ * CEL that gives a value; compiled where the file is read, so that a mistake is told with its place. What `isConstant`
+ * accepts is no expression.
+ */
+export function expression(scope: Scope, isConstant = (_text: string): boolean => false): z.ZodString {
+  return checked((text) => isConstant(text) || compileExpression(text, scope));
 }
 
 /** CEL that is true or false. */

@@ -1,4 +1,5 @@
 import { type HeaderList, type HttpResponse, removeHeader, setHeader } from "../../http/message.ts";
+import { TUNNEL } from "../../http/stream.ts";
 import type { MessageBody } from "../../policies/types.ts";
 import { HeldBody } from "./held-body.ts";
 
@@ -36,6 +37,8 @@ export class ResponseBody implements MessageBody {
 
   buffer(limit: number): Promise<Uint8Array | undefined> {
     const { held } = this;
+    // What goes through a tunnel is nobody's body.
+    if (this.#announced === TUNNEL) return Promise.resolve(new Uint8Array(0));
     if (held.ended || this.replaced) return Promise.resolve(held.size <= limit ? held.whole() : undefined);
     if (held.size > limit || this.#announced > limit) return Promise.resolve(undefined);
     return new Promise((done) => {

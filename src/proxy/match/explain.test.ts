@@ -107,3 +107,15 @@ test("long paths are cut, and of routes of other hosts 50 are listed", () => {
   assert.equal(candidates.length, 51);
   assert.ok((candidates[0]?.reason.length ?? 0) < 400);
 });
+
+test("of very many routes the nearest are explained and the rest counted", () => {
+  const others = Array.from({ length: 500 }, (_, i) => routeOf(`other-${i}`, ["example.com"], `= /other-${i}`));
+  const near = routeOf("near", ["example.com"], matchOn("/foo", { method: "POST" }));
+  const { evaluatedRoutes, candidates, omitted } = routerOf(...others, near, winner).explain(request, "example.com");
+  assert.equal(evaluatedRoutes.length, 502);
+  assert.deepEqual(
+    candidates.slice(0, 2).map(({ route }) => route),
+    [winner.key, near.key],
+  );
+  assert.deepEqual([candidates.length, omitted], [200, 302]);
+});

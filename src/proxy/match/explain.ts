@@ -12,10 +12,12 @@ export interface Explanation<R> {
   /** Sorted keys of the routes whose hostnames fit. */
   readonly evaluatedRoutes: string[];
   /**
-   * One for each evaluated route, then some routes of other hosts: the selected one first, then those that matched too, then
-   * the nearest misses.
+   * The evaluated routes, then some of other hosts: the selected one first, then those that matched too, then the nearest
+   * misses.
    */
   readonly candidates: Candidate[];
+  /** Evaluated routes that are not among the candidates. */
+  readonly omitted: number;
 }
 
 type Keyed = { readonly key: string };
@@ -26,6 +28,8 @@ interface Verdict extends Candidate {
 
 const MATCHED = 4;
 const SELECTED = 5;
+/** Evaluated routes listed as candidates: an event must not have the size of the configuration. */
+const MAX_CANDIDATES = 200;
 /** Routes of other hosts listed as candidates. */
 const MAX_OTHER_HOSTS = 50;
 /** Hostnames named in one reason. */
@@ -61,11 +65,13 @@ export function explain<R extends Keyed>(
     }
   }
   verdicts.sort((a, b) => b.stage - a.stage);
-  const candidates = verdicts.map(({ route, matched, reason }): Candidate => ({ route, matched, reason }));
+  const told = verdicts.slice(0, MAX_CANDIDATES);
+  const candidates = told.map(({ route, matched, reason }): Candidate => ({ route, matched, reason }));
   return {
     selected: winner,
-    evaluatedRoutes: [...new Set(candidates.map((candidate) => candidate.route))].sort(),
+    evaluatedRoutes: [...new Set(verdicts.map((verdict) => verdict.route))].sort(),
     candidates: candidates.concat(ofOtherHosts(buckets, seen, host)),
+    omitted: verdicts.length - told.length,
   };
 }
 

@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contextOf } from "../testing/context.ts";
+import { create } from "./index.ts";
+
+const LONG = { failureMode: "failClosed", maxBytes: 3 } as const;
+
+test("a request within the limit goes on; a longer one is 413 without a body, or goes on with failOpen", async () => {
+  const policy = create({ request: LONG });
+  assert.equal(await policy.onRequest?.(contextOf({}, { body: "abc" })), undefined);
+  const reply = await policy.onRequest?.(contextOf({}, { body: "abcd" }));
+  assert.deepEqual([reply?.status, reply?.body], [413, ""]);
+  const open = create({ request: { ...LONG, failureMode: "failOpen" } });
+  assert.equal(await open.onRequest?.(contextOf({}, { body: "abcd" })), undefined);
+});
+
+test("a side that is not configured does nothing", () => {
+  assert.equal(create({ request: LONG }).onResponse, undefined);
+  assert.equal(create({ response: LONG }).onRequest, undefined);
+});
