@@ -1,0 +1,86 @@
+import { isToken } from "../../http/h1/characters.ts";
+import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
+import type { Cors } from "../../ir/policies.ts";
+import type { HeaderEdit } from "../shared/header-edits.ts";
+import type { CompiledPolicy } from "../types.ts";
+import { compileOrigins } from "./origins.ts";
+
+const KIND = "cors";
+/** What a response says depends on who asks, and caches must know it even where nobody asked (Fetch, CORS and caches). */
+const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
+
+/**
+ * Cross-origin resource sharing (Fetch 3.2; reference 3.16). Every OPTIONS with an Origin is answered with 200, with the
+ * permissions when the origin is allowed; other requests go on, and whatever answers them says who may read it. The origin
+ * is echoed, never `*`, so credentials work with any list. Throws for what is no origin, method or header name.
+ */
+export function create(config: Cors): CompiledPolicy {
+  const allows = compileOrigins(`${KIND}.allowOrigins`, config.allowOrigins);
+  for (const field of ["allowMethods", "allowHeaders", "exposeHeaders"] as const)
+    for (const name of config[field])
+      if (!isToken(name)) throw new Error(`${KIND}.${field}: ${JSON.stringify(name)} cannot stand there; remove it`);
+  const preflight = compilePreflight(config);
+  const fixed = fixedEdits(config);
+  return {
+    kind: KIND,
+    shown: config,
+    onRequest(context) {
+      const { request, trace } = context;
+      const origin = getHeader(request.headers, "origin");
+      if (origin === undefined) {
+        context.editResponse(VARY);
+        trace?.skipped(KIND, "no origin");
+        return undefined;
+      }
+      const allowed = allows(origin);
+      trace?.applied(KIND, { origin, allowed, preflight: request.method === "OPTIONS" });
+      if (request.method === "OPTIONS") {
+        const headers = allowed ? preflight(request, origin) : ["vary", "Origin"];
+        return { status: 200, headers, body: "" };
+      }
+      context.editResponse(VARY);
+      if (!allowed) return undefined;
+      context.editResponse({ action: "set", name: "access-control-allow-origin", value: origin });
+      for (const edit of fixed) context.editResponse(edit);
+      return undefined;
+    },
+  };
+}
+
+/** Permissions that are the same for every allowed origin. */
+function fixedEdits({ allowCredentials, exposeHeaders }: Cors): readonly HeaderEdit[] {
+  const edits: HeaderEdit[] = [];
+  if (allowCredentials) edits.push({ action: "set", name: "access-control-allow-credentials", value: "true" });
+  // With credentials a browser takes `*` for the name of a header.
+  const value = !exposeHeaders.includes("*") ? exposeHeaders.join(",") : allowCredentials ? "" : "*";
+  if (value !== "") edits.push({ action: "set", name: "access-control-expose-headers", value });
+  return edits;
+}
+
+function compilePreflight(config: Cors): (request: HttpRequest, origin: string) => HeaderList {
+  const fixed = fixedEdits(config).flatMap(({ name, value }) => [name, value]);
+  if (config.maxAge !== undefined) fixed.push("access-control-max-age", String(Math.floor(config.maxAge / 1000)));
+  const methods = compileList(config.allowMethods, "access-control-request-method", config.allowCredentials);
+  const headers = compileList(config.allowHeaders, "access-control-request-headers", config.allowCredentials);
+  return (request, origin) => {
+    const list = ["access-control-allow-origin", origin, "vary", "Origin", ...fixed];
+    const allowedMethods = methods(request);
+    if (allowedMethods !== undefined) list.push("access-control-allow-methods", allowedMethods);
+    const allowedHeaders = headers(request);
+    if (allowedHeaders !== undefined) list.push("access-control-allow-headers", allowedHeaders);
+    return list;
+  };
+}
+
+/** The configured names, or for `*` what the browser asks for. */
+function compileList(
+  names: readonly string[],
+  asked: string,
+  credentials: boolean,
+): (request: HttpRequest) => string | undefined {
+  if (!names.includes("*")) {
+    const text = names.length === 0 ? undefined : names.join(",");
+    return () => text;
+  }
+  return ({ headers }) => getHeader(headers, asked) ?? (credentials ? undefined : "*");
+}

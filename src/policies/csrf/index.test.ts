@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { GatewayError } from "../../base/errors.ts";
+import { contextOf, RecordedTrace } from "../testing/context.ts";
+import { create } from "./index.ts";
+
+const POLICY = create({ additionalOrigins: ["https://partner.example", "http://dev.example:8080"] });
+
+/** Whether a POST to http://example.com:8080 with these headers passes. */
+function passes(headers: string[], method = "POST"): boolean {
+  try {
+    assert.equal(POLICY.onRequest?.(contextOf({ method, headers })), undefined);
+    return true;
+  } catch (error) {
+    assert.ok(error instanceof GatewayError);
+    assert.equal(error.status, 403);
+    assert.equal(error.message, "CSRF validation failed");
+    return false;
+  }
+}
+
+test("what browsers say about the site decides", () => {
+  for (const [site, expected] of [
+    ["same-origin", true],
+    ["none", true],
+    ["same-site", false],
+    ["cross-site", false],
+    ["anything", false],
+  ] as const)
+    assert.equal(passes(["sec-fetch-site", site]), expected, site);
+  // The page of the gateway's own origin never sends cross-site.
+  assert.equal(passes(["sec-fetch-site", "cross-site", "origin", "http://example.com:8080"]), false);
+  assert.equal(passes(["sec-fetch-site", "cross-site", "origin", "https://partner.example"]), true);
+});
+
+test("without Sec-Fetch-Site the origin decides; none is no browser", () => {
+  for (const [origin, expected] of [
+    ["null", true],
+    ["http://example.com:8080", true],
+    ["http://EXAMPLE.com:8080", true],
+    ["https://example.com:8080", false],
+    ["http://example.com", false],
+    ["https://partner.example", true],
+    ["https://partner.example:443", true],
+    ["http://dev.example:8080", true],
+    ["http://dev.example", false],
+    ["https://partner.example.evil", false],
+    ["nonsense", false],
+  ] as const)
+    assert.equal(passes(["origin", origin]), expected, origin);
+  assert.equal(passes([]), true);
+});
+
+test("methods that change nothing pass", () => {
+  for (const method of ["GET", "HEAD", "OPTIONS"]) assert.equal(passes(["sec-fetch-site", "cross-site"], method), true);
+  for (const method of ["PUT", "DELETE", "PATCH", "get"])
+    assert.equal(passes(["sec-fetch-site", "cross-site"], method), false);
+});
+
+test("what is no origin is refused at load", () => {
+  for (const origin of ["partner.example", "https://*.example", "*"])
+    assert.throws(() => create({ additionalOrigins: [origin] }), /csrf.additionalOrigins: ".*" is not an origin/);
+});
+
+test("reports its decision", () => {
+  const trace = new RecordedTrace();
+  POLICY.onRequest?.(contextOf({}, { trace }));
+  POLICY.onRequest?.(contextOf({ method: "POST" }, { trace }));
+  assert.throws(() => POLICY.onRequest?.(contextOf({ method: "POST", headers: ["origin", "http://x"] }, { trace })));
+  assert.deepEqual(trace.events, [
+    { kind: "csrf", reason: "the method changes nothing" },
+    { kind: "csrf", details: { allowed: true } },
+    { kind: "csrf", details: { allowed: false, reason: "the origin is http://x" } },
+  ]);
+});

@@ -1,0 +1,52 @@
+import { GatewayError } from "../../base/errors.ts";
+import { getHeader } from "../../http/message.ts";
+import type { Csrf } from "../../ir/policies.ts";
+import { normalOrigin, parseOrigin } from "../shared/origin.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
+
+const KIND = "csrf";
+/** Methods that change nothing (RFC 9110 9.2.1). */
+const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * Refuses what a page of another site made a browser send (reference 3.11): browsers tell by `Sec-Fetch-Site`, older ones by
+ * `Origin`. Clients that send neither are no browsers and pass. Throws for what is no origin.
+ */
+export function create(config: Csrf): CompiledPolicy {
+  const trusted = new Set<string>();
+  for (const origin of config.additionalOrigins) {
+    const parsed = parseOrigin(origin);
+    if (parsed === undefined || parsed.host.includes("*"))
+      throw new Error(
+        `${KIND}.additionalOrigins: ${JSON.stringify(origin)} is not an origin; write scheme://host[:port]`,
+      );
+    trusted.add(normalOrigin(origin));
+  }
+  return {
+    kind: KIND,
+    shown: config,
+    onRequest(context) {
+      const { request, trace } = context;
+      if (SAFE.has(request.method)) {
+        trace?.skipped(KIND, "the method changes nothing");
+        return undefined;
+      }
+      const why = refusal(context, trusted);
+      trace?.applied(KIND, { allowed: why === undefined, ...(why !== undefined && { reason: why }) });
+      if (why !== undefined) throw new GatewayError("TG_CSRF", undefined, new Error(why));
+      return undefined;
+    },
+  };
+}
+
+/** Why a request is refused; undefined when it may pass. */
+function refusal({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
+  const site = getHeader(request.headers, "sec-fetch-site");
+  if (site === "same-origin" || site === "none") return undefined;
+  const origin = getHeader(request.headers, "origin");
+  const normal = origin === undefined || origin === "null" ? undefined : normalOrigin(origin);
+  if (normal !== undefined && trusted.has(normal)) return undefined;
+  if (site !== undefined) return `sec-fetch-site is ${site} and the origin ${origin ?? "absent"}`;
+  if (normal === undefined || normal === normalOrigin(`${request.scheme}://${request.authority}`)) return undefined;
+  return `the origin is ${origin}`;
+}

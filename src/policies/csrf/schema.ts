@@ -1,0 +1,12 @@
+import { z } from "zod";
+
+export const schema = z
+  .strictObject({
+    additionalOrigins: z
+      .array(z.string().min(1))
+      .default([])
+      .describe("Other origins whose pages may send such requests: `scheme://host[:port]`."),
+  })
+  .describe(
+    "Refuses requests that change something and that a page of another site made a browser send (CSRF): those whose `Sec-Fetch-Site` or `Origin` says so. GET, HEAD and OPTIONS pass.",
+  );
