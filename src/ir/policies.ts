@@ -57,6 +57,17 @@ export interface Retry {
   readonly condition?: string;
 }
 
+/** Reference 3.3. */
+export interface Authorization {
+  readonly rules: readonly AuthorizationRule[];
+}
+
+export interface AuthorizationRule {
+  readonly mode: "allow" | "deny" | "require";
+  /** CEL over the request. */
+  readonly expression: string;
+}
+
 /** Reference 3.20: a Go-style duration, or CEL that gives a duration or milliseconds. */
 export interface Delay {
   readonly duration: string;
@@ -103,6 +114,7 @@ export interface PolicySet {
   readonly cors?: Cors;
   readonly csrf?: Csrf;
   readonly retry?: Retry;
+  readonly authorization?: Authorization;
   readonly delay?: Delay;
   readonly buffer?: Buffering;
 }

@@ -20,4 +20,12 @@ function mergeTwo(earlier: PolicySet, later: PolicySet): PolicySet {
 type Combine = (earlier: PolicySet, later: PolicySet) => PolicySet;
 
 /** Kinds of which a later value does not simply replace an earlier one. */
-const COMBINED: readonly Combine[] = [];
+const COMBINED: readonly Combine[] = [
+  // No level can undo the rules of another.
+  ({ authorization: earlier }, { authorization: later }) =>
+    earlier === undefined || later === undefined
+      ? {}
+      : { authorization: { rules: [...earlier.rules, ...later.rules] } },
+  // Whoever is nearest to the gateway knows what it can hold.
+  ({ buffer }) => (buffer === undefined ? {} : { buffer }),
+];

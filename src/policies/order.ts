@@ -11,7 +11,7 @@ export const REQUEST_ORDER = {
   // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
   // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
   // only an allowed request is worth changing.
-  gateway: ["cors"],
+  gateway: ["cors", "authorization"],
 
   // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
   // transformation → csrf, then the rest:
@@ -19,6 +19,7 @@ export const REQUEST_ORDER = {
     // Deadlines count from the start of the request and so must be known before anything can wait.
     "timeout",
     "cors",
+    "authorization",
     // Over the request as the client sent it.
     "retry",
     // After whatever may refuse the request by its head alone.
@@ -38,6 +39,7 @@ export const REQUEST_ORDER = {
 
   // For each attempt: authorization → extAuthz → backendAuth → transformation, then:
   backend: [
+    "authorization",
     // After the credentials, so that configuration has the last word about what is sent.
     "requestHeaderModifier",
     "requestRedirect",

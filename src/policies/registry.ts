@@ -1,5 +1,6 @@
 import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
+import * as authorization from "./authorization/index.ts";
 import * as buffer from "./buffer/index.ts";
 import * as cors from "./cors/index.ts";
 import * as csrf from "./csrf/index.ts";
@@ -30,6 +31,11 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
     cors: { create: cors.create, phases: ["gateway", "route"], words: "cors" },
     csrf: { create: csrf.create, phases: ["route"], words: "csrf" },
     timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
+    authorization: {
+      create: authorization.create,
+      phases: ["gateway", "route", "backend"],
+      words: "authorization",
+    },
     delay: { create: delay.create, phases: ["route"], words: "delay" },
     buffer: { create: buffer.create, phases: ["route"], words: "buffer" },
     retry: { create: retry.create, phases: ["route"], words: "retry" },

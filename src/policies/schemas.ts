@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { PolicyKind } from "../ir/policies.ts";
+import { schema as authorization } from "./authorization/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
 import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
@@ -22,6 +23,7 @@ export const POLICY_SCHEMAS = {
   cors,
   csrf,
   retry,
+  authorization,
   delay,
   buffer,
 } as const satisfies Record<PolicyKind, z.ZodType>;
@@ -31,7 +33,6 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "a2a",
   "ai",
   "apiKey",
-  "authorization",
   "backendAuth",
   "backendTLS",
   "backendTunnel",

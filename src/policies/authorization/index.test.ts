@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { GatewayError } from "../../base/errors.ts";
+import type { AuthorizationRule } from "../../ir/policies.ts";
+import { contextOf, RecordedTrace } from "../testing/context.ts";
+import { create } from "./index.ts";
+
+const [YES, NO, FAILS] = ['request.path == "/shop/cart"', 'request.method == "PUT"', 'request.headers.none == "x"'];
+
+function decide(...rules: readonly (readonly [AuthorizationRule["mode"], string])[]): "allowed" | "denied" {
+  const policy = create({ rules: rules.map(([mode, expression]) => ({ mode, expression })) });
+  try {
+    policy.onRequest?.(contextOf());
+    return "allowed";
+  } catch (error) {
+    assert.ok(error instanceof GatewayError);
+    assert.deepEqual([error.code, error.status, error.message], ["TG_AUTHORIZATION", 403, "authorization failed"]);
+    return "denied";
+  }
+}
+
+test("no rules allow", () => assert.equal(decide(), "allowed"));
+
+test("a deny rule that is true denies, whatever else is true; one that fails does not", () => {
+  assert.equal(decide(["deny", YES], ["allow", YES]), "denied");
+  assert.equal(decide(["deny", NO]), "allowed");
+  assert.equal(decide(["deny", FAILS]), "allowed");
+});
+
+test("a require rule has to be true", () => {
+  assert.equal(decide(["require", YES]), "allowed");
+  assert.equal(decide(["require", NO], ["allow", YES]), "denied");
+  assert.equal(decide(["require", FAILS]), "denied");
+});
+
+test("where there are allow rules one has to be true", () => {
+  assert.equal(decide(["allow", NO], ["allow", YES]), "allowed");
+  assert.equal(decide(["allow", NO], ["allow", FAILS]), "denied");
+});
+
+test("a trace shows every rule with its outcome", () => {
+  const trace = new RecordedTrace();
+  const rules = [
+    { mode: "deny", expression: NO },
+    { mode: "allow", expression: YES },
+  ] as const;
+  create({ rules }).onRequest?.(contextOf({}, { trace }));
+  const shown = [
+    { name: NO, matched: false, mode: "deny" },
+    { name: YES, matched: true, mode: "allow" },
+  ];
+  assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "allow" }]);
+});

@@ -1,0 +1,33 @@
+import type { Expression } from "../../cel/index.ts";
+import type { PolicyContext } from "../types.ts";
+
+/** Which bodies expressions read: they are there only after somebody has waited for them. */
+export interface BodyNeeds {
+  readonly request: boolean;
+  readonly response: boolean;
+}
+
+export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
+  let request = false;
+  let response = false;
+  for (const { reads } of expressions) {
+    request ||= reads.has("request.body") || reads.has("request.bodyPrefix");
+    response ||= reads.has("response.body") || reads.has("response.bodyPrefix");
+  }
+  return { request, response };
+}
+
+/**
+ * Waits for a body, at most `maxBufferSize` bytes of it; longer ones stay unknown to expressions, and flow on. What a
+ * response's expressions read of the request has to be waited for on the request's side: later it has flown past.
+ */
+export function bufferBody(context: PolicyContext, side: "request" | "response"): Promise<Uint8Array | undefined> {
+  return (side === "request" ? context.requestBody : context.responseBody).buffer(context.maxBufferSize);
+}
+
+/** Text as header lists carry it: one latin1 character for each byte of its UTF-8. */
+export function headerText(text: string): string {
+  for (let i = 0; i < text.length; i++)
+    if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, "utf8").toString("latin1");
+  return text;
+}
