@@ -67,7 +67,7 @@ test("values of headers that the administrator calls sensitive are redacted too"
   const { effective } = compilePolicies(
     { requestHeaderModifier: { set: { authorization: "Bearer s3cret", "x-tenant": "t" } } },
     "backend",
-    { hidden: sensitiveHeaders(["X-Tenant"]) },
+    { ...DEPS, hidden: sensitiveHeaders(["X-Tenant"]) },
     "test",
   );
   assert.deepEqual(effective.requestHeaderModifier, {

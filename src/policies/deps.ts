@@ -1,7 +1,22 @@
-/** What the policies of a thread share. */
-export interface PolicyEnvironment {
+import type { Target } from "../ir/ir.ts";
+import { type Callout, NOWHERE } from "../upstream/callout.ts";
+
+/** Services that policies ask, by target. */
+export type Callouts = (target: Target) => Callout;
+
+/** Where policies are only checked: nothing is connected, and every call fails. */
+export const NO_CALLOUTS: Callouts = () => NOWHERE;
+
+/** What the policies of a thread share, whatever the configuration. */
+export interface ThreadEnvironment {
   /** Lower-case names of headers whose values are never shown. */
   readonly hidden: ReadonlySet<string>;
+}
+
+/** What the policies of one configuration share. */
+export interface PolicyEnvironment extends ThreadEnvironment {
+  /** A service lives as long as the configuration that names it. */
+  readonly callouts: Callouts;
 }
 
 /** What every policy is created with besides its own configuration. */

@@ -5,6 +5,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
+import { Callout, NOWHERE } from "../upstream/callout.ts";
 import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
@@ -53,12 +54,13 @@ export class IrCompiler {
   readonly #generation: number;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
+  readonly #callouts = new Map<string, Callout>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
 
   /** `ir` comes without routes: they follow by `addRoutes`. */
   constructor(generation: number, ir: Ir, { metrics, policies, env }: Services, endpoints: Endpoints) {
-    this.#policies = policies;
+    this.#policies = { ...policies, callouts: (target) => this.#callout(target) };
     this.#env = env;
     this.#generation = generation;
     this.#ir = ir;
@@ -113,6 +115,7 @@ export class IrCompiler {
       network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization, this.#env),
       frontend: bind.frontend,
       listeners: new ListenerTable(listeners),
+      policies: this.#policies,
       groups,
       series: new SeriesCache(this.#metrics, { ...UNROUTED, bind: bind.key }),
     };
@@ -182,6 +185,18 @@ export class IrCompiler {
       default:
         return { target, balancer: undefined };
     }
+  }
+
+  /** Policies that ask one target share a service; it takes no more endpoints once the configuration is complete. */
+  #callout(target: Target): Callout {
+    const key = JSON.stringify(target);
+    let callout = this.#callouts.get(key);
+    if (callout === undefined) {
+      const { balancer } = this.#destination(target);
+      callout = balancer === undefined ? NOWHERE : new Callout(balancer);
+      this.#callouts.set(key, callout);
+    }
+    return callout;
   }
 
   /** Backends with the same single endpoint share all of this: with many routes, what they share is at hand. */

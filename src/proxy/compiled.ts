@@ -3,6 +3,7 @@ import type { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Frontend, Listener, Target } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import type { CompiledChain } from "../policies/compile.ts";
+import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
@@ -23,6 +24,8 @@ export interface CompiledBind {
   readonly accessLog: AccessLogEdits | undefined;
   readonly frontend: Frontend;
   readonly listeners: ListenerTable<CompiledListener>;
+  /** For policies that are compiled when routes delegate. */
+  readonly policies: PolicyEnvironment;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
   /** Counters of requests that reach no listener. */
   readonly series: SeriesCache;

@@ -24,7 +24,7 @@ export function matchRoute(x: ExchangeState): undefined {
     if (backend?.target.type !== "routeGroup") {
       x.route = route;
       x.backend = backend;
-      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.services.policies);
+      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.bind.policies);
       return undefined;
     }
     chain ??= [];

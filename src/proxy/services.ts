@@ -1,5 +1,5 @@
 import type { Logger } from "../base/log.ts";
-import type { PolicyEnvironment } from "../policies/deps.ts";
+import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -18,7 +18,7 @@ export interface Services {
   /** Header names (lower-case) whose values traces hide. */
   readonly sensitive: ReadonlySet<string>;
   /** What policies are compiled with. */
-  readonly policies: PolicyEnvironment;
+  readonly policies: ThreadEnvironment;
   /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
   readonly env: Readonly<Record<string, string>>;
   /** Seconds from the call to the upstream's response head. */

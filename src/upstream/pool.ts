@@ -3,6 +3,7 @@ import type { ErrorCode } from "../base/errors.ts";
 import type { Sweepable } from "../base/sweeper.ts";
 import { type ConnectTarget, connect, type Transport } from "../http/transport.ts";
 import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
+import { GrpcChannel } from "./grpc-channel.ts";
 import type { Resolver } from "./resolver.ts";
 
 export type PoolTarget = { readonly host: string; readonly port: number } | { readonly path: string };
@@ -40,6 +41,7 @@ export class Pool implements ConnectionOwner, Sweepable {
   readonly #resolver: Resolver;
   readonly #observer: PoolObserver;
   readonly #idle: UpstreamConnection[] = [];
+  #grpc: GrpcChannel | undefined;
   #open = 0;
   #closed = false;
   #rotation = 0;
@@ -57,6 +59,13 @@ export class Pool implements ConnectionOwner, Sweepable {
   /** Connections that exist, idle or busy. */
   get open(): number {
     return this.#open;
+  }
+
+  /** gRPC to the same target, on a connection of its own that ends with the pool. */
+  get grpc(): GrpcChannel {
+    this.#grpc ??= new GrpcChannel(this.target);
+    if (this.#closed) this.#grpc.close();
+    return this.#grpc;
   }
 
   /** An unused connection, or undefined: then `connect`. */
@@ -139,6 +148,7 @@ export class Pool implements ConnectionOwner, Sweepable {
   /** Closes unused connections now and busy ones when their exchange ends. */
   close(): void {
     this.#closed = true;
+    this.#grpc?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 }

@@ -1,6 +1,6 @@
 import type { HeaderModifier, PolicySet, RequestRedirect, UrlRewrite } from "../../ir/policies.ts";
 import { compilePolicies } from "../../policies/compile.ts";
-import type { PolicyEnvironment } from "../../policies/deps.ts";
+import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
@@ -23,7 +23,7 @@ function withoutUndefined(value: unknown): unknown {
 }
 
 /** Policies are created here only to hear what they refuse. */
-const CHECKING: PolicyEnvironment = { hidden: sensitiveHeaders([]) };
+const CHECKING: PolicyEnvironment = { hidden: sensitiveHeaders([]), callouts: NO_CALLOUTS };
 
 /** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. */
 export function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): void {

@@ -1,0 +1,169 @@
+import { type ErrorCode, GatewayError } from "../base/errors.ts";
+import type { ResponseHead } from "../http/h1/parse-head.ts";
+import { requestHeadText } from "../http/h1/serialize.ts";
+import type { HeaderList } from "../http/message.ts";
+import { TUNNEL } from "../http/stream.ts";
+import type { UpstreamConnection, UpstreamEvents } from "./connection.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+/** A call of the gateway's own: to an authorization service, to a mirror. */
+export interface CallRequest {
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  /** Default: the name or address of the target. */
+  readonly authority?: string;
+  /** Without Host, Content-Length and hop-by-hop fields. */
+  readonly headers: HeaderList;
+  readonly body: Uint8Array;
+  /** Milliseconds until the whole response has to be there. */
+  readonly timeoutMs: number;
+  /** Bytes of body that a response may have; a longer one is an error. */
+  readonly maxBytes: number;
+}
+
+export interface CallResponse {
+  readonly status: number;
+  readonly headers: HeaderList;
+  readonly body: Uint8Array;
+}
+
+/** Registers what ends a call early: `PolicyContext.onOver`. */
+export type OnCancel = (callback: () => void) => void;
+
+/** Methods whose requests are never sent twice, even if the first connection proved to be stale (RFC 9110 9.2.2). */
+const UNSAFE_TO_REPEAT = new Set(["POST", "PATCH"]);
+/** Methods that announce a body even when there is none (RFC 9110 8.6). */
+const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
+
+/**
+ * Sends a request on the endpoint's pool and reads the whole response. Rejects with a GatewayError: TG_UPSTREAM_TIMEOUT,
+ * TG_UPSTREAM_FAILED or TG_DNS_FAILED; never settles when it is cancelled.
+ */
+export function callUpstream(endpoint: Endpoint, request: CallRequest, onCancel: OnCancel): Promise<CallResponse> {
+  return new Promise((resolve, reject) => {
+    const call = new Call(endpoint, request, resolve, reject);
+    onCancel(() => call.cancel());
+    call.start(false);
+  });
+}
+
+class Call implements UpstreamEvents {
+  readonly #endpoint: Endpoint;
+  readonly #request: CallRequest;
+  readonly #resolve: (response: CallResponse) => void;
+  readonly #reject: (error: GatewayError) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #startedAt = performance.now();
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  #status = 0;
+  #headers: HeaderList = [];
+  #connection: UpstreamConnection | undefined;
+  #cancelConnect: (() => void) | undefined;
+  #over = false;
+
+  constructor(
+    endpoint: Endpoint,
+    request: CallRequest,
+    resolve: (response: CallResponse) => void,
+    reject: (error: GatewayError) => void,
+  ) {
+    this.#endpoint = endpoint;
+    this.#request = request;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#timer = setTimeout(() => this.#fail("TG_UPSTREAM_TIMEOUT", "no answer in time"), request.timeoutMs);
+    endpoint.begin();
+  }
+
+  /** `fresh`: not on a pooled connection, which proved to be stale. */
+  start(fresh: boolean): void {
+    if (this.#over) return;
+    const { pool } = this.#endpoint;
+    const pooled = fresh ? undefined : pool.take();
+    if (pooled !== undefined) {
+      this.#send(pooled);
+      return;
+    }
+    this.#cancelConnect = pool.connect({
+      onConnection: (connection) => this.#send(connection),
+      onConnectFailure: (code, message) => this.#fail(code, message),
+    });
+  }
+
+  /** Nobody waits any more. */
+  cancel(): void {
+    if (this.#over) return;
+    this.#end();
+    this.#endpoint.abandon();
+  }
+
+  #send(connection: UpstreamConnection): void {
+    const { method, path, headers, body } = this.#request;
+    const { pool } = this.#endpoint;
+    const authority = this.#request.authority ?? pool.hostname ?? ("path" in pool.target ? "localhost" : pool.name);
+    const length = body.length > 0 || EXPECTS_BODY.has(method) ? `content-length: ${body.length}\r\n` : "";
+    this.#connection = connection;
+    connection.send(requestHeadText(method, path, authority, headers, null, length), method, body.length, false, this);
+    if (body.length === 0) return;
+    connection.sendBody(Buffer.from(body.buffer, body.byteOffset, body.length), 0, body.length);
+    connection.sendEnd([]);
+  }
+
+  onInformational(): void {}
+
+  onResponse(head: ResponseHead, length: number): void {
+    if (length === TUNNEL) {
+      this.#fail("TG_UPSTREAM_FAILED", "the answer is a switch to another protocol that nobody asked for");
+      return;
+    }
+    this.#status = head.status;
+    this.#headers = head.headers;
+  }
+
+  onResponseBody(buffer: Buffer, from: number, to: number): void {
+    if (this.#over) return;
+    this.#size += to - from;
+    if (this.#size > this.#request.maxBytes)
+      this.#fail("TG_UPSTREAM_FAILED", `the answer is longer than ${this.#request.maxBytes} bytes`);
+    else this.#chunks.push(Buffer.from(buffer.subarray(from, to)));
+  }
+
+  onResponseBatch(): void {}
+
+  onResponseEnd(): void {
+    if (this.#over) return;
+    this.#connection = undefined;
+    this.#end();
+    this.#endpoint.end(this.#status < 500, (performance.now() - this.#startedAt) / 1000);
+    this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.concat(this.#chunks, this.#size) });
+  }
+
+  onUpstreamFailure(message: string, answered: boolean): void {
+    const stale = !answered && (this.#connection?.served ?? 0) > 0;
+    this.#connection = undefined;
+    if (stale && !UNSAFE_TO_REPEAT.has(this.#request.method)) this.start(true);
+    else this.#fail("TG_UPSTREAM_FAILED", message);
+  }
+
+  onUpstreamDrain(): void {}
+
+  onUpstreamFault(error: unknown): void {
+    this.#fail("TG_UPSTREAM_FAILED", error instanceof Error ? error.message : String(error));
+  }
+
+  #fail(code: ErrorCode, message: string): void {
+    if (this.#over) return;
+    this.#end();
+    this.#endpoint.end(false, 0);
+    this.#reject(new GatewayError(code, undefined, new Error(message)));
+  }
+
+  #end(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#cancelConnect?.();
+    this.#connection?.destroy();
+  }
+}
