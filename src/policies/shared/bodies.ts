@@ -1,5 +1,5 @@
 import type { Expression } from "../../cel/index.ts";
-import type { PolicyContext } from "../types.ts";
+import type { PolicyContext, RequestOutcome } from "../types.ts";
 
 /** Which bodies expressions read: they are there only after somebody has waited for them. */
 export interface BodyNeeds {
@@ -23,6 +23,18 @@ export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
  */
 export function bufferBody(context: PolicyContext, side: "request" | "response"): Promise<Uint8Array | undefined> {
   return (side === "request" ? context.requestBody : context.responseBody).buffer(context.maxBufferSize);
+}
+
+/** Runs `work` once the request's body is there when one of the expressions reads it, else at once. */
+export function afterRequestBody(
+  expressions: Iterable<Expression>,
+  work: (context: PolicyContext) => RequestOutcome,
+): (context: PolicyContext) => RequestOutcome {
+  if (!bodyNeeds(expressions).request) return work;
+  return async (context) => {
+    await bufferBody(context, "request");
+    return work(context);
+  };
 }
 
 /** Text as header lists carry it: one latin1 character for each byte of its UTF-8. */
