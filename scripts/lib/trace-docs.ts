@@ -56,7 +56,12 @@ const EVENTS: Docs = {
             required: ["route", "matched", "reason"],
           },
         },
-        text: "`route`, `matched`, `reason`: why each of them won or lost",
+        text: "`route`, `matched`, `reason`: why each of them won or lost; of very many those that came nearest",
+      },
+      omittedCandidates: {
+        schema: { type: "integer" },
+        text: "how many of `evaluatedRoutes` are not among the candidates",
+        optional: true,
       },
     },
   },

@@ -11,6 +11,7 @@ export interface AdminPlane {
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.
    * @throws AdminBadRequest for an expression that does not compile
+   * @throws AdminUnavailable when as many traces as there can be are waiting or being sent
    */
   openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle>;
   /** The canonical text of the log filter in force. */
@@ -63,3 +64,6 @@ export interface TraceHandle {
 
 /** The caller's mistake: answered with status 400 and this message. */
 export class AdminBadRequest extends Error {}
+
+/** Nobody's mistake, and it may pass: answered with status 503 and this message. */
+export class AdminUnavailable extends Error {}

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ConfigStatus } from "../admin/config-status.ts";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
-import { AdminBadRequest, type AdminPlane } from "../admin/plane.ts";
+import { AdminBadRequest, type AdminPlane, AdminUnavailable } from "../admin/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
@@ -15,6 +15,7 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
 import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
+import { TooManyTraces } from "../worker/trace-hub.ts";
 import { dumpIr } from "./config-dump.ts";
 import { dumpSettings } from "./settings-dump.ts";
 import { versionInfo } from "./version.ts";
@@ -50,7 +51,9 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         return await supervisor.hub.open(options, reader);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        throw new AdminBadRequest(error instanceof CelError ? `invalid expression: ${message}` : message);
+        if (error instanceof CelError) throw new AdminBadRequest(`invalid expression: ${message}`);
+        if (error instanceof TooManyTraces) throw new AdminUnavailable(message);
+        throw error;
       }
     },
     async configDump() {

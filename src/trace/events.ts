@@ -25,6 +25,8 @@ export type TraceMessage =
       readonly selectedRoute: string | null;
       readonly evaluatedRoutes: readonly string[];
       readonly candidates: readonly Candidate[];
+      /** Evaluated routes, the farthest from a match, that `candidates` leaves out. */
+      readonly omittedCandidates?: number;
     }
   | {
       readonly type: "policySelection";

@@ -87,21 +87,23 @@ export class Supervisor implements WorkerEvents {
 
   /**
    * Builds the configuration in every worker and puts it in force in all of them, or in none: rejects with what the first
-   * refusing worker said (PortError, WorkerError).
+   * refusing worker said (PortError, WorkerError). A worker that dies meanwhile refuses nothing: its replacement is asked.
    */
   apply(generation: number, ir: Ir): Promise<void> {
     return this.#enqueue(async () => {
       const ports = await probePorts(ir.binds, this.#ports);
-      const workers = this.workers;
       try {
-        await Promise.all(workers.map((worker) => prepare(worker, generation, ir, ports)));
+        await this.#prepareAll(generation, ir, ports);
       } catch (error) {
-        await Promise.allSettled(workers.map((worker) => worker.call({ type: "abort" })));
-        throw error;
+        const dead = this.#missing();
+        if (dead.length === 0 || this.#stopping) throw error;
+        // A second death during the same configuration is taken for its fault.
+        for (const index of dead) await this.#replace(index);
+        await this.#prepareAll(generation, ir, ports);
       }
       this.#current = { generation, ir };
       this.#ports = ports;
-      await Promise.allSettled(workers.map((worker) => worker.call({ type: "commit" })));
+      await this.#all({ type: "commit" });
     });
   }
 
@@ -189,21 +191,40 @@ export class Supervisor implements WorkerEvents {
 
   // ── inside ──
 
+  /** Rejects with the first refusal, once every worker has answered and forgotten the configuration. */
+  async #prepareAll(generation: number, ir: Ir, ports: Ports): Promise<void> {
+    const outcomes = await Promise.allSettled(this.workers.map((worker) => prepare(worker, generation, ir, ports)));
+    const refusal = outcomes.find((outcome) => outcome.status === "rejected");
+    if (refusal === undefined) return;
+    await this.#all({ type: "abort" });
+    throw refusal.reason;
+  }
+
+  /** Indexes of workers that have died and are not replaced yet. */
+  #missing(): number[] {
+    return Array.from({ length: this.#settings.workers }, (_, index) => index).filter(
+      (index) => !this.#workers.has(index),
+    );
+  }
+
   async #restart(index: number, early: boolean): Promise<void> {
     if (early) await delay(RESTART_PAUSE_MS);
-    await this.#enqueue(async () => {
-      if (this.#stopping) return;
-      const worker = this.#spawn(index);
-      try {
-        if (this.#current !== undefined) {
-          await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
-          await worker.call({ type: "commit" });
-        }
-        for (const [id, watch] of this.#watches) await worker.call({ type: "watch", id, ...watchFields(watch) });
-      } catch {
-        // It has died again: its exit starts the next attempt.
+    await this.#enqueue(() => this.#replace(index));
+  }
+
+  /** Starts a worker in place of one that has died, with the configuration in force. */
+  async #replace(index: number): Promise<void> {
+    if (this.#stopping || this.#workers.has(index)) return;
+    const worker = this.#spawn(index);
+    try {
+      if (this.#current !== undefined) {
+        await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
+        await worker.call({ type: "commit" });
       }
-    });
+      for (const [id, watch] of this.#watches) await worker.call({ type: "watch", id, ...watchFields(watch) });
+    } catch {
+      // It has died again: its exit starts the next attempt.
+    }
   }
 
   #spawn(index: number): WorkerHandle {

@@ -26,6 +26,9 @@ interface Watcher {
   ended: boolean;
 }
 
+/** There is no place for another watcher until one of the others has ended. */
+export class TooManyTraces extends Error {}
+
 /** The main thread's end of all traces: hands events to readers, counts what a slow reader misses and says so. */
 export class TraceHub {
   readonly #gate: TraceGate;
@@ -40,7 +43,7 @@ export class TraceHub {
 
   /**
    * Opens a watcher for one request; when the promise resolves every worker knows it, so the next request is traced.
-   * Throws CelError for a bad expression and Error when too many watchers are open.
+   * Throws CelError for a bad expression and TooManyTraces when too many watchers are open.
    */
   async open(
     options: TraceOptions & { readonly expression?: string },
@@ -50,7 +53,7 @@ export class TraceHub {
     const used = new Set([...this.#watchers.values()].map((watcher) => watcher.slot));
     let slot = 0;
     while (used.has(slot)) slot++;
-    if (slot >= MAX_WATCHERS) throw new Error(`${MAX_WATCHERS} traces are open already`);
+    if (slot >= MAX_WATCHERS) throw new TooManyTraces(`${MAX_WATCHERS} traces are open already; try again later`);
     const id = this.#nextId++;
     const watcher: Watcher = { slot, reader, dropped: 0, lastEnd: 0, ended: false };
     this.#watchers.set(id, watcher);

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from "node:stream";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
-import { AdminBadRequest } from "../plane.ts";
+import { AdminBadRequest, AdminUnavailable } from "../plane.ts";
 import { listen } from "./listen.ts";
 import { allowProxyHeaders } from "./proxy-headers.ts";
 import { type PlainReply, type Reply, textReply } from "./reply.ts";
@@ -112,6 +112,7 @@ function errorReply(
   options: HttpServerOptions,
   closing: AbortSignal,
 ): PlainReply {
+  if (error instanceof AdminUnavailable) return textReply(503, `${error.message}\n`);
   if (error instanceof AdminBadRequest) return textReply(400, `${error.message}\n`);
   if (closing.aborted) return textReply(503, "the gateway is shutting down\n");
   const cause = asError(error);

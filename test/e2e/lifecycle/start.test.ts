@@ -86,7 +86,7 @@ suite("start", () => {
     assert.equal(version.code, 0);
     assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/);
     assert.match((await tracegate("--help")).stdout, /^tracegate: .*Usage:/s);
-    for (const args of [[], ["--no-such-option"], ["dance"], ["-f", "a", "-c", "b"]]) {
+    for (const args of [["--no-such-option"], ["dance"], ["-f", "a", "-c", "b"]]) {
       const { code, stderr } = await tracegate(...args);
       assert.equal(code, 2, args.join(" "));
       assert.match(stderr, /^tracegate: /);

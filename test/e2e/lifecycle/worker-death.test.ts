@@ -190,6 +190,32 @@ suite("a worker dies", () => {
     }
   });
 
+  test("a worker that dies while it builds a configuration does not refuse it", async () => {
+    const routes = Array.from({ length: 5000 }, (_, i) => ({
+      name: `r${i}`,
+      matches: [{ path: { exact: `/r${i}` } }],
+      policies: { directResponse: { status: 200, body: "third" } },
+    }));
+    const text = JSON.stringify({ binds: [{ port: 0, listeners: [{ routes }] }] });
+    const loaded = loadConfig({ kind: "text", text, name: "test" }, {});
+    assert.ok(loaded.ok);
+    const died = new Promise<void>((resolve) => {
+      onDeath = resolve;
+    });
+    const victim = threads.get(supervisor.workers.find(({ name }) => name === "worker-0")?.threadId ?? -1);
+    assert.ok(victim !== undefined);
+    // Its first answer is to the first of some fifty steps.
+    victim.once("message", () => void victim.terminate());
+    await Promise.all([supervisor.apply(3, loaded.ir), died]);
+    for (const worker of ["worker-0", "worker-1"]) {
+      const client = await clientOf(worker);
+      client.write(GET("/r4999"));
+      const [answer] = (await once(client, "data")) as [Buffer];
+      assert.match(answer.toString(), /third$/);
+      client.destroy();
+    }
+  });
+
   function remember(thread: Worker): void {
     threads.set(thread.threadId, thread);
   }

@@ -68,6 +68,7 @@ suite("who is traced, with two workers", () => {
     const fillers = await open(MAX_WATCHERS - 1, 'request.path == "/never"');
     const [leaving] = await open(1);
     await assert.rejects(admin(gateway).trace().opened, /32 traces are open already/);
+    assert.equal((await fetch(`${gateway.url("admin")}/debug/trace`)).status, 503);
     leaving?.close();
     // Its place becomes free once the gateway has noticed.
     const next = await retry(() => open(1));
