@@ -68,6 +68,48 @@ export interface AuthorizationRule {
   readonly expression: string;
 }
 
+/** Reference 3.5, with what the provider's discovery document says. */
+export interface Oidc {
+  readonly issuer: string;
+  readonly authorizationEndpoint: string;
+  readonly tokenEndpoint: string;
+  readonly tokenEndpointAuth: "clientSecretBasic" | "clientSecretPost";
+  /** The provider's key set (RFC 7517), as JSON text. */
+  readonly jwks: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Absolute; its path is where browsers come back to. */
+  readonly redirectURI: string;
+  /** Besides `openid`. */
+  readonly scopes: readonly string[];
+}
+
+/** Where a request carries a credential (reference 3.4). */
+export type CredentialLocation = CredentialTarget | { readonly expression: string };
+
+/** The places where the gateway can put one. */
+export type CredentialTarget =
+  /** `name` lower-case; `prefix` is compared without regard to case. */
+  | { readonly header: { readonly name: string; readonly prefix: string } }
+  | { readonly queryParameter: { readonly name: string } }
+  | { readonly cookie: { readonly name: string } };
+
+/** `optional`: who shows no credential passes; `permissive`: whoever shows a wrong one too, as if there were none. */
+export type AuthenticationMode = "strict" | "optional" | "permissive";
+
+export interface ApiKey {
+  /** SHA-256 of the key, hexadecimal in lower case. */
+  readonly hash: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** Reference 3.7. */
+export interface ApiKeyAuth {
+  readonly keys: readonly ApiKey[];
+  readonly mode: AuthenticationMode;
+  readonly location: CredentialLocation;
+}
+
 /** Reference 3.20: a Go-style duration, or CEL that gives a duration or milliseconds. */
 export interface Delay {
   readonly duration: string;
@@ -103,6 +145,22 @@ export interface Csrf {
   readonly additionalOrigins: readonly string[];
 }
 
+/** One side of Transformations; the texts are CEL. */
+export interface Transformation {
+  readonly add?: Readonly<Record<string, string>>;
+  readonly set?: Readonly<Record<string, string>>;
+  readonly remove?: readonly string[];
+  readonly replace?: string;
+  readonly body?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** Reference 3.10. */
+export interface Transformations {
+  readonly request?: Transformation;
+  readonly response?: Transformation;
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -113,7 +171,10 @@ export interface PolicySet {
   readonly timeout?: Timeout;
   readonly cors?: Cors;
   readonly csrf?: Csrf;
+  readonly transformations?: Transformations;
   readonly retry?: Retry;
+  readonly oidc?: Oidc;
+  readonly apiKey?: ApiKeyAuth;
   readonly authorization?: Authorization;
   readonly delay?: Delay;
   readonly buffer?: Buffering;

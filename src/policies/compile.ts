@@ -61,7 +61,7 @@ export function compilePolicies(
     if (policy !== undefined) created.set(kind, policy);
   }
   if (created.size === 0) return NO_POLICIES;
-  const shown = [...created].map(([kind, policy]) => [kind, policy.shown] as const);
+  const shown = [...created].map(([kind, policy]) => [REGISTRY[kind].shownAs ?? kind, policy.shown] as const);
   return {
     request: select(REQUEST_ORDER[phase], created, "onRequest"),
     response: select(RESPONSE_ORDER[phase], created, "onResponse"),

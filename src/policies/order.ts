@@ -11,7 +11,7 @@ export const REQUEST_ORDER = {
   // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
   // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
   // only an allowed request is worth changing.
-  gateway: ["cors", "authorization"],
+  gateway: ["cors", "oidc", "apiKey", "authorization", "transformations"],
 
   // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
   // transformation → csrf, then the rest:
@@ -19,11 +19,15 @@ export const REQUEST_ORDER = {
     // Deadlines count from the start of the request and so must be known before anything can wait.
     "timeout",
     "cors",
+    "oidc",
+    "apiKey",
     "authorization",
     // Over the request as the client sent it.
     "retry",
     // After whatever may refuse the request by its head alone.
     "buffer",
+    // Before everything that goes by the request's headers and target: it may make them.
+    "transformations",
     // By the headers that programs may have mended.
     "csrf",
     // Headers before the URL: a Host that is set here is what a rewrite of the port or a redirect starts from.
@@ -40,6 +44,7 @@ export const REQUEST_ORDER = {
   // For each attempt: authorization → extAuthz → backendAuth → transformation, then:
   backend: [
     "authorization",
+    "transformations",
     // After the credentials, so that configuration has the last word about what is sent.
     "requestHeaderModifier",
     "requestRedirect",
@@ -49,10 +54,10 @@ export const REQUEST_ORDER = {
 /** The phases answer in the order route, backend, gateway; also for errors and for responses of the gateway's own. */
 export const RESPONSE_ORDER = {
   // transformation → extProc
-  gateway: [],
+  gateway: ["transformations"],
   // responseHeaderModifier → buffer → transformation → extProc: programs see the headers that are configured.
-  route: ["responseHeaderModifier", "buffer"],
-  backend: ["responseHeaderModifier"],
+  route: ["responseHeaderModifier", "buffer", "transformations"],
+  backend: ["responseHeaderModifier", "transformations"],
 } as const satisfies Order;
 
 /** The kinds that have a place in some phase. */

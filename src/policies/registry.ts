@@ -1,5 +1,6 @@
 import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
+import * as apiKey from "./api-key/index.ts";
 import * as authorization from "./authorization/index.ts";
 import * as buffer from "./buffer/index.ts";
 import * as cors from "./cors/index.ts";
@@ -7,12 +8,14 @@ import * as csrf from "./csrf/index.ts";
 import * as delay from "./delay/index.ts";
 import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
+import * as oidc from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
 import * as requestHeaderModifier from "./request-header-modifier/index.ts";
 import * as requestRedirect from "./request-redirect/index.ts";
 import * as responseHeaderModifier from "./response-header-modifier/index.ts";
 import * as retry from "./retry/index.ts";
 import * as timeout from "./timeout/index.ts";
+import * as transformations from "./transformations/index.ts";
 import type { CompiledPolicy } from "./types.ts";
 import * as urlRewrite from "./url-rewrite/index.ts";
 
@@ -23,14 +26,24 @@ export interface RegisteredPolicy<Config> {
   readonly phases: readonly Phase[];
   /** In words, as stages of a trace say it (reference 4.2). */
   readonly words: string;
+  /** Key in `effectivePolicy`; default: the kind. */
+  readonly shownAs?: string;
 }
 
 /** Every kind of policy. A new kind does not compile until it stands here and in order.ts. */
 export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredPolicy<NonNullable<PolicySet[Kind]>> } =
   {
     cors: { create: cors.create, phases: ["gateway", "route"], words: "cors" },
+    transformations: {
+      create: transformations.create,
+      phases: ["gateway", "route", "backend"],
+      words: "transformation",
+      shownAs: "transformation",
+    },
     csrf: { create: csrf.create, phases: ["route"], words: "csrf" },
     timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
+    oidc: { create: oidc.create, phases: ["gateway", "route"], words: "oidc" },
+    apiKey: { create: apiKey.create, phases: ["gateway", "route"], words: "api key" },
     authorization: {
       create: authorization.create,
       phases: ["gateway", "route", "backend"],

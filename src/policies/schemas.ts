@@ -1,15 +1,18 @@
 import type { z } from "zod";
 import type { PolicyKind } from "../ir/policies.ts";
+import { schema as apiKey } from "./api-key/schema.ts";
 import { schema as authorization } from "./authorization/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
 import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as oidc } from "./oidc/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
 import { schema as headerModifier } from "./shared/header-modifier-schema.ts";
 import { schema as timeout } from "./timeout/schema.ts";
+import { schema as transformations } from "./transformations/schema.ts";
 import { schema as urlRewrite } from "./url-rewrite/schema.ts";
 
 /** The configuration schema of every kind of policy; a new kind does not compile until it stands here. */
@@ -22,7 +25,10 @@ export const POLICY_SCHEMAS = {
   timeout,
   cors,
   csrf,
+  transformations,
   retry,
+  oidc,
+  apiKey,
   authorization,
   delay,
   buffer,
@@ -32,7 +38,6 @@ export const POLICY_SCHEMAS = {
 export const UNAVAILABLE_POLICIES: readonly string[] = [
   "a2a",
   "ai",
-  "apiKey",
   "backendAuth",
   "backendTLS",
   "backendTunnel",
@@ -45,7 +50,6 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "localRateLimit",
   "mcpAuthentication",
   "mcpAuthorization",
-  "oidc",
   "remoteRateLimit",
   "requestMirror",
   "sessionAffinity",

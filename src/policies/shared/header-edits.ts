@@ -7,7 +7,7 @@ import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
  * Fields that frame a message or belong to one connection (RFC 9110 7.6.1, RFC 9113 8.2.2): the gateway writes them itself,
  * and a configured value beside its own would let two servers read one message differently.
  */
-const FRAMING = new Set([
+export const FRAMING: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
   "http2-settings",
@@ -80,7 +80,8 @@ export function shownModifier(config: HeaderModifier, hidden: ReadonlySet<string
   };
 }
 
-function fieldName(where: string, name: string): string {
+/** Lower-case. Throws an error that begins with `where` for what is no header, or one that only the gateway may set. */
+export function fieldName(where: string, name: string): string {
   if (name.startsWith(":"))
     throw new Error(`${where}: ${name} is a pseudo header; use urlRewrite to change host and path`);
   if (!isToken(name)) throw new Error(`${where}: ${JSON.stringify(name)} is not a header name (RFC 9110 5.6.2)`);

@@ -61,7 +61,16 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     maxBufferSize: 2 * 1024 * 1024,
     get variables() {
       const source = { address: "192.0.2.1", port: 4711, rawAddress: "192.0.2.1", rawPort: 4711, ...more.source };
-      return { ...findings, request: { ...message, body: body.bytes }, response: more.response, source, env: {} };
+      return {
+        ...findings,
+        get metadata() {
+          return findings.metadata;
+        },
+        request: { ...message, body: body.bytes },
+        response: more.response,
+        source,
+        env: {},
+      };
     },
     editResponse: (edit) => edits.push(edit),
     onOver: (callback) => over.push(callback),

@@ -1,0 +1,67 @@
+import type { Transformation, Transformations } from "../../ir/policies.ts";
+import { REDACTED } from "../../trace/redaction.ts";
+import type { PolicyDeps } from "../deps.ts";
+import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { EditedRequest, EditedResponse } from "./messages.ts";
+import { compileProgram, type Program } from "./program.ts";
+
+const KIND = "transformations";
+
+/**
+ * Changes requests and responses by expressions (reference 3.10). A header whose expression fails is removed, a body whose
+ * expression fails is empty. Waits for bodies only where an expression reads them. Throws CelError for expressions that
+ * cannot be used, and an Error for headers that may not be touched.
+ */
+export function create(config: Transformations, { hidden }: PolicyDeps): CompiledPolicy {
+  const { request, response } = config;
+  const onWay = request && compileProgram(`${KIND}.request`, request, "request");
+  const back = response && compileProgram(`${KIND}.response`, response, "response");
+  const wanted = bodyNeeds([...(onWay?.expressions ?? []), ...(back?.expressions ?? [])]);
+  const shown = {
+    ...(request !== undefined && { request: shownSide(request, hidden) }),
+    ...(response !== undefined && { response: shownSide(response, hidden) }),
+  };
+  return {
+    kind: KIND,
+    shown,
+    ...((onWay !== undefined || wanted.request) && {
+      onRequest(context) {
+        if (!wanted.request) return transformRequest(onWay, context);
+        return bufferBody(context, "request").then(() => transformRequest(onWay, context));
+      },
+    }),
+    ...(back !== undefined && {
+      onResponse(context, message) {
+        const run = (): void => {
+          const failed = back.run(new EditedResponse(context, message), context.variables, context.findings);
+          report(context, "response", failed);
+        };
+        return wanted.response ? bufferBody(context, "response").then(run) : run();
+      },
+    }),
+  };
+}
+
+function transformRequest(program: Program | undefined, context: PolicyContext): undefined {
+  if (program === undefined) return undefined;
+  report(context, "request", program.run(new EditedRequest(context), context.variables, context.findings));
+  return undefined;
+}
+
+function report({ trace }: PolicyContext, side: string, failed: readonly string[] | undefined): void {
+  trace?.applied("transformation", { side, ...(failed !== undefined && { failed }) });
+}
+
+/** Expressions of headers that hold secrets may hold the secret itself. */
+function shownSide(side: Transformation, hidden: ReadonlySet<string>): Transformation {
+  const redact = (values: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(values).map(([name, text]) => [name, hidden.has(name.toLowerCase()) ? REDACTED : text]),
+    );
+  return {
+    ...side,
+    ...(side.add !== undefined && { add: redact(side.add) }),
+    ...(side.set !== undefined && { set: redact(side.set) }),
+  };
+}

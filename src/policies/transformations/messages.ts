@@ -1,0 +1,86 @@
+import { isToken } from "../../http/h1/characters.ts";
+import type { HeaderList, HttpResponse } from "../../http/message.ts";
+import { checkAuthority, parsePathAndQuery } from "../shared/target-parts.ts";
+import type { MessageBody, PolicyContext } from "../types.ts";
+
+/** A request or response under change. */
+export interface EditedMessage {
+  readonly headers: HeaderList;
+  readonly body: MessageBody;
+  /** Pseudo headers, and `host` of requests. Throws an Error when the value cannot stand there. */
+  setPseudo(name: string, value: string): void;
+}
+
+export const REQUEST_PSEUDO: ReadonlySet<string> = new Set([":method", ":path", ":authority", ":scheme", "host"]);
+export const RESPONSE_PSEUDO: ReadonlySet<string> = new Set([":status"]);
+
+/** Their answers are framed in ways of their own (RFC 9112 6.3): a client that sent another method would misread them. */
+const FRAMED_OTHERWISE = new Set(["HEAD", "CONNECT", "TRACE"]);
+/** Such responses have no body, whatever their fields say. */
+const BODILESS = new Set([204, 205, 304]);
+
+export class EditedRequest implements EditedMessage {
+  readonly #context: PolicyContext;
+
+  constructor(context: PolicyContext) {
+    this.#context = context;
+  }
+  get headers(): HeaderList {
+    return this.#context.request.headers;
+  }
+  get body(): MessageBody {
+    return this.#context.requestBody;
+  }
+
+  setPseudo(name: string, value: string): void {
+    const { request } = this.#context;
+    switch (name) {
+      case ":method":
+        if (!isToken(value)) throw new Error(`${JSON.stringify(value)} is not a method`);
+        if (value !== request.method && (FRAMED_OTHERWISE.has(value) || FRAMED_OTHERWISE.has(request.method)))
+          throw new Error(`a ${request.method} cannot become a ${value}`);
+        request.method = value;
+        return;
+      case ":path": {
+        const { path, search } = parsePathAndQuery(name, value);
+        request.path = path;
+        request.search = search;
+        return;
+      }
+      case ":scheme":
+        if (value !== "http" && value !== "https") throw new Error(`${JSON.stringify(value)} is not http or https`);
+        request.scheme = value;
+        return;
+      default:
+        checkAuthority(name, value);
+        request.authority = value;
+        this.#context.authorityMode = "fixed";
+    }
+  }
+}
+
+export class EditedResponse implements EditedMessage {
+  readonly #context: PolicyContext;
+  readonly #response: HttpResponse;
+
+  constructor(context: PolicyContext, response: HttpResponse) {
+    this.#context = context;
+    this.#response = response;
+  }
+  get headers(): HeaderList {
+    return this.#response.headers;
+  }
+  get body(): MessageBody {
+    return BODILESS.has(this.#response.status) ? NO_BODY : this.#context.responseBody;
+  }
+
+  setPseudo(_name: string, value: string): void {
+    const status = Number(value);
+    if (!/^[2-5]\d\d$/.test(value)) throw new Error(`${JSON.stringify(value)} is not a status from 200 to 599`);
+    if (status !== this.#response.status && (BODILESS.has(status) || BODILESS.has(this.#response.status)))
+      throw new Error(`a response with status ${this.#response.status} cannot become one with ${status}`);
+    this.#response.status = status;
+  }
+}
+
+const NO_BODY: MessageBody = { buffer: async () => new Uint8Array(0), replace() {} };

@@ -1,0 +1,151 @@
+import {
+  type Activation,
+  type CelValue,
+  compileExpression,
+  type Expression,
+  toBytes,
+  toJson,
+  toText,
+} from "../../cel/index.ts";
+import { isFieldValue, isToken } from "../../http/h1/characters.ts";
+import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
+import type { Transformation } from "../../ir/policies.ts";
+import { headerText } from "../shared/bodies.ts";
+import { FRAMING, fieldName } from "../shared/header-edits.ts";
+import type { Findings } from "../types.ts";
+import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
+
+interface Named {
+  readonly name: string;
+  readonly expression: Expression;
+}
+
+/** What one side of a transformation does, compiled. */
+export interface Program {
+  readonly expressions: readonly Expression[];
+  /** Changes the message; returns what failed, as `set.x-user: …`, undefined when nothing did. */
+  run(message: EditedMessage, variables: Activation, findings: Findings): readonly string[] | undefined;
+}
+
+/**
+ * Compiles one side, in the order metadata, replace, add, set, remove, body (reference 3.10); each expression sees what those
+ * before it have changed. Throws an Error that begins with `where` for headers that may not be touched.
+ */
+export function compileProgram(where: string, config: Transformation, side: "request" | "response"): Program {
+  const pseudo = side === "request" ? REQUEST_PSEUDO : RESPONSE_PSEUDO;
+  const compile = (text: string): Expression => compileExpression(text, side);
+  const named = (field: "add" | "set"): Named[] =>
+    Object.entries(config[field] ?? {}).map(([name, text]) => ({
+      name: pseudo.has(name.toLowerCase()) ? name.toLowerCase() : fieldName(`${where}.${field}`, name),
+      expression: compile(text),
+    }));
+  const metadata = Object.entries(config.metadata ?? {}).map(([name, text]) => ({ name, expression: compile(text) }));
+  const add = named("add");
+  const set = named("set");
+  const remove = (config.remove ?? []).map((name) => fieldName(`${where}.remove`, name));
+  const replace = config.replace === undefined ? undefined : compile(config.replace);
+  const body = config.body === undefined ? undefined : compile(config.body);
+
+  return {
+    expressions: [...metadata, ...add, ...set].map(({ expression }) => expression).concat(replace ?? [], body ?? []),
+    run(message, variables, findings) {
+      let failed: string[] | undefined;
+      const fail = (what: string, error: unknown): void => {
+        failed ??= [];
+        failed.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      };
+      for (const { name, expression } of metadata) {
+        try {
+          findings.metadata ??= {};
+          findings.metadata[name] = expression.evaluate(variables);
+        } catch (error) {
+          fail(`metadata.${name}`, error);
+        }
+      }
+      if (replace !== undefined) {
+        try {
+          replaceHeaders(message, pseudo, replace.evaluate(variables));
+        } catch (error) {
+          fail("replace", error);
+        }
+      }
+      for (const entry of add) {
+        try {
+          putHeader(message, pseudo, entry, variables, true);
+        } catch (error) {
+          removeHeader(message.headers, entry.name);
+          fail(`add.${entry.name}`, error);
+        }
+      }
+      for (const entry of set) {
+        try {
+          putHeader(message, pseudo, entry, variables, false);
+        } catch (error) {
+          removeHeader(message.headers, entry.name);
+          fail(`set.${entry.name}`, error);
+        }
+      }
+      for (const name of remove) removeHeader(message.headers, name);
+      if (body !== undefined) {
+        let bytes: Uint8Array = NOTHING;
+        try {
+          bytes = bodyBytes(body.evaluate(variables));
+        } catch (error) {
+          fail("body", error);
+        }
+        message.body.replace(bytes);
+      }
+      return failed;
+    },
+  };
+}
+
+const NOTHING = new Uint8Array(0);
+
+/** Throws when there is no value, or one that cannot be sent. */
+function putHeader(
+  message: EditedMessage,
+  pseudo: ReadonlySet<string>,
+  { name, expression }: Named,
+  variables: Activation,
+  beside: boolean,
+): void {
+  const text = toText(expression.evaluate(variables));
+  if (text === undefined) throw new Error("there is no value");
+  const value = sendable(text);
+  if (pseudo.has(name)) message.setPseudo(name, value);
+  else if (beside) message.headers.push(name, value);
+  else setHeader(message.headers, name, value);
+}
+
+/** Takes a map of names to texts, or to lists of texts, for all headers but those that frame the message. */
+function replaceHeaders(message: EditedMessage, pseudo: ReadonlySet<string>, value: CelValue): void {
+  const json = toJson(value);
+  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new TypeError("the value is not a map");
+  const fields: HeaderList = [];
+  const others: HeaderList = [];
+  for (const [name, given] of Object.entries(json)) {
+    const lower = name.toLowerCase();
+    const target = pseudo.has(lower) ? others : fields;
+    if (FRAMING.has(lower)) continue;
+    if (target === fields && !isToken(lower)) throw new Error(`${JSON.stringify(name)} is not a header name`);
+    for (const each of Array.isArray(given) ? given : [given]) target.push(lower, sendable(String(each)));
+  }
+  for (let i = 0; i < others.length; i += 2) message.setPseudo(others[i] as string, others[i + 1] as string);
+  const { headers } = message;
+  const framing = headers.filter((_, i) => FRAMING.has(headers[i - (i % 2)] as string));
+  headers.splice(0, headers.length, ...framing, ...fields);
+}
+
+function sendable(text: string): string {
+  const value = headerText(text);
+  if (!isFieldValue(value)) throw new Error("the value has a control character such as a line break");
+  return value;
+}
+
+/** Text and bytes as they are, lists and maps as JSON. */
+function bodyBytes(value: CelValue): Uint8Array {
+  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return toBytes(value);
+  const json = toJson(value);
+  return Buffer.from(typeof json === "string" ? json : JSON.stringify(json));
+}

@@ -1,0 +1,32 @@
+import { z } from "zod";
+import type { Scope } from "../../cel/index.ts";
+import { expression } from "../shared/cel-schema.ts";
+
+function side(scope: Scope, pseudo: string) {
+  const values = z.record(z.string(), expression(scope));
+  return z.strictObject({
+    metadata: values
+      .optional()
+      .describe("Values to set aside: later expressions, those of the response too, read them as `metadata.<name>`."),
+    replace: expression(scope)
+      .optional()
+      .describe("CEL that gives a map of names to values: all headers instead of those that are there."),
+    add: values.optional().describe(`Headers to add, with CEL for the value. Also ${pseudo}, which it sets.`),
+    set: values.optional().describe(`Headers to set, with CEL for the value. Also ${pseudo}.`),
+    remove: z.array(z.string()).optional().describe("Names of headers to remove."),
+    body: expression(scope)
+      .optional()
+      .describe("CEL for another body: text or bytes as they are, lists and maps as JSON."),
+  });
+}
+
+export const schema = z
+  .strictObject({
+    request: side("request", "`:method`, `:path`, `:authority` and `:scheme`")
+      .optional()
+      .describe("Changes of the request, in the order metadata, replace, add, set, remove, body."),
+    response: side("response", "`:status`").optional().describe("Changes of the response, in the same order."),
+  })
+  .describe(
+    "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails is empty.",
+  );
