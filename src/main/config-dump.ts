@@ -11,8 +11,8 @@ import type {
   TcpRoute,
   ValueMatch,
 } from "../ir/ir.ts";
-import type { HeaderModifier, PolicySet } from "../ir/policies.ts";
-import { shownModifier } from "../policies/shared/header-edits.ts";
+import type { PolicySet } from "../ir/policies.ts";
+import { shownPolicy } from "../policies/shown.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
 import { targetName } from "../upstream/pool.ts";
@@ -42,7 +42,7 @@ export function dumpIr(ir: Ir, live: Live): Json {
       name,
       target,
       policy: mapValues(policy, (part) =>
-        isObject(part) ? mapValues(part, (value, kind) => shown(kind, value, live)) : part,
+        isObject(part) ? mapValues(part, (value, kind) => shownPolicy(kind, value, live.hidden)) : part,
       ),
     })),
     routes: {
@@ -215,14 +215,8 @@ function endpointInfo(stats: EndpointStats | undefined): Json {
 }
 
 function inline(policies: PolicySet, live: Live): Json {
-  const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: shown(kind, value, live) }));
+  const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: shownPolicy(kind, value, live.hidden) }));
   return list.length > 0 ? { inlinePolicies: list } : {};
-}
-
-/** A policy's configuration without secrets. */
-function shown(kind: string, config: unknown, { hidden }: Live): unknown {
-  const modifier = kind === "requestHeaderModifier" || kind === "responseHeaderModifier";
-  return modifier ? shownModifier(config as HeaderModifier, hidden) : config;
 }
 
 function isObject(value: unknown): value is Json {

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { GatewayError } from "../../base/errors.ts";
+import { contextOf, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { create } from "./index.ts";
+import { schema } from "./schema.ts";
+
+const KEYS = [
+  { key: "k-alice", metadata: { user: "alice", admin: true } },
+  { keyHash: `sha256:${createHash("sha256").update("k-bøb").digest("hex").toUpperCase()}` },
+];
+
+/** Runs the policy over a request; returns what it refused it with. */
+function outcome(config: object, context: TestContext): string | undefined {
+  try {
+    create(schema.parse({ keys: KEYS, ...config })).onRequest?.(context);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof GatewayError);
+    return `${error.status} ${error.message}`;
+  }
+}
+
+const bearer = (key: string): TestContext => contextOf({ headers: ["authorization", `bearer ${key}`, "x", "y"] });
+const NO_KEY = "401 api key authentication failure: no API Key found";
+const WRONG = "401 api key authentication failure: invalid credentials";
+
+test("a valid key passes and goes no further; its metadata stays, the key does not", () => {
+  const context = bearer("k-alice");
+  assert.equal(outcome({ mode: "strict" }, context), undefined);
+  assert.deepEqual(context.request.headers, ["x", "y"]);
+  assert.deepEqual(context.findings.apiKey, { user: "alice", admin: true, key: "<redacted>" });
+});
+
+test("a key that is known by its hash is compared by its bytes", () => {
+  const context = bearer(Buffer.from("k-bøb").toString("latin1"));
+  assert.equal(outcome({ mode: "strict" }, context), undefined);
+  assert.deepEqual(context.findings.apiKey, { key: "<redacted>" });
+});
+
+test("modes: what becomes of requests without a key and with a wrong one", () => {
+  for (const [mode, none, wrong] of [
+    ["strict", NO_KEY, WRONG],
+    ["optional", undefined, WRONG],
+    ["permissive", undefined, undefined],
+  ]) {
+    const [without, withWrong] = [contextOf(), bearer("k-eve")];
+    assert.equal(outcome({ mode }, without), none, mode);
+    assert.equal(outcome({ mode }, withWrong), wrong, mode);
+    assert.equal(withWrong.findings.apiKey, undefined);
+    assert.equal(withWrong.request.headers.length, 4);
+  }
+  assert.equal(outcome({}, contextOf()), undefined, "optional is the default");
+  assert.equal(outcome({ mode: "strict" }, contextOf({ headers: ["authorization", "Basic k-alice"] })), NO_KEY);
+});
+
+test("neither what is shown nor a trace has the key", () => {
+  const trace = new RecordedTrace();
+  const policy = create(schema.parse({ keys: KEYS }));
+  policy.onRequest?.(contextOf({ headers: ["authorization", "Bearer k-alice"] }, { trace }));
+  assert.deepEqual(trace.events, [{ kind: "api_key", details: { valid: true } }]);
+  const text = JSON.stringify([policy.shown, trace.events]);
+  for (const { hash } of schema.parse({ keys: KEYS }).keys) assert.ok(!text.includes(hash));
+  assert.ok(!text.includes("k-alice"));
+});
+
+test("the same key twice is refused, in whatever form", () => {
+  const hash = createHash("sha256").update("k-alice").digest("hex");
+  assert.throws(
+    () => create(schema.parse({ keys: [...KEYS, { keyHash: `sha256:${hash}` }] })),
+    /^Error: apiKey.keys.2: /,
+  );
+});

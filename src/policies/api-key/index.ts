@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { GatewayError } from "../../base/errors.ts";
+import type { ApiKey, ApiKeyAuth } from "../../ir/policies.ts";
+import { REDACTED } from "../../trace/redaction.ts";
+import { afterRequestBody } from "../shared/bodies.ts";
+import { credentialFinder } from "../shared/credentials/find.ts";
+import { secretDigest } from "../shared/credentials/verified.ts";
+import type { CompiledPolicy } from "../types.ts";
+
+const KIND = "apiKey";
+
+/**
+ * Lets in who has one of the keys (reference 3.7). Keys are known by their SHA-256 only, and looked up by a keyed digest of
+ * that: how long a look-up takes tells nothing about them. Throws for keys that are there twice.
+ */
+export function create(config: ApiKeyAuth): CompiledPolicy {
+  const { mode, location } = config;
+  const keys = new Map<string, unknown>();
+  for (const [i, { hash, metadata }] of config.keys.entries()) {
+    const digest = digestOf(Buffer.from(hash, "hex"));
+    if (keys.has(digest)) throw new Error(`${KIND}.keys.${i}: the same key stands further up; remove one of them`);
+    keys.set(digest, { ...metadata, key: REDACTED });
+  }
+  const finder = credentialFinder(location);
+  return {
+    kind: KIND,
+    shown: shown(config),
+    onRequest: afterRequestBody(finder.expressions, (context) => {
+      const { findings, trace } = context;
+      const key = finder.find(context);
+      if (key === undefined) {
+        if (mode === "strict") throw new GatewayError("TG_API_KEY", "no API Key found");
+        trace?.skipped("api_key", "no API key found");
+        return undefined;
+      }
+      const found = keys.get(digestOf(createHash("sha256").update(key, "latin1").digest()));
+      trace?.applied("api_key", { valid: found !== undefined });
+      if (found !== undefined) {
+        findings.apiKey = found;
+        finder.remove(context);
+      } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", "invalid credentials");
+      return undefined;
+    }),
+  };
+}
+
+/** The configuration without what stands for a key. */
+export function shown({ keys, mode, location }: ApiKeyAuth): unknown {
+  const shownKeys = keys.map(({ metadata }: ApiKey) => ({
+    keyHash: REDACTED,
+    ...(metadata !== undefined && { metadata }),
+  }));
+  return { keys: shownKeys, mode, location };
+}
+
+function digestOf(hash: Uint8Array): string {
+  return secretDigest(hash).toString("latin1");
+}

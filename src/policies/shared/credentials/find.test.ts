@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HttpRequest } from "../../../http/message.ts";
+import type { CredentialLocation } from "../../../ir/policies.ts";
+import { contextOf } from "../../testing/context.ts";
+import { credentialFinder } from "./find.ts";
+
+/** The credential, then the request without it. */
+function taken(location: CredentialLocation, request: Partial<HttpRequest>): [string | undefined, string, string[]] {
+  const context = contextOf({ search: "", ...request });
+  const finder = credentialFinder(location);
+  const found = finder.find(context);
+  finder.remove(context);
+  return [found, context.request.search, context.request.headers];
+}
+
+test("header: the prefix in any case; every field of the name goes", () => {
+  const location = { header: { name: "authorization", prefix: "Bearer " } };
+  const headers = ["a", "1", "authorization", "Basic x", "b", "2", "authorization", "BEARER  token "];
+  assert.deepEqual(taken(location, { headers }), ["token", "", ["a", "1", "b", "2"]]);
+  assert.equal(taken(location, { headers: ["authorization", "Bearertoken"] })[0], undefined);
+  assert.equal(taken({ header: { name: "x-key", prefix: "" } }, { headers: ["x-key", "k"] })[0], "k");
+});
+
+test("query: decoded; what remains stays as it was written", () => {
+  const location = { queryParameter: { name: "api key" } };
+  const table = [
+    ["?api%20key=a%2Bb+c", "a+b c", ""],
+    ["?x=%7e&api+key=k&api%20key=other&y", "k", "?x=%7e&y"],
+    ["?x=%zz&api key", "", "?x=%zz"],
+    ["?x=1", undefined, "?x=1"],
+    ["", undefined, ""],
+  ] as const;
+  for (const [search, credential, rest] of table) assert.deepEqual(taken(location, { search }), [credential, rest, []]);
+});
+
+test("cookie: out of all Cookie fields; one that had no other goes", () => {
+  const location = { cookie: { name: "s" } };
+  const headers = ["cookie", "a=1; s=x=y; ss=2", "cookie", 's="z"', "b", "2"];
+  assert.deepEqual(taken(location, { headers }), ["x=y", "", ["cookie", "a=1; ss=2", "b", "2"]]);
+  assert.equal(taken(location, { headers: ["cookie", 's="z"'] })[0], "z");
+  assert.equal(taken(location, { headers: ["cookie", "xs=1"] })[0], undefined);
+});
+
+test("expression: its text; what fails or is no text is no credential", () => {
+  const headers = ["x-key", "token k"];
+  assert.deepEqual(taken({ expression: 'request.headers["x-key"].split(" ")[1]' }, { headers }), ["k", "", headers]);
+  assert.equal(taken({ expression: 'request.headers["x-none"]' }, { headers })[0], undefined);
+  assert.equal(taken({ expression: "1" }, { headers })[0], undefined);
+});

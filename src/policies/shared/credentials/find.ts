@@ -1,0 +1,86 @@
+import { CelError, compileExpression, type Expression } from "../../../cel/index.ts";
+import { getHeader } from "../../../http/message.ts";
+import type { CredentialLocation } from "../../../ir/policies.ts";
+import type { PolicyContext } from "../../types.ts";
+import { headerText } from "../bodies.ts";
+import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "./places.ts";
+
+/** A place that is compiled once: takes the credential out of requests. */
+export interface CredentialFinder {
+  /** What has to be known before `find` may be asked; empty unless the place is an expression. */
+  readonly expressions: readonly Expression[];
+  /** The credential, one latin1 character for each byte, without its prefix; undefined when the request has none. */
+  find(context: PolicyContext): string | undefined;
+  /**
+   * Takes the credential out of the request with everything that stands in the same place, so that no second one that
+   * nobody has verified goes on. What an expression has computed stays.
+   */
+  remove(context: PolicyContext): void;
+}
+
+/** Throws CelError for an expression that cannot be used. */
+export function credentialFinder(location: CredentialLocation): CredentialFinder {
+  if ("header" in location) return headerFinder(location.header.name, location.header.prefix);
+  if ("queryParameter" in location) return queryFinder(location.queryParameter.name);
+  if ("cookie" in location) return cookieFinder(location.cookie.name);
+  return expressionFinder(compileExpression(location.expression, "request"));
+}
+
+function headerFinder(name: string, prefix: string): CredentialFinder {
+  const lowerPrefix = prefix.toLowerCase();
+  const has = (value: string): boolean => value.slice(0, prefix.length).toLowerCase() === lowerPrefix;
+  return {
+    expressions: [],
+    find({ request: { headers } }) {
+      for (let i = 0; i < headers.length; i += 2) {
+        const value = headers[i + 1] as string;
+        if (headers[i] === name && has(value)) return value.slice(prefix.length).trim();
+      }
+      return undefined;
+    },
+    remove({ request }) {
+      request.headers = request.headers.filter((_, i, headers) => headers[i - (i % 2)] !== name);
+    },
+  };
+}
+
+function queryFinder(name: string): CredentialFinder {
+  return {
+    expressions: [],
+    find({ request }) {
+      const value = queryParameterOf(request.search, name);
+      return value === undefined ? undefined : headerText(value);
+    },
+    remove({ request }) {
+      request.search = removeQueryParameter(request.search, name);
+    },
+  };
+}
+
+function cookieFinder(name: string): CredentialFinder {
+  return {
+    expressions: [],
+    find({ request }) {
+      return getHeader(request.headers, "cookie") === undefined ? undefined : cookieOf(request.headers, name);
+    },
+    remove({ request }) {
+      request.headers = removeCookie(request.headers, name);
+    },
+  };
+}
+
+function expressionFinder(expression: Expression): CredentialFinder {
+  return {
+    expressions: [expression],
+    find({ variables }) {
+      try {
+        const value = expression.evaluate(variables);
+        return typeof value === "string" ? headerText(value) : undefined;
+      } catch (error) {
+        if (error instanceof CelError) return undefined;
+        throw error;
+      }
+    },
+    remove() {},
+  };
+}

@@ -1,0 +1,68 @@
+/** Queries and cookies as text: what nobody asks for stays byte for byte as the client sent it. */
+import type { HeaderList } from "../../../http/message.ts";
+
+/** The first value of a parameter, decoded as forms are (`+` is a space); `search` is `` or begins with `?`. */
+export function queryParameterOf(search: string, name: string): string | undefined {
+  for (const part of partsOf(search)) {
+    const equals = part.indexOf("=");
+    if (decode(equals < 0 ? part : part.slice(0, equals)) === name)
+      return decode(equals < 0 ? "" : part.slice(equals + 1));
+  }
+  return undefined;
+}
+
+/** The query without every parameter of the name. */
+export function removeQueryParameter(search: string, name: string): string {
+  const kept = partsOf(search).filter((part) => decode(part.split("=", 1)[0] ?? "") !== name);
+  return kept.length === 0 ? "" : `?${kept.join("&")}`;
+}
+
+/** The query with the parameter set to `value`, in place of those of the name. */
+export function setQueryParameter(search: string, name: string, value: string): string {
+  const others = removeQueryParameter(search, name);
+  return `${others === "" ? "?" : `${others}&`}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+}
+
+function partsOf(search: string): string[] {
+  return search.length > 1 ? search.slice(1).split("&") : [];
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    return text;
+  }
+}
+
+/** The first cookie of the name (RFC 6265 4.2.1), without quotes around its value. */
+export function cookieOf(headers: HeaderList, name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] !== "cookie") continue;
+    for (const pair of (headers[i + 1] as string).split(";")) {
+      const equals = pair.indexOf("=");
+      if (equals >= 0 && pair.slice(0, equals).trim() === name)
+        return pair
+          .slice(equals + 1)
+          .trim()
+          .replace(/^"(.*)"$/, "$1");
+    }
+  }
+  return undefined;
+}
+
+/** The headers without every cookie of the name, and without Cookie fields that had no other. */
+export function removeCookie(headers: HeaderList, name: string): HeaderList {
+  const kept: HeaderList = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const field = headers[i] as string;
+    const value = headers[i + 1] as string;
+    if (field !== "cookie") kept.push(field, value);
+    else {
+      const pairs = value.split(";").filter((pair) => (pair.split("=", 1)[0] ?? "").trim() !== name);
+      const rest = pairs.join(";").trim();
+      if (rest !== "") kept.push(field, rest);
+    }
+  }
+  return kept;
+}

@@ -1,0 +1,46 @@
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+
+/** Of this process alone: what is stored under such a digest tells nothing to who could read the memory, or time look-ups. */
+const KEY = randomBytes(32);
+
+/** A digest of bytes under a key that nobody knows. */
+export function secretDigest(...parts: readonly (string | Uint8Array)[]): Buffer {
+  const hmac = createHmac("sha256", KEY);
+  for (const part of parts) {
+    const bytes = typeof part === "string" ? Buffer.from(part, "latin1") : part;
+    // Lengths keep ("a", "bc") apart from ("ab", "c").
+    hmac.update(`${bytes.length}:`).update(bytes);
+  }
+  return hmac.digest();
+}
+
+/** Whether two texts are the same; how long that takes does not depend on where they differ. */
+export function sameSecret(a: string, b: string): boolean {
+  return timingSafeEqual(secretDigest(a), secretDigest(b));
+}
+
+/** Keeps the newest `limit` values; what has been proven once need not be proven again. */
+export class BoundedCache<Value> {
+  readonly #limit: number;
+  readonly #values = new Map<string, Value>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get(key: string): Value | undefined {
+    return this.#values.get(key);
+  }
+
+  set(key: string, value: Value): void {
+    this.#values.delete(key);
+    this.#values.set(key, value);
+    if (this.#values.size <= this.#limit) return;
+    const [oldest] = this.#values.keys();
+    if (oldest !== undefined) this.#values.delete(oldest);
+  }
+
+  delete(key: string): void {
+    this.#values.delete(key);
+  }
+}

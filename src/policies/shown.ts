@@ -1,0 +1,20 @@
+import type { PolicySet } from "../ir/policies.ts";
+import { shown as apiKey } from "./api-key/index.ts";
+import { shownModifier } from "./shared/header-edits.ts";
+
+type Shown = {
+  readonly [Kind in keyof PolicySet]: (config: NonNullable<PolicySet[Kind]>, hidden: ReadonlySet<string>) => unknown;
+};
+
+/** How policies with secrets in their configuration are shown. */
+const SHOWN: Shown = {
+  apiKey,
+  requestHeaderModifier: shownModifier,
+  responseHeaderModifier: shownModifier,
+};
+
+/** A policy's configuration without secrets, for dumps; `hidden` are names of headers whose values are not shown. */
+export function shownPolicy(kind: string, config: unknown, hidden: ReadonlySet<string>): unknown {
+  const show = (SHOWN as Readonly<Record<string, (config: unknown, hidden: ReadonlySet<string>) => unknown>>)[kind];
+  return show === undefined ? config : show(config, hidden);
+}
