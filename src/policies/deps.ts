@@ -11,6 +11,8 @@ export const NO_CALLOUTS: Callouts = () => NOWHERE;
 export interface ThreadEnvironment {
   /** Lower-case names of headers whose values are never shown. */
   readonly hidden: ReadonlySet<string>;
+  /** What `oidc` seals its cookies with, 32 bytes; undefined when the environment has no key. */
+  readonly oidcCookieKey?: Uint8Array | undefined;
 }
 
 /** What the policies of one configuration share. */

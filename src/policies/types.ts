@@ -11,6 +11,8 @@ export interface Findings {
   basicAuth?: unknown;
   extauthz?: unknown;
   extproc?: unknown;
+  /** Cookies that `oidc` has taken out of the request, by name; expressions do not see them. */
+  oidcCookies?: ReadonlyMap<string, string>;
   /** Values that transformations have set aside. */
   metadata?: Record<string, unknown>;
 }

@@ -45,6 +45,7 @@ export interface PlaneOptions {
   readonly pool?: Partial<PoolSettings>;
   /** Milliseconds between looks at the deadlines; a second in production. Default 10. */
   readonly sweepInterval?: number;
+  readonly oidcCookieKey?: Uint8Array;
 }
 
 const LISTENER = "default/default/bind/0/listener0";
@@ -79,7 +80,7 @@ export class TestPlane {
       log: output.logger("proxy"),
       accessLog: output.logger("request"),
       sensitive: sensitiveHeaders([]),
-      policies: { hidden: sensitiveHeaders([]) },
+      policies: { hidden: sensitiveHeaders([]), oidcCookieKey: options.oidcCookieKey },
       env: {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       random: Math.random,

@@ -1,0 +1,90 @@
+import type { HeaderList } from "../../http/message.ts";
+import { oidcFailure } from "./failure.ts";
+import { type Opened, open, seal } from "./sealed.ts";
+
+/** Cookies whose names begin so are the gateway's own and go to no backend. */
+export const COOKIE_PREFIX = "tracegate_oidc_";
+/** Bytes of a cookie's value: browsers drop cookies above 4096 bytes with name and attributes (RFC 6265 6.1). */
+const MAX_VALUE = 3800;
+
+/** Cookies by name, as the client has sent them. */
+export type Cookies = ReadonlyMap<string, string>;
+
+/** Takes the gateway's own cookies out of the request; of those with one name the first counts. */
+export function takeCookies(headers: HeaderList): Map<string, string> {
+  const taken = new Map<string, string>();
+  let to = 0;
+  for (let from = 0; from < headers.length; from += 2) {
+    const name = headers[from] as string;
+    let value = headers[from + 1] as string;
+    if (name === "cookie" && value.includes(COOKIE_PREFIX)) {
+      value = takeFrom(value, taken);
+      if (value === "") continue;
+    }
+    headers[to] = name;
+    headers[to + 1] = value;
+    to += 2;
+  }
+  headers.length = to;
+  return taken;
+}
+
+function takeFrom(field: string, taken: Map<string, string>): string {
+  const kept: string[] = [];
+  for (const part of field.split(";")) {
+    const pair = part.trim();
+    if (!pair.startsWith(COOKIE_PREFIX)) {
+      if (pair !== "") kept.push(pair);
+      continue;
+    }
+    const equals = pair.indexOf("=");
+    const name = equals < 0 ? pair : pair.slice(0, equals);
+    if (!taken.has(name)) taken.set(name, equals < 0 ? "" : pair.slice(equals + 1));
+  }
+  return kept.join("; ");
+}
+
+/**
+ * Cookies whose values only the gateway can read and make. A value is bound to its name and to `policy`, what the policy
+ * trusts: it opens under no other name and for no other policy.
+ */
+export class SealedCookies {
+  readonly #key: Uint8Array;
+  readonly #policy: string;
+  readonly #attributes: string;
+
+  /** `secure`: only sent over TLS. */
+  constructor(key: Uint8Array, policy: string, secure: boolean) {
+    this.#key = key;
+    this.#policy = policy;
+    // Lax: the way back from the provider is a navigation from another site, and must bring them along.
+    this.#attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
+  }
+
+  read(cookies: Cookies, name: string, now = seconds()): Opened | undefined {
+    const text = cookies.get(name);
+    return text === undefined ? undefined : open(this.#key, this.#purpose(name), text, now);
+  }
+
+  /** A Set-Cookie value that lasts until `expires`, seconds since 1970. Throws TG_OIDC with 500 when it would be too large. */
+  issue(name: string, value: unknown, expires: number, now = seconds()): string {
+    const text = seal(this.#key, this.#purpose(name), value, expires);
+    if (text.length > MAX_VALUE)
+      throw oidcFailure(500, `the cookie would be too large: ${text.length} bytes, at most ${MAX_VALUE} are allowed`);
+    return `${name}=${text}; ${this.#attributes}; Max-Age=${expires - now}`;
+  }
+
+  /** A Set-Cookie value that removes the cookie. */
+  remove(name: string): string {
+    return `${name}=; ${this.#attributes}; Max-Age=0`;
+  }
+
+  #purpose(name: string): string {
+    return `${name} ${this.#policy}`;
+  }
+}
+
+/** The present, in whole seconds since 1970. */
+export function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}

@@ -1,0 +1,84 @@
+import { createHash } from "node:crypto";
+import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import type { Oidc } from "../../ir/policies.ts";
+import type { PolicyContext } from "../types.ts";
+import { type Cookies, SealedCookies } from "./cookies.ts";
+import { oidcFailure } from "./failure.ts";
+import { Provider } from "./provider.ts";
+import { Sessions } from "./session.ts";
+import { tokenFetch } from "./token-call.ts";
+import { type Transaction, Transactions } from "./transaction.ts";
+
+/** Values of `error` that may be shown: printable and short (RFC 6749 4.1.2.1). */
+const SHOWN_ERROR = /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}$/;
+
+/** The steps of a login with one provider. */
+export class LoginFlow {
+  readonly sessions: Sessions;
+  readonly #transactions: Transactions;
+  readonly #provider: Provider;
+  readonly #origin: string;
+  readonly #path: string;
+
+  /** `key` seals the cookies: 32 bytes. */
+  constructor(config: Oidc, key: Uint8Array) {
+    const { origin, pathname, protocol } = new URL(config.redirectURI);
+    this.#origin = origin;
+    this.#path = pathname;
+    this.#provider = new Provider(config);
+    const trusted = fingerprint(config);
+    const cookies = new SealedCookies(key, trusted, protocol === "https:");
+    const id = trusted.slice(0, 16);
+    this.sessions = new Sessions(cookies, id);
+    this.#transactions = new Transactions(cookies, id);
+  }
+
+  /** The parameters with which the provider sends a browser back, or undefined for any other request. */
+  callbackOf({ method, path, search }: HttpRequest): URLSearchParams | undefined {
+    if (path !== this.#path || method !== "GET" || search === "") return undefined;
+    const parameters = new URLSearchParams(search);
+    return parameters.has("state") && (parameters.has("code") || parameters.has("error")) ? parameters : undefined;
+  }
+
+  /** Sends the browser to the provider. */
+  begin({ path, search }: HttpRequest, sent: Cookies): LocalReply {
+    const { transaction, cookies } = this.#transactions.begin(sent, path + search);
+    return redirect(this.#provider.authorizationUrl(transaction), cookies);
+  }
+
+  /** Ends the login that the browser comes back from and sends it to where it wanted to go. Rejects with TG_OIDC. */
+  async finish(callback: URLSearchParams, sent: Cookies, { trace, onOver }: Waiting): Promise<LocalReply> {
+    const { transaction, removal } = this.#transactions.find(sent, callback.get("state") ?? "");
+    const error = callback.get("error");
+    if (error !== null) throw refused(error, removal);
+    const gone = new AbortController();
+    onOver(() => gone.abort());
+    const claims = await this.#provider.redeem(callback, transaction, tokenFetch(trace?.outbound("oidc"), gone.signal));
+    return redirect(this.#placeOf(transaction), [this.sessions.issue(claims), removal]);
+  }
+
+  /** Always of the redirect URI's own origin: `//elsewhere` as a path would lead to another host if it stood alone. */
+  #placeOf({ returnTo }: Transaction): string {
+    return this.#origin + returnTo;
+  }
+}
+
+/** What finishing a login needs of the request that waits for it. */
+type Waiting = Pick<PolicyContext, "trace" | "onOver">;
+
+/** Who vouches for a session, and for whom: policies that agree in this share their sessions, others cannot read them. */
+function fingerprint(config: Oidc): string {
+  const { issuer, authorizationEndpoint, tokenEndpoint, clientId, redirectURI, scopes } = config;
+  const trusted = JSON.stringify([issuer, authorizationEndpoint, tokenEndpoint, clientId, redirectURI, scopes]);
+  return createHash("sha256").update(trusted).digest("hex");
+}
+
+function refused(error: string, removal: string): Error {
+  if (!SHOWN_ERROR.test(error)) return oidcFailure(400, "invalid callback", undefined, [removal]);
+  return oidcFailure(400, `oidc provider returned callback error '${error}'`, undefined, [removal]);
+}
+
+function redirect(location: string, cookies: readonly string[]): LocalReply {
+  const fields = cookies.flatMap((cookie) => ["set-cookie", cookie]);
+  return { status: 302, headers: ["location", location, "cache-control", "no-store", ...fields], body: "" };
+}

@@ -1,0 +1,95 @@
+import { getHeader, type HttpRequest } from "../../http/message.ts";
+import type { Oidc } from "../../ir/policies.ts";
+import { REDACTED } from "../../trace/redaction.ts";
+import type { PolicyDeps } from "../deps.ts";
+import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
+import { COOKIE_SECRET } from "./cookie-key.ts";
+import { type Cookies, takeCookies } from "./cookies.ts";
+import { oidcFailure } from "./failure.ts";
+import { LoginFlow } from "./flow.ts";
+
+const KIND = "oidc";
+/** Where browsers can show a login page; everything else, such as images and what scripts ask for, is followed in vain. */
+const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "object"]);
+
+/**
+ * Lets only those pass who have logged in with an OpenID Connect provider, and sends browsers there (reference 3.5): the
+ * authorization code flow with PKCE, state and nonce. Claims of the id token become `jwt`. Throws at load without a key for
+ * the cookies.
+ */
+export function create(config: Oidc, { oidcCookieKey }: PolicyDeps): CompiledPolicy {
+  if (oidcCookieKey === undefined)
+    throw new Error(
+      `${KIND}: ${COOKIE_SECRET} is required when oidc is configured; set this environment variable to 64 hexadecimal digits, such as openssl rand -hex 32 prints`,
+    );
+  const flow = new LoginFlow(config, oidcCookieKey);
+  return {
+    kind: KIND,
+    shown: shownOidc(config),
+    onRequest(context) {
+      const cookies = ownCookies(context);
+      const callback = flow.callbackOf(context.request);
+      return callback === undefined ? check(context, flow, cookies) : finish(context, flow, callback, cookies);
+    },
+  };
+}
+
+/** The configuration without its secret. */
+export function shownOidc(config: Oidc): Oidc {
+  return { ...config, clientSecret: REDACTED };
+}
+
+/** Finds out who asks; whoever is not logged in is sent to the provider. */
+function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies): RequestOutcome {
+  const { request, trace } = context;
+  if (isPreflight(request)) {
+    trace?.skipped(KIND, "a CORS preflight carries no cookies");
+    return undefined;
+  }
+  const session = flow.sessions.read(cookies);
+  if (session?.state === "valid") {
+    context.findings.jwt = session.value;
+    trace?.applied(KIND, { action: "session", expires: new Date(session.expires * 1000).toISOString() });
+    return undefined;
+  }
+  const found = session?.state ?? "missing";
+  if (!canLogIn(request)) {
+    trace?.applied(KIND, { action: "refuse", session: found });
+    throw oidcFailure(401, "authentication required");
+  }
+  trace?.applied(KIND, { action: "login", session: found });
+  return flow.begin(request, cookies);
+}
+
+async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSearchParams, cookies: Cookies) {
+  const waiting = { trace: context.trace, onOver: (tell: () => void) => context.onOver(tell) };
+  const reply = await flow.finish(callback, cookies, waiting);
+  context.trace?.applied(KIND, { action: "callback", result: "logged in" });
+  return reply;
+}
+
+/**
+ * The cookies of the gateway's own: gone from the request, so that no backend can use them, and kept aside for a policy of
+ * the route that follows one of the gateway.
+ */
+function ownCookies({ request, findings }: PolicyContext): Cookies {
+  const taken = takeCookies(request.headers);
+  findings.oidcCookies ??= taken;
+  return findings.oidcCookies;
+}
+
+/** Fetch standard 3.2.2: asks what may be asked, before the real request. */
+function isPreflight({ method, headers }: HttpRequest): boolean {
+  return (
+    method === "OPTIONS" &&
+    getHeader(headers, "origin") !== undefined &&
+    (getHeader(headers, "access-control-request-method") ?? "") !== ""
+  );
+}
+
+function canLogIn({ headers }: HttpRequest): boolean {
+  // Only browsers say it (Fetch Metadata 2.1); others are taken for somebody who can.
+  const destination = getHeader(headers, "sec-fetch-dest");
+  if (destination !== undefined && !PAGES.has(destination)) return false;
+  return !(getHeader(headers, "content-type") ?? "").startsWith("application/grpc");
+}

@@ -1,0 +1,147 @@
+import { createHash } from "node:crypto";
+import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
+import * as oauth from "oauth4webapi";
+import type { Oidc } from "../../ir/policies.ts";
+import { oidcFailure } from "./failure.ts";
+import type { Claims } from "./session.ts";
+import type { TokenFetch } from "./token-call.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Asymmetric ones only: a key set is public, and so would be a key for HMAC in it. */
+const ALGORITHMS = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+];
+/** Seconds by which the provider's clock may differ. */
+const CLOCK_TOLERANCE = 30;
+
+/** The identity provider as this client sees it. */
+export class Provider {
+  readonly #config: Oidc;
+  readonly #server: oauth.AuthorizationServer;
+  readonly #client: oauth.Client;
+  readonly #authentication: oauth.ClientAuth;
+  readonly #keys: JWTVerifyGetKey;
+  readonly #scope: string;
+
+  /** Throws an Error for a key set that is none. */
+  constructor(config: Oidc) {
+    this.#config = config;
+    this.#server = {
+      issuer: config.issuer,
+      authorization_endpoint: config.authorizationEndpoint,
+      token_endpoint: config.tokenEndpoint,
+      id_token_signing_alg_values_supported: ALGORITHMS,
+    };
+    this.#client = { client_id: config.clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE };
+    this.#authentication =
+      config.tokenEndpointAuth === "clientSecretPost"
+        ? oauth.ClientSecretPost(config.clientSecret)
+        : oauth.ClientSecretBasic(config.clientSecret);
+    this.#keys = createLocalJWKSet(JSON.parse(config.jwks) as JSONWebKeySet);
+    this.#scope = [...new Set(["openid", ...config.scopes])].join(" ");
+  }
+
+  /** Where the browser goes to log in (OpenID Connect Core 3.1.2.1, RFC 7636 4.3). */
+  authorizationUrl({ state, nonce, verifier }: Transaction): string {
+    const { authorizationEndpoint, clientId, redirectURI } = this.#config;
+    const url = new URL(authorizationEndpoint);
+    const parameters = {
+      response_type: "code",
+      client_id: clientId,
+      redirect_uri: redirectURI,
+      scope: this.#scope,
+      state,
+      nonce,
+      code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+      code_challenge_method: "S256",
+    };
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    return url.href;
+  }
+
+  /** Trades the code that came back for an id token and verifies it. Throws TG_OIDC; its messages hold no token. */
+  async redeem(callback: URLSearchParams, transaction: Transaction, fetch: TokenFetch): Promise<Claims> {
+    return this.#verify(
+      await this.#exchange(this.#checkCallback(callback, transaction), transaction, fetch),
+      transaction,
+    );
+  }
+
+  #checkCallback(callback: URLSearchParams, { state }: Transaction): URLSearchParams {
+    try {
+      return oauth.validateAuthResponse(this.#server, this.#client, callback, state);
+    } catch (error) {
+      throw oidcFailure(400, "invalid callback", reason(error));
+    }
+  }
+
+  async #exchange(callback: URLSearchParams, { nonce, verifier }: Transaction, fetch: TokenFetch): Promise<string> {
+    try {
+      const { redirectURI } = this.#config;
+      const response = await oauth.authorizationCodeGrantRequest(
+        this.#server,
+        this.#client,
+        this.#authentication,
+        callback,
+        redirectURI,
+        verifier,
+        // Whether TLS is needed on the way to the provider is for the configuration to say.
+        { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true },
+      );
+      const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#client, response, {
+        expectedNonce: nonce,
+      });
+      return tokens.id_token ?? "";
+    } catch (error) {
+      throw this.#exchangeFailure(error);
+    }
+  }
+
+  /** Tells what is wrong with the token from what is wrong with the call. */
+  #exchangeFailure(error: unknown): Error {
+    if (!(error instanceof oauth.OperationProcessingError))
+      return oidcFailure(500, "token exchange failed", reason(error));
+    const { cause } = error as {
+      cause?: { readonly claim?: unknown; readonly claims?: unknown; readonly body?: unknown };
+    };
+    if (cause?.claim === "nonce") return oidcFailure(400, "nonce mismatch");
+    if (cause?.claims !== undefined) return oidcFailure(500, "invalid id token", reason(error));
+    if (error.message.includes("id_token")) return oidcFailure(500, "missing id token");
+    return oidcFailure(500, "token exchange failed", reason(error));
+  }
+
+  async #verify(idToken: string, { nonce }: Transaction): Promise<Claims> {
+    const { issuer, clientId } = this.#config;
+    try {
+      const { payload } = await jwtVerify(idToken, this.#keys, {
+        issuer,
+        audience: clientId,
+        algorithms: ALGORITHMS,
+        clockTolerance: CLOCK_TOLERANCE,
+        requiredClaims: ["exp", "iat", "sub"],
+      });
+      if (payload.nonce !== nonce) throw oidcFailure(400, "nonce mismatch");
+      return payload as unknown as Claims;
+    } catch (error) {
+      if (error instanceof Error && error.name === "GatewayError") throw error;
+      throw oidcFailure(500, "invalid id token", reason(error));
+    }
+  }
+}
+
+/** The message alone: what these errors carry besides, such as the body of a response, holds tokens. */
+function reason(error: unknown): Error {
+  if (error instanceof oauth.ResponseBodyError) return new Error(`the token endpoint said ${error.error}`);
+  if (error instanceof oauth.WWWAuthenticateChallengeError) return new Error(`the token endpoint said ${error.status}`);
+  return new Error(error instanceof Error ? error.message : String(error));
+}

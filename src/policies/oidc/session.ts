@@ -1,0 +1,34 @@
+import { COOKIE_PREFIX, type Cookies, type SealedCookies, seconds } from "./cookies.ts";
+import type { Opened } from "./sealed.ts";
+
+/** A login is good for this long, or as long as the id token when that ends sooner. */
+const LIFETIME_SECONDS = 3600;
+
+/** Claims of a verified id token (OpenID Connect Core 2). */
+export interface Claims {
+  readonly sub: string;
+  /** Seconds since 1970. */
+  readonly exp: number;
+  readonly [claim: string]: unknown;
+}
+
+/** Who is logged in: the browser keeps the claims, sealed. */
+export class Sessions {
+  readonly #cookies: SealedCookies;
+  readonly #name: string;
+
+  constructor(cookies: SealedCookies, id: string) {
+    this.#cookies = cookies;
+    this.#name = `${COOKIE_PREFIX}s_${id}`;
+  }
+
+  /** A valid session's value are its `Claims`; undefined: there is none. */
+  read(sent: Cookies): Opened | undefined {
+    return this.#cookies.read(sent, this.#name);
+  }
+
+  /** The Set-Cookie value of a new session. Throws TG_OIDC with 500 when there are more claims than a cookie can hold. */
+  issue(claims: Claims): string {
+    return this.#cookies.issue(this.#name, claims, Math.min(claims.exp, seconds() + LIFETIME_SECONDS));
+  }
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import type { GatewayError } from "../../base/errors.ts";
+import { SealedCookies, seconds } from "./cookies.ts";
+import { Transactions } from "./transaction.ts";
+
+const SEALED = new SealedCookies(randomBytes(32), "policy", false);
+const TRANSACTIONS = new Transactions(SEALED, "1");
+
+/** A browser's cookies after these Set-Cookie values. */
+function keep(sent: ReadonlyMap<string, string>, setCookies: readonly string[]): Map<string, string> {
+  const kept = new Map(sent);
+  for (const each of setCookies) {
+    const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(each) ?? [];
+    if (each.includes("Max-Age=0")) kept.delete(name);
+    else kept.set(name, value);
+  }
+  return kept;
+}
+
+function refusal(sent: ReadonlyMap<string, string>, state: string): string {
+  try {
+    TRANSACTIONS.find(sent, state);
+  } catch (error) {
+    assert.equal((error as GatewayError).status, 400);
+    return (error as GatewayError).message;
+  }
+  return "none";
+}
+
+test("a login is found by its state and by nothing else", () => {
+  const { transaction, cookies } = TRANSACTIONS.begin(new Map(), "/shop?page=2");
+  const sent = keep(new Map(), cookies);
+  const found = TRANSACTIONS.find(sent, transaction.state);
+  assert.deepEqual(found.transaction, transaction);
+  assert.equal(transaction.returnTo, "/shop?page=2");
+  assert.equal(keep(sent, [found.removal]).size, 0);
+  assert.equal(refusal(new Map(), transaction.state), "oidc failure: missing transaction");
+  const other = `${transaction.state.slice(0, 20)}${"x".repeat(23)}`;
+  assert.equal(refusal(sent, other), "oidc failure: csrf mismatch");
+  for (const state of ["", "x", `${transaction.state}x`, "../".repeat(20), "ö".repeat(43)])
+    assert.equal(refusal(sent, state), "oidc failure: invalid callback");
+});
+
+test("a login that took too long is refused", () => {
+  const { transaction, cookies } = TRANSACTIONS.begin(new Map(), "/");
+  const [name = ""] = keep(new Map(), cookies).keys();
+  const late = keep(new Map(), [SEALED.issue(name, transaction, seconds() - 1, seconds() - 301)]);
+  assert.equal(refusal(late, transaction.state), "oidc failure: invalid transaction");
+});
+
+test("places that are too long, or none, are not gone back to", () => {
+  const placeAfter = (target: string) => TRANSACTIONS.begin(new Map(), target).transaction.returnTo;
+  assert.equal(placeAfter(`/${"x".repeat(2047)}`).length, 2048);
+  assert.equal(placeAfter(`/${"x".repeat(2048)}`), "/");
+  assert.equal(placeAfter("*"), "/");
+});
+
+test("a browser keeps the cookies of its eight latest logins at most", () => {
+  let sent = new Map<string, string>();
+  const states: string[] = [];
+  for (let i = 0; i < 20; i++) {
+    const { transaction, cookies } = TRANSACTIONS.begin(sent, "/");
+    sent = keep(sent, cookies);
+    states.push(transaction.state);
+  }
+  assert.equal(sent.size, 8);
+  assert.equal(TRANSACTIONS.find(sent, states.at(-1) ?? "").transaction.state, states.at(-1));
+});
+
+test("what is no login any more gives way first", () => {
+  let sent = new Map([["tracegate_oidc_t_1_broken", "x"]]);
+  sent = keep(sent, TRANSACTIONS.begin(sent, "/").cookies);
+  assert.ok(!sent.has("tracegate_oidc_t_1_broken"));
+  assert.equal(sent.size, 1);
+});

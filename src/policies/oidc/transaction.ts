@@ -1,0 +1,79 @@
+import { timingSafeEqual } from "node:crypto";
+import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
+import { COOKIE_PREFIX, type Cookies, type SealedCookies, seconds } from "./cookies.ts";
+import { oidcFailure } from "./failure.ts";
+
+/** How long somebody may take to log in. */
+const LIFETIME_SECONDS = 300;
+/** Logins of one browser at a time, such as in several tabs; the oldest gives way. Bounds what its cookies take. */
+const MAX_OPEN = 8;
+/** Longer places are not gone back to. */
+const MAX_RETURN = 2048;
+/** 32 random bytes in base64url, as `begin` makes them. */
+const STATE = /^[\w-]{43}$/;
+
+/** One login from the redirect to the provider until the way back (RFC 6749 10.12, RFC 7636, OpenID Connect Core 3.1.2.1). */
+export interface Transaction {
+  readonly state: string;
+  readonly nonce: string;
+  /** Of PKCE: proves to the token endpoint that whoever redeems the code began the login. */
+  readonly verifier: string;
+  /** Path and query to go to after the login. */
+  readonly returnTo: string;
+}
+
+/** Logins under way: each has a cookie of its own, named after its state, so that tabs do not disturb each other. */
+export class Transactions {
+  readonly #cookies: SealedCookies;
+  readonly #prefix: string;
+
+  constructor(cookies: SealedCookies, id: string) {
+    this.#cookies = cookies;
+    this.#prefix = `${COOKIE_PREFIX}t_${id}_`;
+  }
+
+  /** Begins a login; `cookies` are Set-Cookie values: the new one, and removals of those that give way. */
+  begin(sent: Cookies, target: string): { readonly transaction: Transaction; readonly cookies: readonly string[] } {
+    const transaction = {
+      state: generateRandomState(),
+      nonce: generateRandomNonce(),
+      verifier: generateRandomCodeVerifier(),
+      returnTo: target.length > MAX_RETURN || !target.startsWith("/") ? "/" : target,
+    };
+    const cookie = this.#cookies.issue(this.#name(transaction.state), transaction, seconds() + LIFETIME_SECONDS);
+    return { transaction, cookies: [cookie, ...this.#makeRoom(sent)] };
+  }
+
+  /** The login that `state` belongs to, and the Set-Cookie value that ends it. Throws TG_OIDC with 400. */
+  find(sent: Cookies, state: string): { readonly transaction: Transaction; readonly removal: string } {
+    if (!STATE.test(state)) throw oidcFailure(400, "invalid callback");
+    const name = this.#name(state);
+    const opened = this.#cookies.read(sent, name);
+    if (opened === undefined) throw oidcFailure(400, "missing transaction");
+    const removal = this.#cookies.remove(name);
+    if (opened.state !== "valid") throw oidcFailure(400, "invalid transaction", undefined, [removal]);
+    const transaction = opened.value as Transaction;
+    if (!timingSafeEqual(Buffer.from(transaction.state), Buffer.from(state)))
+      throw oidcFailure(400, "csrf mismatch", undefined, [removal]);
+    return { transaction, removal };
+  }
+
+  /** Removals of what is over, and of the oldest logins so that there are fewer than MAX_OPEN. */
+  #makeRoom(sent: Cookies): string[] {
+    const open: { readonly name: string; readonly expires: number }[] = [];
+    const removals: string[] = [];
+    for (const name of sent.keys()) {
+      if (!name.startsWith(this.#prefix)) continue;
+      const opened = this.#cookies.read(sent, name);
+      if (opened?.state === "valid") open.push({ name, expires: opened.expires });
+      else removals.push(name);
+    }
+    open.sort((a, b) => b.expires - a.expires);
+    removals.push(...open.slice(MAX_OPEN - 1).map(({ name }) => name));
+    return removals.map((name) => this.#cookies.remove(name));
+  }
+
+  #name(state: string): string {
+    return this.#prefix + state.slice(0, 16);
+  }
+}

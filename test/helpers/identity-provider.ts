@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, generateKeyPair, type JWK } from "jose";
+import { Provider } from "oidc-provider";
+
+export const CLIENT = { clientId: "gateway", clientSecret: "a secret: nobody/else knows" } as const;
+
+/** A real OpenID Connect provider, where everybody may log in with any password, with one client. */
+export class IdentityProvider {
+  readonly issuer: string;
+  /** Public keys as JSON text. */
+  readonly jwks: string;
+  /** Requests to the token endpoint so far. */
+  tokenCalls = 0;
+  readonly #server: Server;
+
+  private constructor(issuer: string, jwks: string, server: Server) {
+    this.issuer = issuer;
+    this.jwks = jwks;
+    this.#server = server;
+  }
+
+  /** `method`: how the client must identify itself at the token endpoint. */
+  static async start(
+    redirectURI: string,
+    method: "client_secret_basic" | "client_secret_post" = "client_secret_basic",
+  ): Promise<IdentityProvider> {
+    const { publicKey, privateKey } = await generateKeyPair("RS256", { extractable: true });
+    const named = async (key: typeof publicKey): Promise<JWK> => ({
+      ...(await exportJWK(key)),
+      kid: "1",
+      alg: "RS256",
+    });
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const engine = new Provider(issuer, {
+      clients: [
+        {
+          client_id: CLIENT.clientId,
+          client_secret: CLIENT.clientSecret,
+          redirect_uris: [redirectURI],
+          token_endpoint_auth_method: method,
+        },
+      ],
+      jwks: { keys: [{ ...(await named(privateKey)), use: "sig" }] },
+      cookies: { keys: [randomBytes(32).toString("hex")] },
+      claims: { openid: ["sub"], email: ["email"] },
+      conformIdTokenClaims: false,
+      findAccount: (_: unknown, id: string) => ({
+        accountId: id,
+        claims: () => ({ sub: id, email: `${id}@example.com` }),
+      }),
+      pkce: { required: () => true },
+      // Otherwise told on the console to be short.
+      ttl: { Interaction: 600, Session: 600, Grant: 600, IdToken: 600, AccessToken: 600 },
+    });
+    const handle = engine.callback();
+    const provider = new IdentityProvider(issuer, JSON.stringify({ keys: [await named(publicKey)] }), server);
+    server.on("request", (request, response) => {
+      if (request.url === "/token") provider.tokenCalls++;
+      void handle(request, response);
+    });
+    return provider;
+  }
+
+  /** What a policy is configured with. */
+  get endpoints() {
+    const { issuer, jwks } = this;
+    return { issuer, jwks, authorizationEndpoint: `${issuer}/auth`, tokenEndpoint: `${issuer}/token` };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+}
