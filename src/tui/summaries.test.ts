@@ -14,7 +14,7 @@ test("every event of a trace has its label and summary", () => {
     "Snapshot: gateway policies",
     'Route: selected "default/default/bind/3000/listener0/default/cart" (3 evaluated)',
     "Policies: route effective policies: authorization, requestHeaderModifier, urlRewrite",
-    "Authz: allowed (1 allow, 0 deny, 0 require matches)",
+    "Authz: allowed by allow signed-in",
     "Policy: url_rewrite: /api/cart?debug=1 to /cart?debug=1",
     "Snapshot: route policies",
     "Policies: backend effective policies: none",
@@ -51,9 +51,21 @@ test("a request that matched no route says so", () => {
 test("failures name their error", () => {
   const message = { type: "backendCallResult", status: null, error: "connection refused" };
   assert.equal(summary(message), "error=connection refused");
-  const denied = { type: "authorizationResult", result: "deny", rules: [{ matched: true, mode: "deny" }] };
-  assert.equal(summary(denied), "denied (0 allow, 1 deny, 0 require matches)");
   assert.equal(summary({ type: "cel", expr: "a.b", result: { error: "no such key" } }), "a.b => error: no such key");
+});
+
+test("an authorization names the rule that decided", () => {
+  const result = (outcome: string, ...rules: object[]) =>
+    summary({ type: "authorizationResult", result: outcome, rules });
+  const [deny, require, allow] = ["deny", "require", "allow"].map((mode) => ({ mode, name: `a.${mode}` }));
+  assert.equal(result("deny", { ...deny, matched: true }, { ...require, matched: false }), "denied by deny a.deny");
+  assert.equal(
+    result("deny", { ...deny, matched: false }, { ...require, matched: false }),
+    "denied by require a.require",
+  );
+  assert.equal(result("deny", { ...allow, matched: false }), "denied (no allow rule is true)");
+  assert.equal(result("allow", { ...allow, matched: true }), "allowed by allow a.allow");
+  assert.equal(result("allow", { ...deny, matched: false }), "allowed (none of 1 rules objects)");
 });
 
 test("callouts show their scope, long summaries are cut", () => {

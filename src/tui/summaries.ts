@@ -83,11 +83,20 @@ function policy(message: Fields): string {
   return details === "" ? `${kind} applied` : `${kind}: ${details}`;
 }
 
+/** Says which rule decided; the interface's order: deny, require, allow. */
 function authorizationResult(message: Fields): string {
   const rules = Array.isArray(message.rules) ? message.rules.map(fields) : [];
-  const matched = (mode: string) => rules.filter((rule) => rule.matched === true && rule.mode === mode).length;
-  const verdict = message.result === "allow" ? "allowed" : "denied";
-  return `${verdict} (${matched("allow")} allow, ${matched("deny")} deny, ${matched("require")} require matches)`;
+  const find = (mode: string, matched: boolean) =>
+    rules.find((rule) => rule.mode === mode && (rule.matched === true) === matched);
+  const rule = (found: Fields | undefined) => textOf(found?.name);
+  if (message.result === "allow") {
+    const allow = find("allow", true);
+    return allow === undefined ? `allowed (none of ${rules.length} rules objects)` : `allowed by allow ${rule(allow)}`;
+  }
+  const deny = find("deny", true);
+  if (deny !== undefined) return `denied by deny ${rule(deny)}`;
+  const require = find("require", false);
+  return require === undefined ? "denied (no allow rule is true)" : `denied by require ${rule(require)}`;
 }
 
 /** `status=200`, `error=…` or both. */
