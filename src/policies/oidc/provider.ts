@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
+import { GatewayError } from "../../base/errors.ts";
 import type { Oidc } from "../../ir/policies.ts";
 import { oidcFailure } from "./failure.ts";
 import type { Claims } from "./session.ts";
@@ -133,7 +134,7 @@ export class Provider {
       if (payload.nonce !== nonce) throw oidcFailure(400, "nonce mismatch");
       return payload as unknown as Claims;
     } catch (error) {
-      if (error instanceof Error && error.name === "GatewayError") throw error;
+      if (error instanceof GatewayError) throw error;
       throw oidcFailure(500, "invalid id token", reason(error));
     }
   }
