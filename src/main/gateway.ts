@@ -12,6 +12,7 @@ import { loadConfigAside } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import { isReadOnce, watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
+import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { InternalApi } from "./internal-api.ts";
 import { makePlane } from "./plane.ts";
@@ -244,6 +245,7 @@ function supervisorSettings(
       },
       lookupFamily: settings.dns.lookupFamily,
       sensitiveHeaders: settings.sensitiveHeaders,
+      oidcCookieKey: parseCookieKey(env[COOKIE_SECRET] ?? ""),
       env: snapshotEnv(env),
       logFilter: output.filter.toString(),
       logFormat: output.format,

@@ -1,5 +1,6 @@
 import type { PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
+import { shownOidc } from "./oidc/index.ts";
 import { shownModifier } from "./shared/header-edits.ts";
 
 type Shown = {
@@ -9,6 +10,7 @@ type Shown = {
 /** How policies with secrets in their configuration are shown. */
 const SHOWN: Shown = {
   apiKey,
+  oidc: shownOidc,
   requestHeaderModifier: shownModifier,
   responseHeaderModifier: shownModifier,
 };

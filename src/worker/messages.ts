@@ -16,6 +16,8 @@ export interface WorkerOptions {
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
   readonly sensitiveHeaders: readonly string[];
+  /** Seals cookies; undefined when the environment has none. */
+  readonly oidcCookieKey?: Uint8Array | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly logFilter: string;
   readonly logFormat: AccessLogFormat;

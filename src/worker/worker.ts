@@ -41,7 +41,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     log: output.logger("proxy"),
     accessLog: output.logger("request"),
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
-    policies: { hidden: sensitiveHeaders(options.sensitiveHeaders) },
+    policies: { hidden: sensitiveHeaders(options.sensitiveHeaders), oidcCookieKey: options.oidcCookieKey },
     env: options.env,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,
