@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { GatewayError } from "../../base/errors.ts";
+import { getHeader, type HttpRequest, type LocalReply } from "../../http/message.ts";
+import type { Oidc } from "../../ir/policies.ts";
+import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
+import { parseCookieKey } from "./cookie-key.ts";
+import { LoginFlow } from "./flow.ts";
+import { create } from "./index.ts";
+
+const KEY = new Uint8Array(32).fill(7);
+const CONFIG: Oidc = {
+  issuer: "https://id.example.com",
+  authorizationEndpoint: "https://id.example.com/auth?tenant=a",
+  tokenEndpoint: "https://id.example.com/token",
+  tokenEndpointAuth: "clientSecretBasic",
+  jwks: '{"keys":[]}',
+  clientId: "gateway",
+  clientSecret: "s3cret",
+  redirectURI: "https://shop.example.com/login/done",
+  scopes: ["email", "openid"],
+};
+const CLAIMS = { sub: "jo", exp: Math.floor(Date.now() / 1000) + 600 };
+
+function policyOf(changes: Partial<Oidc> = {}) {
+  return create({ ...CONFIG, ...changes }, { ...DEPS, oidcCookieKey: KEY });
+}
+
+/** The Cookie value of somebody who is logged in. */
+function session(changes: Partial<Oidc> = {}, claims = CLAIMS): string {
+  const cookie = new LoginFlow({ ...CONFIG, ...changes }, KEY).sessions.issue(claims);
+  return cookie.slice(0, cookie.indexOf(";"));
+}
+
+function setCookies({ headers }: LocalReply): string[] {
+  return headers.filter((_, i) => i % 2 === 1 && headers[i - 1] === "set-cookie");
+}
+
+async function refusalOf(request: Partial<HttpRequest>): Promise<GatewayError> {
+  try {
+    await policyOf().onRequest?.(contextOf(request));
+  } catch (error) {
+    return error as GatewayError;
+  }
+  throw new Error("the request was not refused");
+}
+
+test("whoever is not logged in is sent to the provider with PKCE, state and nonce", () => {
+  const reply = replyOf(policyOf(), contextOf());
+  assert.equal(reply.status, 302);
+  const url = new URL(getHeader(reply.headers, "location") ?? "");
+  assert.equal(url.origin + url.pathname, "https://id.example.com/auth");
+  const { state, nonce, code_challenge, ...others } = Object.fromEntries(url.searchParams);
+  assert.deepEqual(others, {
+    tenant: "a",
+    response_type: "code",
+    client_id: "gateway",
+    redirect_uri: "https://shop.example.com/login/done",
+    scope: "openid email",
+    code_challenge_method: "S256",
+  });
+  for (const random of [state, nonce, code_challenge]) assert.match(random ?? "", /^[\w-]{43}$/);
+  assert.equal(getHeader(reply.headers, "cache-control"), "no-store");
+  const [cookie = "", ...more] = setCookies(reply);
+  assert.equal(more.length, 0);
+  assert.match(cookie, /^tracegate_oidc_t_[\w-]+=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=300$/);
+});
+
+test("a session passes with its claims as jwt; no backend sees its cookie", () => {
+  const trace = new RecordedTrace();
+  const context = contextOf({ headers: ["cookie", `theme=dark; ${session()}`] }, { trace });
+  assert.equal(policyOf().onRequest?.(context), undefined);
+  assert.deepEqual(context.findings.jwt, CLAIMS);
+  assert.deepEqual(context.request.headers, ["cookie", "theme=dark"]);
+  const expires = new Date(CLAIMS.exp * 1000).toISOString();
+  assert.deepEqual(trace.events, [{ kind: "oidc", details: { action: "session", expires } }]);
+});
+
+test("a policy of the route finds what one of the gateway has taken out of the request", () => {
+  const context = contextOf({ headers: ["cookie", `${session()}; ${session({ clientId: "other" })}`] });
+  assert.equal(policyOf().onRequest?.(context), undefined);
+  assert.equal(policyOf({ clientId: "other" }).onRequest?.(context), undefined);
+  assert.deepEqual(context.request.headers, []);
+});
+
+test("a session ends with the id token", () => {
+  const expired = session({}, { sub: "jo", exp: Math.floor(Date.now() / 1000) });
+  const trace = new RecordedTrace();
+  const reply = replyOf(policyOf(), contextOf({ headers: ["cookie", expired] }, { trace }));
+  assert.equal(reply.status, 302);
+  assert.deepEqual(trace.events, [{ kind: "oidc", details: { action: "login", session: "expired" } }]);
+});
+
+test("a session with one provider or client is none with another", () => {
+  for (const changes of [
+    { issuer: "https://evil.example.com" },
+    { clientId: "other" },
+    { redirectURI: "https://x/" },
+  ]) {
+    const reply = replyOf(policyOf(), contextOf({ headers: ["cookie", session(changes)] }));
+    assert.equal(reply.status, 302, JSON.stringify(changes));
+  }
+});
+
+test("preflights pass, without cookies", () => {
+  const trace = new RecordedTrace();
+  const headers = ["origin", "https://a.example.com", "access-control-request-method", "PUT"];
+  const context = contextOf({ method: "OPTIONS", headers: [...headers, "cookie", session()] }, { trace });
+  assert.equal(policyOf().onRequest?.(context), undefined);
+  assert.deepEqual(context.request.headers, headers);
+  assert.equal(context.findings.jwt, undefined);
+  assert.deepEqual(trace.events, [{ kind: "oidc", reason: "a CORS preflight carries no cookies" }]);
+  assert.equal(replyOf(policyOf(), contextOf({ method: "OPTIONS" })).status, 302);
+});
+
+test("what cannot show a login page is not sent to one", async () => {
+  for (const headers of [
+    ["sec-fetch-dest", "empty"],
+    ["sec-fetch-dest", "image"],
+    ["content-type", "application/grpc+proto"],
+  ]) {
+    const error = await refusalOf({ headers });
+    assert.equal(error.status, 401);
+    assert.equal(error.message, "oidc failure: authentication required");
+  }
+  assert.equal(replyOf(policyOf(), contextOf({ headers: ["sec-fetch-dest", "document"] })).status, 302);
+});
+
+test("callbacks are refused with 400 when they are not of a login of this browser", async () => {
+  const callback = (search: string, headers: string[] = []) => ({ path: "/login/done", search, headers });
+  const state = "s".repeat(43);
+  const of = async (request: Partial<HttpRequest>) => {
+    const { status, message } = await refusalOf(request);
+    return `${status} ${message}`;
+  };
+  assert.equal(await of(callback(`?code=x&state=${state}`)), "400 oidc failure: missing transaction");
+  assert.equal(await of(callback(`?error=access_denied&state=${state}`)), "400 oidc failure: missing transaction");
+  assert.equal(await of(callback("?code=x&state=short")), "400 oidc failure: invalid callback");
+  const forged = ["cookie", `tracegate_oidc_t_${idOf()}_${"s".repeat(16)}=forged`];
+  assert.equal(await of(callback(`?code=x&state=${state}`, forged)), "400 oidc failure: invalid transaction");
+});
+
+/** What names of this policy's cookies hold. */
+function idOf(): string {
+  return /tracegate_oidc_s_(\w+)/.exec(session())?.[1] ?? "";
+}
+
+test("what only looks like a callback begins a login", () => {
+  const state = "s".repeat(43);
+  for (const request of [
+    { path: "/login/done", search: "" },
+    { path: "/login/done", search: `?state=${state}` },
+    { path: "/login/done", search: "?code=x" },
+    { path: "/login/done/", search: `?code=x&state=${state}` },
+    { path: "/login/done", search: `?code=x&state=${state}`, method: "POST" },
+  ])
+    assert.equal(replyOf(policyOf(), contextOf(request)).status, 302, JSON.stringify(request));
+});
+
+test("the secret is not shown", () => {
+  assert.doesNotMatch(JSON.stringify(policyOf().shown), /s3cret/);
+  assert.match(JSON.stringify(policyOf().shown), /"clientId":"gateway"/);
+});
+
+test("without a key for the cookies there is no policy", () => {
+  assert.throws(
+    () => create(CONFIG, DEPS),
+    /^Error: oidc: OIDC_COOKIE_SECRET is required when oidc is configured; set/,
+  );
+  assert.equal(parseCookieKey("00ff".repeat(16))?.length, 32);
+  for (const text of ["", "00ff", "00ff".repeat(17), `${"00ff".repeat(15)}xxxx`, "a passphrase"])
+    assert.equal(parseCookieKey(text), undefined, text);
+});
