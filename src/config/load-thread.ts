@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
+import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -15,15 +16,16 @@ const YOUNG_GENERATION_MB = 64;
 export interface LoadTask {
   readonly source: ConfigSource;
   readonly env: Env;
+  readonly resources: Resources;
 }
 
 /**
  * As `loadConfig`, but a large file is loaded in a thread of its own, so that the caller's goes on answering meanwhile:
  * for reloads. Rejects when that thread fails, as when memory runs out.
  */
-export async function loadConfigAside(source: ConfigSource, env: Env): Promise<LoadResult> {
-  if (!isLarge(source)) return loadConfig(source, env);
-  const task: LoadTask = { source, env: { ...env } };
+export async function loadConfigAside(source: ConfigSource, env: Env, resources = NO_RESOURCES): Promise<LoadResult> {
+  if (!isLarge(source)) return loadConfig(source, env, resources);
+  const task: LoadTask = { source, env: { ...env }, resources };
   const worker = new Worker(moduleUrl("config/load-worker"), {
     workerData: task,
     name: "configuration",

@@ -3,5 +3,5 @@ import { parentPort, workerData } from "node:worker_threads";
 import { loadConfig } from "./load.ts";
 import type { LoadTask } from "./load-thread.ts";
 
-const { source, env } = workerData as LoadTask;
-parentPort?.postMessage(loadConfig(source, env));
+const { source, env, resources } = workerData as LoadTask;
+parentPort?.postMessage(loadConfig(source, env, resources));

@@ -3,6 +3,7 @@ import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { knownFields } from "./known-fields.ts";
 import { readText } from "./read-file.ts";
+import { NO_RESOURCES } from "./resources/store.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { reportIssues } from "./schema-errors.ts";
@@ -23,12 +24,15 @@ export type LoadResult =
       readonly warnings: readonly Diagnostic[];
       /** Other files that the configuration names; a change of them is a change of the configuration. */
       readonly files: readonly string[];
+      /** URLs that it names; what is behind those that are not among the resources is missing from it. */
+      readonly urls: readonly string[];
     }
   | {
       readonly ok: false;
       readonly diagnostics: readonly Diagnostic[];
       /** As above, as far as they are known: the mistake may be in one of them. */
       readonly files: readonly string[];
+      readonly urls: readonly string[];
     };
 
 const FIELDS = knownFields(configFile);
@@ -36,9 +40,13 @@ const UNDAMAGED = { original: (path: Path) => path, incomplete: new Set<string>(
 
 /**
  * Reads, expands, parses, checks and translates a configuration. All problems of the text are found in one run: what is
- * wrong is left out and the rest is checked further.
+ * wrong is left out and the rest is checked further. `resources` is what is behind the URLs that it names.
  */
-export function loadConfig(source: ConfigSource, env: Readonly<Record<string, string | undefined>>): LoadResult {
+export function loadConfig(
+  source: ConfigSource,
+  env: Readonly<Record<string, string | undefined>>,
+  resources = NO_RESOURCES,
+): LoadResult {
   const file = nameOf(source);
   let text: string;
   try {
@@ -63,10 +71,10 @@ export function loadConfig(source: ConfigSource, env: Readonly<Record<string, st
     const written = original(path);
     if (!damaged(written)) document.report(written, problem, key);
   };
-  const surroundings = { file, home: env.HOME, enableIpv6: settings.enableIpv6 };
-  const { ir, files } = translate(data, surroundings, report, incomplete);
-  if (!document.ok) return refuse(document, files);
-  return { ok: true, config: settings, ir, warnings: byPlace(document.diagnostics), files };
+  const surroundings = { file, home: env.HOME, enableIpv6: settings.enableIpv6, resources };
+  const { ir, files, urls } = translate(data, surroundings, report, incomplete);
+  if (!document.ok) return refuse(document, files, urls);
+  return { ok: true, config: settings, ir, warnings: byPlace(document.diagnostics), files, urls };
 }
 
 /** The configuration, or what is left of it when the wrong parts, which are reported, are taken away. */
@@ -83,8 +91,8 @@ function nameOf(source: ConfigSource): string {
   return source.path === "-" ? "standard input" : source.path;
 }
 
-function refuse(document: ConfigDocument, files: readonly string[] = []): LoadResult {
-  return { ok: false, diagnostics: byPlace(document.diagnostics), files };
+function refuse(document: ConfigDocument, files: readonly string[] = [], urls: readonly string[] = []): LoadResult {
+  return { ok: false, diagnostics: byPlace(document.diagnostics), files, urls };
 }
 
 function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
@@ -92,5 +100,10 @@ function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 }
 
 function failure(file: string, message: string): LoadResult {
-  return { ok: false, diagnostics: [{ severity: "error", file, line: 0, column: 0, path: "", message }], files: [] };
+  return {
+    ok: false,
+    diagnostics: [{ severity: "error", file, line: 0, column: 0, path: "", message }],
+    files: [],
+    urls: [],
+  };
 }

@@ -9,6 +9,8 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { formatDiagnostics } from "../config/diagnostics.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "../config/load.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
+import { loadWithResources } from "../config/resources/load.ts";
+import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
 import { isReadOnce, watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -33,6 +35,7 @@ export class Gateway {
   readonly #servers = new Map<string, RunningServer>();
   readonly #plane: AdminPlane;
   readonly #internal = new InternalApi();
+  readonly #resources: ResourceStore;
   #watch: { close(): void } | undefined;
   #ir: Ir;
   #status: ConfigStatus;
@@ -45,11 +48,13 @@ export class Gateway {
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
     loaded: Loaded,
+    resources: ResourceStore,
     output: LogOutput,
     onStopped: () => void,
   ) {
     this.#source = source;
     this.#env = env;
+    this.#resources = resources;
     this.#output = output;
     this.#log = output.logger("gateway");
     this.#ir = loaded.ir;
@@ -80,9 +85,10 @@ export class Gateway {
     makeOutput: (settings: Settings) => LogOutput,
     onStopped: () => void,
   ): Promise<Gateway> {
-    const loaded = loadConfig(source, env);
+    const resources = new ResourceStore();
+    const loaded = await loadWithResources((known) => loadConfig(source, env, known), resources);
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
-    const gateway = new Gateway(source, env, loaded, makeOutput(loaded.config), onStopped);
+    const gateway = new Gateway(source, env, loaded, resources, makeOutput(loaded.config), onStopped);
     try {
       await gateway.#start(loaded);
     } catch (error) {
@@ -141,7 +147,7 @@ export class Gateway {
     this.#pending.clear();
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
-    this.#rewatch(loaded.files);
+    this.#rewatch(loaded);
     this.#log.info("ready");
   }
 
@@ -165,8 +171,12 @@ export class Gateway {
     }
   }
 
-  /** Watches the file, and the files that its newest valid version names. */
-  #rewatch(files: readonly string[]): void {
+  /** Watches the file, and what its newest valid version names: files and documents behind URLs. */
+  #rewatch({ files, urls }: Loaded): void {
+    this.#resources.keep(urls, {
+      changed: () => this.#reload(),
+      failed: (url, problem) => this.#log.warn(`cannot fetch ${url} again: ${problem}; what was there stays`),
+    });
     if (this.#source.kind !== "file" || isReadOnce(this.#source.path)) return;
     this.#watch?.close();
     this.#watch = watchFiles([this.#source.path, ...files], () => this.#reload());
@@ -185,7 +195,7 @@ export class Gateway {
   async #reloadOnce(): Promise<void> {
     if (this.#shutdown !== undefined) return;
     const at = new Date().toISOString();
-    const loaded = await loadConfigAside(this.#source, this.#env);
+    const loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
     this.#status = { ...this.#status, loadedAt: at };
     if (!loaded.ok) {
       this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
@@ -199,7 +209,7 @@ export class Gateway {
       return;
     }
     this.#applied(loaded, generation);
-    this.#rewatch(loaded.files);
+    this.#rewatch(loaded);
     this.#log.info("configuration reloaded", { generation });
   }
 
@@ -222,6 +232,7 @@ export class Gateway {
 
   async #close(): Promise<void> {
     this.#watch?.close();
+    this.#resources.close();
     await this.supervisor.stop();
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }

@@ -2,6 +2,7 @@ import type { Backend, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import type { Problem } from "../document.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
+import type { Sources } from "./sources.ts";
 
 export type Path = readonly PropertyKey[];
 
@@ -31,6 +32,6 @@ export interface Context {
   readonly targeted: Targeted;
   /** What listeners with TLS that say nothing else have in common. */
   readonly tls: NonNullable<FrontendInput["tls"]>;
-  /** Reads a file that the configuration names; undefined when it cannot be read, which is reported at `path`. */
-  readFile(path: Path, file: string): string | undefined;
+  /** Texts outside of the configuration that it names. */
+  readonly sources: Sources;
 }

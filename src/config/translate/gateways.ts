@@ -4,7 +4,7 @@ import type { GatewayInput } from "../schema/listeners.ts";
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { checkProtocol, type Protocol, translateTls } from "./listeners.ts";
-import { toPolicySet, tryPolicies } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 import { reportUnknown } from "./targets.ts";
 
@@ -61,8 +61,7 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
   const { port: _port, protocol, tls, listeners, ...policies } = gateway;
   if (listeners === undefined) {
     const made = makeEntry(`gateway/${name}`, name, "default", "*", protocol, tls, path, context);
-    const set = toPolicySet(policies);
-    tryPolicies(set, "gateway", path, context.report);
+    const set = translatePolicies(policies, "gateway", path, context);
     return [{ ...made, listener: { ...made.listener, policies: set } }];
   }
   if (protocol !== undefined || tls !== undefined)
@@ -76,8 +75,7 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
     const listener = given ?? `listener${i}`;
     const at = [...path, "listeners", i];
     const made = makeEntry(`gateway/${name}/${listener}`, name, listener, hostname, own, certificate, at, context);
-    const set = toPolicySet(inline);
-    tryPolicies(set, "gateway", at, context.report);
+    const set = translatePolicies(inline, "gateway", at, context);
     return { ...made, listener: { ...made.listener, policies: set } };
   });
   const named = made.map(({ listener: { key, name } }, i) => ({ key, name, path: [...path, "listeners", i] }));

@@ -4,7 +4,7 @@ import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { tunnelFrontend } from "./frontend.ts";
-import { toPolicySet, tryPolicies } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 
 export type Protocol = Listener["protocol"];
@@ -87,9 +87,9 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
     keyExchangeGroups = context.tls.keyExchangeGroups,
   } = input;
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
-  const cert = context.readFile([...path, "cert"], input.cert);
-  const key = context.readFile([...path, "key"], input.key);
-  const clientCa = input.root === undefined ? undefined : context.readFile([...path, "root"], input.root);
+  const cert = context.sources.readFile([...path, "cert"], input.cert);
+  const key = context.sources.readFile([...path, "key"], input.key);
+  const clientCa = input.root === undefined ? undefined : context.sources.readFile([...path, "root"], input.root);
   const tls: TlsServer = {
     cert: cert ?? "",
     key: key ?? "",
@@ -135,8 +135,7 @@ function translateListener(
   else if (http && routes === undefined) context.report(path, { message: `protocol ${protocol} requires 'routes'` });
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
-  const policies = toPolicySet(input.policies);
-  tryPolicies(policies, "gateway", [...path, "policies"], context.report);
+  const policies = translatePolicies(input.policies, "gateway", [...path, "policies"], context);
   const inherited = context.targeted.forListener("default", input.namespace, name);
   const translated = (routes ?? []).map((route, i) =>
     translateRoute(route, i, key, inherited, [...path, "routes", i], context),

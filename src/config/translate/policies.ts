@@ -1,19 +1,34 @@
 import type { HeaderModifier, PolicySet, RequestRedirect, UrlRewrite } from "../../ir/policies.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
+import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buckets.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import type { Context, Path } from "./context.ts";
+import type { Sources } from "./sources.ts";
 
 /** A policy object as the schema gives it: absent kinds are missing or undefined. */
 type PolicyInput = { readonly [Kind in keyof PolicySet]?: unknown };
 
-/** Drops absent kinds, so that an empty set has no keys. */
-export function toPolicySet(input: PolicyInput | undefined): PolicySet {
+/** The policies at `path` as runtime types; what they themselves refuse is reported, as near as they tell. */
+export function translatePolicies(
+  input: PolicyInput | undefined,
+  phase: Phase,
+  path: Path,
+  { sources, report }: Pick<Context, "sources" | "report">,
+): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
+  const set = toPolicySet(input, path, sources);
+  tryPolicies(set, phase, path, report);
+  return set;
+}
+
+/** Drops absent kinds, so that an empty set has no keys. */
+function toPolicySet(input: PolicyInput, path: Path, sources: Sources): PolicySet {
   const set: Record<string, unknown> = {};
-  for (const [kind, value] of Object.entries(input)) if (value !== undefined) set[kind] = withoutUndefined(value);
+  for (const [kind, value] of Object.entries(input))
+    if (value !== undefined) set[kind] = withoutUndefined(sources.fill(kind, value, [...path, kind]));
   return set as { requestHeaderModifier?: HeaderModifier; urlRewrite?: UrlRewrite; requestRedirect?: RequestRedirect };
 }
 
@@ -23,10 +38,14 @@ function withoutUndefined(value: unknown): unknown {
 }
 
 /** Policies are created here only to hear what they refuse. */
-const CHECKING: PolicyEnvironment = { hidden: sensitiveHeaders([]), callouts: NO_CALLOUTS };
+const CHECKING: PolicyEnvironment = {
+  hidden: sensitiveHeaders([]),
+  callouts: NO_CALLOUTS,
+  buckets: new TokenBuckets(createBuckets(1)),
+};
 
 /** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. */
-export function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): void {
+function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): void {
   for (const [kind, value] of Object.entries(set)) {
     const refusal = refusalOf(kind, value, phase);
     if (refusal === undefined) continue;

@@ -4,7 +4,7 @@ import { mergePolicies } from "../../policies/merge.ts";
 import { DynamicTarget } from "../../upstream/dynamic-target.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import type { Context, Path } from "./context.ts";
-import { toPolicySet, tryPolicies } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 import { translateBackend } from "./targets.ts";
 
 type MatchInput = RouteInput["matches"][number];
@@ -23,9 +23,8 @@ export function translateRoute(
 ): Route {
   const name = input.name ?? `route${index}`;
   const key = `${owner}/${input.namespace}/${name}`;
-  const own = toPolicySet(input.policies);
+  const own = translatePolicies(input.policies, "route", [...path, "policies"], context);
   const policies = mergePolicies(inherited, context.targeted.forRoute(name, input.namespace, input.ruleName), own);
-  if (input.policies !== undefined) tryPolicies(own, "route", [...path, "policies"], context.report);
   return {
     key,
     name,
@@ -34,12 +33,9 @@ export function translateRoute(
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     matches: input.matches.length > 0 ? input.matches.map(translateMatch) : [ANY],
     policies,
-    backends: input.backends.map((backend, i) => {
-      const at = [...path, "backends", i];
-      if (backend.policies !== undefined)
-        tryPolicies(toPolicySet(backend.policies), "backend", [...at, "policies"], context.report);
-      return translateBackend(backend, `/${key}/backend${i}`, at, context);
-    }),
+    backends: input.backends.map((backend, i) =>
+      translateBackend(backend, `/${key}/backend${i}`, [...path, "backends", i], context),
+    ),
   };
 }
 

@@ -2,18 +2,24 @@ import type { Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
-import type { Path, Report, Targeted } from "./context.ts";
+import type { Context, Path, Targeted } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
-import { toPolicySet, tryPolicies } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 
 /** Reads `policies[]`; what is wrong inside an entry is reported. */
-export function translateTargeted(config: ConfigFile, report: Report, incomplete: ReadonlySet<string>): Targeted {
-  const list = config.policies.map((input, i) => ({ input, set: toPolicySet(input.policy), path: ["policies", i] }));
-  for (const { input, set, path } of list) {
+export function translateTargeted(
+  config: ConfigFile,
+  context: Pick<Context, "report" | "sources" | "incomplete">,
+): Targeted {
+  const { report, incomplete } = context;
+  const list = config.policies.map((input, i) => {
+    const path = ["policies", i];
+    const phase = input.target.backend === undefined ? input.phase : "backend";
+    return { input, set: translatePolicies(input.policy, phase, [...path, "policy"], context), path };
+  });
+  for (const { set, path } of list)
     if (Object.keys(set).length > 1 || (Object.keys(set).length === 0 && !incomplete.has("policies")))
       report([...path, "policy"], { message: "'policies' must contain exactly 1 policy; write one entry for each" });
-    tryPolicies(set, input.target.backend === undefined ? input.phase : "backend", [...path, "policy"], report);
-  }
   const named = list.map(({ input, path }) => ({ key: keyOf(input), name: input.name.name, path: [...path, "name"] }));
   reportDuplicates("policy", named, report);
   const sets = new Map<string, PolicySet>();

@@ -5,7 +5,7 @@ import type { Problem } from "../document.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
 import { suggest } from "../suggest.ts";
 import type { Context, Path } from "./context.ts";
-import { toPolicySet } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 
 type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
   readonly internal?: string | undefined;
@@ -22,7 +22,7 @@ export function translateBackend(
   path: Path,
   context: Context,
 ): RouteBackend {
-  const own = toPolicySet(input.policies);
+  const own = translatePolicies(input.policies, "backend", [...path, "policies"], context);
   if (input.backend === undefined)
     return { key, weight: input.weight, target: translateTarget(input, path, context), policies: own };
   const name = input.backend.replace(/^\//, "");

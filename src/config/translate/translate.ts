@@ -1,7 +1,6 @@
-import { dirname, resolve } from "node:path";
 import type { Backend, Bind, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import { readText } from "../read-file.ts";
+import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -10,8 +9,9 @@ import { reportDuplicates } from "./duplicates.ts";
 import { dumpFrontend, translateFrontend } from "./frontend.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
-import { toPolicySet, tryPolicies } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 import { translateRoute } from "./routes.ts";
+import { Sources } from "./sources.ts";
 import { findDangling, translateTargeted } from "./targeted.ts";
 import { reportUnknown, translateTarget } from "./targets.ts";
 
@@ -19,6 +19,8 @@ export interface Translated {
   readonly ir: Ir;
   /** Files that the configuration names and that were read. */
   readonly files: readonly string[];
+  /** URLs that it names; what is behind them is in the resources, or is yet to be fetched. */
+  readonly urls: readonly string[];
 }
 
 /** What the meaning of a configuration depends on besides its text. */
@@ -28,6 +30,8 @@ export interface Surroundings {
   /** What `~/` at the beginning of a path stands for. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
+  /** What is behind the URLs that it names. */
+  readonly resources: Resources;
 }
 
 /**
@@ -36,11 +40,11 @@ export interface Surroundings {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6 }: Surroundings,
+  { file, home, enableIpv6, resources }: Surroundings,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
-  const files: string[] = [];
+  const sources = new Sources(file, home, resources, report);
   const backends = new Map<string, Backend>();
   const context: Context = {
     report,
@@ -48,18 +52,9 @@ export function translate(
     backends,
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
     services: new Map(config.services.map((each) => [keyOf(each), each.ports])),
-    targeted: translateTargeted(config, report, incomplete),
+    targeted: translateTargeted(config, { report, sources, incomplete }),
     tls: config.frontendPolicies.tls ?? {},
-    readFile: (path, name) => {
-      const full = resolve(dirname(file), home === undefined ? name : name.replace(/^~(?=\/)/, () => home));
-      files.push(full);
-      try {
-        return readText(full);
-      } catch (error) {
-        report(path, { message: `cannot read ${name}: ${error instanceof Error ? error.message : String(error)}` });
-        return undefined;
-      }
-    },
+    sources,
   };
   for (const backend of translateBackends(config, context)) backends.set(backend.name, backend);
   const routeGroups = translateRouteGroups(config, context);
@@ -74,7 +69,7 @@ export function translate(
   reportDangling(config, ir, context);
   if (binds.length === 0 && incomplete.size === 0)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
-  return { ir, files };
+  return { ir, files: sources.files, urls: sources.urls };
 }
 
 function translateBackends(config: ConfigFile, context: Context): Backend[] {
@@ -82,8 +77,7 @@ function translateBackends(config: ConfigFile, context: Context): Backend[] {
   reportDuplicates("backend", named, context.report);
   return config.backends.map(({ name, policies, host, dynamic, internal }, i) => {
     const path = ["backends", i];
-    const own = toPolicySet(policies);
-    tryPolicies(own, "backend", [...path, "policies"], context.report);
+    const own = translatePolicies(policies, "backend", [...path, "policies"], context);
     const target = translateTarget({ host, dynamic, internal, service: undefined, backend: undefined }, path, context);
     return { key: `/${name}`, name, target, policies: mergePolicies(context.targeted.forBackend(name), own) };
   });

@@ -1,0 +1,60 @@
+/** No key set or discovery document is larger. */
+const MAX_BYTES = 1024 * 1024;
+const TIMEOUT_MS = 10_000;
+
+/** The text of a JSON object behind a URL. Rejects with an Error whose message says in words why there is none. */
+export async function fetchJson(url: string): Promise<string> {
+  const response = await ask(url);
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`it answers with status ${response.status}`);
+  }
+  const text = await readAll(response);
+  if (!isObject(text)) throw new Error("what it answers is no JSON object");
+  return text;
+}
+
+async function ask(url: string): Promise<Response> {
+  try {
+    return await fetch(url, {
+      headers: { accept: "application/json" },
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+  } catch (error) {
+    throw new Error(explain(error), { cause: error });
+  }
+}
+
+async function readAll(response: Response): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const part of response.body ?? []) {
+      size += part.byteLength;
+      if (size > MAX_BYTES) break;
+      parts.push(part);
+    }
+  } catch (error) {
+    throw new Error(explain(error), { cause: error });
+  }
+  if (size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024 / 1024} MiB`);
+  return Buffer.concat(parts).toString("utf8");
+}
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+/** `fetch` hides why in the cause of what it throws. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === "TimeoutError") return `it has not answered within ${TIMEOUT_MS / 1000} s`;
+  return error.cause instanceof Error
+    ? error.cause.message || (error.cause as NodeJS.ErrnoException).code || error.message
+    : error.message;
+}

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { ResourceStore } from "./store.ts";
+
+async function serve(listener: RequestListener): Promise<{ readonly url: string } & AsyncDisposable> {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+async function problemOf(listener: RequestListener): Promise<string> {
+  await using server = await serve(listener);
+  const store = new ResourceStore();
+  await store.fetch([server.url]);
+  const resource = store.resources.get(server.url);
+  return resource !== undefined && "problem" in resource ? resource.problem : "none";
+}
+
+test("documents are fetched once, also when they are named twice", async () => {
+  let asked = 0;
+  await using server = await serve((_request, response) => {
+    asked++;
+    response.end('{"keys":[]}');
+  });
+  const store = new ResourceStore();
+  await store.fetch([server.url, server.url]);
+  await store.fetch([server.url]);
+  assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[]}' });
+  assert.equal(asked, 1);
+});
+
+test("what cannot be used is told in words", async () => {
+  assert.equal(await problemOf((_, response) => response.writeHead(404).end("{}")), "it answers with status 404");
+  assert.equal(await problemOf((_, response) => response.end("<html>")), "what it answers is no JSON object");
+  assert.equal(await problemOf((_, response) => response.end("x".repeat(1024 * 1024 + 1))), "it has more than 1 MiB");
+  assert.match(await problemOf((request) => request.socket.destroy()), /closed/);
+  const store = new ResourceStore();
+  await store.fetch(["http://127.0.0.1:9/"]);
+  assert.match(JSON.stringify(store.resources.get("http://127.0.0.1:9/")), /ECONNREFUSED|bad port/);
+});
+
+test("documents in use are refreshed; only another content is told", async () => {
+  const answers = ["[]", "[]", "[]", "[1]"];
+  await using server = await serve((_request, response) => response.end(`{"keys":${answers.shift() ?? "[1]"}}`));
+  const store = new ResourceStore({ refresh: 1, retry: 1 });
+  await store.fetch([server.url]);
+  await new Promise<void>((resolve) => {
+    store.keep([server.url], { changed: resolve, failed: (_url, problem) => assert.fail(problem) });
+  });
+  store.close();
+  assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[1]}' });
+  assert.equal(answers.length, 0);
+});
+
+test("a refresh that fails is told, and tried again until it succeeds", async () => {
+  const statuses = [200, 503, 503, 200];
+  await using server = await serve((_request, response) => {
+    const status = statuses.shift() ?? 200;
+    response.writeHead(status).end(statuses.length > 0 ? '{"old":1}' : '{"new":1}');
+  });
+  const store = new ResourceStore({ refresh: 1, retry: 1 });
+  await store.fetch([server.url]);
+  const problems: string[] = [];
+  await new Promise<void>((resolve) => {
+    store.keep([server.url], {
+      changed: resolve,
+      failed: (url, problem) => {
+        problems.push(`${url === server.url} ${problem}`);
+        assert.deepEqual(store.resources.get(server.url), { text: '{"old":1}' });
+      },
+    });
+  });
+  store.close();
+  assert.deepEqual(problems, ["true it answers with status 503", "true it answers with status 503"]);
+  assert.deepEqual(store.resources.get(server.url), { text: '{"new":1}' });
+});
+
+test("what no configuration names any more is forgotten", async () => {
+  await using server = await serve((_request, response) => response.end("{}"));
+  const store = new ResourceStore();
+  await store.fetch([server.url]);
+  store.keep([], { changed() {}, failed() {} });
+  assert.equal(store.resources.size, 0);
+  store.close();
+});

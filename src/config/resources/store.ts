@@ -1,0 +1,109 @@
+import { fetchJson } from "./fetch-json.ts";
+
+/** What is known of a URL: its content, or why there is none. */
+export type Resource = { readonly text: string } | { readonly problem: string };
+
+/** What has been fetched so far, by URL. */
+export type Resources = ReadonlyMap<string, Resource>;
+
+export const NO_RESOURCES: Resources = new Map();
+
+interface Timing {
+  /** Milliseconds after which what was fetched is asked for again. */
+  readonly refresh: number;
+  /** After one that failed. */
+  readonly retry: number;
+}
+
+const TIMING: Timing = { refresh: 15 * 60_000, retry: 15_000 };
+
+/** Who is told about documents in use. */
+export interface ResourceListener {
+  /** One is another than before. */
+  changed(): void;
+  /** One could not be fetched again; what was there stays. */
+  failed(url: string, problem: string): void;
+}
+
+/**
+ * Documents behind URLs that configurations name: fetched before the first configuration that needs them is in force, and
+ * again from time to time as long as one does. A fetch that fails later changes nothing: what was there stays.
+ */
+export class ResourceStore {
+  readonly #known = new Map<string, Resource>();
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #timing: Timing;
+  #listener: ResourceListener | undefined;
+
+  constructor(timing = TIMING) {
+    this.#timing = timing;
+  }
+
+  get resources(): Resources {
+    return this.#known;
+  }
+
+  /** Fetches what is not there yet, all at once; what has failed before is tried again. */
+  async fetch(urls: readonly string[]): Promise<void> {
+    const missing = new Set(urls.filter((url) => !this.#has(url)));
+    await Promise.all(
+      Array.from(missing, async (url) => {
+        this.#known.set(url, await fetchResource(url));
+      }),
+    );
+  }
+
+  /** From now on these are refreshed, and the others forgotten. */
+  keep(urls: readonly string[], listener: ResourceListener): void {
+    this.#listener = listener;
+    const kept = new Set(urls);
+    for (const url of this.#known.keys()) if (!kept.has(url)) this.#forget(url);
+    for (const url of kept) if (!this.#timers.has(url)) this.#schedule(url, this.#timing.refresh);
+  }
+
+  close(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  #has(url: string): boolean {
+    const known = this.#known.get(url);
+    return known !== undefined && "text" in known;
+  }
+
+  #forget(url: string): void {
+    clearTimeout(this.#timers.get(url));
+    this.#timers.delete(url);
+    this.#known.delete(url);
+  }
+
+  #schedule(url: string, delay: number): void {
+    const timer = setTimeout(() => void this.#refresh(url), delay);
+    timer.unref();
+    this.#timers.set(url, timer);
+  }
+
+  async #refresh(url: string): Promise<void> {
+    const before = this.#known.get(url);
+    const fetched = await fetchResource(url);
+    // Nobody needs it any more.
+    if (!this.#timers.has(url)) return;
+    if ("problem" in fetched) {
+      this.#schedule(url, this.#timing.retry);
+      this.#listener?.failed(url, fetched.problem);
+      return;
+    }
+    this.#schedule(url, this.#timing.refresh);
+    if (before !== undefined && "text" in before && before.text === fetched.text) return;
+    this.#known.set(url, fetched);
+    this.#listener?.changed();
+  }
+}
+
+async function fetchResource(url: string): Promise<Resource> {
+  try {
+    return { text: await fetchJson(url) };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,66 @@
+import { dirname, resolve } from "node:path";
+import { readText } from "../read-file.ts";
+import type { Resources } from "../resources/store.ts";
+import type { Path, Report } from "./context.ts";
+
+/** Kinds in which `{file: …}` and `{url: …}` stand for a text. */
+const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "basicAuth", "jwtAuth", "oidc"]);
+
+/** Reads what a configuration names, and remembers what it has named. */
+export class Sources {
+  /** Files that were read, or should have been. */
+  readonly files: string[] = [];
+  readonly urls: string[] = [];
+  readonly #folder: string;
+  readonly #home: string | undefined;
+  readonly #resources: Resources;
+  readonly #report: Report;
+
+  /** Paths are relative to the folder of `file`; `home` is what `~/` stands for. */
+  constructor(file: string, home: string | undefined, resources: Resources, report: Report) {
+    this.#folder = dirname(file);
+    this.#home = home;
+    this.#resources = resources;
+    this.#report = report;
+  }
+
+  /** The text of a file; undefined when it cannot be read, which is reported at `path`. */
+  readFile(path: Path, name: string): string | undefined {
+    const home = this.#home;
+    const full = resolve(this.#folder, home === undefined ? name : name.replace(/^~(?=\/)/, () => home));
+    this.files.push(full);
+    try {
+      return readText(full);
+    } catch (error) {
+      this.#report(path, { message: `cannot read ${name}: ${error instanceof Error ? error.message : String(error)}` });
+      return undefined;
+    }
+  }
+
+  /** What has been fetched; undefined when it is yet to be, or when it could not be, which is reported at `path`. */
+  readUrl(path: Path, url: string): string | undefined {
+    this.urls.push(url);
+    const resource = this.#resources.get(url);
+    if (resource === undefined || "text" in resource) return resource?.text;
+    this.#report(path, { message: `cannot fetch ${url}: ${resource.problem}` });
+    return undefined;
+  }
+
+  /** A policy with the texts in place of their sources; those that are not there are missing from it. */
+  fill(kind: string, policy: unknown, path: Path): unknown {
+    return SOURCED.has(kind) ? this.#fill(policy, path) : policy;
+  }
+
+  #fill(value: unknown, path: Path): unknown {
+    if (Array.isArray(value)) return value.map((each, i) => this.#fill(each, [...path, i]));
+    if (typeof value !== "object" || value === null) return value;
+    const entries = Object.entries(value);
+    const [[name, source] = [], ...others] = entries;
+    if (others.length === 0 && typeof source === "string") {
+      if (name === "file") return this.readFile([...path, "file"], source);
+      if (name === "url") return this.readUrl([...path, "url"], source);
+    }
+    const filled = entries.map(([key, each]) => [key, this.#fill(each, [...path, key])] as const);
+    return Object.fromEntries(filled.filter(([, each]) => each !== undefined));
+  }
+}

@@ -1,0 +1,28 @@
+import { z } from "zod";
+
+/** A text that stands in the configuration, in a file or behind a URL; `what` names it, such as `the key set`. */
+export function textSource(what: string) {
+  return z.union([fileOf(what), z.strictObject({ url: fetched(what) }), inline(what)]);
+}
+
+/** The same for what nobody should fetch over a network. */
+export function localSource(what: string) {
+  return z.union([fileOf(what), inline(what)]);
+}
+
+function fileOf(what: string) {
+  return z.strictObject({ file: z.string().min(1).describe(`File with ${what}; a change of it is noticed.`) });
+}
+
+function fetched(what: string) {
+  return z
+    .url({ protocol: /^https?$/, error: "a URL that begins with https:// or http://" })
+    .describe(`Where ${what} is fetched from, again every 15 minutes.`);
+}
+
+function inline(what: string) {
+  return z
+    .string()
+    .min(1)
+    .describe(`${what[0]?.toUpperCase()}${what.slice(1)} itself.`);
+}
