@@ -1,3 +1,4 @@
+import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest } from "../../http/message.ts";
 import type { Oidc } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
@@ -62,10 +63,15 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies): Reque
 }
 
 async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSearchParams, cookies: Cookies) {
-  const waiting = { trace: context.trace, onOver: (tell: () => void) => context.onOver(tell) };
-  const reply = await flow.finish(callback, cookies, waiting);
-  context.trace?.applied(KIND, { action: "callback", result: "logged in" });
-  return reply;
+  const { trace } = context;
+  try {
+    const reply = await flow.finish(callback, cookies, { trace, onOver: (tell) => context.onOver(tell) });
+    trace?.applied(KIND, { action: "callback", result: "logged in" });
+    return reply;
+  } catch (error) {
+    if (error instanceof GatewayError) trace?.applied(KIND, { action: "callback", result: error.message });
+    throw error;
+  }
 }
 
 /**

@@ -79,6 +79,9 @@ export class Provider {
   }
 
   #checkCallback(callback: URLSearchParams, { state }: Transaction): URLSearchParams {
+    // The library looks at the code only when it is sent.
+    if (callback.getAll("code").length !== 1)
+      throw oidcFailure(400, "invalid callback", new Error("more than one code"));
     try {
       return oauth.validateAuthResponse(this.#server, this.#client, callback, state);
     } catch (error) {

@@ -86,3 +86,102 @@ test("a browser logs in, comes back to where it wanted to go, and stays logged i
   const own = [...browser.cookies(site.url).keys()].filter((name) => name.startsWith("tracegate_oidc_"));
   assert.deepEqual(own, [sessionOf(browser, site.url)[0]]);
 });
+
+test("claims can be used in expressions", async () => {
+  const rule = { mode: "allow", expression: 'jwt.email == "jo@example.com"' } as const;
+  await using site = await Site.start({ authorization: { rules: [rule] } });
+  assert.equal((await logIn(new Browser(), site.url, "jo")).status, 200);
+  const refused = await logIn(new Browser(), site.url, "eve");
+  assert.equal(refused.status, 403);
+  assert.equal(refused.body, "authorization failed");
+});
+
+test("the secret may go to the token endpoint in the body", async () => {
+  await using site = await Site.start({}, { tokenEndpointAuth: "clientSecretPost" });
+  assert.equal((await logIn(new Browser(), site.url)).status, 200);
+});
+
+test("a callback works once", async () => {
+  await using site = await Site.start();
+  const browser = new Browser();
+  const back = await enter(browser, await browser.open(site.url));
+  const callback = back.headers.get("location") ?? "";
+  const [transaction = ["", ""]] = [...browser.cookies(site.url)].filter(([name]) =>
+    name.startsWith("tracegate_oidc_t_"),
+  );
+  assert.equal((await browser.open(callback)).status, 200);
+  const again = await browser.open(callback);
+  assert.equal(again.status, 400);
+  assert.equal(again.body, "oidc failure: missing transaction");
+  // Even somebody who has kept the cookie: the provider knows that the code has been used.
+  browser.setCookie(site.url, ...transaction);
+  const replayed = await browser.request(callback);
+  assert.equal(replayed.status, 500);
+  assert.equal(replayed.body, "oidc failure: token exchange failed");
+  const line = await site.plane.logged("token exchange failed");
+  assert.match(String(line.error), /token exchange failed: the token endpoint said invalid_grant$/);
+});
+
+test("a callback belongs to the browser that began the login", async () => {
+  await using site = await Site.start();
+  const attacker = new Browser();
+  const back = await enter(attacker, await attacker.open(site.url), "attacker");
+  const victim = new Browser();
+  const page = await victim.open(back.headers.get("location") ?? "");
+  assert.equal(page.status, 400);
+  assert.equal(page.body, "oidc failure: missing transaction");
+  assert.equal(victim.cookies(site.url).size, 0);
+});
+
+test("what the provider refuses is told, and the next try may succeed", async () => {
+  await using site = await Site.start();
+  const browser = new Browser();
+  const form = await browser.open(site.url);
+  const page = await browser.open(`${form.url.href}/abort`);
+  assert.equal(page.status, 400);
+  assert.equal(page.body, "oidc failure: oidc provider returned callback error 'access_denied'");
+  assert.deepEqual(
+    [...browser.cookies(site.url).keys()].filter((name) => name.startsWith("tracegate_")),
+    [],
+  );
+  assert.equal((await logIn(browser, site.url)).status, 200);
+});
+
+test("a session that has expired leads to a new login, which the provider may know already", async () => {
+  await using site = await Site.start();
+  const browser = new Browser();
+  await logIn(browser, site.url);
+  const [name, value] = sessionOf(browser, site.url);
+  browser.setCookie(site.url, name, value.slice(0, -8));
+  const page = await browser.open(`${site.url}/again`);
+  assert.equal(page.status, 200);
+  assert.match(page.body, /^GET \/again /);
+  assert.equal(site.provider.tokenCalls, 2);
+});
+
+test("two tabs log in side by side, and each comes back to its own place", async () => {
+  await using site = await Site.start();
+  const browser = new Browser();
+  const [first, second] = [await browser.open(`${site.url}/first`), await browser.open(`${site.url}/second`)];
+  const returns = [await enter(browser, second), await enter(browser, first)];
+  const [two, one] = await Promise.all(returns.map((back) => browser.follow(back)));
+  assert.match(one?.body ?? "", /^GET \/first /);
+  assert.match(two?.body ?? "", /^GET \/second /);
+});
+
+test("a login leads to no other site", async () => {
+  await using site = await Site.start();
+  for (const path of ["//evil.example.com/x", "/\\evil.example.com", "/@evil.example.com"]) {
+    const browser = new Browser();
+    const location = await locationAfterLogin(browser, site.url + path);
+    assert.equal(new URL(location).origin, site.url, location);
+  }
+});
+
+/** Where the callback sends the browser. */
+async function locationAfterLogin(browser: Browser, url: string): Promise<string> {
+  const back = await enter(browser, await browser.open(url));
+  const done = await browser.request(back.headers.get("location") ?? "");
+  assert.equal(done.status, 302);
+  return done.headers.get("location") ?? "";
+}

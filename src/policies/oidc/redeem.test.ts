@@ -1,0 +1,204 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
+import type { GatewayError } from "../../base/errors.ts";
+import { getHeader, type LocalReply } from "../../http/message.ts";
+import type { Oidc } from "../../ir/policies.ts";
+import { contextOf, DEPS, RecordedTrace, replyOf, type TestContext } from "../testing/context.ts";
+import { create } from "./index.ts";
+
+const SECRET = "s3cret value";
+const keys = await generateKeyPair("ES256", { extractable: true });
+const otherKeys = await generateKeyPair("ES256");
+const JWKS = JSON.stringify({ keys: [{ ...(await exportJWK(keys.publicKey)), kid: "1", alg: "ES256" }] });
+
+/** What the token endpoint does with the next request. */
+let answer: (response: ServerResponse, request: IncomingMessage) => void | Promise<void> = () => {};
+const server = createServer((request, response) => void answer(response, request));
+let issuer = "";
+let target = "";
+
+before(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  issuer = `http://${target}`;
+});
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** A browser on its way back from the provider. */
+class Login {
+  readonly nonce: string;
+  readonly context: TestContext;
+  readonly trace = new RecordedTrace();
+  readonly #policy: ReturnType<typeof create>;
+
+  constructor(more = "") {
+    const config: Oidc = {
+      issuer,
+      authorizationEndpoint: `${issuer}/auth`,
+      tokenEndpoint: `${issuer}/token`,
+      tokenEndpointAuth: "clientSecretBasic",
+      jwks: JWKS,
+      clientId: "gateway",
+      clientSecret: SECRET,
+      redirectURI: "http://example.com/done",
+      scopes: [],
+    };
+    this.#policy = create(config, { ...DEPS, oidcCookieKey: new Uint8Array(32).fill(1) });
+    const { headers } = replyOf(this.#policy, contextOf());
+    const sent = new URL(getHeader(headers, "location") ?? "").searchParams;
+    this.nonce = sent.get("nonce") ?? "";
+    const cookie = (getHeader(headers, "set-cookie") ?? "").split(";", 1);
+    const search = `?code=c0de&state=${sent.get("state")}${more}`;
+    this.context = contextOf({ path: "/done", search, headers: ["cookie", ...cookie] }, { trace: this.trace });
+  }
+
+  /** The claims of a good id token, with changes. */
+  claims(changes: JWTPayload = {}): JWTPayload {
+    const now = Math.floor(Date.now() / 1000);
+    return { iss: issuer, aud: "gateway", sub: "jo", nonce: this.nonce, iat: now, exp: now + 600, ...changes };
+  }
+
+  async finish(): Promise<LocalReply> {
+    const reply = await this.#policy.onRequest?.(this.context);
+    assert.ok(reply !== undefined);
+    return reply;
+  }
+
+  /** `<status> <message> | <what the log says>` */
+  async refusal(): Promise<string> {
+    try {
+      await this.finish();
+    } catch (error) {
+      const { status, message, cause } = error as GatewayError;
+      const told = `${status} ${message} | ${cause instanceof Error ? cause.message : ""}`;
+      assert.ok(!`${told} ${JSON.stringify(this.trace.events)}`.includes("eyJ"), "no token is told");
+      assert.ok(!told.includes(SECRET), "nor the secret");
+      return told;
+    }
+    throw new Error("the callback was not refused");
+  }
+}
+
+function json(response: ServerResponse, body: unknown, status = 200): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+function tokens(idToken: string | undefined): object {
+  return { access_token: "eyJ-access", token_type: "Bearer", id_token: idToken };
+}
+
+function sign(claims: JWTPayload, key = keys.privateKey, alg = "ES256"): Promise<string> {
+  return new SignJWT(claims).setProtectedHeader({ alg, kid: "1" }).sign(key);
+}
+
+async function answerToken(claims: JWTPayload, key = keys.privateKey): Promise<void> {
+  const idToken = await sign(claims, key);
+  answer = (response) => json(response, tokens(idToken));
+}
+
+test("the code is traded with the secret and the verifier; the trace shows the call", async () => {
+  const login = new Login();
+  const idToken = await sign(login.claims());
+  let asked: { authorization: string | undefined; body: URLSearchParams } | undefined;
+  answer = async (response, request) => {
+    asked = { authorization: request.headers.authorization, body: new URLSearchParams(await text(request)) };
+    json(response, tokens(idToken));
+  };
+  const reply = await login.finish();
+  assert.equal(reply.status, 302);
+  assert.equal(getHeader(reply.headers, "location"), "http://example.com/shop/cart?page=2");
+  assert.equal(asked?.authorization, `Basic ${Buffer.from("gateway:s3cret+value").toString("base64")}`);
+  const { code_verifier, ...others } = Object.fromEntries(asked?.body ?? []);
+  assert.match(code_verifier ?? "", /^[\w-]{43}$/);
+  assert.deepEqual(others, { grant_type: "authorization_code", code: "c0de", redirect_uri: "http://example.com/done" });
+  assert.deepEqual(login.trace.events, [
+    { scope: "oidc", target },
+    { scope: "oidc", status: 200, error: null },
+    { kind: "oidc", details: { action: "callback", result: "logged in" } },
+  ]);
+  assert.doesNotMatch(JSON.stringify(login.trace.events), /eyJ/);
+});
+
+test("a session lasts an hour at most", async () => {
+  const login = new Login();
+  await answerToken(login.claims({ exp: Math.floor(Date.now() / 1000) + 7200 }));
+  const reply = await login.finish();
+  assert.match(getHeader(reply.headers, "set-cookie") ?? "", /; Max-Age=3600$/);
+});
+
+test("id tokens that were not made for this login, this client, by this provider or for now are refused", async () => {
+  const now = Math.floor(Date.now() / 1000);
+  for (const [changes, expected] of [
+    [{ nonce: "another" }, /^400 oidc failure: nonce mismatch \|/],
+    [{ nonce: undefined }, /^(400 oidc failure: nonce mismatch|500 oidc failure: invalid id token) \|/],
+    [{ iss: "https://evil.example.com" }, /^500 oidc failure: invalid id token \| unexpected JWT "iss"/],
+    [{ aud: "another" }, /^500 oidc failure: invalid id token \| unexpected JWT "aud"/],
+    [{ aud: ["gateway", "another"] }, /^500 oidc failure: invalid id token \|/],
+    [{ exp: now - 120 }, /^500 oidc failure: invalid id token \|/],
+    [{ exp: undefined }, /^500 oidc failure: invalid id token \|/],
+    [{ sub: undefined }, /^500 oidc failure: invalid id token \|/],
+  ] as const) {
+    const login = new Login();
+    await answerToken(login.claims(changes as JWTPayload));
+    assert.match(await login.refusal(), expected, JSON.stringify(changes));
+  }
+});
+
+test("id tokens that the provider's keys have not signed are refused", async () => {
+  const login = new Login();
+  await answerToken(login.claims(), otherKeys.privateKey);
+  assert.match(await login.refusal(), /^500 oidc failure: invalid id token \| signature verification failed$/);
+  const unsigned = new Login();
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  answer = (response) => json(response, tokens(`${part({ alg: "none" })}.${part(unsigned.claims())}.`));
+  assert.match(await unsigned.refusal(), /^500 oidc failure: (invalid id token|token exchange failed) \|/);
+});
+
+test("answers of the token endpoint that cannot be used are 500", async () => {
+  for (const [respond, expected] of [
+    [(r) => json(r, { access_token: "eyJ-access", token_type: "Bearer" }), /^500 oidc failure: missing id token/],
+    [(r) => json(r, { error: "invalid_client" }, 401), /failed \| the token endpoint said invalid_client$/],
+    [(r) => json(r, { error: "x" }, 500), /token exchange failed \|/],
+    [(r) => r.writeHead(302, { location: `${issuer}/token2` }).end(), /token exchange failed \|/],
+    [(r) => r.end("hello"), /token exchange failed \|/],
+    [(r) => r.destroy(), /token exchange failed \| .*(other side closed|socket)/],
+    [(r) => json(r, { x: "x".repeat(65 * 1024) }), /failed \| the response is longer than 65536 bytes$/],
+  ] as [(response: ServerResponse) => void, RegExp][]) {
+    answer = respond;
+    assert.match(await new Login().refusal(), expected);
+  }
+});
+
+test("more claims than a cookie can hold are refused", async () => {
+  const login = new Login();
+  await answerToken(login.claims({ groups: Array.from({ length: 300 }, (_, i) => `group-${i}`) }));
+  assert.match(await login.refusal(), /^500 oidc failure: the cookie would be too large: \d+ bytes/);
+});
+
+test("a callback that names another provider is refused before anything is sent", async () => {
+  answer = () => assert.fail("the token endpoint was asked");
+  const login = new Login("&iss=https%3A%2F%2Fevil.example.com");
+  assert.match(await login.refusal(), /^400 oidc failure: invalid callback \|/);
+  assert.match(await new Login("&code=second").refusal(), /^400 oidc failure: invalid callback \|/);
+});
+
+test("when the client leaves, the call is given up", async () => {
+  const login = new Login();
+  const closed = new Promise<void>((resolve) => {
+    answer = (response) => {
+      response.on("close", resolve);
+      login.context.end();
+    };
+  });
+  assert.match(await login.refusal(), /token exchange failed/);
+  await closed;
+});
