@@ -4,7 +4,7 @@ const FREE = -1;
 /**
  * Values by owner and path prefix, for all hostnames of a router together. Hostnames often share their prefixes, so these
  * are numbered by one map that stays in the processor's cache; the pair of numbers then costs one line of the table below,
- * where a map for each hostname costs five (its object, its table's head, bucket and entry, the text of the key).
+ * where a map for each hostname costs about five (its object, its table's head, bucket and entry, the text of the key).
  */
 export class PrefixTable<V> {
   readonly #numbers = new Map<string, number>();
