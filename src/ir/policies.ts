@@ -161,6 +161,19 @@ export interface Transformations {
   readonly response?: Transformation;
 }
 
+/** Reference 3.1; the limits are all checked, in order. */
+export type LocalRateLimit = readonly LocalLimit[];
+
+export interface LocalLimit {
+  readonly maxTokens: number;
+  readonly tokensPerFill: number;
+  /** Milliseconds. */
+  readonly fillInterval: number;
+  readonly type: "requests" | "tokens";
+  /** CEL: each of its values has a bucket of its own. */
+  readonly key?: string;
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -171,6 +184,7 @@ export interface PolicySet {
   readonly timeout?: Timeout;
   readonly cors?: Cors;
   readonly csrf?: Csrf;
+  readonly localRateLimit?: LocalRateLimit;
   readonly transformations?: Transformations;
   readonly retry?: Retry;
   readonly oidc?: Oidc;

@@ -18,6 +18,7 @@ const SOME: PolicySet = {
   timeout: { requestTimeout: 1000 },
   cors: { allowOrigins: ["*"], allowMethods: [], allowHeaders: [], exposeHeaders: [], allowCredentials: false },
   csrf: { additionalOrigins: [] },
+  localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: 1000, type: "requests" }],
   transformations: { request: { set: { "x-a": "'b'" } } },
 };
 const KEYS = [

@@ -1,5 +1,6 @@
 import type { Target } from "../ir/ir.ts";
 import { type Callout, NOWHERE } from "../upstream/callout.ts";
+import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
 
 /** Services that policies ask, by target. */
 export type Callouts = (target: Target) => Callout;
@@ -11,6 +12,8 @@ export const NO_CALLOUTS: Callouts = () => NOWHERE;
 export interface ThreadEnvironment {
   /** Lower-case names of headers whose values are never shown. */
   readonly hidden: ReadonlySet<string>;
+  /** Shared by all threads. */
+  readonly buckets: TokenBuckets;
   /** What `oidc` seals its cookies with, 32 bytes; undefined when the environment has no key. */
   readonly oidcCookieKey?: Uint8Array | undefined;
 }

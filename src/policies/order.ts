@@ -24,6 +24,8 @@ export const REQUEST_ORDER = {
     "authorization",
     // Over the request as the client sent it.
     "retry",
+    // Only what is allowed counts.
+    "localRateLimit",
     // After whatever may refuse the request by its head alone.
     "buffer",
     // Before everything that goes by the request's headers and target: it may make them.

@@ -8,6 +8,7 @@ import * as csrf from "./csrf/index.ts";
 import * as delay from "./delay/index.ts";
 import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
+import * as localRateLimit from "./local-rate-limit/index.ts";
 import * as oidc from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
 import * as requestHeaderModifier from "./request-header-modifier/index.ts";
@@ -40,6 +41,7 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
       words: "transformation",
       shownAs: "transformation",
     },
+    localRateLimit: { create: localRateLimit.create, phases: ["route"], words: "local rate limit" },
     csrf: { create: csrf.create, phases: ["route"], words: "csrf" },
     timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
     oidc: { create: oidc.create, phases: ["gateway", "route"], words: "oidc" },

@@ -7,6 +7,7 @@ import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { schema as oidc } from "./oidc/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
@@ -25,6 +26,7 @@ export const POLICY_SCHEMAS = {
   timeout,
   cors,
   csrf,
+  localRateLimit,
   transformations,
   retry,
   oidc,
@@ -47,12 +49,10 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "health",
   "http",
   "jwtAuth",
-  "localRateLimit",
   "mcpAuthentication",
   "mcpAuthorization",
   "remoteRateLimit",
   "requestMirror",
   "sessionAffinity",
   "tcp",
-  "transformations",
 ];

@@ -13,6 +13,8 @@ import type { LookupFamily } from "../upstream/resolver.ts";
 export interface WorkerOptions {
   readonly index: number;
   readonly gate: SharedArrayBuffer;
+  /** Memory of the token buckets. */
+  readonly buckets: SharedArrayBuffer;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
   readonly sensitiveHeaders: readonly string[];

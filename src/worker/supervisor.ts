@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Ir } from "../ir/ir.ts";
+import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { groupOwner, type RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
@@ -21,7 +22,7 @@ const ANSWER_MS = 2000;
 
 export interface SupervisorSettings {
   readonly workers: number;
-  readonly worker: Omit<WorkerOptions, "index" | "gate">;
+  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets">;
 }
 
 export interface SupervisorEvents {
@@ -43,6 +44,7 @@ export class Supervisor implements WorkerEvents {
   readonly #settings: SupervisorSettings;
   readonly #events: SupervisorEvents;
   readonly #gate = new TraceGate();
+  readonly #buckets = new TokenBuckets();
   readonly #workers = new Map<number, WorkerHandle>();
   readonly #watches = new Map<number, Watch>();
   readonly #lastMetrics = new Map<number, MetricsSnapshot>();
@@ -179,6 +181,7 @@ export class Supervisor implements WorkerEvents {
     if (error === undefined || this.#stopping) return;
     const { index } = handle;
     this.#workers.delete(index);
+    this.#buckets.releaseLocksOf(index);
     const last = this.#lastMetrics.get(index);
     if (last !== undefined) this.#retired = mergeSnapshots([this.#retired, last]);
     this.#lastMetrics.delete(index);
@@ -228,7 +231,13 @@ export class Supervisor implements WorkerEvents {
   }
 
   #spawn(index: number): WorkerHandle {
-    const options = { ...this.#settings.worker, logFilter: this.#logFilter, index, gate: this.#gate.buffer };
+    const options = {
+      ...this.#settings.worker,
+      logFilter: this.#logFilter,
+      index,
+      gate: this.#gate.buffer,
+      buckets: this.#buckets.memory,
+    };
     const handle = new WorkerHandle(options, this);
     this.#workers.set(index, handle);
     this.#startedAt.set(index, performance.now());

@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
 import { dynamicEndpoints } from "../proxy/dynamic.ts";
 import type { Services } from "../proxy/services.ts";
@@ -41,7 +42,11 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     log: output.logger("proxy"),
     accessLog: output.logger("request"),
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
-    policies: { hidden: sensitiveHeaders(options.sensitiveHeaders), oidcCookieKey: options.oidcCookieKey },
+    policies: {
+      hidden: sensitiveHeaders(options.sensitiveHeaders),
+      buckets: new TokenBuckets(options.buckets, options.index),
+      oidcCookieKey: options.oidcCookieKey,
+    },
     env: options.env,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,

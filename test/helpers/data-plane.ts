@@ -3,6 +3,7 @@ import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, Target } from "../../src/ir/ir.ts";
 import type { PolicySet } from "../../src/ir/policies.ts";
+import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
 import { dynamicEndpoints } from "../../src/proxy/dynamic.ts";
 import type { Services } from "../../src/proxy/services.ts";
@@ -80,7 +81,7 @@ export class TestPlane {
       log: output.logger("proxy"),
       accessLog: output.logger("request"),
       sensitive: sensitiveHeaders([]),
-      policies: { hidden: sensitiveHeaders([]), oidcCookieKey: options.oidcCookieKey },
+      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets(), oidcCookieKey: options.oidcCookieKey },
       env: {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       random: Math.random,

@@ -2,6 +2,7 @@ import type { ResponseParts, SourceParts } from "../../cel/index.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { NO_CALLOUTS, type PolicyDeps } from "../deps.ts";
+import { TokenBuckets } from "../local-rate-limit/buckets.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../shared/header-edits.ts";
 import type {
   AuthorizationRuleResult,
@@ -14,7 +15,12 @@ import type {
 } from "../types.ts";
 
 /** Dependencies for policies under test. */
-export const DEPS: PolicyDeps = { hidden: sensitiveHeaders([]), callouts: NO_CALLOUTS, identity: "route test policy" };
+export const DEPS: PolicyDeps = {
+  hidden: sensitiveHeaders([]),
+  callouts: NO_CALLOUTS,
+  buckets: new TokenBuckets(),
+  identity: "route test policy",
+};
 
 /** A context outside of a gateway. */
 export interface TestContext extends PolicyContext {

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { GatewayError } from "../../base/errors.ts";
+import type { LocalLimit } from "../../ir/policies.ts";
+import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import type { CompiledPolicy } from "../types.ts";
+import { TokenBuckets } from "./buckets.ts";
+import { create } from "./index.ts";
+
+const LIMIT: LocalLimit = { maxTokens: 2, tokensPerFill: 1, fillInterval: 60_000, type: "requests" };
+
+function policyOf(...limits: Partial<LocalLimit>[]): CompiledPolicy {
+  return create(
+    limits.map((limit) => ({ ...LIMIT, ...limit })),
+    { ...DEPS, buckets: new TokenBuckets() },
+  );
+}
+
+/** Fields of the answer to one request, by name. */
+function ask(policy: CompiledPolicy, headers: string[] = []): { status: number; headers: Record<string, string> } {
+  const context = contextOf({ headers });
+  try {
+    assert.equal(policy.onRequest?.(context), undefined);
+    return { status: 200, headers: named(context.responseHeaders()) };
+  } catch (error) {
+    assert.ok(error instanceof GatewayError);
+    assert.equal(error.message, "rate limit exceeded");
+    return { status: error.status, headers: named(error.headers) };
+  }
+}
+
+function named(list: readonly string[]): Record<string, string> {
+  return Object.fromEntries(list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1] ?? ""]] : [])));
+}
+
+test("admits what the bucket holds, then 429; both say how it stands", () => {
+  const policy = policyOf({});
+  const fields = { "x-ratelimit-limit": "2", "x-ratelimit-reset": "60" };
+  assert.deepEqual(ask(policy), { status: 200, headers: { ...fields, "x-ratelimit-remaining": "1" } });
+  assert.deepEqual(ask(policy), { status: 200, headers: { ...fields, "x-ratelimit-remaining": "0" } });
+  const refused = { ...fields, "x-ratelimit-remaining": "0", "retry-after": "60" };
+  assert.deepEqual(ask(policy), { status: 429, headers: refused });
+});
+
+test("what is never filled has no Retry-After", () => {
+  assert.equal(ask(policyOf({ maxTokens: 0, tokensPerFill: 0 })).headers["retry-after"], undefined);
+});
+
+test("several limits: each takes a token, the most constrained is told", () => {
+  const policy = policyOf({ maxTokens: 9 }, { maxTokens: 2, fillInterval: 1000 }, { maxTokens: 5 });
+  assert.deepEqual(ask(policy).headers, {
+    "x-ratelimit-limit": "2",
+    "x-ratelimit-remaining": "1",
+    "x-ratelimit-reset": "1",
+  });
+  ask(policy);
+  assert.equal(ask(policy).status, 429);
+});
+
+test("a key has a bucket for each of its values; requests for which it fails share one", () => {
+  const policy = policyOf({ maxTokens: 1, key: 'request.headers["x-user"]' });
+  assert.equal(ask(policy, ["x-user", "a"]).status, 200);
+  assert.equal(ask(policy, ["x-user", "a"]).status, 429);
+  assert.equal(ask(policy, ["x-user", "b"]).status, 200);
+  assert.equal(ask(policy).status, 200);
+  assert.equal(ask(policy).status, 429);
+});
+
+test("the same place in another configuration finds its bucket again; another place does not", () => {
+  const buckets = new TokenBuckets();
+  const at = (identity: string) => create([LIMIT], { ...DEPS, buckets, identity });
+  ask(at("route a"));
+  ask(at("route a"));
+  assert.equal(ask(at("route a")).status, 429);
+  assert.equal(ask(at("route b")).status, 200);
+});
+
+test("limits that cannot work are refused at load", () => {
+  assert.throws(
+    () => policyOf({}, { maxTokens: 1, tokensPerFill: 2 }),
+    /localRateLimit.1.maxTokens: max tokens cannot be less than the refill amount/,
+  );
+  assert.throws(() => policyOf({ fillInterval: 0 }), /localRateLimit.0.fillInterval: at least 1ms/);
+  assert.throws(() => policyOf({ type: "tokens" }), /localRateLimit.0.type: tokens of language models/);
+  assert.throws(() => policyOf({ key: "nope" }), /unknown variable nope/);
+});
+
+test("reports what it decided", () => {
+  const trace = new RecordedTrace();
+  const policy = policyOf({ maxTokens: 1 });
+  policy.onRequest?.(contextOf({}, { trace }));
+  assert.throws(() => policy.onRequest?.(contextOf({}, { trace })));
+  assert.deepEqual(trace.events, [
+    { kind: "localRateLimit", details: { allowed: true, limit: 1, remaining: 0 } },
+    { kind: "localRateLimit", details: { allowed: false, limit: 1 } },
+  ]);
+});

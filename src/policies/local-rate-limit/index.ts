@@ -1,0 +1,97 @@
+import { GatewayError } from "../../base/errors.ts";
+import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
+import type { HeaderList } from "../../http/message.ts";
+import type { LocalLimit, LocalRateLimit } from "../../ir/policies.ts";
+import type { PolicyDeps } from "../deps.ts";
+import { afterRequestBody } from "../shared/bodies.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { TokenBuckets } from "./buckets.ts";
+
+const KIND = "localRateLimit";
+/** A key may come from the client: what is longer counts by its beginning. */
+const MAX_KEY = 1024;
+
+interface Limit extends LocalLimit {
+  /** Name of its bucket, or the beginning of the names of its buckets. */
+  readonly name: string;
+  readonly expression: Expression | undefined;
+}
+
+/**
+ * Takes a token from the bucket of each limit; 429 with `x-ratelimit-*` and Retry-After when one is empty, else the response
+ * says how the most constrained one stands (reference 3.1). Throws for limits that cannot work.
+ */
+export function create(config: LocalRateLimit, { identity, buckets }: PolicyDeps): CompiledPolicy {
+  const limits = config.map((limit, i): Limit => {
+    checkLimit(`${KIND}.${i}`, limit);
+    const expression = limit.key === undefined ? undefined : compileExpression(limit.key, "request");
+    return { ...limit, name: `${identity} ${i}`, expression };
+  });
+  const expressions = limits.map(({ expression }) => expression).filter((each) => each !== undefined);
+  return {
+    kind: KIND,
+    shown: config,
+    onRequest: afterRequestBody(expressions, (context) => {
+      takeAll(limits, buckets, context);
+      return undefined;
+    }),
+  };
+}
+
+function checkLimit(where: string, { maxTokens, tokensPerFill, fillInterval, type }: LocalLimit): void {
+  if (type === "tokens")
+    throw new Error(`${where}.type: tokens of language models are not counted here; use requests or remove it`);
+  if (maxTokens < tokensPerFill)
+    throw new Error(
+      `${where}.maxTokens: max tokens cannot be less than the refill amount, ${tokensPerFill}; raise it or lower tokensPerFill`,
+    );
+  if (!(fillInterval >= 1)) throw new Error(`${where}.fillInterval: at least 1ms is needed`);
+}
+
+/** Throws TG_RATE_LIMITED at the first limit that has no token; those before it have given theirs. */
+function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: PolicyContext): void {
+  let tightest: Limit | undefined;
+  let remaining = Number.POSITIVE_INFINITY;
+  let untilFill = 0;
+  for (const limit of limits) {
+    const admitted = buckets.take(bucketOf(limit, context), limit);
+    if (!admitted) {
+      context.trace?.applied(KIND, { allowed: false, limit: limit.maxTokens });
+      throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers: refused(limit, buckets) });
+    }
+    if (buckets.remaining < remaining) {
+      tightest = limit;
+      ({ remaining, untilFill } = buckets);
+    }
+  }
+  if (tightest === undefined) return;
+  context.trace?.applied(KIND, { allowed: true, limit: tightest.maxTokens, remaining });
+  context.editResponse({ action: "set", name: "x-ratelimit-limit", value: String(tightest.maxTokens) });
+  context.editResponse({ action: "set", name: "x-ratelimit-remaining", value: String(remaining) });
+  context.editResponse({ action: "set", name: "x-ratelimit-reset", value: seconds(untilFill) });
+}
+
+function bucketOf({ name, expression }: Limit, context: PolicyContext): string {
+  if (expression === undefined) return name;
+  try {
+    const value = expression.evaluate(context.variables);
+    const text = typeof value === "string" ? value : JSON.stringify(toJson(value));
+    return `${name} =${text.length > MAX_KEY ? text.slice(0, MAX_KEY) : text}`;
+  } catch {
+    return name;
+  }
+}
+
+function refused({ maxTokens, tokensPerFill }: Limit, buckets: TokenBuckets): HeaderList {
+  const reset = seconds(buckets.untilFill);
+  return [
+    ...["x-ratelimit-limit", String(maxTokens), "x-ratelimit-remaining", "0", "x-ratelimit-reset", reset],
+    // What is never filled is not worth waiting for.
+    ...(tokensPerFill > 0 ? ["retry-after", reset] : []),
+  ];
+}
+
+/** Whole seconds, rounded up: whoever comes back then finds the bucket filled. */
+function seconds(milliseconds: number): string {
+  return String(Math.max(0, Math.ceil(milliseconds / 1000)));
+}
