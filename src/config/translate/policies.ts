@@ -51,7 +51,7 @@ function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["
     if (refusal === undefined) continue;
     const { field, message } = refusal;
     const edits = kind.endsWith("HeaderModifier") ? wrongEdits(kind, value as HeaderModifier, phase) : [];
-    if (edits.length === 0) report([...path, ...field.split(".")], { message });
+    if (edits.length === 0) report([...path, ...fieldPath(field)], { message });
     for (const edit of edits) report([...path, kind, ...edit.at], { message: edit.message }, edit.key);
   }
 }
@@ -88,4 +88,9 @@ function refusalOf(kind: string, value: unknown, phase: Phase): { field: string;
     const [, field = kind, message = text] = /^([\w.]+): (.*)$/s.exec(text) ?? [];
     return { field, message };
   }
+}
+
+/** `localRateLimit.0.maxTokens` as a path: numbers are places in lists. */
+function fieldPath(field: string): Path {
+  return field.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }
