@@ -1,4 +1,5 @@
 import type { Ir } from "../ir/ir.ts";
+import { cookieSecretProblem } from "./cookie-secret.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { knownFields } from "./known-fields.ts";
@@ -73,6 +74,8 @@ export function loadConfig(
   };
   const surroundings = { file, home: env.HOME, enableIpv6: settings.enableIpv6, resources };
   const { ir, files, urls } = translate(data, surroundings, report, incomplete);
+  const unsealed = cookieSecretProblem(ir, env);
+  if (unsealed !== undefined) document.reportElsewhere(unsealed);
   if (!document.ok) return refuse(document, files, urls);
   return { ok: true, config: settings, ir, warnings: byPlace(document.diagnostics), files, urls };
 }

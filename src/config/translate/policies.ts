@@ -6,6 +6,7 @@ import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import type { Context, Path } from "./context.ts";
+import { translateOidc } from "./oidc.ts";
 import type { Sources } from "./sources.ts";
 
 /** A policy object as the schema gives it: absent kinds are missing or undefined. */
@@ -19,16 +20,19 @@ export function translatePolicies(
   { sources, report }: Pick<Context, "sources" | "report">,
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
-  const set = toPolicySet(input, path, sources);
+  const set = toPolicySet(input, path, sources, report);
   tryPolicies(set, phase, path, report);
   return set;
 }
 
 /** Drops absent kinds, so that an empty set has no keys. */
-function toPolicySet(input: PolicyInput, path: Path, sources: Sources): PolicySet {
+function toPolicySet(input: PolicyInput, path: Path, sources: Sources, report: Context["report"]): PolicySet {
   const set: Record<string, unknown> = {};
-  for (const [kind, value] of Object.entries(input))
-    if (value !== undefined) set[kind] = withoutUndefined(sources.fill(kind, value, [...path, kind]));
+  for (const [kind, value] of Object.entries(input)) {
+    if (value === undefined) continue;
+    const filled = withoutUndefined(sources.fill(kind, value, [...path, kind]));
+    set[kind] = kind === "oidc" ? translateOidc(filled, value, [...path, kind], sources, report) : filled;
+  }
   return set as { requestHeaderModifier?: HeaderModifier; urlRewrite?: UrlRewrite; requestRedirect?: RequestRedirect };
 }
 
@@ -42,6 +46,7 @@ const CHECKING: PolicyEnvironment = {
   hidden: sensitiveHeaders([]),
   callouts: NO_CALLOUTS,
   buckets: new TokenBuckets(createBuckets(1)),
+  oidcCookieKey: new Uint8Array(32),
 };
 
 /** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. */

@@ -48,7 +48,7 @@ export class Provider {
       config.tokenEndpointAuth === "clientSecretPost"
         ? oauth.ClientSecretPost(config.clientSecret)
         : oauth.ClientSecretBasic(config.clientSecret);
-    this.#keys = createLocalJWKSet(JSON.parse(config.jwks) as JSONWebKeySet);
+    this.#keys = readKeys(config.jwks);
     this.#scope = [...new Set(["openid", ...config.scopes])].join(" ");
   }
 
@@ -140,6 +140,14 @@ export class Provider {
       if (error instanceof GatewayError) throw error;
       throw oidcFailure(500, "invalid id token", reason(error));
     }
+  }
+}
+
+function readKeys(jwks: string): JWTVerifyGetKey {
+  try {
+    return createLocalJWKSet(JSON.parse(jwks) as JSONWebKeySet);
+  } catch (cause) {
+    throw new Error('oidc.jwks: is no JSON Web Key Set (RFC 7517); it is an object such as {"keys": [...]}', { cause });
   }
 }
 

@@ -1,38 +1,31 @@
 import { z } from "zod";
-
-/** Where a document of the provider comes from. */
-const source = (what: string) =>
-  z.union([
-    z.strictObject({ file: z.string().min(1).describe(`File with ${what}.`) }),
-    z.strictObject({ url: z.url({ protocol: /^https?$/ }).describe(`Where ${what} is fetched from.`) }),
-    z
-      .string()
-      .min(1)
-      .describe(`${what[0]?.toUpperCase()}${what.slice(1)}, as JSON.`),
-  ]);
+import { textSource } from "../shared/source-schema.ts";
 
 const endpoint = z.url({ protocol: /^https?$/, error: "an absolute URL that begins with https:// or http://" });
+const FRAGMENT = "a redirect URI has no fragment (RFC 6749 3.1.2)";
 
 export const schema = z
   .strictObject({
     issuer: endpoint.describe("The provider, as `iss` of its tokens names it."),
-    discovery: source("the provider's discovery document")
+    discovery: textSource("the provider's discovery document")
       .optional()
       .describe("Default, unless the endpoints are given: the issuer with `/.well-known/openid-configuration`."),
     authorizationEndpoint: endpoint
       .optional()
       .describe("Where browsers log in. With tokenEndpoint and jwks in place of discovery."),
     tokenEndpoint: endpoint.optional().describe("Where the gateway trades codes for tokens."),
-    jwks: source("the provider's key set").optional().describe("Keys that id tokens are verified with."),
+    jwks: textSource("the provider's key set").optional().describe("Keys that id tokens are verified with."),
     tokenEndpointAuth: z
       .enum(["clientSecretBasic", "clientSecretPost"])
       .optional()
       .describe("How the gateway identifies itself to the token endpoint. Default: as discovery says, else basic."),
     clientId: z.string().min(1).describe("This gateway at the provider."),
     clientSecret: z.string().min(1).describe("Its secret. Never shown in dumps and traces."),
-    redirectURI: endpoint.describe(
-      "Where the provider sends browsers back to: a URL of this gateway, of a host and path that this policy applies to.",
-    ),
+    redirectURI: endpoint
+      .regex(/^[^#]*$/, { error: FRAGMENT })
+      .describe(
+        "Where the provider sends browsers back to: a URL of this gateway, of a host and path that this policy applies to.",
+      ),
     scopes: z
       .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, { error: "a scope has no spaces; list them" }))
       .default([])
@@ -59,3 +52,6 @@ export const schema = z
   .describe(
     "Lets only those pass who have logged in with an OpenID Connect provider, and sends browsers there. Claims of the id token become `jwt`. The environment variable OIDC_COOKIE_SECRET holds the key of its cookies: 64 hexadecimal digits.",
   );
+
+/** The policy as configurations have it. */
+export type OidcInput = z.output<typeof schema>;

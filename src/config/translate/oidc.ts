@@ -1,0 +1,97 @@
+import type { Oidc } from "../../ir/policies.ts";
+import type { OidcInput } from "../../policies/oidc/schema.ts";
+import type { Path, Report } from "./context.ts";
+import type { Sources } from "./sources.ts";
+
+/** The policy as configured, with the texts of its documents as far as they are there. */
+type Filled = Omit<OidcInput, "discovery" | "jwks"> & { readonly discovery?: string; readonly jwks?: string };
+type Found = Pick<Oidc, "authorizationEndpoint" | "tokenEndpoint" | "tokenEndpointAuth" | "jwks">;
+
+/** OpenID Connect Discovery 1.0, section 3: what is used of it. */
+interface Discovery {
+  readonly issuer?: unknown;
+  readonly authorization_endpoint?: unknown;
+  readonly token_endpoint?: unknown;
+  readonly jwks_uri?: unknown;
+  readonly token_endpoint_auth_methods_supported?: unknown;
+}
+
+/**
+ * What the policy needs to know of its provider, from the configuration or from the discovery document. Until the documents
+ * have been fetched, or when they cannot be used, nobody can log in.
+ */
+export function translateOidc(
+  filled: unknown,
+  configured: unknown,
+  path: Path,
+  sources: Sources,
+  report: Report,
+): Oidc {
+  const { discovery, jwks, authorizationEndpoint, tokenEndpoint, tokenEndpointAuth, ...client } = filled as Filled;
+  const { issuer } = client;
+  const nobody: Found = {
+    authorizationEndpoint: authorizationEndpoint ?? issuer,
+    tokenEndpoint: tokenEndpoint ?? issuer,
+    tokenEndpointAuth: tokenEndpointAuth ?? "clientSecretBasic",
+    jwks: jwks ?? '{"keys":[]}',
+  };
+  if (authorizationEndpoint !== undefined) return { ...client, ...nobody };
+  const named = (configured as OidcInput).discovery !== undefined;
+  const at = named ? [...path, "discovery"] : [...path, "issuer"];
+  const text = named ? discovery : sources.readUrl(at, wellKnown(issuer));
+  const found = text === undefined ? undefined : readDiscovery(text, issuer, at, sources, report);
+  return { ...client, ...nobody, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) };
+}
+
+/** OpenID Connect Discovery 1.0, section 4.1. */
+function wellKnown(issuer: string): string {
+  return `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
+}
+
+function readDiscovery(
+  text: string,
+  issuer: string,
+  path: Path,
+  sources: Sources,
+  report: Report,
+): Partial<Found> | undefined {
+  const document = parse(text);
+  if (document === undefined) {
+    report(path, { message: "the discovery document is no JSON object" });
+    return undefined;
+  }
+  // Somebody else's document would have tokens of somebody else accepted (OpenID Connect Discovery 1.0, section 4.3).
+  if (document.issuer !== issuer) {
+    const written = JSON.stringify(document.issuer) ?? "nobody";
+    report(path, {
+      message: `the discovery document is that of ${written}; issuer must be written the same, ${issuer} is not`,
+    });
+    return undefined;
+  }
+  const { authorization_endpoint, token_endpoint, jwks_uri, token_endpoint_auth_methods_supported: methods } = document;
+  const wrong = Object.entries({ authorization_endpoint, token_endpoint, jwks_uri }).filter(([, url]) => !isUrl(url));
+  for (const [name] of wrong) report(path, { message: `the discovery document has no URL as ${name}` });
+  if (wrong.length > 0) return undefined;
+  const jwks = sources.readUrl(path, String(jwks_uri));
+  const postOnly =
+    Array.isArray(methods) && methods.includes("client_secret_post") && !methods.includes("client_secret_basic");
+  return {
+    authorizationEndpoint: String(authorization_endpoint),
+    tokenEndpoint: String(token_endpoint),
+    tokenEndpointAuth: postOnly ? "clientSecretPost" : "clientSecretBasic",
+    ...(jwks !== undefined && { jwks }),
+  };
+}
+
+function parse(text: string): Discovery | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isUrl(value: unknown): boolean {
+  return typeof value === "string" && /^https?:\/\//.test(value) && URL.canParse(value);
+}
