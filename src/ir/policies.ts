@@ -31,10 +31,15 @@ export interface RequestRedirect {
   readonly status?: number;
 }
 
-/** Reference 3.12 (static body; expressions come with the other policies). */
+/** Reference 3.12; `body` excludes `bodyExpression`. */
 export interface DirectResponse {
   readonly status: number;
-  readonly body?: string;
+  /** Text, or bytes as numbers. */
+  readonly body?: string | readonly number[];
+  /** CEL over the request. */
+  readonly bodyExpression?: string;
+  /** Names to CEL over the request. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Reference 3.17, milliseconds. */
@@ -96,6 +101,21 @@ export type CredentialTarget =
 
 /** `optional`: who shows no credential passes; `permissive`: whoever shows a wrong one too, as if there were none. */
 export type AuthenticationMode = "strict" | "optional" | "permissive";
+
+/** Reference 3.4: one issuer or several. */
+export type JwtAuth = {
+  readonly mode: AuthenticationMode;
+  readonly location: CredentialLocation;
+} & (JwtProvider | { readonly providers: readonly JwtProvider[] });
+
+export interface JwtProvider {
+  readonly issuer: string;
+  /** One of them has to be in `aud`; absent or empty: whatever it is. */
+  readonly audiences?: readonly string[];
+  /** Key set (RFC 7517) as JSON. Absent as long as it has not been fetched: no token is valid. */
+  readonly jwks?: string;
+  readonly jwtValidationOptions?: { readonly requiredClaims: readonly string[] };
+}
 
 export interface ApiKey {
   /** SHA-256 of the key, hexadecimal in lower case. */
@@ -188,6 +208,7 @@ export interface PolicySet {
   readonly transformations?: Transformations;
   readonly retry?: Retry;
   readonly oidc?: Oidc;
+  readonly jwtAuth?: JwtAuth;
   readonly apiKey?: ApiKeyAuth;
   readonly authorization?: Authorization;
   readonly delay?: Delay;

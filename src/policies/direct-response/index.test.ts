@@ -22,6 +22,37 @@ test("a status that is not final, or a body where none may be, is refused at loa
     assert.throws(() => create({ status, body: "x" }), /directResponse.body: a response with status \d+ has no body/);
 });
 
+test("bytes, and a body and headers that expressions make", () => {
+  assert.deepEqual(replyOf(create({ status: 200, body: [0, 255] }), contextOf()).body, new Uint8Array([0, 255]));
+  const headers = {
+    "Content-Type": "'application/json'",
+    "x-none": "request.headers.none",
+    "x-bad": "'a\\nb'",
+    "x-é": "''",
+  };
+  assert.throws(() => create({ status: 200, headers }), /directResponse.headers: "x-é" is not a header name/);
+  const { "x-é": _, ...good } = headers;
+  const reply = replyOf(create({ status: 200, bodyExpression: "{'path': request.path}", headers: good }), contextOf());
+  assert.equal(reply.body.toString(), '{"path":"/shop/cart"}');
+  assert.deepEqual(reply.headers, ["content-type", "application/json"]);
+});
+
+test("a body whose expression fails is an error of the gateway; one over the request's body waits for it", async () => {
+  const failing = create({ status: 200, bodyExpression: "request.headers.none" });
+  assert.throws(() => failing.onRequest?.(contextOf()), /failed to apply filters: the body of the direct response/);
+  const echo = create({ status: 200, bodyExpression: "request.body" });
+  const reply = await echo.onRequest?.(contextOf({}, { body: "hello" }));
+  assert.equal(reply?.body.toString(), "hello");
+});
+
+test("two bodies are refused at load", () => {
+  assert.throws(
+    () => create({ status: 200, body: "", bodyExpression: "'x'" }),
+    /directResponse.bodyExpression: the response has a body already/,
+  );
+  assert.throws(() => create({ status: 204, bodyExpression: "'x'" }), /bodyExpression: a response with status 204/);
+});
+
 test("reports its status and the bytes of its body", () => {
   const trace = new RecordedTrace();
   create({ status: 200, body: "Zoë" }).onRequest?.(contextOf({}, { trace }));

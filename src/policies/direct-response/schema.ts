@@ -1,8 +1,19 @@
 import { z } from "zod";
+import { expression } from "../shared/cel-schema.ts";
 
 export const schema = z
   .strictObject({
     status: z.int().min(200).max(599).describe("Status of the response."),
-    body: z.string().optional().describe("Body of the response; default: empty. No content-type is added."),
+    body: z
+      .union([z.string(), z.array(z.int().min(0).max(255))])
+      .optional()
+      .describe("Body of the response: text, or a list of bytes; default: empty. No content-type is added."),
+    bodyExpression: expression("request")
+      .optional()
+      .describe("CEL for the body instead: text or bytes as they are, lists and maps as JSON."),
+    headers: z
+      .record(z.string(), expression("request"))
+      .optional()
+      .describe("Headers of the response, with CEL for the value; one that fails is left out."),
   })
-  .describe("Answers with a fixed response instead of calling a backend.");
+  .describe("Answers with a response of its own instead of calling a backend.");

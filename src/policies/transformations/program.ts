@@ -1,16 +1,8 @@
-import {
-  type Activation,
-  type CelValue,
-  compileExpression,
-  type Expression,
-  toBytes,
-  toJson,
-  toText,
-} from "../../cel/index.ts";
-import { isFieldValue, isToken } from "../../http/h1/characters.ts";
+import { type Activation, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
+import { isToken } from "../../http/h1/characters.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import type { Transformation } from "../../ir/policies.ts";
-import { headerText } from "../shared/bodies.ts";
+import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { FRAMING, fieldName } from "../shared/header-edits.ts";
 import type { Findings } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
@@ -112,7 +104,7 @@ function putHeader(
 ): void {
   const text = toText(expression.evaluate(variables));
   if (text === undefined) throw new Error("there is no value");
-  const value = sendable(text);
+  const value = sendableText(text);
   if (pseudo.has(name)) message.setPseudo(name, value);
   else if (beside) message.headers.push(name, value);
   else setHeader(message.headers, name, value);
@@ -129,23 +121,10 @@ function replaceHeaders(message: EditedMessage, pseudo: ReadonlySet<string>, val
     const target = pseudo.has(lower) ? others : fields;
     if (FRAMING.has(lower)) continue;
     if (target === fields && !isToken(lower)) throw new Error(`${JSON.stringify(name)} is not a header name`);
-    for (const each of Array.isArray(given) ? given : [given]) target.push(lower, sendable(String(each)));
+    for (const each of Array.isArray(given) ? given : [given]) target.push(lower, sendableText(String(each)));
   }
   for (let i = 0; i < others.length; i += 2) message.setPseudo(others[i] as string, others[i + 1] as string);
   const { headers } = message;
   const framing = headers.filter((_, i) => FRAMING.has(headers[i - (i % 2)] as string));
   headers.splice(0, headers.length, ...framing, ...fields);
-}
-
-function sendable(text: string): string {
-  const value = headerText(text);
-  if (!isFieldValue(value)) throw new Error("the value has a control character such as a line break");
-  return value;
-}
-
-/** Text and bytes as they are, lists and maps as JSON. */
-function bodyBytes(value: CelValue): Uint8Array {
-  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return toBytes(value);
-  const json = toJson(value);
-  return Buffer.from(typeof json === "string" ? json : JSON.stringify(json));
 }
