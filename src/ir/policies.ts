@@ -1,5 +1,10 @@
 /** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
 
+/** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
+export interface Conditional<Entry extends object> {
+  readonly conditional: readonly (Entry & { readonly condition?: string })[];
+}
+
 /** `T` of `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13); applied in the order add, set, remove. */
 export interface HeaderModifier {
   readonly add?: Readonly<Record<string, string>>;
@@ -200,12 +205,12 @@ export interface PolicySet {
   readonly responseHeaderModifier?: HeaderModifier;
   readonly urlRewrite?: UrlRewrite;
   readonly requestRedirect?: RequestRedirect;
-  readonly directResponse?: DirectResponse;
+  readonly directResponse?: DirectResponse | Conditional<DirectResponse>;
   readonly timeout?: Timeout;
   readonly cors?: Cors;
   readonly csrf?: Csrf;
-  readonly localRateLimit?: LocalRateLimit;
-  readonly transformations?: Transformations;
+  readonly localRateLimit?: LocalRateLimit | Conditional<LocalLimit>;
+  readonly transformations?: Transformations | Conditional<Transformations>;
   readonly retry?: Retry;
   readonly oidc?: Oidc;
   readonly jwtAuth?: JwtAuth;

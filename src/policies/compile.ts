@@ -1,5 +1,6 @@
 import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
+import { isConditional } from "./conditional/index.ts";
 import type { PolicyDeps, PolicyEnvironment } from "./deps.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
 import { REGISTRY } from "./registry.ts";
@@ -71,8 +72,9 @@ export function compilePolicies(
 
 /** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (reference 4.2). */
 export function stageName(kind: PolicyKind, phase: Phase): string {
-  const { words } = REGISTRY[kind];
-  return phase === "route" ? words : `${phase} ${words}`;
+  const { words, gatewayWords = words } = REGISTRY[kind];
+  if (phase === "route") return words;
+  return `${phase} ${phase === "gateway" ? gatewayWords : words}`;
 }
 
 function create<Kind extends PolicyKind>(
@@ -86,6 +88,8 @@ function create<Kind extends PolicyKind>(
   const { create, phases } = REGISTRY[kind];
   if (!phases.includes(phase))
     throw new Error(`${kind}: cannot run in the ${phase} phase; attach it where the phase is ${phases.join(" or ")}`);
+  if (phase === "backend" && isConditional(config))
+    throw new Error(`${kind}.conditional: policies of a backend have no conditions; attach it to routes instead`);
   return create(config, deps);
 }
 

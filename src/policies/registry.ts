@@ -3,11 +3,13 @@ import type { Phase } from "../trace/events.ts";
 import * as apiKey from "./api-key/index.ts";
 import * as authorization from "./authorization/index.ts";
 import * as buffer from "./buffer/index.ts";
+import { conditional } from "./conditional/index.ts";
 import * as cors from "./cors/index.ts";
 import * as csrf from "./csrf/index.ts";
 import * as delay from "./delay/index.ts";
 import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
+import * as jwtAuth from "./jwt-auth/index.ts";
 import * as localRateLimit from "./local-rate-limit/index.ts";
 import * as oidc from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
@@ -27,6 +29,8 @@ export interface RegisteredPolicy<Config> {
   readonly phases: readonly Phase[];
   /** In words, as stages of a trace say it (reference 4.2). */
   readonly words: string;
+  /** The same in the gateway phase, behind `gateway`; default: `words`. */
+  readonly gatewayWords?: string;
   /** Key in `effectivePolicy`; default: the kind. */
   readonly shownAs?: string;
 }
@@ -36,15 +40,26 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
   {
     cors: { create: cors.create, phases: ["gateway", "route"], words: "cors" },
     transformations: {
-      create: transformations.create,
+      create: conditional("transformations", transformations.create, transformations.create),
       phases: ["gateway", "route", "backend"],
       words: "transformation",
       shownAs: "transformation",
     },
-    localRateLimit: { create: localRateLimit.create, phases: ["route"], words: "local rate limit" },
+    localRateLimit: {
+      create: conditional("localRateLimit", localRateLimit.create, localRateLimit.createOne),
+      phases: ["route"],
+      words: "local rate limit",
+    },
     csrf: { create: csrf.create, phases: ["route"], words: "csrf" },
     timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
     oidc: { create: oidc.create, phases: ["gateway", "route"], words: "oidc" },
+    jwtAuth: {
+      create: jwtAuth.create,
+      phases: ["gateway", "route"],
+      words: "jwt auth",
+      gatewayWords: "jwt",
+      shownAs: "jwt",
+    },
     apiKey: { create: apiKey.create, phases: ["gateway", "route"], words: "api key" },
     authorization: {
       create: authorization.create,
@@ -66,5 +81,9 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
     },
     urlRewrite: { create: urlRewrite.create, phases: ["route"], words: "url rewrite" },
     requestRedirect: { create: requestRedirect.create, phases: ["route", "backend"], words: "request redirect" },
-    directResponse: { create: directResponse.create, phases: ["route"], words: "direct response" },
+    directResponse: {
+      create: conditional("directResponse", directResponse.create, directResponse.create),
+      phases: ["route"],
+      words: "direct response",
+    },
   };

@@ -7,6 +7,7 @@ import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as jwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { schema as oidc } from "./oidc/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
@@ -30,6 +31,7 @@ export const POLICY_SCHEMAS = {
   transformations,
   retry,
   oidc,
+  jwtAuth,
   apiKey,
   authorization,
   delay,
@@ -48,7 +50,6 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "extProc",
   "health",
   "http",
-  "jwtAuth",
   "mcpAuthentication",
   "mcpAuthorization",
   "remoteRateLimit",

@@ -1,5 +1,6 @@
 import type { PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
+import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
 import { shownModifier } from "./shared/header-edits.ts";
 
@@ -10,6 +11,7 @@ type Shown = {
 /** How policies with secrets in their configuration are shown. */
 const SHOWN: Shown = {
   apiKey,
+  jwtAuth,
   oidc: shownOidc,
   requestHeaderModifier: shownModifier,
   responseHeaderModifier: shownModifier,

@@ -7,6 +7,8 @@ import type { HeaderEdit } from "./shared/header-edits.ts";
 export interface Findings {
   /** Claims of a verified token or session. */
   jwt?: unknown;
+  /** The token itself, which has been taken out of the request; expressions do not see it. */
+  token?: string;
   apiKey?: unknown;
   basicAuth?: unknown;
   extauthz?: unknown;

@@ -53,6 +53,7 @@ function logAccess(x: ExchangeState, now: number): void {
     path: x.arrivedTarget,
     version: request.version,
     status: x.status,
+    jwtSubject: subjectOf(x.findings.jwt),
     protocol: "http",
     retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
     error: x.error,
@@ -62,4 +63,9 @@ function logAccess(x: ExchangeState, now: number): void {
   const line =
     edits === undefined ? formatAccessLog(record, output.format) : edits.format(record, output.format, x.variables);
   output.write(`${line}\n`);
+}
+
+function subjectOf(jwt: unknown): string | undefined {
+  const subject = (jwt as { readonly sub?: unknown } | undefined)?.sub;
+  return typeof subject === "string" ? subject : undefined;
 }

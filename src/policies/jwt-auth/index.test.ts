@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { createPrivateKey } from "node:crypto";
+import { test } from "node:test";
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
+import { GatewayError } from "../../base/errors.ts";
+import type { JwtAuth } from "../../ir/policies.ts";
+import { contextOf, RecordedTrace, type TestContext } from "../testing/context.ts";
+import type { CompiledPolicy } from "../types.ts";
+import { create } from "./index.ts";
+import { schema } from "./schema.ts";
+
+const ISSUER = "https://issuer.example";
+const now = Math.floor(Date.now() / 1000);
+const rsa = await keyPair("RS256", "rsa");
+
+async function keyPair(alg: string, kid: string) {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  const jwk = { ...(await exportJWK(publicKey)), kid };
+  const sign = (claims: Readonly<Record<string, unknown>>, header: object = {}): Promise<string> =>
+    new SignJWT({ iss: ISSUER, exp: now + 300, sub: "alice", ...claims })
+      .setProtectedHeader({ alg, kid, ...header })
+      .sign(privateKey);
+  return { jwk, privateKey, sign };
+}
+
+function policy(config: object = {}, ...keys: object[]): CompiledPolicy {
+  const jwks = JSON.stringify({ keys: keys.length > 0 ? keys : [rsa.jwk] });
+  const provider = "providers" in config ? {} : { issuer: ISSUER, jwks };
+  return create(schema.parse({ mode: "strict", ...provider, ...config }) as JwtAuth);
+}
+
+const bearer = (token: string): TestContext => contextOf({ headers: ["authorization", `Bearer ${token}`, "x", "y"] });
+
+async function outcome(policy: CompiledPolicy, context: TestContext): Promise<string | undefined> {
+  try {
+    await policy.onRequest?.(context);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof GatewayError);
+    assert.equal(error.code, "TG_JWT");
+    return `${error.status} ${error.message.replace(/^authentication failure: /, "")}`;
+  }
+}
+
+test("a valid token passes and goes no further; its claims stay", async () => {
+  const token = await rsa.sign({ aud: ["a", "b"], scope: "read" });
+  const context = bearer(token);
+  assert.equal(await outcome(policy({ audiences: ["b"] }), context), undefined);
+  assert.deepEqual(context.request.headers, ["x", "y"]);
+  assert.equal((context.findings.jwt as JWTPayload).scope, "read");
+  assert.equal(context.findings.token, token);
+});
+
+test("every algorithm of the list", async () => {
+  for (const alg of ["RS512", "PS256", "PS384", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]) {
+    const { jwk, sign } = await keyPair(alg, alg);
+    assert.equal(await outcome(policy({}, jwk), bearer(await sign({}))), undefined, alg);
+  }
+});
+
+test("what is wrong with a token is told", async () => {
+  const other = await keyPair("RS256", "rsa");
+  const invalid = "401 the token is invalid or malformed: ";
+  const table: [string, string, object?][] = [
+    ["garbage", `${invalid}Invalid Token or Protected Header formatting`],
+    [await rsa.sign({}, { kid: undefined }), "401 the token header does not specify a `kid`"],
+    [await rsa.sign({}, { kid: "no\n" }), '401 the token uses the unknown key "no?"'],
+    [await rsa.sign({ iss: "https://other.example" }), `${invalid}unexpected "iss" claim value`],
+    [await rsa.sign({ aud: "x" }), `${invalid}unexpected "aud" claim value`, { audiences: ["a"] }],
+    [await rsa.sign({}), `${invalid}missing required "aud" claim`, { audiences: ["a"] }],
+    [await rsa.sign({ exp: now - 70 }), `${invalid}"exp" claim timestamp check failed`],
+    [await rsa.sign({ nbf: now + 120 }), `${invalid}"nbf" claim timestamp check failed`],
+    [await rsa.sign({ exp: undefined }), `${invalid}missing required "exp" claim`],
+    [
+      await rsa.sign({ sub: undefined }),
+      `${invalid}missing required "sub" claim`,
+      { jwtValidationOptions: { requiredClaims: ["sub"] } },
+    ],
+    [await other.sign({}), `${invalid}signature verification failed`],
+  ];
+  for (const [token, message, config] of table) assert.equal(await outcome(policy(config), bearer(token)), message);
+});
+
+test("clocks may differ by a minute", async () => {
+  const token = await rsa.sign({ exp: now - 40, nbf: now + 40 });
+  assert.equal(await outcome(policy(), bearer(token)), undefined);
+});
+
+test("neither an unsigned token nor one that is signed with the public key as a secret is accepted", async () => {
+  const header = (alg: string): string => Buffer.from(JSON.stringify({ alg, kid: "rsa" })).toString("base64url");
+  const [, payload] = new UnsecuredJWT({ iss: ISSUER, exp: now + 300 }).encode().split(".");
+  assert.match((await outcome(policy(), bearer(`${header("none")}.${payload}.`))) ?? "", /^401 the token is invalid/);
+  const secret = Buffer.from(JSON.stringify(rsa.jwk));
+  const confused = await new SignJWT({ iss: ISSUER, exp: now + 300 })
+    .setProtectedHeader({ alg: "HS256", kid: "rsa" })
+    .sign(secret);
+  assert.match((await outcome(policy(), bearer(confused))) ?? "", /"alg" .*not allowed/);
+});
+
+test("a key's own alg narrows what it may be used with", async () => {
+  const privateKey = createPrivateKey({ key: await exportJWK(rsa.privateKey), format: "jwk" });
+  const token = await new SignJWT({ iss: ISSUER, exp: now + 300 })
+    .setProtectedHeader({ alg: "RS512", kid: "rsa" })
+    .sign(privateKey);
+  assert.equal(await outcome(policy(), bearer(token)), undefined);
+  assert.match((await outcome(policy({}, { ...rsa.jwk, alg: "RS256" }), bearer(token))) ?? "", /not allowed/);
+});
+
+test("modes: what becomes of requests without a token and with a wrong one", async () => {
+  for (const [mode, none, wrong] of [
+    ["strict", "401 no bearer token found", /^401 /],
+    ["optional", undefined, /^401 /],
+    ["permissive", undefined, /^passes$/],
+  ] as const) {
+    assert.equal(await outcome(policy({ mode }), contextOf()), none);
+    const context = bearer("garbage");
+    assert.match((await outcome(policy({ mode }), context)) ?? "passes", wrong);
+    assert.equal(context.findings.jwt, undefined);
+    assert.equal(context.request.headers.length, 4);
+  }
+});
+
+test("several providers: the key decides, and where they call keys the same, the issuer", async () => {
+  const [one, two, three] = await Promise.all([keyPair("ES256", "k"), keyPair("ES256", "k"), keyPair("ES256", "k3")]);
+  const provider = (issuer: string, jwk: object) => ({ issuer, jwks: JSON.stringify({ keys: [jwk] }) });
+  const providers = [provider("one", one.jwk), provider("two", two.jwk), provider("three", three.jwk)];
+  const each = policy({ providers });
+  assert.equal(await outcome(each, bearer(await one.sign({ iss: "one" }))), undefined);
+  assert.equal(await outcome(each, bearer(await two.sign({ iss: "two" }))), undefined);
+  assert.match((await outcome(each, bearer(await two.sign({ iss: "one" })))) ?? "", /signature/);
+  assert.match((await outcome(each, bearer(await three.sign({ iss: "one" })))) ?? "", /unexpected "iss"/);
+});
+
+test("a token is verified once: again, the policy answers at once, until it expires", async (t) => {
+  const each = policy();
+  const token = await rsa.sign({ exp: now + 10 });
+  assert.ok(each.onRequest?.(bearer(token)) instanceof Promise);
+  assert.equal(await outcome(each, bearer(token)), undefined);
+  assert.equal(each.onRequest?.(bearer(token)), undefined);
+  t.mock.timers.enable({ apis: ["Date"], now: (now + 71) * 1000 });
+  assert.match((await outcome(each, bearer(token))) ?? "", /"exp" claim/);
+});
+
+test("neither what is shown nor a trace has the token", async () => {
+  const trace = new RecordedTrace();
+  const each = policy();
+  const token = await rsa.sign({});
+  await each.onRequest?.(contextOf({ headers: ["authorization", `Bearer ${token}`] }, { trace }));
+  assert.deepEqual(trace.events, [{ kind: "jwt", details: { valid: true } }]);
+  assert.deepEqual(each.shown, {
+    mode: "strict",
+    location: { header: { name: "authorization", prefix: "Bearer " } },
+    providers: [{ issuer: ISSUER, keys: ["rsa"] }],
+  });
+});
+
+test("key sets that cannot be used are refused", async () => {
+  const small = { ...rsa.jwk, n: Buffer.from(`\x80${"\x01".repeat(127)}`, "latin1").toString("base64url") };
+  const table: [object, RegExp][] = [
+    [{ ...(await exportJWK(rsa.privateKey)), kid: "rsa" }, /^Error: jwtAuth.jwks: has the private part of key "rsa"/],
+    [{ kty: "oct", k: "c2VjcmV0", kid: "s" }, /has no key that tokens can be verified with/],
+    [{ ...rsa.jwk, use: "enc" }, /has no key/],
+    [{ ...rsa.jwk, kid: undefined }, /has no key/],
+    [{ ...rsa.jwk, n: 1 }, /key 0 \("rsa"\) cannot be read/],
+    [small, /has 1024 bits; RSA keys need at least 2048/],
+  ];
+  for (const [jwk, message] of table) assert.throws(() => policy({}, jwk), message);
+  const providers = [
+    { issuer: "a", jwks: JSON.stringify({ keys: [rsa.jwk] }) },
+    { issuer: "b", jwks: "[]" },
+  ];
+  assert.throws(() => policy({ providers }), /^Error: jwtAuth.providers.1.jwks: is no key set/);
+});

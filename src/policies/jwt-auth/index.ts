@@ -1,0 +1,69 @@
+import { GatewayError } from "../../base/errors.ts";
+import type { JwtAuth } from "../../ir/policies.ts";
+import { afterRequestBody } from "../shared/bodies.ts";
+import { credentialFinder } from "../shared/credentials/find.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { type ProviderAt, TokenRefusal, TokenVerifier } from "./verifier.ts";
+
+const KIND = "jwtAuth";
+
+/**
+ * Lets in who shows a token that one of the providers has signed (reference 3.4). Throws for key sets and expressions that
+ * cannot be used.
+ */
+export function create(config: JwtAuth): CompiledPolicy {
+  const { mode, location } = config;
+  const verifier = new TokenVerifier(providersOf(config));
+  const finder = credentialFinder(location);
+
+  const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
+    context.trace?.applied("jwt", { valid: true });
+    context.findings.jwt = claims;
+    context.findings.token = token;
+    finder.remove(context);
+  };
+  const refuse = ({ trace }: PolicyContext, error: unknown): undefined => {
+    if (!(error instanceof TokenRefusal)) throw error;
+    trace?.applied("jwt", { valid: false, reason: error.message });
+    if (mode !== "permissive") throw new GatewayError("TG_JWT", error.message, error.cause);
+  };
+
+  return {
+    kind: KIND,
+    shown: shown(config),
+    onRequest: afterRequestBody(finder.expressions, (context) => {
+      const token = finder.find(context);
+      if (token === undefined || token === "") {
+        if (mode === "strict") throw new GatewayError("TG_JWT", "no bearer token found");
+        context.trace?.skipped("jwt", "no bearer token found");
+        return undefined;
+      }
+      const known = verifier.known(token);
+      if (known !== undefined) return accept(context, token, known);
+      return verifier.verify(token).then(
+        (claims) => accept(context, token, claims),
+        (error: unknown) => refuse(context, error),
+      );
+    }),
+  };
+}
+
+/** The configuration with the names of keys in place of the keys. */
+export function shown(config: JwtAuth): unknown {
+  const providers = providersOf(config).map(({ field: _field, jwks, ...provider }) => ({
+    ...provider,
+    keys: kids(jwks),
+  }));
+  return { mode: config.mode, location: config.location, providers };
+}
+
+function providersOf(config: JwtAuth): ProviderAt[] {
+  if ("providers" in config)
+    return config.providers.map((provider, i) => ({ ...provider, field: `${KIND}.providers.${i}` }));
+  const { mode: _mode, location: _location, ...provider } = config;
+  return [{ ...provider, field: KIND }];
+}
+
+function kids(jwks = '{"keys":[]}'): unknown[] {
+  return (JSON.parse(jwks) as { keys: { kid?: unknown }[] }).keys.map(({ kid }) => kid);
+}

@@ -1,0 +1,58 @@
+import { z } from "zod";
+import { location } from "../shared/credentials/location-schema.ts";
+import { textSource } from "../shared/source-schema.ts";
+
+const provider = {
+  issuer: z.string().min(1).describe("What `iss` of a token has to be."),
+  audiences: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("One of these has to be in `aud` of a token. Default: any token of the issuer is accepted."),
+  jwks: textSource("the key set (RFC 7517) that tokens are signed with").describe(
+    "Public keys; a token names one of them by its `kid`.",
+  ),
+  jwtValidationOptions: z
+    .strictObject({
+      requiredClaims: z
+        .array(z.enum(["exp", "nbf", "aud", "iss", "sub"]))
+        .default(["exp"])
+        .describe("Claims that a token must have; `iss` always, and `aud` where there are audiences."),
+    })
+    .optional()
+    .describe("Further conditions on tokens. Default: `exp` is required."),
+};
+
+export const schema = z
+  .strictObject({
+    mode: z
+      .enum(["strict", "optional", "permissive"])
+      .default("optional")
+      .describe(
+        "`strict`: without a valid token 401; `optional` (default): without a token the request passes, a wrong one is 401; `permissive`: never 401.",
+      ),
+    location: location
+      .prefault({ header: { name: "authorization", prefix: "Bearer " } })
+      .describe("Where the token stands. Default: `Authorization: Bearer TOKEN`."),
+    issuer: provider.issuer.optional(),
+    audiences: provider.audiences,
+    jwks: provider.jwks.optional(),
+    jwtValidationOptions: provider.jwtValidationOptions,
+    providers: z
+      .array(z.strictObject(provider))
+      .min(1)
+      .optional()
+      .describe("Several issuers; in place of issuer, audiences, jwks and jwtValidationOptions."),
+  })
+  .check(({ value, issues }) => {
+    const own = (["issuer", "jwks", "audiences", "jwtValidationOptions"] as const).filter(
+      (name) => value[name] !== undefined,
+    );
+    const missing = (["issuer", "jwks"] as const).filter((name) => !own.includes(name));
+    if (value.providers !== undefined && own.length > 0)
+      issues.push({ code: "custom", input: value, message: `beside providers, ${own.join(", ")} must not be set` });
+    else if (value.providers === undefined && missing.length > 0)
+      issues.push({ code: "custom", input: value, message: `${missing.join(" and ")} must be set, or providers` });
+  })
+  .describe(
+    "Verifies signed tokens (JWT). A valid one is taken out of the request, and expressions read its claims in `jwt`.",
+  );

@@ -1,0 +1,118 @@
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import type { JwtProvider } from "../../ir/policies.ts";
+import { BoundedCache } from "../shared/credentials/verified.ts";
+import { parseKeys, type VerificationKey } from "./keys.ts";
+
+/** Seconds by which clocks may differ. */
+const LEEWAY = 60;
+/** Tokens that are known to be valid; each takes one or two KiB. */
+const MAX_KNOWN = 4096;
+/** Characters of a name that a token gives, in an error. */
+const MAX_SHOWN = 64;
+
+export interface ProviderAt extends JwtProvider {
+  /** Field of the configuration, for errors. */
+  readonly field: string;
+}
+
+interface Candidate extends VerificationKey {
+  readonly issuer: string;
+  readonly options: JWTVerifyOptions;
+}
+
+interface Known {
+  readonly claims: JWTPayload;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+}
+
+/** A token that is not accepted; the message says why and repeats nothing secret. */
+export class TokenRefusal extends Error {}
+
+/** Verifies tokens of some issuers, each token once: a signature takes longer to check than everything else of a request. */
+export class TokenVerifier {
+  readonly #keys = new Map<string, Candidate[]>();
+  readonly #known = new BoundedCache<Known>(MAX_KNOWN);
+
+  /** Throws an Error that begins with the field for a key set that cannot be used. */
+  constructor(providers: readonly ProviderAt[]) {
+    for (const provider of providers)
+      for (const key of keysOf(provider)) {
+        const candidates = this.#keys.get(key.kid) ?? [];
+        candidates.push({ ...key, issuer: provider.issuer, options: optionsOf(provider, key) });
+        this.#keys.set(key.kid, candidates);
+      }
+  }
+
+  /** The claims of a token that has been verified before and has not expired since. */
+  known(token: string): JWTPayload | undefined {
+    const known = this.#known.get(token);
+    if (known === undefined) return undefined;
+    if (Date.now() < known.until) return known.claims;
+    this.#known.delete(token);
+    return undefined;
+  }
+
+  /** The claims of a token; rejects with TokenRefusal. */
+  async verify(token: string): Promise<JWTPayload> {
+    const { key, options } = this.#candidate(token);
+    let claims: JWTPayload;
+    try {
+      claims = (await jwtVerify(token, key, options)).payload;
+    } catch (error) {
+      throw refusal(error);
+    }
+    const until = claims.exp === undefined ? Number.POSITIVE_INFINITY : (claims.exp + LEEWAY) * 1000;
+    this.#known.set(token, { claims, until });
+    return claims;
+  }
+
+  /** The key that the token names. Where issuers use one name for different keys, its issuer and algorithm decide. */
+  #candidate(token: string): Candidate {
+    try {
+      const { kid, alg } = decodeProtectedHeader(token);
+      if (typeof kid !== "string") throw new TokenRefusal("the token header does not specify a `kid`");
+      const candidates = this.#keys.get(kid) ?? [];
+      const [first, ...others] = candidates;
+      if (first === undefined) throw new TokenRefusal(`the token uses the unknown key ${quoted(kid)}`);
+      if (others.length === 0) return first;
+      const { iss } = decodeJwt(token);
+      return candidates.find((each) => each.issuer === iss && each.algorithms.includes(alg ?? "")) ?? first;
+    } catch (error) {
+      throw refusal(error);
+    }
+  }
+}
+
+function keysOf({ field, jwks }: ProviderAt): VerificationKey[] {
+  if (jwks === undefined) return [];
+  try {
+    return parseKeys(jwks);
+  } catch (error) {
+    throw new Error(`${field}.jwks: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+function optionsOf(
+  { issuer, audiences = [], jwtValidationOptions }: JwtProvider,
+  key: VerificationKey,
+): JWTVerifyOptions {
+  return {
+    algorithms: [...key.algorithms],
+    issuer,
+    ...(audiences.length > 0 && { audience: [...audiences] }),
+    clockTolerance: LEEWAY,
+    requiredClaims: [...(jwtValidationOptions?.requiredClaims ?? ["exp"])],
+  };
+}
+
+function refusal(error: unknown): TokenRefusal {
+  if (error instanceof TokenRefusal) return error;
+  const why = error instanceof errors.JOSEError || error instanceof TypeError ? error.message : "it cannot be verified";
+  return new TokenRefusal(`the token is invalid or malformed: ${why}`, { cause: error });
+}
+
+/** Printable and short: it is the client's own word. */
+function quoted(text: string): string {
+  return JSON.stringify(text.replace(/[^\x20-\x7e]/g, "?").slice(0, MAX_SHOWN));
+}
