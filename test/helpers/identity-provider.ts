@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, type JWK } from "jose";
 import { Provider } from "oidc-provider";
+import type { Browser, Page } from "./browser.ts";
 
 export const CLIENT = { clientId: "gateway", clientSecret: "a secret: nobody/else knows" } as const;
 
@@ -77,4 +78,16 @@ export class IdentityProvider {
     this.#server.close();
     await once(this.#server, "close");
   }
+}
+
+/** Fills in the provider's forms; the result is the redirect back to the gateway, to a path `/callback`. */
+export async function enter(browser: Browser, form: Page, user = "jo"): Promise<Page> {
+  const back = (next: URL) => next.pathname === "/callback";
+  const consent = await browser.follow(await browser.submit(form, { login: user, password: "any" }), back);
+  return consent.status === 200 ? browser.follow(await browser.submit(consent, {}), back) : consent;
+}
+
+/** Goes to a place of the gateway by way of a login. */
+export async function logIn(browser: Browser, url: string, user?: string): Promise<Page> {
+  return browser.follow(await enter(browser, await browser.open(url), user));
 }

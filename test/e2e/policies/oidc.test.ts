@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { Oidc, PolicySet } from "../../../src/ir/policies.ts";
-import { Browser, type Page } from "../../helpers/browser.ts";
+import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
+import { Browser } from "../../helpers/browser.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
-import { CLIENT, IdentityProvider } from "../../helpers/identity-provider.ts";
+import { CLIENT, enter, IdentityProvider, logIn } from "../../helpers/identity-provider.ts";
 import { RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
 const KEY = new Uint8Array(randomBytes(32));
@@ -15,12 +16,14 @@ class Site {
   readonly provider: IdentityProvider;
   readonly upstream: RawUpstream;
   readonly url: string;
+  readonly #oidc: Oidc;
 
-  private constructor(plane: TestPlane, provider: IdentityProvider, upstream: RawUpstream, url: string) {
+  private constructor(plane: TestPlane, provider: IdentityProvider, upstream: RawUpstream, url: string, oidc: Oidc) {
     this.plane = plane;
     this.provider = provider;
     this.upstream = upstream;
     this.url = url;
+    this.#oidc = oidc;
   }
 
   static async start(more: PolicySet = {}, changes: Partial<Oidc> = {}): Promise<Site> {
@@ -44,7 +47,14 @@ class Site {
     };
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
     await plane.configure([{ target, policies: { ...more, oidc } }]);
-    return new Site(plane, provider, upstream, url);
+    return new Site(plane, provider, upstream, url, oidc);
+  }
+
+  /** A session of somebody whose id token has expired. */
+  expiredSession(): [string, string] {
+    const cookie = new LoginFlow(this.#oidc, KEY).sessions.issue({ sub: "jo", exp: Math.floor(Date.now() / 1000) - 1 });
+    const [, name = "", value = ""] = /^([^=]+)=([^;]+)/.exec(cookie) ?? [];
+    return [name, value];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -52,17 +62,6 @@ class Site {
     await this.provider[Symbol.asyncDispose]();
     await this.upstream[Symbol.asyncDispose]();
   }
-}
-
-/** Fills in the provider's forms; the result is the redirect back to the gateway. */
-async function enter(browser: Browser, form: Page, user = "jo"): Promise<Page> {
-  const back = (next: URL) => next.pathname === "/callback";
-  const consent = await browser.follow(await browser.submit(form, { login: user, password: "any" }), back);
-  return consent.status === 200 ? browser.follow(await browser.submit(consent, {}), back) : consent;
-}
-
-async function logIn(browser: Browser, url: string, user?: string): Promise<Page> {
-  return browser.follow(await enter(browser, await browser.open(url), user));
 }
 
 function sessionOf(browser: Browser, url: string): [string, string] {
@@ -151,8 +150,9 @@ test("a session that has expired leads to a new login, which the provider may kn
   await using site = await Site.start();
   const browser = new Browser();
   await logIn(browser, site.url);
-  const [name, value] = sessionOf(browser, site.url);
-  browser.setCookie(site.url, name, value.slice(0, -8));
+  const [name, value] = site.expiredSession();
+  assert.equal(name, sessionOf(browser, site.url)[0]);
+  browser.setCookie(site.url, name, value);
   const page = await browser.open(`${site.url}/again`);
   assert.equal(page.status, 200);
   assert.match(page.body, /^GET \/again /);

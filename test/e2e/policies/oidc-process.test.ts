@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { Browser } from "../../helpers/browser.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { CLIENT, enter, IdentityProvider, logIn } from "../../helpers/identity-provider.ts";
+import { RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
+
+const OIDC_COOKIE_SECRET = randomBytes(32).toString("hex");
+
+/** One listener whose requests go to `port`, with policies of the gateway phase. */
+function configuration(port: number, policies: object, routePolicies: object): object {
+  const route = { policies: routePolicies, backends: [{ host: `127.0.0.1:${port}` }] };
+  return {
+    config: { workerThreads: 2 },
+    binds: [{ port: 0, listeners: [{ name: "web", policies, routes: [route] }] }],
+  };
+}
+
+test("a gateway with two threads discovers its provider, and tells its secrets to nobody", async () => {
+  await using upstream = await RawUpstream.answering((request) =>
+    reply(`${valuesOf(request, "x-user").join()} with ${valuesOf(request, "cookie").join("|") || "no cookies"}`),
+  );
+  await using gateway = await TestGateway.start(configuration(upstream.port, {}, {}), { env: { OIDC_COOKIE_SECRET } });
+  const url = `http://127.0.0.1:${gateway.port()}`;
+  await using provider = await IdentityProvider.start(`${url}/callback`);
+  const oidc = { issuer: provider.issuer, ...CLIENT, redirectURI: `${url}/callback`, scopes: ["email"] };
+  const user = { request: { set: { "x-user": "jwt.email" } } };
+  assert.equal(await gateway.reconfigure(configuration(upstream.port, { oidc }, { transformations: user })), "applied");
+
+  const browser = new Browser();
+  assert.match((await logIn(browser, `${url}/a`)).body, /^jo@example\.com with (?!.*tracegate_oidc_)/);
+  // Every connection may come to another thread.
+  const pages = await Promise.all(
+    Array.from({ length: 8 }, () => browser.request(url, { headers: { connection: "close" } })),
+  );
+  assert.deepEqual([...new Set(pages.map((page) => page.status))], [200]);
+
+  const trace = await traceOf(gateway, async () => {
+    const other = new Browser();
+    const back = await enter(other, await other.open(url), "eve");
+    return () => other.request(back.headers.get("location") ?? "");
+  });
+  assert.match(trace, /"policy","kind":"oidc","result":\{"type":"apply","details":\{"action":"callback"/);
+  assert.match(trace, /"scope":\["oidc"\]/);
+
+  const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).text();
+  assert.match(dump, /"clientSecret":\s*"<redacted>"/);
+  const [, session = ""] = [...browser.cookies(url)].find(([name]) => name.startsWith("tracegate_oidc_s_")) ?? [];
+  assert.ok(session.length > 100);
+  const told = `${trace}${dump}${JSON.stringify(gateway.lines)}${gateway.stderr}`;
+  for (const secret of [
+    CLIENT.clientSecret,
+    encodeURIComponent(CLIENT.clientSecret),
+    OIDC_COOKIE_SECRET,
+    session,
+    "eyJ",
+  ])
+    assert.ok(!told.includes(secret), secret);
+});
+
+/** The trace of what `prepare` has made ready: everything that it does itself comes before the watch. */
+async function traceOf(gateway: TestGateway, prepare: () => Promise<() => Promise<unknown>>): Promise<string> {
+  const act = await prepare();
+  const response = await fetch(`${gateway.url("admin")}/debug/trace`, { method: "POST" });
+  await act();
+  return response.text();
+}
+
+test("a provider that cannot be reached is a problem of the configuration", async () => {
+  const oidc = { issuer: "http://127.0.0.1:1", ...CLIENT, redirectURI: "http://127.0.0.1/callback" };
+  await using gateway = await TestGateway.launch(configuration(1, { oidc }, {}), { env: { OIDC_COOKIE_SECRET } });
+  assert.notEqual(await gateway.exited(), 0);
+  assert.match(
+    gateway.stderr,
+    /oidc\.issuer: cannot fetch http:\/\/127\.0\.0\.1:1\/\.well-known\/openid-configuration: /,
+  );
+  assert.ok(!gateway.stderr.includes(CLIENT.clientSecret));
+});
