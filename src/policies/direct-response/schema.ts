@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { conditionally } from "../conditional/schema.ts";
 import { expression } from "../shared/cel-schema.ts";
 
-export const schema = z
+const plain = z
   .strictObject({
     status: z.int().min(200).max(599).describe("Status of the response."),
     body: z
@@ -17,3 +18,5 @@ export const schema = z
       .describe("Headers of the response, with CEL for the value; one that fails is left out."),
   })
   .describe("Answers with a response of its own instead of calling a backend.");
+
+export const schema = conditionally(plain, plain);

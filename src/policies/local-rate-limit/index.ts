@@ -38,6 +38,11 @@ export function create(config: LocalRateLimit, { identity, buckets }: PolicyDeps
   };
 }
 
+/** One limit, as an alternative among others. */
+export function createOne(limit: LocalLimit, deps: PolicyDeps): CompiledPolicy {
+  return { ...create([limit], deps), shown: limit };
+}
+
 function checkLimit(where: string, { maxTokens, tokensPerFill, fillInterval, type }: LocalLimit): void {
   if (type === "tokens")
     throw new Error(`${where}.type: tokens of language models are not counted here; use requests or remove it`);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { conditionally } from "../conditional/schema.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { duration } from "../shared/duration-schema.ts";
 
@@ -20,9 +21,11 @@ export const limit = z.strictObject({
     ),
 });
 
-export const schema = z
+const limits = z
   .array(limit)
   .min(1)
   .describe(
     "Limits how many requests a route takes, over all threads of the process. Each limit of the list takes a token; when one has none left the answer is 429. Counts survive reloads.",
   );
+
+export const schema = conditionally(limits, limit);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Scope } from "../../cel/index.ts";
+import { conditionally } from "../conditional/schema.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 function side(scope: Scope, pseudo: string) {
@@ -20,7 +21,7 @@ function side(scope: Scope, pseudo: string) {
   });
 }
 
-export const schema = z
+const plain = z
   .strictObject({
     request: side("request", "`:method`, `:path`, `:authority` and `:scheme`")
       .optional()
@@ -30,3 +31,5 @@ export const schema = z
   .describe(
     "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails is empty.",
   );
+
+export const schema = conditionally(plain, plain);

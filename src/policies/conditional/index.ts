@@ -1,0 +1,105 @@
+import { compileCondition, type Expression } from "../../cel/index.ts";
+import type { Conditional, PolicyKind } from "../../ir/policies.ts";
+import type { PolicyDeps } from "../deps.ts";
+import { afterRequestBody } from "../shared/bodies.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
+
+type Create<Config> = (config: Config, deps: PolicyDeps) => CompiledPolicy;
+
+interface Alternative {
+  /** undefined = applies when none before it does. */
+  readonly condition: Expression | undefined;
+  readonly policy: CompiledPolicy;
+}
+
+/** Whether a policy's configuration is a list of alternatives. */
+export function isConditional(config: unknown): config is Conditional<object> {
+  return typeof config === "object" && config !== null && "conditional" in config;
+}
+
+/**
+ * Makes a policy's `create` take alternatives too: the first whose condition is true applies, for the response as well; a
+ * condition that fails is false (reference 1.11). `createEntry` creates one alternative; default: `create`.
+ */
+export function conditional<Config, Entry extends object>(
+  kind: PolicyKind,
+  create: Create<Config>,
+  createEntry: Create<Entry>,
+): Create<Config | Conditional<Entry>> {
+  return (config, deps) => {
+    if (!isConditional(config)) return create(config as Config, deps);
+    const { conditional: entries } = config as Conditional<Entry>;
+    const alternatives = entries.map(({ condition, ...rest }, i): Alternative => {
+      const where = `${kind}.conditional.${i}`;
+      if (condition === undefined && i < entries.length - 1)
+        throw new Error(
+          `${where}: the entries after one without condition never apply; add one, or move it to the end`,
+        );
+      return {
+        condition: condition === undefined ? undefined : compileCondition(condition, "request"),
+        policy: createAt(where, kind, () =>
+          createEntry(rest as unknown as Entry, { ...deps, identity: `${deps.identity} ${i}` }),
+        ),
+      };
+    });
+    return combine(kind, alternatives);
+  };
+}
+
+/** What an entry refuses is told with its place. */
+function createAt(where: string, kind: string, create: () => CompiledPolicy): CompiledPolicy {
+  try {
+    return create();
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    throw new Error(text.startsWith(`${kind}.`) ? where + text.slice(kind.length) : `${where}: ${text}`, {
+      cause: error,
+    });
+  }
+}
+
+function combine(kind: PolicyKind, alternatives: readonly Alternative[]): CompiledPolicy {
+  /** What has been chosen for an exchange; undefined = nothing. */
+  const chosen = new WeakMap<PolicyContext, CompiledPolicy | undefined>();
+  const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
+  const conditions = alternatives.map(({ condition }) => condition).filter((each) => each !== undefined);
+  return {
+    kind,
+    shown: alternatives.map(({ condition, policy }) => ({
+      pol: policy.shown,
+      ...(condition !== undefined && { condition: condition.text }),
+    })),
+    onRequest: afterRequestBody(conditions, (context) => {
+      const policy = choose(kind, alternatives, context);
+      if (answers) chosen.set(context, policy);
+      return policy?.onRequest?.(context);
+    }),
+    ...(answers && {
+      onResponse(context, response) {
+        // A request that was refused before its turn came is answered by the same rules.
+        const policy = chosen.has(context) ? chosen.get(context) : choose(kind, alternatives, context);
+        return policy?.onResponse?.(context, response);
+      },
+      upstreamOnly: alternatives.every(({ policy }) => policy.onResponse === undefined || policy.upstreamOnly === true),
+    }),
+  };
+}
+
+function choose(
+  kind: PolicyKind,
+  alternatives: readonly Alternative[],
+  { variables, trace }: PolicyContext,
+): CompiledPolicy | undefined {
+  for (const { condition, policy } of alternatives) {
+    if (condition === undefined) {
+      trace?.applied(kind, "fallback met, applying policy");
+      return policy;
+    }
+    if (condition.matches(variables)) {
+      trace?.applied(kind, "condition met, applying policy");
+      return policy;
+    }
+    trace?.skipped(kind, "condition not met, skipping policy");
+  }
+  return undefined;
+}

@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { condition } from "../shared/cel-schema.ts";
+
+/** What may stand in one list of alternatives. */
+const MAX_ENTRIES = 64;
+
+/**
+ * `plain`, or `conditional`: a list of alternatives, each an `entry` with a condition (reference 1.11). That the entry without
+ * condition is the last one is checked where the policy is created.
+ */
+export function conditionally<Plain extends z.ZodType, Shape extends z.ZodRawShape>(
+  plain: Plain,
+  entry: z.ZodObject<Shape, z.core.$strict>,
+) {
+  const alternative = entry.extend({
+    condition: condition("request")
+      .optional()
+      .describe("CEL over the request: when it is true this entry applies. The last entry may do without."),
+  });
+  const list = z.strictObject({
+    conditional: z
+      .array(alternative)
+      .min(1)
+      .max(MAX_ENTRIES)
+      .describe("Alternatives: the first whose condition is true applies; none when none is."),
+  });
+  return z.union([plain, list]).describe(plain.description ?? "");
+}
