@@ -4,6 +4,9 @@ import type { Opened } from "./sealed.ts";
 /** A login is good for this long, or as long as the id token when that ends sooner. */
 const LIFETIME_SECONDS = 3600;
 
+/** Sessions that are remembered once opened: opening takes 20 µs, as long as all else of a request; at most 4 KiB each. */
+const MAX_REMEMBERED = 256;
+
 /** Claims of a verified id token (OpenID Connect Core 2). */
 export interface Claims {
   readonly sub: string;
@@ -16,6 +19,7 @@ export interface Claims {
 export class Sessions {
   readonly #cookies: SealedCookies;
   readonly #name: string;
+  readonly #remembered = new Map<string, Extract<Opened, { state: "valid" }>>();
 
   constructor(cookies: SealedCookies, id: string) {
     this.#cookies = cookies;
@@ -24,7 +28,22 @@ export class Sessions {
 
   /** A valid session's value are its `Claims`; undefined: there is none. */
   read(sent: Cookies): Opened | undefined {
-    return this.#cookies.read(sent, this.#name);
+    const text = sent.get(this.#name);
+    if (text === undefined) return undefined;
+    const known = this.#remembered.get(text);
+    if (known !== undefined && known.expires > seconds()) return known;
+    this.#remembered.delete(text);
+    const opened = this.#cookies.read(sent, this.#name);
+    if (opened?.state === "valid") this.#remember(text, opened);
+    return opened;
+  }
+
+  #remember(text: string, opened: Extract<Opened, { state: "valid" }>): void {
+    for (const oldest of this.#remembered.keys()) {
+      if (this.#remembered.size < MAX_REMEMBERED) break;
+      this.#remembered.delete(oldest);
+    }
+    this.#remembered.set(text, opened);
   }
 
   /** The Set-Cookie value of a new session. Throws TG_OIDC with 500 when there are more claims than a cookie can hold. */
