@@ -8,7 +8,7 @@ type Union = Extract<Issue, { code: "invalid_union" }>;
 
 /**
  * The issues to tell in place of one about alternatives: those of the alternative that was meant, or one that says what
- * could stand there. Alternatives that are objects have one field each in this schema.
+ * could stand there. Of alternatives that are objects, that one is meant which has all the fields that are given.
  */
 export function unionIssues(issue: Issue, root: unknown, known: KnownFields): Issue[] {
   if (issue.code !== "invalid_union") return [issue];
@@ -38,9 +38,13 @@ function objectIssues(
   if (unknown.length > 0)
     return [{ code: "unrecognized_keys", keys: unknown, path: issue.path, message: "", input: value }];
   if (given.length === 0) return [custom(issue, `one of ${fields.join(", ")} is required`)];
-  if (given.length > 1) return [custom(issue, `only one of ${given.join(", ")} may be set`)];
-  const meant = fitting.filter((errors) => !errors.some((error) => error.code === "unrecognized_keys"));
-  return (meant[0] ?? []).flatMap((inner) => unionIssues(place(issue, inner), root, known));
+  const [meant] = fitting.filter((errors) => !errors.some(isUnknownField));
+  if (meant === undefined) return [custom(issue, `only one of ${given.join(", ")} may be set`)];
+  return meant.flatMap((inner) => unionIssues(place(issue, inner), root, known));
+}
+
+function isUnknownField(error: Issue): boolean {
+  return error.path.length === 0 && error.code === "unrecognized_keys";
 }
 
 /** The value is none that the alternative begins to understand. */

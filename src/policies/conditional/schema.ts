@@ -6,17 +6,20 @@ const MAX_ENTRIES = 64;
 
 /**
  * `plain`, or `conditional`: a list of alternatives, each an `entry` with a condition (reference 1.11). That the entry without
- * condition is the last one is checked where the policy is created.
+ * condition is the last one is checked where the policy is created. `name` is for the reference.
  */
 export function conditionally<Plain extends z.ZodType, Shape extends z.ZodRawShape>(
+  name: string,
   plain: Plain,
   entry: z.ZodObject<Shape, z.core.$strict>,
 ) {
-  const alternative = entry.extend({
-    condition: condition("request")
-      .optional()
-      .describe("CEL over the request: when it is true this entry applies. The last entry may do without."),
-  });
+  const alternative = entry
+    .extend({
+      condition: condition("request")
+        .optional()
+        .describe("CEL over the request: when it is true this entry applies. The last entry may do without."),
+    })
+    .meta({ id: `Conditional${name}`, description: "One of several alternatives." });
   const list = z.strictObject({
     conditional: z
       .array(alternative)

@@ -17,6 +17,6 @@ const plain = z
       .optional()
       .describe("Headers of the response, with CEL for the value; one that fails is left out."),
   })
-  .describe("Answers with a response of its own instead of calling a backend.");
+  .meta({ id: "DirectResponse", description: "Answers with a response of its own instead of calling a backend." });
 
-export const schema = conditionally(plain, plain);
+export const schema = conditionally("DirectResponse", plain, plain);

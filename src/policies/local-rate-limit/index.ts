@@ -21,9 +21,19 @@ interface Limit extends LocalLimit {
  * Takes a token from the bucket of each limit; 429 with `x-ratelimit-*` and Retry-After when one is empty, else the response
  * says how the most constrained one stands (reference 3.1). Throws for limits that cannot work.
  */
-export function create(config: LocalRateLimit, { identity, buckets }: PolicyDeps): CompiledPolicy {
+export function create(config: LocalRateLimit, deps: PolicyDeps): CompiledPolicy {
+  for (const [i, limit] of config.entries()) checkLimit(`${KIND}.${i}`, limit);
+  return compile(config, deps);
+}
+
+/** One limit, as an alternative among others. */
+export function createOne(limit: LocalLimit, deps: PolicyDeps): CompiledPolicy {
+  checkLimit(KIND, limit);
+  return { ...compile([limit], deps), shown: limit };
+}
+
+function compile(config: LocalRateLimit, { identity, buckets }: PolicyDeps): CompiledPolicy {
   const limits = config.map((limit, i): Limit => {
-    checkLimit(`${KIND}.${i}`, limit);
     const expression = limit.key === undefined ? undefined : compileExpression(limit.key, "request");
     return { ...limit, name: `${identity} ${i}`, expression };
   });
@@ -36,11 +46,6 @@ export function create(config: LocalRateLimit, { identity, buckets }: PolicyDeps
       return undefined;
     }),
   };
-}
-
-/** One limit, as an alternative among others. */
-export function createOne(limit: LocalLimit, deps: PolicyDeps): CompiledPolicy {
-  return { ...create([limit], deps), shown: limit };
 }
 
 function checkLimit(where: string, { maxTokens, tokensPerFill, fillInterval, type }: LocalLimit): void {

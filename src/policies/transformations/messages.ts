@@ -6,7 +6,7 @@ import type { MessageBody, PolicyContext } from "../types.ts";
 /** A request or response under change. */
 export interface EditedMessage {
   readonly headers: HeaderList;
-  readonly body: MessageBody;
+  readonly body: Pick<MessageBody, "buffer" | "replace">;
   /** Pseudo headers, and `host` of requests. Throws an Error when the value cannot stand there. */
   setPseudo(name: string, value: string): void;
 }
@@ -70,7 +70,7 @@ export class EditedResponse implements EditedMessage {
   get headers(): HeaderList {
     return this.#response.headers;
   }
-  get body(): MessageBody {
+  get body(): Pick<MessageBody, "buffer" | "replace"> {
     return BODILESS.has(this.#response.status) ? NO_BODY : this.#context.responseBody;
   }
 
@@ -83,4 +83,4 @@ export class EditedResponse implements EditedMessage {
   }
 }
 
-const NO_BODY: MessageBody = { buffer: async () => new Uint8Array(0), replace() {} };
+const NO_BODY: Pick<MessageBody, "buffer" | "replace"> = { buffer: async () => new Uint8Array(0), replace() {} };

@@ -28,8 +28,10 @@ const plain = z
       .describe("Changes of the request, in the order metadata, replace, add, set, remove, body."),
     response: side("response", "`:status`").optional().describe("Changes of the response, in the same order."),
   })
-  .describe(
-    "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails is empty.",
-  );
+  .meta({
+    id: "Transformations",
+    description:
+      "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails is empty.",
+  });
 
-export const schema = conditionally(plain, plain);
+export const schema = conditionally("Transformations", plain, plain);
