@@ -3,6 +3,9 @@
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
 import type { PolicySet } from "./policies.ts";
+import type { Target } from "./target.ts";
+
+export type { Target } from "./target.ts";
 
 export interface Ir {
   readonly binds: readonly Bind[];
@@ -168,16 +171,6 @@ export interface RouteBackend {
   readonly target: Target;
   readonly policies: PolicySet;
 }
-
-export type Target =
-  | { readonly type: "static"; readonly host: string; readonly port: number }
-  | { readonly type: "unix"; readonly path: string }
-  | { readonly type: "service"; readonly key: string; readonly port: number }
-  | { readonly type: "dynamic"; readonly expression?: string }
-  /** The admin API of this process; `path` is `forward` or what replaces the request's path. */
-  | { readonly type: "internal"; readonly path: string }
-  | { readonly type: "routeGroup"; readonly name: string }
-  | { readonly type: "invalid"; readonly reference: string };
 
 export interface RouteGroup {
   readonly name: string;

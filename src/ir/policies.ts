@@ -1,4 +1,5 @@
 /** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
+import type { Target } from "./target.ts";
 
 /** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
 export interface Conditional<Entry extends object> {
@@ -135,6 +136,30 @@ export interface ApiKeyAuth {
   readonly location: CredentialLocation;
 }
 
+/** Reference 3.21, with the files read: PEM text. */
+export interface BackendTls {
+  readonly cert?: string;
+  readonly key?: string;
+  readonly root?: string;
+  readonly hostname?: string;
+  readonly insecure: boolean;
+  readonly insecureHost: boolean;
+  readonly alpn?: readonly string[];
+  readonly subjectAltNames?: readonly string[];
+}
+
+/** Reference 3.23; milliseconds. */
+export interface BackendHttp {
+  readonly version?: "HTTP/1.1";
+  readonly requestTimeout?: number;
+}
+
+/** Reference 3.23; milliseconds. */
+export interface BackendTcp {
+  readonly connectTimeout?: number;
+  readonly keepalives?: { readonly enabled: boolean; readonly time: number };
+}
+
 /** Reference 3.20: a Go-style duration, or CEL that gives a duration or milliseconds. */
 export interface Delay {
   readonly duration: string;
@@ -199,6 +224,65 @@ export interface LocalLimit {
   readonly key?: string;
 }
 
+/** Reference 3.8. */
+export interface ExtAuthz {
+  readonly target: Target;
+  readonly protocol: { readonly grpc: ExtAuthzGrpc } | { readonly http: ExtAuthzHttp };
+  /** When the service cannot be asked. */
+  readonly failureMode: "allow" | "deny" | { readonly denyWithStatus: number };
+  /** Lower-case; none: all for gRPC, `authorization` for HTTP. */
+  readonly includeRequestHeaders: readonly string[];
+  readonly includeRequestBody?: {
+    readonly maxRequestBytes: number;
+    readonly allowPartialMessage: boolean;
+    readonly packAsBytes: boolean;
+  };
+  /** `ttl`: a Go-style duration, or CEL that gives one. */
+  readonly cache?: { readonly key: readonly string[]; readonly ttl: string; readonly maxEntries: number };
+  /** Milliseconds for one call. */
+  readonly timeout: number;
+}
+
+export interface ExtAuthzGrpc {
+  readonly context?: Readonly<Record<string, string>>;
+  /** Name → CEL. */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+export interface ExtAuthzHttp {
+  /** CEL for the path and query of the question. */
+  readonly path?: string;
+  /** CEL for where clients that are not allowed are sent. */
+  readonly redirect?: string;
+  /** CEL for the body of the question. */
+  readonly body?: string;
+  /** Headers of the answer that the backend gets too; lower-case. */
+  readonly includeResponseHeaders: readonly string[];
+  /** Header of the question → CEL. */
+  readonly addRequestHeaders: Readonly<Record<string, string>>;
+  /** Name → CEL over the answer, read by expressions as `extauthz.<name>`. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Reference 3.2. */
+export interface RemoteRateLimit {
+  readonly target: Target;
+  readonly domain: string;
+  readonly descriptors: readonly RateLimitDescriptor[];
+  /** When the service cannot be asked. */
+  readonly failureMode: "failClosed" | "failOpen";
+  /** Milliseconds for one call. */
+  readonly timeout: number;
+}
+
+export interface RateLimitDescriptor {
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  /** CEL for how much a request counts. */
+  readonly cost?: string;
+  /** CEL that gives `{unit, requestsPerUnit}`. */
+  readonly limitOverride?: string;
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -216,6 +300,9 @@ export interface PolicySet {
   readonly jwtAuth?: JwtAuth;
   readonly apiKey?: ApiKeyAuth;
   readonly authorization?: Authorization;
+  readonly backendTLS?: BackendTls;
+  readonly http?: BackendHttp;
+  readonly tcp?: BackendTcp;
   readonly delay?: Delay;
   readonly buffer?: Buffering;
 }

@@ -28,6 +28,17 @@ export interface MessageBody {
   buffer(limit: number): Promise<Uint8Array | undefined>;
   /** Puts another body in its place; its length is announced. What has not been read yet is read and dropped. */
   replace(bytes: Uint8Array): void;
+  /** Reads until more than `limit` bytes have come or the body has ended; nothing of it goes on before. */
+  peek(limit: number): Promise<BodyStart>;
+  /** Known to have no bytes. */
+  readonly empty: boolean;
+}
+
+/** How a body begins. */
+export interface BodyStart {
+  readonly bytes: Uint8Array;
+  /** These are all. */
+  readonly complete: boolean;
 }
 
 /** When a call is tried again (reference 3.18). */

@@ -2,6 +2,7 @@ import type { Backend, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import type { Problem } from "../document.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
+import type { CalledTargets } from "./called-targets.ts";
 import type { Sources } from "./sources.ts";
 
 export type Path = readonly PropertyKey[];
@@ -30,6 +31,7 @@ export interface Context {
   /** Keys (`namespace/hostname`) of services with their ports. */
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
   readonly targeted: Targeted;
+  readonly calledTargets: CalledTargets;
   /** What listeners with TLS that say nothing else have in common. */
   readonly tls: NonNullable<FrontendInput["tls"]>;
   /** Texts outside of the configuration that it names. */

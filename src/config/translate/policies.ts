@@ -5,6 +5,8 @@ import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buc
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
+import { translateBackendTls } from "./backend-tls.ts";
+import type { CalledTargets } from "./called-targets.ts";
 import type { Context, Path } from "./context.ts";
 import { translateOidc } from "./oidc.ts";
 import type { Sources } from "./sources.ts";
@@ -17,21 +19,29 @@ export function translatePolicies(
   input: PolicyInput | undefined,
   phase: Phase,
   path: Path,
-  { sources, report }: Pick<Context, "sources" | "report">,
+  { sources, calledTargets, report }: Pick<Context, "sources" | "calledTargets" | "report">,
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
-  const set = toPolicySet(input, path, sources, report);
+  const set = toPolicySet(input, path, sources, calledTargets, report);
   tryPolicies(set, phase, path, report);
   return set;
 }
 
 /** Drops absent kinds, so that an empty set has no keys. */
-function toPolicySet(input: PolicyInput, path: Path, sources: Sources, report: Context["report"]): PolicySet {
+function toPolicySet(
+  input: PolicyInput,
+  path: Path,
+  sources: Sources,
+  calledTargets: CalledTargets,
+  report: Context["report"],
+): PolicySet {
   const set: Record<string, unknown> = {};
   for (const [kind, value] of Object.entries(input)) {
     if (value === undefined) continue;
     const filled = withoutUndefined(sources.fill(kind, value, [...path, kind]));
-    set[kind] = kind === "oidc" ? translateOidc(filled, value, [...path, kind], sources, report) : filled;
+    if (kind === "oidc") set[kind] = translateOidc(filled, value, [...path, kind], sources, report);
+    else if (kind === "backendTLS") set[kind] = translateBackendTls(filled, [...path, kind], sources, report);
+    else set[kind] = calledTargets.fill(kind, filled, [...path, kind]);
   }
   return set as { requestHeaderModifier?: HeaderModifier; urlRewrite?: UrlRewrite; requestRedirect?: RequestRedirect };
 }

@@ -9,7 +9,7 @@ import { translatePolicies } from "./policies.ts";
 /** Reads `policies[]`; what is wrong inside an entry is reported. */
 export function translateTargeted(
   config: ConfigFile,
-  context: Pick<Context, "report" | "sources" | "incomplete">,
+  context: Pick<Context, "report" | "sources" | "calledTargets" | "incomplete">,
 ): Targeted {
   const { report, incomplete } = context;
   const list = config.policies.map((input, i) => {

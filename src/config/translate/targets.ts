@@ -36,7 +36,11 @@ export function translateBackend(
 }
 
 /** What a backend sends to. Problems are reported and give an invalid target. */
-export function translateTarget(input: TargetInput, path: Path, context: Context): Target {
+export function translateTarget(
+  input: TargetInput,
+  path: Path,
+  context: Pick<Context, "services" | "routeGroups" | "report" | "incomplete">,
+): Target {
   if (input.host !== undefined) {
     const parsed = parseHost(input.host);
     if (parsed !== undefined) return parsed;

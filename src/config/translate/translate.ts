@@ -2,6 +2,7 @@ import type { Backend, Bind, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import { CalledTargets } from "./called-targets.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
@@ -46,13 +47,16 @@ export function translate(
 ): Translated {
   const sources = new Sources(file, home, resources, report);
   const backends = new Map<string, Backend>();
+  const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
+  const calledTargets = new CalledTargets(config.backends, services, report, incomplete);
   const context: Context = {
     report,
     incomplete,
     backends,
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
-    services: new Map(config.services.map((each) => [keyOf(each), each.ports])),
-    targeted: translateTargeted(config, { report, sources, incomplete }),
+    services,
+    targeted: translateTargeted(config, { report, sources, calledTargets, incomplete }),
+    calledTargets,
     tls: config.frontendPolicies.tls ?? {},
     sources,
   };

@@ -1,5 +1,5 @@
 import { isFieldValue, isToken } from "../../http/h1/characters.ts";
-import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
+import { getHeader, type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import type { HeaderModifier } from "../../ir/policies.ts";
 import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
 
@@ -20,7 +20,8 @@ export const FRAMING: ReadonlySet<string> = new Set([
 ]);
 
 export interface HeaderEdit {
-  readonly action: "add" | "set" | "remove";
+  /** `addAbsent` and `setPresent` do nothing when the field is there, or is not. */
+  readonly action: "add" | "set" | "remove" | "addAbsent" | "setPresent";
   /** Lower-case. */
   readonly name: string;
   /** As header lists carry it: latin1 text of the UTF-8 bytes; `` for remove. */
@@ -49,7 +50,11 @@ export function applyHeaderEdits(edits: readonly HeaderEdit[], headers: HeaderLi
   for (const { action, name, value } of edits) {
     if (action === "add") headers.push(name, value);
     else if (action === "set") setHeader(headers, name, value);
-    else removeHeader(headers, name);
+    else if (action === "addAbsent") {
+      if (getHeader(headers, name) === undefined) headers.push(name, value);
+    } else if (action === "setPresent") {
+      if (getHeader(headers, name) !== undefined) setHeader(headers, name, value);
+    } else removeHeader(headers, name);
   }
 }
 

@@ -6,6 +6,7 @@ import { TokenBuckets } from "../local-rate-limit/buckets.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../shared/header-edits.ts";
 import type {
   AuthorizationRuleResult,
+  BodyStart,
   CompiledPolicy,
   Findings,
   MessageBody,
@@ -99,6 +100,12 @@ class TestBody implements MessageBody {
   }
   async buffer(limit: number): Promise<Uint8Array | undefined> {
     return this.bytes.length <= limit ? this.bytes : undefined;
+  }
+  get empty(): boolean {
+    return this.bytes.length === 0;
+  }
+  async peek(limit: number): Promise<BodyStart> {
+    return { bytes: this.bytes.subarray(0, limit), complete: this.bytes.length <= limit };
   }
   replace(bytes: Uint8Array): void {
     this.bytes = bytes;

@@ -28,6 +28,11 @@ export class HeldBody {
     return this.#chunks[0] as Buffer;
   }
 
+  /** The first `limit` bytes of what is there. */
+  start(limit: number): Buffer {
+    return this.whole().subarray(0, limit);
+  }
+
   replace(bytes: Uint8Array): void {
     this.#chunks = bytes.length === 0 ? [] : [Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)];
     this.size = bytes.length;

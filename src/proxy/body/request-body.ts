@@ -1,6 +1,6 @@
 import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { MessageBody } from "../../policies/types.ts";
+import type { BodyStart, MessageBody } from "../../policies/types.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import { HeldBody } from "./held-body.ts";
 
@@ -47,6 +47,22 @@ export class RequestBody implements MessageBody {
       this.#waiters.push({ limit, done });
       this.#read();
     });
+  }
+
+  get empty(): boolean {
+    return this.length === 0;
+  }
+
+  async peek(limit: number): Promise<BodyStart> {
+    const held = this.#held;
+    let whole: Uint8Array | undefined;
+    if (this.#complete) whole = held.size <= limit ? held.whole() : undefined;
+    else if (held.size <= limit)
+      whole = await new Promise((done) => {
+        this.#waiters.push({ limit, done });
+        this.#read();
+      });
+    return whole !== undefined ? { bytes: whole, complete: true } : { bytes: held.start(limit), complete: false };
   }
 
   /** As `buffer`, but the bytes go on at once: for those who want a copy. Not kept beyond `limit`. */

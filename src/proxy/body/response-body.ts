@@ -1,11 +1,12 @@
 import { type HeaderList, type HttpResponse, removeHeader, setHeader } from "../../http/message.ts";
 import { TUNNEL } from "../../http/stream.ts";
-import type { MessageBody } from "../../policies/types.ts";
+import type { BodyStart, MessageBody } from "../../policies/types.ts";
 import { HeldBody } from "./held-body.ts";
 
 /** What a response body does with the side it comes from. */
 interface Source {
   pause(): void;
+  resume(): void;
 }
 
 /** A response body that is held because a policy works on its head, or on the body itself. */
@@ -44,6 +45,22 @@ export class ResponseBody implements MessageBody {
     return new Promise((done) => {
       this.#waiter = { limit, done };
     });
+  }
+
+  get empty(): boolean {
+    return this.length === 0;
+  }
+
+  async peek(limit: number): Promise<BodyStart> {
+    const { held } = this;
+    let whole: Uint8Array | undefined;
+    if (held.ended || this.replaced) whole = held.size <= limit ? held.whole() : undefined;
+    else if (held.size <= limit)
+      whole = await new Promise((done) => {
+        this.#waiter = { limit, done };
+        this.#source?.resume();
+      });
+    return whole !== undefined ? { bytes: whole, complete: true } : { bytes: held.start(limit), complete: false };
   }
 
   replace(bytes: Uint8Array): void {

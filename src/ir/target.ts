@@ -1,0 +1,10 @@
+/** What requests of backends, and calls of the gateway's own, are sent to. */
+export type Target =
+  | { readonly type: "static"; readonly host: string; readonly port: number }
+  | { readonly type: "unix"; readonly path: string }
+  | { readonly type: "service"; readonly key: string; readonly port: number }
+  | { readonly type: "dynamic"; readonly expression?: string }
+  /** The admin API of this process; `path` is `forward` or what replaces the request's path. */
+  | { readonly type: "internal"; readonly path: string }
+  | { readonly type: "routeGroup"; readonly name: string }
+  | { readonly type: "invalid"; readonly reference: string };
