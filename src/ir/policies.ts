@@ -123,6 +123,15 @@ export interface JwtProvider {
   readonly jwtValidationOptions?: { readonly requiredClaims: readonly string[] };
 }
 
+/** Reference 3.6. */
+export interface BasicAuth {
+  /** `user:hash`, a line each. */
+  readonly htpasswd?: string;
+  readonly realm: string;
+  readonly mode: "strict" | "optional";
+  readonly authorizationLocation: CredentialLocation;
+}
+
 export interface ApiKey {
   /** SHA-256 of the key, hexadecimal in lower case. */
   readonly hash: string;
@@ -298,6 +307,7 @@ export interface PolicySet {
   readonly retry?: Retry;
   readonly oidc?: Oidc;
   readonly jwtAuth?: JwtAuth;
+  readonly basicAuth?: BasicAuth;
   readonly apiKey?: ApiKeyAuth;
   readonly authorization?: Authorization;
   readonly backendTLS?: BackendTls;

@@ -11,7 +11,7 @@ export const REQUEST_ORDER = {
   // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
   // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
   // only an allowed request is worth changing.
-  gateway: ["cors", "oidc", "jwtAuth", "apiKey", "authorization", "transformations"],
+  gateway: ["cors", "oidc", "jwtAuth", "basicAuth", "apiKey", "authorization", "transformations"],
 
   // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
   // transformation → csrf, then the rest:
@@ -21,6 +21,7 @@ export const REQUEST_ORDER = {
     "cors",
     "oidc",
     "jwtAuth",
+    "basicAuth",
     "apiKey",
     "authorization",
     // Over the request as the client sent it.
@@ -46,6 +47,10 @@ export const REQUEST_ORDER = {
 
   // For each attempt: authorization → extAuthz → backendAuth → transformation, then:
   backend: [
+    // Settings of the call and its connection; those of the connection itself are read by the pool.
+    "http",
+    "tcp",
+    "backendTLS",
     "authorization",
     "transformations",
     // After the credentials, so that configuration has the last word about what is sent.

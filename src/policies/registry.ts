@@ -2,6 +2,8 @@ import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
 import * as apiKey from "./api-key/index.ts";
 import * as authorization from "./authorization/index.ts";
+import * as backendTls from "./backend-tls/index.ts";
+import * as basicAuth from "./basic-auth/index.ts";
 import * as buffer from "./buffer/index.ts";
 import { conditional } from "./conditional/index.ts";
 import * as cors from "./cors/index.ts";
@@ -9,6 +11,7 @@ import * as csrf from "./csrf/index.ts";
 import * as delay from "./delay/index.ts";
 import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
+import * as http from "./http/index.ts";
 import * as jwtAuth from "./jwt-auth/index.ts";
 import * as localRateLimit from "./local-rate-limit/index.ts";
 import * as oidc from "./oidc/index.ts";
@@ -17,6 +20,7 @@ import * as requestHeaderModifier from "./request-header-modifier/index.ts";
 import * as requestRedirect from "./request-redirect/index.ts";
 import * as responseHeaderModifier from "./response-header-modifier/index.ts";
 import * as retry from "./retry/index.ts";
+import * as tcp from "./tcp/index.ts";
 import * as timeout from "./timeout/index.ts";
 import * as transformations from "./transformations/index.ts";
 import type { CompiledPolicy } from "./types.ts";
@@ -60,12 +64,16 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
       gatewayWords: "jwt",
       shownAs: "jwt",
     },
+    basicAuth: { create: basicAuth.create, phases: ["gateway", "route"], words: "basic auth" },
     apiKey: { create: apiKey.create, phases: ["gateway", "route"], words: "api key" },
     authorization: {
       create: authorization.create,
       phases: ["gateway", "route", "backend"],
       words: "authorization",
     },
+    backendTLS: { create: backendTls.create, phases: ["backend"], words: "tls", shownAs: "backendTls" },
+    http: { create: http.create, phases: ["backend"], words: "http" },
+    tcp: { create: tcp.create, phases: ["backend"], words: "tcp" },
     delay: { create: delay.create, phases: ["route"], words: "delay" },
     buffer: { create: buffer.create, phases: ["route"], words: "buffer" },
     retry: { create: retry.create, phases: ["route"], words: "retry" },

@@ -2,17 +2,21 @@ import type { z } from "zod";
 import type { PolicyKind } from "../ir/policies.ts";
 import { schema as apiKey } from "./api-key/schema.ts";
 import { schema as authorization } from "./authorization/schema.ts";
+import { schema as backendTLS } from "./backend-tls/schema.ts";
+import { schema as basicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
 import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as http } from "./http/schema.ts";
 import { schema as jwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { schema as oidc } from "./oidc/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
 import { schema as headerModifier } from "./shared/header-modifier-schema.ts";
+import { schema as tcp } from "./tcp/schema.ts";
 import { schema as timeout } from "./timeout/schema.ts";
 import { schema as transformations } from "./transformations/schema.ts";
 import { schema as urlRewrite } from "./url-rewrite/schema.ts";
@@ -32,8 +36,12 @@ export const POLICY_SCHEMAS = {
   retry,
   oidc,
   jwtAuth,
+  basicAuth,
   apiKey,
   authorization,
+  backendTLS,
+  http,
+  tcp,
   delay,
   buffer,
 } as const satisfies Record<PolicyKind, z.ZodType>;
@@ -43,17 +51,13 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "a2a",
   "ai",
   "backendAuth",
-  "backendTLS",
   "backendTunnel",
-  "basicAuth",
   "extAuthz",
   "extProc",
   "health",
-  "http",
   "mcpAuthentication",
   "mcpAuthorization",
   "remoteRateLimit",
   "requestMirror",
   "sessionAffinity",
-  "tcp",
 ];

@@ -1,0 +1,50 @@
+import { hash } from "node:crypto";
+import { compare } from "bcryptjs";
+import { sameSecret } from "../shared/credentials/verified.ts";
+import { md5Crypt } from "./md5-crypt.ts";
+import { shaCrypt } from "./sha-crypt.ts";
+
+/** Whether a password is the right one. */
+export type Verifier = (password: string) => boolean | Promise<boolean>;
+
+const BCRYPT = /^\$2[aby]\$\d\d\$[./0-9A-Za-z]{53}$/;
+const MD5 = /^(\$apr1\$|\$1\$)([./0-9A-Za-z]{1,8})\$([./0-9A-Za-z]{22})$/;
+const SHA = /^\$([56])\$(?:rounds=(\d{1,9})\$)?([^$:]{1,16})\$([./0-9A-Za-z]{43}|[./0-9A-Za-z]{86})$/;
+const SHA1 = /^\{SHA\}([0-9A-Za-z+/]{27}=)$/;
+const DES = /^[./0-9A-Za-z]{13}$/;
+
+const DEFAULT_ROUNDS = 5000;
+/** More would keep a processor busy for seconds with each wrong password. */
+const MAX_ROUNDS = 1_000_000;
+
+/** What verifies passwords against a hash as htpasswd writes it. Throws an Error that does not repeat it. */
+export function verifierOf(hashed: string): Verifier {
+  if (BCRYPT.test(hashed)) return (password) => compare(password, hashed);
+  return md5Verifier(hashed) ?? shaVerifier(hashed) ?? sha1Verifier(hashed) ?? refuse(hashed);
+}
+
+function md5Verifier(hashed: string): Verifier | undefined {
+  const [, magic = "", salt = "", expected] = MD5.exec(hashed) ?? [];
+  if (expected === undefined) return undefined;
+  return (password) => sameSecret(md5Crypt(Buffer.from(password), salt, magic), expected);
+}
+
+function shaVerifier(hashed: string): Verifier | undefined {
+  const [, id, given, salt = "", expected] = SHA.exec(hashed) ?? [];
+  if (expected === undefined || (id !== "5" && id !== "6")) return undefined;
+  const rounds = given === undefined ? DEFAULT_ROUNDS : Number(given);
+  if (rounds > MAX_ROUNDS) throw new Error(`takes ${rounds} rounds, at most ${MAX_ROUNDS} are allowed`);
+  // Fewer than a thousand count as a thousand.
+  const counted = Math.max(1000, rounds);
+  return async (password) => sameSecret(await shaCrypt(id, Buffer.from(password), salt, counted), expected);
+}
+
+function sha1Verifier(hashed: string): Verifier | undefined {
+  const expected = SHA1.exec(hashed)?.[1];
+  return expected === undefined ? undefined : (password) => sameSecret(hash("sha1", password, "base64"), expected);
+}
+
+function refuse(hashed: string): never {
+  if (DES.test(hashed)) throw new Error("is of the old crypt, which looks at eight characters of a password only");
+  throw new Error("is in plain text or of an unknown form");
+}

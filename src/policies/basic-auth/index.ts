@@ -1,0 +1,103 @@
+import { GatewayError } from "../../base/errors.ts";
+import type { BasicAuth } from "../../ir/policies.ts";
+import { REDACTED } from "../../trace/redaction.ts";
+import { afterRequestBody } from "../shared/bodies.ts";
+import { credentialFinder } from "../shared/credentials/find.ts";
+import { BoundedCache, secretDigest } from "../shared/credentials/verified.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { parseHtpasswd } from "./htpasswd.ts";
+
+const KIND = "basicAuth";
+/** Passwords that are known to be right, by keyed digests of 32 bytes. */
+const MAX_KNOWN = 4096;
+
+interface Credentials {
+  readonly user: string;
+  readonly password: string;
+}
+
+/**
+ * Lets in who knows the password of a user (RFC 7617, reference 3.6). A right password is remembered under a keyed digest,
+ * because a good hash takes longer than everything else of a request. Throws for a list of users that cannot be used.
+ */
+export function create(config: BasicAuth): CompiledPolicy {
+  const { mode, authorizationLocation } = config;
+  const users = usersOf(config);
+  const [anyone] = users.values();
+  const known = new BoundedCache<true>(MAX_KNOWN);
+  const finder = credentialFinder(authorizationLocation);
+  const challenge = challengeOf(config);
+
+  const verify = ({ user, password }: Credentials): boolean | Promise<boolean> => {
+    const verifier = users.get(user);
+    const digest = secretDigest(user, password).toString("latin1");
+    if (verifier !== undefined && known.get(digest)) return true;
+    // Takes as long for users that do not exist, or the time would tell which do.
+    const outcome = (verifier ?? anyone)?.(password) ?? false;
+    const conclude = (right: boolean): boolean => {
+      if (!right || verifier === undefined) return false;
+      known.set(digest, true);
+      return true;
+    };
+    return outcome instanceof Promise ? outcome.then(conclude) : conclude(outcome);
+  };
+  const conclude = (context: PolicyContext, user: string, right: boolean): undefined => {
+    context.trace?.applied("basic_auth", { valid: right });
+    if (!right) throw challenge("invalid credentials");
+    context.findings.basicAuth = { username: user };
+    finder.remove(context);
+  };
+
+  return {
+    kind: KIND,
+    shown: shown(config),
+    onRequest: afterRequestBody(finder.expressions, (context) => {
+      const credential = finder.find(context);
+      if (credential === undefined) {
+        if (mode === "strict") throw challenge("no basic authentication credentials found");
+        context.trace?.skipped("basic_auth", "no basic authentication credentials found");
+        return undefined;
+      }
+      const credentials = parseCredentials(credential);
+      if (credentials === undefined) return conclude(context, "", false);
+      const right = verify(credentials);
+      if (right instanceof Promise) return right.then((each) => conclude(context, credentials.user, each));
+      return conclude(context, credentials.user, right);
+    }),
+  };
+}
+
+/** The configuration without hashes. */
+export function shown({ htpasswd: _htpasswd, ...config }: BasicAuth): unknown {
+  return { htpasswd: REDACTED, ...config };
+}
+
+function usersOf({ htpasswd = "" }: BasicAuth): ReturnType<typeof parseHtpasswd> {
+  try {
+    return parseHtpasswd(htpasswd);
+  } catch (error) {
+    throw new Error(`${KIND}.htpasswd: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+/** Proxies have a status and a header of their own (RFC 9110 11.7). */
+function challengeOf({ realm, authorizationLocation }: BasicAuth): (detail: string) => GatewayError {
+  const value = `Basic realm="${realm.replace(/["\\]/g, "\\$&")}"`;
+  const proxy = "header" in authorizationLocation && authorizationLocation.header.name === "proxy-authorization";
+  const answer = proxy
+    ? { status: 407, headers: ["proxy-authenticate", value] }
+    : { headers: ["www-authenticate", value] };
+  return (detail) => new GatewayError("TG_BASIC_AUTH", detail, undefined, answer);
+}
+
+/** Takes `user:password` apart, UTF-8 in base64; undefined when it is none. */
+function parseCredentials(text: string): Credentials | undefined {
+  if (!/^[0-9A-Za-z+/]+={0,2}$/.test(text)) return undefined;
+  try {
+    const decoded = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(text, "base64"));
+    const colon = decoded.indexOf(":");
+    return colon < 0 ? undefined : { user: decoded.slice(0, colon), password: decoded.slice(colon + 1) };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,29 @@
+import { z } from "zod";
+import { location } from "../shared/credentials/location-schema.ts";
+import { localSource } from "../shared/source-schema.ts";
+
+export const schema = z
+  .strictObject({
+    htpasswd: localSource("the list of users, `user:hash` a line").describe(
+      "Users and hashes of their passwords as `htpasswd -B` writes them: bcrypt, `$apr1$`, `$1$`, `$5$`, `$6$` or `{SHA}`.",
+    ),
+    realm: z
+      .string()
+      .regex(/^[\x20-\x7e]*$/, { message: "only printable ASCII can be sent" })
+      .default("Restricted")
+      .describe("What browsers name when they ask for the password. Default: Restricted."),
+    mode: z
+      .enum(["strict", "optional"])
+      .default("optional")
+      .describe(
+        "`strict`: without a valid password 401; `optional` (default): without credentials the request passes, wrong ones are 401.",
+      ),
+    authorizationLocation: location
+      .prefault({ header: { name: "authorization", prefix: "Basic " } })
+      .describe(
+        "Where the credentials stand, `user:password` in base64. Default: `Authorization: Basic …`. With `proxy-authorization` 401 becomes 407.",
+      ),
+  })
+  .describe(
+    "Asks for a user and a password (RFC 7617). Valid ones are taken out of the request, and expressions read `basicAuth.username`.",
+  );
