@@ -6,6 +6,8 @@ import type { Result } from "./lib/report.ts";
 
 /** First line of every configuration that must be valid, in examples/ and in code blocks. */
 const MARK = "# tracegate config";
+/** `# env: NAME=value`: what a configuration needs in its environment. */
+const ENV = /^# env: (\w+)=(.*)$/gm;
 
 /** Every marked configuration, with the place of its first line. */
 function configurations(files: readonly string[]): { where: string; text: string }[] {
@@ -30,7 +32,8 @@ export function checkConfigurations(): Result {
   const configs = configurations(projectFiles());
   const problems: string[] = [];
   for (const { where, text } of configs) {
-    const loaded = loadConfig({ kind: "text", text, name: where }, {});
+    const env = Object.fromEntries([...text.matchAll(ENV)].map(([, name = "", value = ""]) => [name, value]));
+    const loaded = loadConfig({ kind: "text", text, name: where }, env);
     if (!loaded.ok)
       problems.push(`${where}: not valid:`, ...formatDiagnostics(loaded.diagnostics).trimEnd().split("\n"));
   }

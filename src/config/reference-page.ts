@@ -83,7 +83,9 @@ function* nested({ title, schema }: Section): Generator<Section> {
   yield { title, schema };
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
     const object = field.items ?? field;
-    if (object.properties !== undefined) yield* nested({ title: pathOf(title, name), schema: object });
+    const path = pathOf(title, name);
+    if (object.properties !== undefined) yield* nested({ title: path, schema: object });
+    else if (object.anyOf?.some((each) => each.properties !== undefined)) yield { title: path, schema: object };
   }
 }
 
@@ -107,11 +109,12 @@ function render({ title, schema }: Section, defs: Readonly<Record<string, JsonSc
 
 function alternative(schema: JsonSchema): string {
   const [field] = Object.entries(schema.properties ?? {});
-  const about = schema.description === undefined ? "" : `: ${schema.description}`;
-  if (field === undefined) return `${typeOf(schema, "")}${about}`;
-  return `\`${field[0]}\` (${typeOf(field[1], "")}): ${field[1].description ?? ""}`;
+  const about = ({ description }: JsonSchema): string => (description === undefined ? "" : `: ${description}`);
+  if (field === undefined) return `${typeOf(schema, "")}${about(schema)}`;
+  return `\`${field[0]}\` (${typeOf(field[1], "")})${about(field[1])}`;
 }
 
+/** `path` is that of the section about the object that it may be; empty: there is none. */
 function typeOf(schema: JsonSchema, path: string): string {
   const reference = nameOf(schema);
   if (reference !== undefined) return link(reference, reference);
@@ -119,8 +122,10 @@ function typeOf(schema: JsonSchema, path: string): string {
   if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
   if (schema.const !== undefined) return `\`${String(schema.const)}\``;
   if (schema.items !== undefined) return `list of ${typeOf(schema.items, path)}`;
-  if (schema.properties !== undefined)
-    return Object.keys(schema.properties).length === 0 ? "`{}`" : link("object", path);
+  if (schema.properties !== undefined) {
+    if (Object.keys(schema.properties).length === 0) return "`{}`";
+    return path === "" ? "object" : link("object", path);
+  }
   if (typeof schema.additionalProperties === "object") return `map to ${typeOf(schema.additionalProperties, path)}`;
   if (schema.type === "object") return "`{}`";
   if (schema.type === "integer" || schema.type === "number") return `number${range(schema)}`;

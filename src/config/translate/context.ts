@@ -1,14 +1,11 @@
 import type { Backend, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
-import type { Problem } from "../document.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { CalledTargets } from "./called-targets.ts";
+import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
 
-export type Path = readonly PropertyKey[];
-
-/** Tells a problem with the value at `path`; `key` points at a key of it instead. */
-export type Report = (path: Path, problem: Problem, key?: string) => void;
+export type { Path, Report };
 
 /** What `policies[]` attaches to each kind of target (reference 1.9), for their routes or, with backends, for those. */
 export interface Targeted {

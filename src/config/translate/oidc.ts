@@ -1,6 +1,6 @@
 import type { Oidc } from "../../ir/policies.ts";
 import type { OidcInput } from "../../policies/oidc/schema.ts";
-import type { Path, Report } from "./context.ts";
+import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
 
 /** The policy as configured, with the texts of its documents as far as they are there. */

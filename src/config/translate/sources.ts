@@ -1,7 +1,7 @@
 import { dirname, resolve } from "node:path";
 import { readText } from "../read-file.ts";
 import type { Resources } from "../resources/store.ts";
-import type { Path, Report } from "./context.ts";
+import type { Path, Report } from "./report.ts";
 
 /** Kinds in which `{file: …}` and `{url: …}` stand for a text. */
 const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "basicAuth", "jwtAuth", "oidc"]);
