@@ -292,6 +292,15 @@ export interface RateLimitDescriptor {
   readonly limitOverride?: string;
 }
 
+/** Reference 3.19; each place gets copies of its own share. */
+export type RequestMirror = readonly Mirror[];
+
+export interface Mirror {
+  readonly target: Target;
+  /** From 0 to 1. */
+  readonly percentage: number;
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -302,6 +311,7 @@ export interface PolicySet {
   readonly timeout?: Timeout;
   readonly cors?: Cors;
   readonly csrf?: Csrf;
+  readonly requestMirror?: RequestMirror;
   readonly localRateLimit?: LocalRateLimit | Conditional<LocalLimit>;
   readonly transformations?: Transformations | Conditional<Transformations>;
   readonly retry?: Retry;

@@ -33,7 +33,7 @@ export function dumpIr(ir: Ir, live: Live): Json {
   return {
     backends: ir.backends.map((backend) => ({
       backend: dumpBackend(backend.name, backend.target),
-      ...endpoint(backend.target, live),
+      ...endpoint(backend, live),
       ...inline(backend.policies, live),
     })),
     binds: byKey(ir.binds).map((bind) => dumpBind(bind, live)),
@@ -137,7 +137,7 @@ function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
   return {
     weight: backend.weight,
     ...dumpTarget(backend),
-    ...endpoint(backend.target, live),
+    ...endpoint(backend, live),
     ...inline(backend.policies, live),
   };
 }
@@ -194,10 +194,10 @@ function dumpService(service: Service, ir: Ir, live: Live): Json {
 }
 
 /** The one endpoint of a static backend, in the shape of a service's endpoints. */
-function endpoint(target: Target, live: Live): Json {
+function endpoint({ target, policies }: Pick<RouteBackend, "target" | "policies">, live: Live): Json {
   if (target.type !== "static" && target.type !== "unix") return {};
   const name = targetName(target);
-  const stats = live.endpoints.get(endpointKey(target, 1));
+  const stats = live.endpoints.get(endpointKey({ ...target, tls: policies.backendTLS, tcp: policies.tcp }, 1));
   return { endpoints: [{ active: { [name]: { info: endpointInfo(stats), capacity: 1 } }, rejected: {} }] };
 }
 

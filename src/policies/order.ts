@@ -43,6 +43,8 @@ export const REQUEST_ORDER = {
     "delay",
     // Last, so that every policy that may reject or redirect comes before an answer.
     "directResponse",
+    // Only what goes to a backend is copied, as it goes there.
+    "requestMirror",
   ],
 
   // For each attempt: authorization → extAuthz → backendAuth → transformation, then:

@@ -17,6 +17,7 @@ import * as localRateLimit from "./local-rate-limit/index.ts";
 import * as oidc from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
 import * as requestHeaderModifier from "./request-header-modifier/index.ts";
+import * as requestMirror from "./request-mirror/index.ts";
 import * as requestRedirect from "./request-redirect/index.ts";
 import * as responseHeaderModifier from "./response-header-modifier/index.ts";
 import * as retry from "./retry/index.ts";
@@ -54,6 +55,7 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
       phases: ["route"],
       words: "local rate limit",
     },
+    requestMirror: { create: requestMirror.create, phases: ["route", "backend"], words: "request mirror" },
     csrf: { create: csrf.create, phases: ["route"], words: "csrf" },
     timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
     oidc: { create: oidc.create, phases: ["gateway", "route"], words: "oidc" },

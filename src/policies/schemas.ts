@@ -13,6 +13,7 @@ import { schema as http } from "./http/schema.ts";
 import { schema as jwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { schema as oidc } from "./oidc/schema.ts";
+import { schema as requestMirror } from "./request-mirror/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
 import { schema as headerModifier } from "./shared/header-modifier-schema.ts";
@@ -31,6 +32,7 @@ export const POLICY_SCHEMAS = {
   timeout,
   cors,
   csrf,
+  requestMirror,
   localRateLimit,
   transformations,
   retry,
@@ -58,6 +60,5 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "mcpAuthentication",
   "mcpAuthorization",
   "remoteRateLimit",
-  "requestMirror",
   "sessionAffinity",
 ];

@@ -1,5 +1,6 @@
 import type { PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
+import { shown as backendTLS } from "./backend-tls/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
@@ -12,6 +13,7 @@ type Shown = {
 /** How policies with secrets in their configuration are shown. */
 const SHOWN: Shown = {
   apiKey,
+  backendTLS,
   basicAuth,
   jwtAuth,
   oidc: shownOidc,

@@ -1,7 +1,9 @@
 import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute } from "../ir/ir.ts";
+import type { PolicySet } from "../ir/policies.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
+import { NO_POLICY_SET } from "../policies/merge.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
@@ -160,7 +162,7 @@ export class IrCompiler {
   }
 
   #backend(backend: RouteBackend, labels: FixedLabels, scope: "request" | "network"): CompiledBackend {
-    const { balancer, target } = this.#destination(backend.target);
+    const { balancer, target } = this.#destination(backend.target, backend.policies);
     const expression = target.type === "dynamic" ? target.expression : undefined;
     // What every request reads stands first, where one or two cache lines hold it.
     return {
@@ -174,14 +176,15 @@ export class IrCompiler {
     };
   }
 
-  #destination(target: Target): Destination {
+  #destination(target: Target, policies: PolicySet = NO_POLICY_SET): Destination {
+    const how = connectionOf(policies);
     switch (target.type) {
       case "static":
-        return this.#single(target, { host: target.host, port: target.port });
+        return this.#single(target, { host: target.host, port: target.port, ...how });
       case "unix":
-        return this.#single(target, { path: target.path });
+        return this.#single(target, { path: target.path, ...how });
       case "service":
-        return { target, balancer: new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port)) };
+        return { target, balancer: new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port, how)) };
       default:
         return { target, balancer: undefined };
     }
@@ -211,7 +214,7 @@ export class IrCompiler {
   }
 
   /** One endpoint for each healthy workload of the service and each of its addresses. */
-  #serviceEndpoints(service: string, port: number): Endpoint[] {
+  #serviceEndpoints(service: string, port: number, how: Connection): Endpoint[] {
     const found: Endpoint[] = [];
     const servicePort = this.#ir.services.find((each) => `${each.namespace}/${each.hostname}` === service)?.ports[port];
     for (const workload of this.#ir.workloads) {
@@ -220,7 +223,8 @@ export class IrCompiler {
         continue;
       const hosts =
         workload.workloadIps.length > 0 ? workload.workloadIps : workload.hostname ? [workload.hostname] : [];
-      for (const host of hosts) found.push(this.#hold({ host, port: targetPort }, workload.capacity, workload.uid));
+      for (const host of hosts)
+        found.push(this.#hold({ host, port: targetPort, ...how }, workload.capacity, workload.uid));
     }
     return found;
   }
@@ -234,6 +238,13 @@ export class IrCompiler {
     }
     return endpoint;
   }
+}
+
+/** What the policies of a backend say about how its connections are made. */
+type Connection = Pick<PoolTarget, "tls" | "tcp">;
+
+function connectionOf({ backendTLS, tcp }: PolicySet): Connection {
+  return { ...(backendTLS !== undefined && { tls: backendTLS }), ...(tcp !== undefined && { tcp }) };
 }
 
 function totalWeight(backends: readonly CompiledBackend[]): number {

@@ -1,5 +1,5 @@
 import { Endpoint } from "./endpoint.ts";
-import { type PoolTarget, targetName } from "./pool.ts";
+import { type PoolTarget, poolKey } from "./pool.ts";
 import type { Pools } from "./pools.ts";
 
 /** What the balancers know of one endpoint, for the dump. */
@@ -64,5 +64,5 @@ export class Endpoints {
 
 /** The identity by which an endpoint survives a reload. */
 export function endpointKey(target: PoolTarget, capacity: number, owner = ""): string {
-  return `${owner} ${targetName(target)} ${capacity}`;
+  return `${owner} ${poolKey(target)} ${capacity}`;
 }

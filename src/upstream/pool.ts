@@ -1,12 +1,20 @@
 import { isIP } from "node:net";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Sweepable } from "../base/sweeper.ts";
-import { type ConnectTarget, connect, type Transport } from "../http/transport.ts";
+import { TlsClient, tlsIdentity } from "../http/tls-client.ts";
+import { type ConnectHandler, type ConnectTarget, connect, type Transport } from "../http/transport.ts";
+import type { BackendTcp, BackendTls } from "../ir/policies.ts";
 import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
 import { GrpcChannel } from "./grpc-channel.ts";
 import type { Resolver } from "./resolver.ts";
 
-export type PoolTarget = { readonly host: string; readonly port: number } | { readonly path: string };
+type Address = { readonly host: string; readonly port: number } | { readonly path: string };
+
+/** Where connections go, and how they are made. */
+export type PoolTarget = Address & {
+  readonly tls?: BackendTls | undefined;
+  readonly tcp?: BackendTcp | undefined;
+};
 
 export interface PoolSettings {
   /** Milliseconds from asking for a connection until it is there, over all addresses of the name. Default 10000. */
@@ -38,6 +46,7 @@ export class Pool implements ConnectionOwner, Sweepable {
   /** `host[:port]` to ask the upstream for when the target is a host name (port left out when 80); undefined for addresses. */
   readonly hostname: string | undefined;
   readonly #settings: PoolSettings;
+  readonly #tls: TlsClient | undefined;
   readonly #resolver: Resolver;
   readonly #observer: PoolObserver;
   readonly #idle: UpstreamConnection[] = [];
@@ -50,8 +59,10 @@ export class Pool implements ConnectionOwner, Sweepable {
     this.target = target;
     this.name = targetName(target);
     if ("host" in target && isIP(target.host) === 0)
-      this.hostname = target.port === 80 ? target.host : `${target.host}:${target.port}`;
-    this.#settings = settings;
+      this.hostname =
+        target.port === (target.tls === undefined ? 80 : 443) ? target.host : `${target.host}:${target.port}`;
+    this.#settings = withTcp(settings, target.tcp);
+    this.#tls = target.tls === undefined ? undefined : new TlsClient(target.tls);
     this.#resolver = resolver;
     this.#observer = observer;
   }
@@ -80,7 +91,7 @@ export class Pool implements ConnectionOwner, Sweepable {
   connect(waiter: ConnectionWaiter): () => void {
     const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout);
     const { target } = this;
-    if ("path" in target) queueMicrotask(() => this.#try(attempt, [target], 0));
+    if ("path" in target) queueMicrotask(() => this.#try(attempt, [{ path: target.path }], 0));
     else {
       this.#resolver.resolve(target.host, (addresses, error) => {
         if (error !== undefined) {
@@ -104,7 +115,7 @@ export class Pool implements ConnectionOwner, Sweepable {
     if (attempt.over || target === undefined) return;
     const start = performance.now();
     let connection: UpstreamConnection | undefined;
-    const giveUp = connect(target, this.#settings.keepAliveDelay, {
+    const giveUp = this.#dial(target, {
       onConnect: (transport: Transport) => {
         connection = new UpstreamConnection(transport, this);
         this.#open++;
@@ -122,6 +133,12 @@ export class Pool implements ConnectionOwner, Sweepable {
       },
     });
     attempt.trying(giveUp, targets.length - index);
+  }
+
+  #dial(target: ConnectTarget, handler: ConnectHandler): () => void {
+    const { keepAliveDelay } = this.#settings;
+    if (this.#tls === undefined) return connect(target, keepAliveDelay, handler);
+    return this.#tls.connect(target, "host" in this.target ? this.target.host : "", keepAliveDelay, handler);
   }
 
   release(connection: UpstreamConnection): void {
@@ -209,7 +226,21 @@ class ConnectAttempt {
   }
 }
 
-export function targetName(target: PoolTarget): string {
+function withTcp(settings: PoolSettings, tcp: BackendTcp | undefined): PoolSettings {
+  if (tcp === undefined) return settings;
+  const { connectTimeout = settings.connectTimeout, keepalives } = tcp;
+  if (keepalives === undefined) return { ...settings, connectTimeout };
+  return { ...settings, connectTimeout, keepAliveDelay: keepalives.enabled ? keepalives.time : 0 };
+}
+
+/** The identity of a pool: connections are shared where they are made in the same way. */
+export function poolKey(target: PoolTarget): string {
+  const { tls, tcp } = target;
+  const name = targetName(target);
+  return tls === undefined && tcp === undefined ? name : `${name} ${tlsIdentity({ tls, tcp })}`;
+}
+
+export function targetName(target: Address): string {
   if ("path" in target) return `unix:${target.path}`;
   return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
 }

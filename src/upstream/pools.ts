@@ -1,5 +1,5 @@
 import type { Sweeper } from "../base/sweeper.ts";
-import { Pool, type PoolObserver, type PoolSettings, type PoolTarget, targetName } from "./pool.ts";
+import { Pool, type PoolObserver, type PoolSettings, type PoolTarget, poolKey } from "./pool.ts";
 import type { Resolver } from "./resolver.ts";
 
 interface Counted {
@@ -26,11 +26,11 @@ export class Pools {
   }
 
   acquire(target: PoolTarget): Pool {
-    const name = targetName(target);
-    let counted = this.#pools.get(name);
+    const key = poolKey(target);
+    let counted = this.#pools.get(key);
     if (counted === undefined) {
       counted = { pool: new Pool(target, this.#settings, this.#resolver, this.#observer), users: 0 };
-      this.#pools.set(name, counted);
+      this.#pools.set(key, counted);
       this.#sweeper.add(counted.pool);
     }
     counted.users++;
@@ -38,9 +38,9 @@ export class Pools {
   }
 
   release(pool: Pool): void {
-    const counted = this.#pools.get(pool.name);
+    const counted = this.#pools.get(poolKey(pool.target));
     if (counted === undefined || --counted.users > 0) return;
-    this.#pools.delete(pool.name);
+    this.#pools.delete(poolKey(pool.target));
     this.#sweeper.delete(pool);
     pool.close();
   }

@@ -1,0 +1,84 @@
+import { createHash } from "node:crypto";
+import { isIP } from "node:net";
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  connect,
+  createSecureContext,
+  type SecureContext,
+} from "node:tls";
+import type { BackendTls } from "../ir/policies.ts";
+import { socketAddresses } from "./addresses.ts";
+import { type ConnectHandler, type ConnectTarget, Transport } from "./transport.ts";
+
+/** TLS to the servers of one backend; connections after the first resume its session. */
+export class TlsClient {
+  readonly #config: BackendTls;
+  readonly #context: SecureContext;
+  #session: Buffer | undefined;
+
+  /** Throws an Error for certificates or keys that cannot be used. */
+  constructor(config: BackendTls) {
+    const { cert, key, root } = config;
+    this.#config = config;
+    this.#context = createSecureContext({
+      minVersion: "TLSv1.2",
+      ...(cert !== undefined && { cert }),
+      ...(key !== undefined && { key }),
+      ...(root !== undefined && { ca: root }),
+    });
+  }
+
+  /**
+   * Opens a connection with its handshake, `host` being the name that is meant by `target`; `onConnect` or `onClose`
+   * follows. Returns a function that gives the attempt up.
+   */
+  connect(target: ConnectTarget, host: string, keepAliveDelay: number, handler: ConnectHandler): () => void {
+    let failure: Error | undefined;
+    const socket = connect({ ...target, ...this.#options(host) });
+    if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);
+    const failed = (error: Error): void => {
+      failure = error;
+    };
+    const closed = (): void => handler.onClose(failure);
+    socket.setNoDelay(true);
+    socket.on("error", failed);
+    socket.on("close", closed);
+    socket.on("session", (session) => {
+      this.#session = session;
+    });
+    socket.once("secureConnect", () => {
+      socket.removeListener("error", failed);
+      socket.removeListener("close", closed);
+      Transport.over(socket, socketAddresses(socket), (transport) => {
+        handler.onConnect(transport);
+        return handler;
+      });
+    });
+    return () => socket.destroy();
+  }
+
+  #options(host: string): ConnectionOptions & { readonly allowHalfOpen: true } {
+    const { hostname = host, insecure, insecureHost, alpn = ["http/1.1"], subjectAltNames } = this.#config;
+    return {
+      secureContext: this.#context,
+      allowHalfOpen: true,
+      ALPNProtocols: [...alpn],
+      rejectUnauthorized: !insecure,
+      // Addresses are no names to ask for (RFC 6066 3).
+      ...(isIP(hostname) === 0 && hostname !== "" && { servername: hostname }),
+      ...(this.#session !== undefined && { session: this.#session }),
+      checkServerIdentity: (_name, certificate) => {
+        if (insecureHost) return undefined;
+        const names = subjectAltNames ?? [hostname];
+        const errors = names.map((name) => checkServerIdentity(name, certificate));
+        return errors.includes(undefined) ? undefined : errors[0];
+      },
+    };
+  }
+}
+
+/** What tells connections of one TLS configuration from those of another. */
+export function tlsIdentity(config: object): string {
+  return createHash("sha256").update(JSON.stringify(config)).digest("base64url").slice(0, 16);
+}

@@ -1,0 +1,34 @@
+import { z } from "zod";
+
+const path = z.string().min(1);
+
+export const schema = z
+  .strictObject({
+    cert: path.optional().describe("PEM file of the certificate that the gateway shows; needs `key`."),
+    key: path.optional().describe("PEM file of its private key."),
+    root: path
+      .optional()
+      .describe("PEM file of the CAs that backends are checked against. Default: those of the system."),
+    hostname: z.string().min(1).optional().describe("Name to ask for and to check. Default: the host of the backend."),
+    insecure: z.boolean().default(false).describe("Checks nothing: whoever answers is taken for the backend."),
+    insecureHost: z.boolean().default(false).describe("Checks who has signed the certificate, but not its name."),
+    alpn: z
+      .array(
+        z
+          .string()
+          .min(1)
+          .refine((name) => name !== "h2", "h2 to backends is not available in this version"),
+      )
+      .optional()
+      .describe("Protocols to offer. Default: `http/1.1`."),
+    subjectAltNames: z
+      .array(z.string().min(1))
+      .optional()
+      .describe("Names of which the certificate must have one, in place of `hostname`."),
+  })
+  .refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
+    message: "cert and key belong together; set both or none",
+  })
+  .describe("Connections to the backend use TLS.");
+
+export type BackendTlsInput = z.output<typeof schema>;

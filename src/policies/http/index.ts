@@ -1,0 +1,17 @@
+import type { BackendHttp } from "../../ir/policies.ts";
+import type { CompiledPolicy } from "../types.ts";
+
+/** How HTTP is spoken with a backend (reference 3.23); `requestTimeout` replaces that of the route. */
+export function create(config: BackendHttp): CompiledPolicy {
+  const { requestTimeout } = config;
+  return {
+    kind: "http",
+    shown: config,
+    ...(requestTimeout !== undefined && {
+      onRequest(context) {
+        context.backendRequestTimeout = requestTimeout;
+        return undefined;
+      },
+    }),
+  };
+}
