@@ -1,3 +1,4 @@
+import type { Logger } from "../base/log.ts";
 import type { Target } from "../ir/ir.ts";
 import { type Callout, NOWHERE } from "../upstream/callout.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
@@ -14,6 +15,8 @@ export interface ThreadEnvironment {
   readonly hidden: ReadonlySet<string>;
   /** Shared by all threads. */
   readonly buckets: TokenBuckets;
+  /** Where policies tell of what they do beside requests; undefined where they are only checked. */
+  readonly log?: Logger | undefined;
   /** What `oidc` seals its cookies with, 32 bytes; undefined when the environment has no key. */
   readonly oidcCookieKey?: Uint8Array | undefined;
 }

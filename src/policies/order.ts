@@ -58,6 +58,7 @@ export const REQUEST_ORDER = {
     // After the credentials, so that configuration has the last word about what is sent.
     "requestHeaderModifier",
     "requestRedirect",
+    "requestMirror",
   ],
 } as const satisfies Order;
 

@@ -41,6 +41,12 @@ export interface BodyStart {
   readonly complete: boolean;
 }
 
+/** The body of a request. */
+export interface IncomingBody extends MessageBody {
+  /** As `buffer`, but the bytes go on at once: for those who want a copy. */
+  copy(limit: number): Promise<Uint8Array | undefined>;
+}
+
 /** When a call is tried again (reference 3.18). */
 export interface RetryPlan {
   /** Further attempts after the first. */
@@ -63,7 +69,7 @@ export interface PolicyContext {
   /** What expressions read; made when it is first asked for. */
   readonly variables: Activation;
   readonly findings: Findings;
-  readonly requestBody: MessageBody;
+  readonly requestBody: IncomingBody;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;
   /** `frontendPolicies.http.maxBufferSize` of the listener: bytes that a body may take when nothing else is said. */

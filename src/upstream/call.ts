@@ -20,6 +20,8 @@ export interface CallRequest {
   readonly timeoutMs: number;
   /** Bytes of body that a response may have; a longer one is an error. */
   readonly maxBytes: number;
+  /** Nobody wants the body of the answer: it is read and dropped, however long. */
+  readonly dropBody?: boolean;
 }
 
 export interface CallResponse {
@@ -123,7 +125,7 @@ class Call implements UpstreamEvents {
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
-    if (this.#over) return;
+    if (this.#over || this.#request.dropBody === true) return;
     this.#size += to - from;
     if (this.#size > this.#request.maxBytes)
       this.#fail("TG_UPSTREAM_FAILED", `the answer is longer than ${this.#request.maxBytes} bytes`);

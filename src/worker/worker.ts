@@ -44,6 +44,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {
       hidden: sensitiveHeaders(options.sensitiveHeaders),
+      log: output.logger("proxy"),
       buckets: new TokenBuckets(options.buckets, options.index),
       oidcCookieKey: options.oidcCookieKey,
     },

@@ -81,7 +81,12 @@ export class TestPlane {
       log: output.logger("proxy"),
       accessLog: output.logger("request"),
       sensitive: sensitiveHeaders([]),
-      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets(), oidcCookieKey: options.oidcCookieKey },
+      policies: {
+        hidden: sensitiveHeaders([]),
+        log: output.logger("proxy"),
+        buckets: new TokenBuckets(),
+        oidcCookieKey: options.oidcCookieKey,
+      },
       env: {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       random: Math.random,

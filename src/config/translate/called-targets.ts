@@ -31,6 +31,7 @@ export class CalledTargets {
 
   /** A policy with `target` in the place of the three; what they name and is not there is reported. */
   fill(kind: string, policy: unknown, path: Path): unknown {
+    if (kind === "requestMirror") return [policy].flat().map((each, i) => this.#mirror(each, i, policy, path));
     if (!CALLING.has(kind) || typeof policy !== "object" || policy === null) return policy;
     if ("conditional" in policy) {
       const list = policy.conditional as readonly unknown[];
@@ -38,6 +39,13 @@ export class CalledTargets {
     }
     const { host, service, backend, ...others } = policy as Named;
     return withoutUndefined({ target: this.find({ host, service, backend }, path), ...others });
+  }
+
+  /** One place of `requestMirror`, which may be a list of them. */
+  #mirror(input: unknown, index: number, policy: unknown, path: Path): unknown {
+    const { backend, percentage } = input as { readonly backend: Named; readonly percentage: number };
+    const at = Array.isArray(policy) ? [...path, index, "backend"] : [...path, "backend"];
+    return { target: this.find(backend, at), percentage };
   }
 
   find({ host, service, backend }: Named, path: Path): Target {

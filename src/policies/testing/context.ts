@@ -9,7 +9,7 @@ import type {
   BodyStart,
   CompiledPolicy,
   Findings,
-  MessageBody,
+  IncomingBody,
   OutboundTrace,
   PolicyContext,
   PolicyTrace,
@@ -92,7 +92,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
   };
 }
 
-class TestBody implements MessageBody {
+class TestBody implements IncomingBody {
   bytes: Uint8Array;
 
   constructor(text: string) {
@@ -106,6 +106,9 @@ class TestBody implements MessageBody {
   }
   async peek(limit: number): Promise<BodyStart> {
     return { bytes: this.bytes.subarray(0, limit), complete: this.bytes.length <= limit };
+  }
+  copy(limit: number): Promise<Uint8Array | undefined> {
+    return this.buffer(limit);
   }
   replace(bytes: Uint8Array): void {
     this.bytes = bytes;

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Mirror } from "../../ir/policies.ts";
+import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { create } from "./index.ts";
+
+const mirror = (percentage: number): Mirror => ({ target: { type: "static", host: "127.0.0.1", port: 9 }, percentage });
+
+function copies(config: readonly Mirror[], random: number): unknown {
+  const trace = new RecordedTrace();
+  assert.equal(create(config, DEPS, () => random).onRequest?.(contextOf({}, { trace })), undefined);
+  return trace.events;
+}
+
+test("each place gets its share, and nobody waits", () => {
+  const event = (count: number) => [{ kind: "request_mirror", details: { copies: count } }];
+  assert.deepEqual(copies([mirror(0.5)], 0.4), event(1));
+  assert.deepEqual(copies([mirror(0.5)], 0.5), event(0));
+  assert.deepEqual(copies([mirror(1), mirror(0.2), mirror(1)], 0.99), event(2));
+  assert.deepEqual(copies([mirror(0)], 0), event(0));
+});
+
+test("a request that is tried again is copied once; a tunnel never", () => {
+  const trace = new RecordedTrace();
+  const policy = create([mirror(1)], DEPS);
+  const context = contextOf({}, { trace });
+  policy.onRequest?.(context);
+  policy.onRequest?.(context);
+  policy.onRequest?.(contextOf({ method: "CONNECT" }, { trace }));
+  assert.equal(trace.events.length, 1);
+});

@@ -1,0 +1,19 @@
+import { z } from "zod";
+import { service } from "../shared/service-schema.ts";
+
+const { host, service: entry, backend } = service;
+
+const mirror = z
+  .strictObject({
+    backend: z
+      .strictObject({ host, service: entry, backend })
+      .describe("Where copies go: one of `host`, `service` and `backend`."),
+    percentage: z.number().min(0).max(1).describe("Share of requests that are copied, from 0 to 1."),
+  })
+  .meta({ id: "Mirror", description: "One place that gets copies." });
+
+export const schema = z
+  .union([mirror, z.array(mirror).min(1)])
+  .describe(
+    "Sends copies of requests elsewhere, with their bodies up to `maxBufferSize`. Nobody waits for the answers; failures are logged.",
+  );

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { type RawMessage, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
+
+/** An upstream that keeps what it was asked. */
+async function listener(): Promise<{ upstream: RawUpstream; asked: RawMessage[] }> {
+  const asked: RawMessage[] = [];
+  const upstream = await RawUpstream.answering((request) => {
+    asked.push(request);
+    return reply("from here");
+  });
+  return { upstream, asked };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!condition()) {
+    assert.ok(Date.now() < deadline, "waited too long");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+test("several mirrors get the request as it goes to the backend, with its body; only the backend answers", async () => {
+  const [main, first, second] = await Promise.all([listener(), listener(), listener()]);
+  await using _main = main.upstream;
+  await using _first = first.upstream;
+  await using _second = second.upstream;
+  const to = ({ upstream }: { upstream: RawUpstream }) => `127.0.0.1:${upstream.port}`;
+  const policies = {
+    requestHeaderModifier: { set: { "x-set": "yes" } },
+    requestMirror: [
+      { backend: { host: to(first) }, percentage: 1 },
+      { backend: { backend: "/second" }, percentage: 1 },
+      { backend: { host: "127.0.0.1:9" }, percentage: 1 },
+    ],
+  };
+  await using gateway = await TestGateway.start({
+    backends: [{ name: "second", host: to(second) }],
+    binds: [{ port: 0, listeners: [{ routes: [{ policies, backends: [{ host: to(main) }] }] }] }],
+  });
+  const ask = (init: RequestInit) => fetch(`http://127.0.0.1:${gateway.port()}/path?q=1`, init);
+  for (const body of ["", "hello", "x".repeat(300_000)]) {
+    const response = await ask(body === "" ? {} : { method: "POST", body });
+    assert.equal(await response.text(), "from here");
+    for (const { asked } of [main, first, second]) {
+      await until(() => asked.length > 0);
+      const request = asked.shift();
+      assert.equal(request?.start, `${body === "" ? "GET" : "POST"} /path?q=1 HTTP/1.1`);
+      assert.equal(request?.body, body);
+      assert.deepEqual(valuesOf(request as RawMessage, "x-set"), ["yes"]);
+    }
+  }
+  await gateway.until(
+    () => gateway.lines.some((line) => line.message === "error sending mirror request"),
+    "the failure of the third mirror in the log",
+  );
+});
+
+test("what is refused or answered by the gateway is not copied; a body that is too long neither", async () => {
+  const [main, copy] = await Promise.all([listener(), listener()]);
+  await using _main = main.upstream;
+  await using _copy = copy.upstream;
+  const requestMirror = { backend: { host: `127.0.0.1:${copy.upstream.port}` }, percentage: 1 };
+  const backends = [{ host: `127.0.0.1:${main.upstream.port}` }];
+  const routes = [
+    { matches: [{ path: { pathPrefix: "/direct" } }], policies: { requestMirror, directResponse: { status: 204 } } },
+    { policies: { requestMirror }, backends },
+  ];
+  await using gateway = await TestGateway.start({
+    frontendPolicies: { http: { maxBufferSize: 1000 } },
+    binds: [{ port: 0, listeners: [{ routes }] }],
+  });
+  const url = `http://127.0.0.1:${gateway.port()}`;
+  assert.equal((await fetch(`${url}/direct`)).status, 204);
+  assert.equal((await fetch(url, { method: "POST", body: "x".repeat(1001) })).status, 200);
+  await gateway.until(() => gateway.lines.some((line) => /longer than 1000/.test(String(line.error))), "the log line");
+  assert.equal((await fetch(url, { method: "POST", body: "x".repeat(1000) })).status, 200);
+  await until(() => copy.asked.length > 0);
+  assert.deepEqual(
+    copy.asked.map(({ body }) => body.length),
+    [1000],
+  );
+});
