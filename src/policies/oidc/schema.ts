@@ -1,7 +1,11 @@
 import { z } from "zod";
 import { textSource } from "../shared/source-schema.ts";
 
-const endpoint = z.url({ protocol: /^https?$/, error: "an absolute URL that begins with https:// or http://" });
+const endpoint = z.url({
+  protocol: /^https?$/,
+  error: ({ input }) =>
+    typeof input === "string" ? "not an absolute URL; write it with https:// or http:// in front" : undefined,
+});
 const FRAGMENT = "a redirect URI has no fragment (RFC 6749 3.1.2)";
 
 export const schema = z
