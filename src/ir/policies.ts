@@ -132,6 +132,42 @@ export interface BasicAuth {
   readonly authorizationLocation: CredentialLocation;
 }
 
+/** Reference 3.22. At most one of the first four; a secret is absent only when its file could not be read. */
+export interface BackendAuth {
+  readonly passthrough?: { readonly location: CredentialTarget };
+  readonly key?: { readonly value?: string; readonly location: CredentialTarget };
+  readonly jwtSign?: JwtSigning;
+  readonly oauthTokenExchange?: TokenExchange;
+  readonly credentials: readonly { readonly key?: string; readonly location: CredentialTarget }[];
+}
+
+export interface JwtSigning {
+  /** Private key, PEM. */
+  readonly key?: string;
+  readonly algorithm?: string;
+  readonly keyId?: string;
+  readonly issuer?: string;
+  readonly subject?: string;
+  readonly audiences?: readonly string[];
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** Milliseconds. */
+  readonly expiration: number;
+  readonly location: CredentialTarget;
+}
+
+/** RFC 8693. */
+export interface TokenExchange {
+  readonly tokenEndpoint: string;
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  readonly audience?: string;
+  readonly resource?: string;
+  readonly scopes: readonly string[];
+  readonly subjectTokenType: string;
+  readonly requestedTokenType?: string;
+  readonly location: CredentialTarget;
+}
+
 export interface ApiKey {
   /** SHA-256 of the key, hexadecimal in lower case. */
   readonly hash: string;
@@ -315,10 +351,13 @@ export interface PolicySet {
   readonly localRateLimit?: LocalRateLimit | Conditional<LocalLimit>;
   readonly transformations?: Transformations | Conditional<Transformations>;
   readonly retry?: Retry;
+  readonly extAuthz?: ExtAuthz | Conditional<ExtAuthz>;
+  readonly remoteRateLimit?: RemoteRateLimit | Conditional<RemoteRateLimit>;
   readonly oidc?: Oidc;
   readonly jwtAuth?: JwtAuth;
   readonly basicAuth?: BasicAuth;
   readonly apiKey?: ApiKeyAuth;
+  readonly backendAuth?: BackendAuth;
   readonly authorization?: Authorization;
   readonly backendTLS?: BackendTls;
   readonly http?: BackendHttp;

@@ -11,7 +11,7 @@ export const REQUEST_ORDER = {
   // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
   // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
   // only an allowed request is worth changing.
-  gateway: ["cors", "oidc", "jwtAuth", "basicAuth", "apiKey", "authorization", "transformations"],
+  gateway: ["cors", "oidc", "jwtAuth", "basicAuth", "apiKey", "extAuthz", "authorization", "transformations"],
 
   // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
   // transformation → csrf, then the rest:
@@ -23,11 +23,15 @@ export const REQUEST_ORDER = {
     "jwtAuth",
     "basicAuth",
     "apiKey",
+    // A service is asked about clients that are known.
+    "extAuthz",
     "authorization",
     // Over the request as the client sent it.
     "retry",
     // Only what is allowed counts.
     "localRateLimit",
+    // What a limit of this process refuses costs no call.
+    "remoteRateLimit",
     // After whatever may refuse the request by its head alone.
     "buffer",
     // Before everything that goes by the request's headers and target: it may make them.
@@ -54,6 +58,9 @@ export const REQUEST_ORDER = {
     "tcp",
     "backendTLS",
     "authorization",
+    "extAuthz",
+    // For those that may be called only.
+    "backendAuth",
     "transformations",
     // After the credentials, so that configuration has the last word about what is sent.
     "requestHeaderModifier",

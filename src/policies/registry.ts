@@ -2,6 +2,7 @@ import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
 import * as apiKey from "./api-key/index.ts";
 import * as authorization from "./authorization/index.ts";
+import * as backendAuth from "./backend-auth/index.ts";
 import * as backendTls from "./backend-tls/index.ts";
 import * as basicAuth from "./basic-auth/index.ts";
 import * as buffer from "./buffer/index.ts";
@@ -11,11 +12,13 @@ import * as csrf from "./csrf/index.ts";
 import * as delay from "./delay/index.ts";
 import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
+import * as extAuthz from "./ext-authz/index.ts";
 import * as http from "./http/index.ts";
 import * as jwtAuth from "./jwt-auth/index.ts";
 import * as localRateLimit from "./local-rate-limit/index.ts";
 import * as oidc from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
+import * as remoteRateLimit from "./remote-rate-limit/index.ts";
 import * as requestHeaderModifier from "./request-header-modifier/index.ts";
 import * as requestMirror from "./request-mirror/index.ts";
 import * as requestRedirect from "./request-redirect/index.ts";
@@ -50,6 +53,16 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
       words: "transformation",
       shownAs: "transformation",
     },
+    extAuthz: {
+      create: conditional("extAuthz", extAuthz.create, extAuthz.create),
+      phases: ["gateway", "route", "backend"],
+      words: "ext authz",
+    },
+    remoteRateLimit: {
+      create: conditional("remoteRateLimit", remoteRateLimit.create, remoteRateLimit.create),
+      phases: ["route"],
+      words: "remote rate limit",
+    },
     localRateLimit: {
       create: conditional("localRateLimit", localRateLimit.create, localRateLimit.createOne),
       phases: ["route"],
@@ -67,6 +80,7 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
       shownAs: "jwt",
     },
     basicAuth: { create: basicAuth.create, phases: ["gateway", "route"], words: "basic auth" },
+    backendAuth: { create: backendAuth.create, phases: ["backend"], words: "auth" },
     apiKey: { create: apiKey.create, phases: ["gateway", "route"], words: "api key" },
     authorization: {
       create: authorization.create,

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { PolicyKind } from "../ir/policies.ts";
 import { schema as apiKey } from "./api-key/schema.ts";
 import { schema as authorization } from "./authorization/schema.ts";
+import { schema as backendAuth } from "./backend-auth/schema.ts";
 import { schema as backendTLS } from "./backend-tls/schema.ts";
 import { schema as basicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
@@ -9,10 +10,12 @@ import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
+import { schema as extAuthz } from "./ext-authz/schema.ts";
 import { schema as http } from "./http/schema.ts";
 import { schema as jwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { schema as oidc } from "./oidc/schema.ts";
+import { schema as remoteRateLimit } from "./remote-rate-limit/schema.ts";
 import { schema as requestMirror } from "./request-mirror/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
@@ -34,12 +37,15 @@ export const POLICY_SCHEMAS = {
   csrf,
   requestMirror,
   localRateLimit,
+  remoteRateLimit,
+  extAuthz,
   transformations,
   retry,
   oidc,
   jwtAuth,
   basicAuth,
   apiKey,
+  backendAuth,
   authorization,
   backendTLS,
   http,
@@ -52,13 +58,10 @@ export const POLICY_SCHEMAS = {
 export const UNAVAILABLE_POLICIES: readonly string[] = [
   "a2a",
   "ai",
-  "backendAuth",
   "backendTunnel",
-  "extAuthz",
   "extProc",
   "health",
   "mcpAuthentication",
   "mcpAuthorization",
-  "remoteRateLimit",
   "sessionAffinity",
 ];

@@ -7,7 +7,7 @@ export const SHOULD_RATE_LIMIT = "/envoy.service.ratelimit.v3.RateLimitService/S
 /** `overall_code` and the `code` of each status. */
 export const OVER_LIMIT = 2;
 
-/** envoy.type.v3.RateLimitUnit, and the units of `RateLimitResponse.RateLimit`, by number; seconds of each. */
+/** envoy.type.v3.RateLimitUnit, and the units of `RateLimitResponse.RateLimit`, by number. */
 export const UNITS = {
   second: 1,
   minute: 2,

@@ -1,0 +1,100 @@
+import { isFieldValue, isToken } from "../../http/h1/characters.ts";
+import type { HeaderList } from "../../http/message.ts";
+import { applyHeaderEdits, FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
+import { EditedRequest, REQUEST_PSEUDO } from "../transformations/messages.ts";
+import type { PolicyContext } from "../types.ts";
+import type { HeaderOption } from "./common.ts";
+
+/** `HeaderValueOption.HeaderAppendAction` by number. */
+const ACTIONS: readonly HeaderEdit["action"][] = ["add", "addAbsent", "set", "setPresent"];
+
+/**
+ * What a service asks to change of headers. `unsaid` is what a header without instruction does: the default on the wire is
+ * the same as `APPEND_IF_EXISTS_OR_ADD`, yet a field about the client must not stand beside one that the client has sent.
+ * Fields that frame the message, and what cannot be sent, are left out.
+ */
+export function headerEdits(options: readonly HeaderOption[] | undefined, unsaid: "add" | "set"): HeaderEdit[] {
+  const edits: HeaderEdit[] = [];
+  for (const { header, append, append_action = 0 } of options ?? []) {
+    const name = header?.key?.toLowerCase() ?? "";
+    const value = latin1Of(header?.raw_value?.length ? header.raw_value : Buffer.from(header?.value ?? ""));
+    if (!isSendable(name) || !isFieldValue(value)) continue;
+    const said = append === undefined ? ACTIONS[append_action] : append.value === true ? "add" : "set";
+    edits.push({ action: said === undefined || (said === "add" && append === undefined) ? unsaid : said, name, value });
+  }
+  return edits;
+}
+
+/** Removals as edits. Host and pseudo headers stay. */
+export function headerRemovals(names: readonly string[] | undefined): HeaderEdit[] {
+  return (names ?? [])
+    .map((name) => name.toLowerCase())
+    .filter((name) => isToken(name) && name !== "host" && !FRAMING.has(name))
+    .map((name) => ({ action: "remove", name, value: "" }));
+}
+
+/** Changes the request; pseudo headers and `host` change its target, unless their value cannot stand there. */
+export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]): void {
+  const pseudo = edits.filter(({ name }) => REQUEST_PSEUDO.has(name));
+  applyHeaderEdits(
+    edits.filter(({ name }) => !REQUEST_PSEUDO.has(name) && !name.startsWith(":")),
+    context.request.headers,
+  );
+  const request = new EditedRequest(context);
+  for (const { name, value } of pseudo) {
+    try {
+      request.setPseudo(name, value);
+    } catch (error) {
+      context.trace?.skipped(name, error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+/** Fields of a reply that a service makes, in its order; pseudo headers are none. */
+export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
+  const headers: HeaderList = [];
+  applyHeaderEdits(
+    edits.filter(({ name }) => !name.startsWith(":")),
+    headers,
+  );
+  return headers;
+}
+
+/** Header lists carry bytes as latin1 text; the services' messages carry text. */
+export function textOf(value: string): string {
+  for (let i = 0; i < value.length; i++)
+    if (value.charCodeAt(i) > 0x7f) return Buffer.from(value, "latin1").toString("utf8");
+  return value;
+}
+
+/** Headers as one map, values of a name joined: cookies by `; `, others by `, ` (RFC 9110 5.3, RFC 9113 8.2.3). */
+export function joinedHeaders(headers: HeaderList, wants: (name: string) => boolean): Record<string, string> {
+  const joined = Object.create(null) as Record<string, string>;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string;
+    if (!wants(name)) continue;
+    const value = textOf(headers[i + 1] as string);
+    const before = joined[name];
+    joined[name] = before === undefined ? value : `${before}${name === "cookie" ? "; " : ", "}${value}`;
+  }
+  return joined;
+}
+
+/** What HTTP/2 says in the place of the request line. */
+export function pseudoHeaders({ request }: PolicyContext): Record<string, string> {
+  return {
+    ":authority": textOf(request.authority),
+    ":method": request.method,
+    ":path": textOf(request.path + request.search),
+    ":scheme": request.scheme,
+  };
+}
+
+function isSendable(name: string): boolean {
+  if (name.startsWith(":")) return isToken(name.slice(1));
+  return isToken(name) && !FRAMING.has(name);
+}
+
+function latin1Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+}

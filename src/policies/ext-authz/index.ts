@@ -1,0 +1,76 @@
+import { GatewayError } from "../../base/errors.ts";
+import type { LocalReply } from "../../http/message.ts";
+import type { ExtAuthz } from "../../ir/policies.ts";
+import { reasonOf } from "../../upstream/callout.ts";
+import type { PolicyDeps } from "../deps.ts";
+import { afterRequestBody } from "../shared/bodies.ts";
+import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
+import { VerdictCache } from "./cache.ts";
+import { askGrpc } from "./grpc.ts";
+import { askHttp } from "./http.ts";
+import { shown } from "./shown.ts";
+import { type Asker, applyVerdict, type Verdict } from "./verdict.ts";
+
+const KIND = "extAuthz";
+/** Kind in traces. */
+const TRACED = "ext_auth";
+
+/**
+ * Asks a service whether the request may go on (reference 3.8). The service may change the request's headers, add some to the
+ * response, and answer in the place of the backend. Throws CelError for expressions that cannot be used.
+ */
+export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): CompiledPolicy {
+  const callout = callouts(config.target);
+  const { protocol, failureMode } = config;
+  const asker = "grpc" in protocol ? askGrpc(config, protocol.grpc, callout) : askHttp(config, protocol.http, callout);
+  const cache = config.cache === undefined ? undefined : new VerdictCache(config.cache);
+  return {
+    kind: KIND,
+    shown: shown(config, hidden),
+    onRequest: afterRequestBody([...asker.expressions, ...(cache?.expressions ?? [])], async (context) => {
+      const verdict = await decide(config, asker, cache, context).catch((error: unknown) => {
+        if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
+        context.trace?.applied(TRACED, { result: "failed", error: reasonOf(error) });
+        if (failureMode === "allow") return undefined;
+        const status = failureMode === "deny" ? {} : { status: failureMode.denyWithStatus };
+        throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), status);
+      });
+      if (verdict === undefined) return undefined;
+      applyVerdict(context, verdict);
+      if (verdict.allowed) return undefined;
+      if (verdict.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
+      return reply(verdict.reply);
+    }),
+  };
+}
+
+async function decide(
+  { includeRequestBody }: ExtAuthz,
+  asker: Asker,
+  cache: VerdictCache | undefined,
+  context: PolicyContext,
+): Promise<Verdict> {
+  const { trace } = context;
+  const body = includeRequestBody === undefined ? undefined : await readBody(includeRequestBody, context);
+  const key = cache?.keyOf(context);
+  const known = key === undefined ? undefined : cache?.get(key);
+  const verdict = known ?? (await asker.ask(context, body));
+  if (known === undefined && key !== undefined) cache?.put(key, verdict, context);
+  trace?.applied(TRACED, { result: verdict.allowed ? "allow" : "deny", ...(known !== undefined && { cached: true }) });
+  return verdict;
+}
+
+async function readBody(
+  { maxRequestBytes, allowPartialMessage }: NonNullable<ExtAuthz["includeRequestBody"]>,
+  { requestBody, trace }: PolicyContext,
+): Promise<BodyStart> {
+  const body = await requestBody.peek(maxRequestBytes);
+  if (body.complete || allowPartialMessage) return body;
+  trace?.applied(TRACED, { result: "deny", error: `the body is longer than ${maxRequestBytes} bytes` });
+  throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
+}
+
+/** A copy: what is kept in the cache answers others too. */
+function reply({ headers, ...others }: LocalReply): LocalReply {
+  return { ...others, headers: [...headers] };
+}

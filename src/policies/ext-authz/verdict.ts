@@ -1,0 +1,37 @@
+import type { Expression } from "../../cel/index.ts";
+import type { LocalReply } from "../../http/message.ts";
+import { editRequest } from "../envoy/headers.ts";
+import type { HeaderEdit } from "../shared/header-edits.ts";
+import type { BodyStart, PolicyContext } from "../types.ts";
+
+/** What a service says about a request; the same for all requests that it is kept for. */
+export type Verdict =
+  | {
+      readonly allowed: true;
+      readonly requestEdits: readonly HeaderEdit[];
+      readonly responseEdits: readonly HeaderEdit[];
+      readonly metadata: Readonly<Record<string, unknown>> | undefined;
+    }
+  | {
+      readonly allowed: false;
+      /** undefined: the gateway's own refusal. */
+      readonly reply: LocalReply | undefined;
+      readonly metadata: Readonly<Record<string, unknown>> | undefined;
+    };
+
+/** A way to ask a service. */
+export interface Asker {
+  /** What is evaluated over the request for it. */
+  readonly expressions: readonly Expression[];
+  /** Rejects when the service gives no usable answer. */
+  readonly ask: (context: PolicyContext, body: BodyStart | undefined) => Promise<Verdict>;
+}
+
+/** Puts a verdict into effect, as far as it is about the request. */
+export function applyVerdict(context: PolicyContext, verdict: Verdict): void {
+  if (verdict.metadata !== undefined)
+    context.findings.extauthz = { ...(context.findings.extauthz as object | undefined), ...verdict.metadata };
+  if (!verdict.allowed) return;
+  editRequest(context, verdict.requestEdits);
+  for (const edit of verdict.responseEdits) context.editResponse(edit);
+}

@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { conditionally } from "../conditional/schema.ts";
+import { expression } from "../shared/cel-schema.ts";
+import { service } from "../shared/service-schema.ts";
+
+const descriptor = z.strictObject({
+  entries: z
+    .array(
+      z.strictObject({
+        key: z.string().min(1).describe("Name of the entry."),
+        value: expression("request").describe("CEL for its value; text, or what can be written as text."),
+      }),
+    )
+    .min(1)
+    .describe("What the service counts by, in the order of its configuration."),
+  type: z.literal("requests").default("requests").describe("What is counted. Default: `requests`."),
+  cost: expression("request").optional().describe("CEL for how much a request counts. Default: 1."),
+  limitOverride: expression("request")
+    .optional()
+    .describe(
+      "CEL for a limit in the place of the service's own: a map of `unit` (second, minute, hour, day, month, year) and `requestsPerUnit`.",
+    ),
+});
+
+const policy = z.strictObject({
+  ...service,
+  domain: z.string().min(1).describe("Domain of the service's configuration."),
+  descriptors: z
+    .array(descriptor)
+    .min(1)
+    .describe("One count each. A descriptor with an expression that fails is left out; without any, nothing is asked."),
+  failureMode: z
+    .literal(["failClosed", "failOpen"])
+    .default("failClosed")
+    .describe("When the service cannot be asked: `failClosed` (500) or `failOpen`. Default: `failClosed`."),
+});
+
+export const schema = conditionally(
+  "RemoteRateLimit",
+  policy.describe("Asks a rate limit service, by Envoy's protocol, whether a request is within its limits; else 429."),
+  policy,
+);
