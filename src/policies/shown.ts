@@ -1,10 +1,12 @@
 import type { PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
+import { shown as backendAuth } from "./backend-auth/index.ts";
 import { shown as backendTLS } from "./backend-tls/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
 import { shownModifier } from "./shared/header-edits.ts";
+import { shown as transformations } from "./transformations/index.ts";
 
 type Shown = {
   readonly [Kind in keyof PolicySet]: (config: NonNullable<PolicySet[Kind]>, hidden: ReadonlySet<string>) => unknown;
@@ -13,12 +15,14 @@ type Shown = {
 /** How policies with secrets in their configuration are shown. */
 const SHOWN: Shown = {
   apiKey,
+  backendAuth,
   backendTLS,
   basicAuth,
   jwtAuth,
   oidc: shownOidc,
   requestHeaderModifier: shownModifier,
   responseHeaderModifier: shownModifier,
+  transformations,
 };
 
 /** A policy's configuration without secrets, for dumps; `hidden` are names of headers whose values are not shown. */

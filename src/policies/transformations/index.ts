@@ -1,5 +1,6 @@
-import type { Transformation, Transformations } from "../../ir/policies.ts";
+import type { Conditional, Transformation, Transformations } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
+import { isConditional } from "../conditional/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
@@ -18,13 +19,9 @@ export function create(config: Transformations, { hidden }: PolicyDeps): Compile
   const onWay = request && compileProgram(`${KIND}.request`, request, "request");
   const back = response && compileProgram(`${KIND}.response`, response, "response");
   const wanted = bodyNeeds([...(onWay?.expressions ?? []), ...(back?.expressions ?? [])]);
-  const shown = {
-    ...(request !== undefined && { request: shownSide(request, hidden) }),
-    ...(response !== undefined && { response: shownSide(response, hidden) }),
-  };
   return {
     kind: KIND,
-    shown,
+    shown: shown(config, hidden),
     ...((onWay !== undefined || wanted.request) && {
       onRequest(context) {
         if (!wanted.request) return transformRequest(onWay, context);
@@ -53,7 +50,24 @@ function report({ trace }: PolicyContext, side: string, failed: readonly string[
   trace?.applied("transformation", { side, ...(failed !== undefined && { failed }) });
 }
 
-/** Expressions of headers that hold secrets may hold the secret itself. */
+/** The configuration without the expressions of headers that hold secrets: they may hold the secret itself. */
+export function shown(
+  config: Transformations | Conditional<Transformations>,
+  hidden: ReadonlySet<string>,
+): Transformations | Conditional<Transformations> {
+  if (isConditional(config)) return { conditional: config.conditional.map((entry) => shownOne(entry, hidden)) };
+  return shownOne(config, hidden);
+}
+
+function shownOne<Config extends Transformations>(config: Config, hidden: ReadonlySet<string>): Config {
+  const { request, response } = config;
+  return {
+    ...config,
+    ...(request !== undefined && { request: shownSide(request, hidden) }),
+    ...(response !== undefined && { response: shownSide(response, hidden) }),
+  };
+}
+
 function shownSide(side: Transformation, hidden: ReadonlySet<string>): Transformation {
   const redact = (values: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(
