@@ -75,6 +75,13 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     fields: same("is not available in this version; use body", "bodyExpression", "conditional"),
   },
   { in: /\.directResponse$/, fields: { headers: "is not available in this version; use responseHeaderModifier" } },
+  {
+    in: /\.backendAuth$/,
+    fields: same(
+      "is not available in this version; use key, jwtSign or oauthTokenExchange",
+      ...["gcp", "aws", "azure", "copilot", "crossAppAccess"],
+    ),
+  },
   { in: /\.tls$/, fields: same(LATER, "spiffe") },
   { in: /\.target$/, fields: { listenerSet: "there are no listener sets in a file; target a gateway" } },
   { in: /\.target\.gateway$/, fields: { port: "is not available in this version; use listenerName" } },

@@ -95,6 +95,8 @@ export interface PolicyTrace {
   skipped(kind: string, reason: string): void;
   /** Emits `authorizationResult`. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void;
+  /** Values of this header or query parameter are not shown from now on: they are secrets of the gateway. */
+  hide(place: "header" | "query parameter", name: string): void;
   /** The events of a call of the gateway's own, such as one to an authorization service: they carry `scope`. */
   outbound(scope: string): OutboundTrace;
 }

@@ -3,7 +3,7 @@ import type { Downstream } from "../http/stream.ts";
 import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { Phase, RequestState } from "../trace/events.ts";
-import { shownHeaders } from "../trace/redaction.ts";
+import { shownHeaders, shownSearch } from "../trace/redaction.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
 import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";
@@ -27,7 +27,8 @@ const SHOW_ALL: ReadonlySet<string> = new Set();
 export class RequestTrace implements PolicyTrace {
   readonly #tracer: Tracer;
   readonly #exchange: TracedExchange;
-  readonly #hidden: ReadonlySet<string>;
+  #hidden: ReadonlySet<string>;
+  readonly #hiddenParameters = new Set<string>();
   readonly #startTime: string;
   #callStart = 0;
   #called = false;
@@ -42,9 +43,14 @@ export class RequestTrace implements PolicyTrace {
     tracer.emit("info", { type: "requestStarted" });
   }
 
+  hide(place: "header" | "query parameter", name: string): void {
+    if (place === "header") this.#hidden = new Set([...this.#hidden, name]);
+    else this.#hiddenParameters.add(name);
+  }
+
   requestSnapshot(stage: string): void {
     const { request, downstream, services, backend } = this.#exchange;
-    const pathAndQuery = request.path + request.search;
+    const pathAndQuery = request.path + shownSearch(request.search, this.#hiddenParameters);
     const state: RequestState = {
       request: {
         method: request.method,

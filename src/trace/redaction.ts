@@ -25,3 +25,11 @@ export function shownHeaders(headers: readonly string[], hidden: ReadonlySet<str
   }
   return shown;
 }
+
+/** A query with the values of `hidden` parameters replaced. */
+export function shownSearch(search: string, hidden: ReadonlySet<string>): string {
+  if (hidden.size === 0) return search;
+  return search.replace(/([?&])([^=&]*)=([^&]*)/g, (all, separator: string, name: string) =>
+    hidden.has(new URLSearchParams(`${name}=`).keys().next().value ?? "") ? `${separator}${name}=${REDACTED}` : all,
+  );
+}

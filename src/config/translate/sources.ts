@@ -60,7 +60,10 @@ export class Sources {
       if (name === "file") return this.readFile([...path, "file"], source);
       if (name === "url") return this.readUrl([...path, "url"], source);
     }
-    const filled = entries.map(([key, each]) => [key, this.#fill(each, [...path, key])] as const);
+    // Claims are free data, in which these names mean something else.
+    const filled = entries.map(
+      ([key, each]) => [key, key === "claims" ? each : this.#fill(each, [...path, key])] as const,
+    );
     return Object.fromEntries(filled.filter(([, each]) => each !== undefined));
   }
 }

@@ -16,7 +16,7 @@ function fileOf(what: string) {
 
 function fetched(what: string) {
   return z
-    .url({ protocol: /^https?$/, error: "a URL that begins with https:// or http://" })
+    .url({ protocol: /^https?$/, error: "not a URL that begins with https:// or http://" })
     .describe(`Where ${what} is fetched from, again every 15 minutes.`);
 }
 

@@ -135,6 +135,9 @@ export class RecordedTrace implements PolicyTrace {
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     this.events.push({ kind: "authorizationResult", rules, result });
   }
+  hide(place: "header" | "query parameter", name: string): void {
+    this.events.push({ hide: place, name });
+  }
   outbound(scope: string): OutboundTrace {
     return {
       started: (target) => this.events.push({ scope, target }),

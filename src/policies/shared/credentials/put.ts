@@ -1,0 +1,42 @@
+import { type HttpRequest, setHeader } from "../../../http/message.ts";
+import type { CredentialTarget } from "../../../ir/policies.ts";
+import type { PolicyContext } from "../../types.ts";
+import { sendableText } from "../cel-output.ts";
+import { removeCookie, setQueryParameter } from "./places.ts";
+
+/**
+ * Puts credentials into requests, in place of what stands there, and hides them from what a trace shows from then on. Throws
+ * an Error for a credential that cannot be sent.
+ */
+export function credentialPutter(target: CredentialTarget): (context: PolicyContext, credential: string) => void {
+  if ("header" in target) {
+    const { name, prefix } = target.header;
+    return ({ request, trace }, credential) => {
+      trace?.hide("header", name);
+      setHeader(request.headers, name, sendableText(prefix + credential));
+    };
+  }
+  if ("queryParameter" in target) {
+    const { name } = target.queryParameter;
+    return ({ request, trace }, credential) => {
+      trace?.hide("query parameter", name);
+      request.search = setQueryParameter(request.search, name, credential);
+    };
+  }
+  const { name } = target.cookie;
+  return ({ request, trace }, credential) => {
+    trace?.hide("header", "cookie");
+    putCookie(request, name, credential);
+  };
+}
+
+function putCookie(request: HttpRequest, name: string, value: string): void {
+  if (/[^\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]/.test(value))
+    throw new Error("the credential has characters that no cookie can have (RFC 6265 4.1.1)");
+  const headers = removeCookie(request.headers, name);
+  const index = headers.findIndex((field, i) => i % 2 === 0 && field === "cookie");
+  const pair = `${name}=${value}`;
+  if (index < 0) headers.push("cookie", pair);
+  else headers[index + 1] = `${headers[index + 1]}; ${pair}`;
+  request.headers = headers;
+}
