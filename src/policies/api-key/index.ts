@@ -1,10 +1,9 @@
-import { createHash } from "node:crypto";
+import { hash as digest, randomBytes } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
 import type { ApiKey, ApiKeyAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
-import { secretDigest } from "../shared/credentials/verified.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 const KIND = "apiKey";
@@ -17,9 +16,9 @@ export function create(config: ApiKeyAuth): CompiledPolicy {
   const { mode, location } = config;
   const keys = new Map<string, unknown>();
   for (const [i, { hash, metadata }] of config.keys.entries()) {
-    const digest = digestOf(Buffer.from(hash, "hex"));
-    if (keys.has(digest)) throw new Error(`${KIND}.keys.${i}: the same key stands further up; remove one of them`);
-    keys.set(digest, { ...metadata, key: REDACTED });
+    const known = keyed(hash);
+    if (keys.has(known)) throw new Error(`${KIND}.keys.${i}: the same key stands further up; remove one of them`);
+    keys.set(known, { ...metadata, key: REDACTED });
   }
   const finder = credentialFinder(location);
   return {
@@ -33,7 +32,7 @@ export function create(config: ApiKeyAuth): CompiledPolicy {
         trace?.skipped("api_key", "no API key found");
         return undefined;
       }
-      const found = keys.get(digestOf(createHash("sha256").update(key, "latin1").digest()));
+      const found = keys.get(keyed(digest("sha256", Buffer.from(key, "latin1"), "hex")));
       trace?.applied("api_key", { valid: found !== undefined });
       if (found !== undefined) {
         findings.apiKey = found;
@@ -53,6 +52,10 @@ export function shown({ keys, mode, location }: ApiKeyAuth): unknown {
   return { keys: shownKeys, mode, location };
 }
 
-function digestOf(hash: Uint8Array): string {
-  return secretDigest(hash).toString("latin1");
+/** Of this process alone, so that nobody can find keys whose digests begin like that of a known one. */
+const SALT = randomBytes(32).toString("hex");
+
+/** `hash`: SHA-256 in hexadecimal. Digests in one call each: 0.6 µs together; by streams and HMAC 13 µs. */
+function keyed(hash: string): string {
+  return digest("sha256", SALT + hash, "hex");
 }
