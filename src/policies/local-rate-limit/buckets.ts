@@ -22,8 +22,8 @@ const SLEEP_MS = 1;
 /**
  * Token buckets that all threads share, in one table of fixed size (65,536 buckets, 2 MiB). A bucket is found by a keyed
  * 64-bit hash. A full bucket and one that does not exist are the same, so the place of a full one is free for others: nobody
- * who is limited is forgotten, as long as fewer than 64 of about 64 neighbours are limited at once; beyond that the one that
- * is nearest to full gives way.
+ * who is limited is forgotten, as long as no more than 64 buckets of one lock are limited at once, which holds up to about
+ * 40,000 limited names; beyond that the one that is nearest to full gives way.
  */
 export class TokenBuckets {
   readonly memory: SharedArrayBuffer;

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+
+let upstream: RawUpstream;
+let gateway: TestGateway;
+
+before(async () => {
+  upstream = await RawUpstream.answering((request) => reply(request.body));
+  const backends = [{ host: `127.0.0.1:${upstream.port}` }];
+  const at = (pathPrefix: string, policies: object) => ({ matches: [{ path: { pathPrefix } }], policies, backends });
+  const routes = [
+    at("/request", { buffer: { request: { maxBytes: 10 } } }),
+    at("/response", { buffer: { response: { maxBytes: 10 } } }),
+    at("/open", {
+      buffer: {
+        request: { maxBytes: 10, failureMode: "failOpen" },
+        response: { maxBytes: 10, failureMode: "failOpen" },
+      },
+    }),
+    at("/late", { delay: { duration: "1h" }, timeout: { requestTimeout: "50ms" } }),
+    at("/soon", { delay: { duration: 'request.method == "PUT" ? duration("1h") : duration("1ms")' } }),
+  ];
+  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+});
+after(async () => {
+  await gateway.stop();
+  await upstream[Symbol.asyncDispose]();
+});
+
+async function post(path: string, length: number): Promise<{ status: number; body: string }> {
+  const init = { method: "POST", body: "x".repeat(length) };
+  const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`, init);
+  return { status: response.status, body: await response.text() };
+}
+
+test("buffer: what is too long is refused without a body, or flows on", async () => {
+  for (const path of ["/request", "/response", "/open"])
+    assert.deepEqual(await post(path, 10), { status: 200, body: "x".repeat(10) });
+  assert.deepEqual(await post("/request", 11), { status: 413, body: "" });
+  assert.deepEqual(await post("/response", 11), { status: 502, body: "" });
+  assert.deepEqual(await post("/open", 300_000), { status: 200, body: "x".repeat(300_000) });
+});
+
+test("delay: counts toward the deadline of the request, and may be computed", async () => {
+  assert.equal((await post("/late", 1)).status, 504);
+  assert.deepEqual(await post("/soon", 3), { status: 200, body: "xxx" });
+});
