@@ -1,9 +1,10 @@
-import { hash as digest, randomBytes } from "node:crypto";
+import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
 import type { ApiKey, ApiKeyAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
+import { secretDigest } from "../shared/credentials/verified.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 const KIND = "apiKey";
@@ -52,10 +53,7 @@ export function shown({ keys, mode, location }: ApiKeyAuth): unknown {
   return { keys: shownKeys, mode, location };
 }
 
-/** Of this process alone, so that nobody can find keys whose digests begin like that of a known one. */
-const SALT = randomBytes(32).toString("hex");
-
-/** `hash`: SHA-256 in hexadecimal. Digests in one call each: 0.6 µs together; by streams and HMAC 13 µs. */
+/** `hash`: SHA-256 of a key, in hexadecimal. */
 function keyed(hash: string): string {
-  return digest("sha256", SALT + hash, "hex");
+  return secretDigest(hash).toString("latin1");
 }
