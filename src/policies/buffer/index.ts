@@ -1,6 +1,6 @@
 import type { LocalReply } from "../../http/message.ts";
-import type { Buffering } from "../../ir/policies.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { BufferedSide, Buffering } from "../../ir/policies.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
 
 const KIND = "buffer";
 
@@ -10,12 +10,9 @@ export function create({ request, response }: Buffering): CompiledPolicy {
     kind: KIND,
     shown: { ...(request !== undefined && { request }), ...(response !== undefined && { response }) },
     ...(request !== undefined && {
-      async onRequest({ requestBody, maxBufferSize, trace }) {
-        const limit = request.maxBytes ?? maxBufferSize;
-        const whole = await requestBody.buffer(limit);
-        if (whole !== undefined) trace?.applied(KIND, { request: { bytes: whole.length } });
-        else trace?.applied(KIND, { request: { over: limit, failureMode: request.failureMode } });
-        return whole === undefined && request.failureMode === "failClosed" ? tooLarge() : undefined;
+      onRequest(context) {
+        // Most requests have no body to wait for.
+        return context.requestBody.empty ? undefined : bufferRequest(request, context);
       },
     }),
     ...(response !== undefined && {
@@ -31,6 +28,16 @@ export function create({ request, response }: Buffering): CompiledPolicy {
       },
     }),
   };
+}
+
+async function bufferRequest(
+  { maxBytes, failureMode }: BufferedSide,
+  { requestBody, maxBufferSize, trace }: PolicyContext,
+): Promise<undefined | LocalReply> {
+  const limit = maxBytes ?? maxBufferSize;
+  const whole = await requestBody.buffer(limit);
+  trace?.applied(KIND, { request: whole === undefined ? { over: limit, failureMode } : { bytes: whole.length } });
+  return whole === undefined && failureMode === "failClosed" ? tooLarge() : undefined;
 }
 
 function tooLarge(): LocalReply {
