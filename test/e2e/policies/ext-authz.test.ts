@@ -1,0 +1,255 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ExtAuthz, PolicySet } from "../../../src/ir/policies.ts";
+import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../src/policies/envoy/auth.ts";
+import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+
+type Question = NonNullable<ReturnType<typeof CheckRequest.decode>["attributes"]>;
+
+const at = (port: number) => ({ type: "static", host: "127.0.0.1", port }) as const;
+
+function policy(port: number, more: Partial<ExtAuthz> = {}): PolicySet {
+  return {
+    extAuthz: {
+      target: at(port),
+      protocol: { grpc: {} },
+      failureMode: "deny",
+      includeRequestHeaders: [],
+      timeout: 5000,
+      ...more,
+    },
+  };
+}
+
+function http(port: number, more: Partial<ExtAuthz> = {}, protocol: object = {}): PolicySet {
+  const defaults = { includeResponseHeaders: [], addRequestHeaders: {}, metadata: {} };
+  return policy(port, { protocol: { http: { ...defaults, ...protocol } }, ...more });
+}
+
+/** A service that keeps what it is asked. */
+async function authorizer(answer: (question: Question) => CheckAnswer) {
+  const questions: Question[] = [];
+  const server = await GrpcServer.start({
+    [CHECK]: {
+      unary(message) {
+        const question = CheckRequest.decode(message).attributes ?? {};
+        questions.push(question);
+        return CheckResponse.encode(answer(question));
+      },
+    },
+  });
+  return Object.assign(server, { questions });
+}
+
+/** Says what of the request has reached the backend. */
+const backend = () =>
+  RawUpstream.answering((request) =>
+    reply(JSON.stringify({ start: request.start, fields: request.fields, body: request.body })),
+  );
+
+function route(port: number, policies: PolicySet): TestRoute[] {
+  return [{ target: at(port), policies }];
+}
+
+async function ask(plane: TestPlane, request: string) {
+  const client = await RawPeer.connect(plane.port);
+  client.send(request);
+  const response = await client.message();
+  client.socket.destroy();
+  return response;
+}
+
+const get = (fields = "") => `GET /a?b=1 HTTP/1.1\r\nHost: shop.example\r\n${fields}\r\n`;
+const post = (body: string) =>
+  `POST /a HTTP/1.1\r\nHost: shop.example\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+
+test("gRPC: the service learns of the request; what it sets, adds and removes reaches backend and client", async () => {
+  await using service = await authorizer(() => ({
+    ok_response: {
+      headers: [
+        { header: { key: "X-User", value: "ann" } },
+        { header: { key: "x-more", value: "2" }, append: { value: true } },
+      ],
+      headers_to_remove: ["x-secret"],
+      response_headers_to_add: [{ header: { key: "x-checked", value: "yes" } }],
+    },
+    dynamic_metadata: { team: "blue" },
+  }));
+  await using upstream = await backend();
+  const policies: PolicySet = {
+    ...policy(service.port, { protocol: { grpc: { context: { shop: "1" }, metadata: { who: "request.method" } } } }),
+    transformations: { request: { set: { "x-team": "extauthz.team" } } },
+  };
+  await using plane = await TestPlane.start(route(upstream.port, policies));
+  const response = await ask(
+    plane,
+    get("X-User: forged\r\nX-More: 1\r\nX-Secret: s\r\nCookie: a=1\r\nCookie: b=2\r\n"),
+  );
+  assert.equal(statusOf(response), 200);
+  assert.deepEqual(valuesOf(response, "x-checked"), ["yes"]);
+  const seen = JSON.parse(response.body) as { fields: string[] };
+  const fields = seen.fields.filter((line) => line.startsWith("x-"));
+  assert.deepEqual(fields.sort(), ["x-more: 1", "x-more: 2", "x-team: blue", "x-user: ann"]);
+
+  const [question] = service.questions;
+  const request = question?.request?.http;
+  assert.equal(request?.method, "GET");
+  assert.equal(request?.path, "/a?b=1");
+  assert.equal(request?.host, "shop.example");
+  assert.equal(request?.headers?.cookie, "a=1; b=2");
+  assert.equal(request?.headers?.[":path"], "/a?b=1");
+  assert.equal(question?.source?.address?.socket_address?.address, "127.0.0.1");
+  assert.equal(question?.context_extensions?.shop, "1");
+  assert.equal(question?.metadata_context?.filter_metadata?.["envoy.filters.http.ext_authz"]?.who, "GET");
+});
+
+test("gRPC: a refusal goes to the client as the service wrote it; without one it is 403", async () => {
+  const answers: CheckAnswer[] = [
+    {
+      status: { code: 16 },
+      denied_response: {
+        status: { code: 401 },
+        headers: [{ header: { key: "www-authenticate", value: "Bearer" } }],
+        body: "who are you?",
+      },
+    },
+    { status: { code: 7 } },
+  ];
+  await using service = await authorizer(() => answers.shift() ?? {});
+  await using upstream = await backend();
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port)));
+  const refused = await ask(plane, get());
+  assert.deepEqual([statusOf(refused), refused.body], [401, "who are you?"]);
+  assert.deepEqual(valuesOf(refused, "www-authenticate"), ["Bearer"]);
+  const plain = await ask(plane, get());
+  assert.deepEqual([statusOf(plain), plain.body], [403, "external authorization failed"]);
+  assert.equal((await plane.logged('"http.status":401')).reason, "ExtAuth");
+  assert.equal(statusOf(await ask(plane, get())), 200);
+});
+
+test("gRPC: bodies go along, cut where that is allowed, else refused; the backend gets them whole", async () => {
+  const limits = { maxRequestBytes: 5, allowPartialMessage: false, packAsBytes: false };
+  await using service = await authorizer(() => ({}));
+  await using upstream = await backend();
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { includeRequestBody: limits })));
+  const whole = await ask(plane, post("hello"));
+  assert.equal((JSON.parse(whole.body) as { body: string }).body, "hello");
+  assert.equal(service.questions[0]?.request?.http?.body, "hello");
+  assert.equal(service.questions[0]?.request?.http?.headers?.["x-envoy-auth-partial-body"], "false");
+  const refused = await ask(plane, post("hello world"));
+  assert.deepEqual([statusOf(refused), refused.body], [413, "external authorization failed"]);
+
+  const partial = { ...limits, allowPartialMessage: true, packAsBytes: true };
+  await plane.configure(route(upstream.port, policy(service.port, { includeRequestBody: partial })));
+  const cut = await ask(plane, post("hello world"));
+  assert.equal((JSON.parse(cut.body) as { body: string }).body, "hello world");
+  assert.equal(Buffer.from(service.questions[1]?.request?.http?.raw_body ?? []).toString(), "hello");
+});
+
+test("a service that cannot be asked: deny, allow, or the configured status", async () => {
+  await using upstream = await backend();
+  const gone = await GrpcServer.start({});
+  gone.stop();
+  for (const make of [policy, http]) {
+    await using plane = await TestPlane.start(route(upstream.port, make(gone.port)));
+    const refused = await ask(plane, get());
+    assert.deepEqual([statusOf(refused), refused.body], [403, "external authorization failed"]);
+    await plane.configure(route(upstream.port, make(gone.port, { failureMode: "allow" })));
+    assert.equal(statusOf(await ask(plane, get())), 200);
+    await plane.configure(route(upstream.port, make(gone.port, { failureMode: { denyWithStatus: 503 } })));
+    assert.equal(statusOf(await ask(plane, get())), 503);
+  }
+});
+
+test("a service that does not answer in time counts as one that cannot be asked", async () => {
+  await using service = await GrpcServer.start({ [CHECK]: { unary: () => new Promise(() => {}) } });
+  await using upstream = await backend();
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { timeout: 50 })));
+  assert.equal(statusOf(await ask(plane, get())), 403);
+});
+
+test("HTTP: 2xx allows and passes headers on; anything else is the answer", async () => {
+  await using service = await RawUpstream.answering((request) => {
+    if (request.start.includes("forbidden")) return reply("no entry", ["x-why: because"], "403 Forbidden");
+    const seen = [
+      request.start,
+      ...valuesOf(request, "authorization"),
+      ...valuesOf(request, "x-other"),
+      ...valuesOf(request, "x-team"),
+    ];
+    return reply("", [`x-user: ${seen.join("|")}`, "x-level: 3"]);
+  });
+  await using upstream = await backend();
+  const protocol = {
+    includeResponseHeaders: ["x-user"],
+    addRequestHeaders: { "X-Team": "'blue'" },
+    metadata: { level: "response.headers['x-level']" },
+  };
+  await using plane = await TestPlane.start(
+    route(upstream.port, {
+      ...http(service.port, {}, protocol),
+      transformations: { request: { set: { "x-found": "extauthz.level" } } },
+    }),
+  );
+  const response = await ask(plane, get("Authorization: Bearer t\r\nX-Other: o\r\nX-User: forged\r\n"));
+  const { fields } = JSON.parse(response.body) as { fields: string[] };
+  assert.deepEqual(fields.filter((line) => /^x-(user|found)/.test(line)).sort(), [
+    "x-found: 3",
+    "x-user: GET /a?b=1 HTTP/1.1|Bearer t|blue",
+  ]);
+  const refused = await ask(plane, "GET /forbidden HTTP/1.1\r\nHost: a\r\n\r\n");
+  assert.deepEqual([statusOf(refused), refused.body, valuesOf(refused, "x-why").join()], [403, "no entry", "because"]);
+
+  await plane.configure(
+    route(
+      upstream.port,
+      http(service.port, {}, { path: "'/forbidden'", redirect: "'https://login.example' + request.path" }),
+    ),
+  );
+  const redirected = await ask(plane, get());
+  assert.deepEqual([statusOf(redirected), valuesOf(redirected, "location").join()], [302, "https://login.example/a"]);
+});
+
+test("answers are kept by key for their time to live, refusals with other statuses are not", async () => {
+  let status = 200;
+  await using service = await authorizer((question) => {
+    status = Number(question.request?.http?.headers?.["x-status"] ?? 200);
+    return status === 200
+      ? { ok_response: { headers: [{ header: { key: "x-n", value: "1" } }] } }
+      : { status: { code: 7 }, denied_response: { status: { code: status } } };
+  });
+  await using upstream = await backend();
+  const cache = { key: ["request.headers['x-key']"], ttl: "1h", maxEntries: 2 };
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { cache })));
+  const asked = async (key: string, wanted = 200): Promise<number> => {
+    const before = service.questions.length;
+    assert.equal(statusOf(await ask(plane, get(`X-Key: ${key}\r\nX-Status: ${wanted}\r\n`))), wanted);
+    return service.questions.length - before;
+  };
+  assert.deepEqual([await asked("a"), await asked("a")], [1, 0]);
+  assert.deepEqual([await asked("b", 401), await asked("b", 401)], [1, 0]);
+  assert.deepEqual([await asked("c", 500), await asked("c", 500)], [1, 1]);
+  assert.deepEqual([await asked("d"), await asked("b", 401), await asked("a")], [1, 0, 1]);
+  await ask(plane, get());
+  await ask(plane, get());
+  assert.equal(service.questions.length, 8);
+});
+
+test("when the client leaves, the service hears that nobody waits", async () => {
+  const cancelled = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  await using service = await RawUpstream.listen(async (peer) => {
+    await peer.message();
+    asked.resolve();
+    for (const event of ["end", "close"]) peer.socket.once(event, () => cancelled.resolve());
+  });
+  await using upstream = await backend();
+  await using plane = await TestPlane.start(route(upstream.port, http(service.port)));
+  const client = await RawPeer.connect(plane.port);
+  client.send(get());
+  await asked.promise;
+  client.socket.destroy();
+  await cancelled.promise;
+});
