@@ -71,7 +71,10 @@ export const schema = z
     const set = WAYS.filter((way) => value[way] !== undefined);
     if (set.length > 1)
       issues.push({ code: "custom", input: value, message: `only one of ${set.join(", ")} may be set` });
-    if (set.length === 0 && value.credentials.length === 0)
-      issues.push({ code: "custom", input: value, message: `one of ${WAYS.join(", ")}, credentials is required` });
+    if (set.length === 0 && value.credentials.length === 0) {
+      const noneOf = [...WAYS, "credentials"];
+      const message = `one of ${noneOf.join(", ")} is required`;
+      issues.push({ code: "custom", input: value, message, params: { noneOf } });
+    }
   })
   .describe("Adds the credentials that the backend asks for. Failures are 500.");

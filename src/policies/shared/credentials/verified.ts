@@ -7,7 +7,7 @@ const KEY = randomBytes(32);
 export function secretDigest(...parts: readonly (string | Uint8Array)[]): Buffer {
   const pieces: Uint8Array[] = [KEY];
   for (const part of parts) {
-    const bytes = typeof part === "string" ? Buffer.from(part, "latin1") : part;
+    const bytes = typeof part === "string" ? Buffer.from(part, "utf8") : part;
     // Lengths keep ("a", "bc") apart from ("ab", "c"), and a longer text from the one that it begins with.
     pieces.push(Buffer.from(`${bytes.length}:`), bytes);
   }
