@@ -15,7 +15,7 @@ import type { PolicySet } from "../ir/policies.ts";
 import { shownPolicy } from "../policies/shown.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
-import { targetName } from "../upstream/pool.ts";
+import { targetName } from "../upstream/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -11,7 +11,7 @@ import { Callout, NOWHERE } from "../upstream/callout.ts";
 import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
-import type { PoolTarget } from "../upstream/pool.ts";
+import type { PoolTarget } from "../upstream/pool-target.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";

@@ -5,6 +5,7 @@ import type { HeaderList } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import type { UpstreamConnection, UpstreamEvents } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
+import type { OnCancel } from "./on-cancel.ts";
 
 /** A call of the gateway's own: to an authorization service, to a mirror. */
 export interface CallRequest {
@@ -29,9 +30,6 @@ export interface CallResponse {
   readonly headers: HeaderList;
   readonly body: Uint8Array;
 }
-
-/** Registers what ends a call early: `PolicyContext.onOver`. */
-export type OnCancel = (callback: () => void) => void;
 
 /** Methods whose requests are never sent twice, even if the first connection proved to be stale (RFC 9110 9.2.2). */
 const UNSAFE_TO_REPEAT = new Set(["POST", "PATCH"]);

@@ -1,8 +1,9 @@
 import { GatewayError } from "../base/errors.ts";
 import type { Balancer } from "./balancer.ts";
-import { type CallRequest, type CallResponse, callUpstream, type OnCancel } from "./call.ts";
+import { type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { GrpcStream, GrpcStreamEvents } from "./grpc-channel.ts";
+import type { OnCancel } from "./on-cancel.ts";
 
 /** Who is told of a call. */
 export interface CallObserver {

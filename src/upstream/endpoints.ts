@@ -1,5 +1,5 @@
 import { Endpoint } from "./endpoint.ts";
-import { type PoolTarget, poolKey } from "./pool.ts";
+import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";
 
 /** What the balancers know of one endpoint, for the dump. */

@@ -1,7 +1,7 @@
 import type * as Grpc from "@grpc/grpc-js";
 import { GatewayError } from "../base/errors.ts";
-import type { OnCancel } from "./call.ts";
-import type { PoolTarget } from "./pool.ts";
+import type { OnCancel } from "./on-cancel.ts";
+import type { PoolTarget } from "./pool-target.ts";
 
 /** What a bidirectional call brings. After `onEnd` nothing more follows. */
 export interface GrpcStreamEvents {

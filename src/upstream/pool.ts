@@ -1,20 +1,13 @@
 import { isIP } from "node:net";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Sweepable } from "../base/sweeper.ts";
-import { TlsClient, tlsIdentity } from "../http/tls-client.ts";
+import { TlsClient } from "../http/tls-client.ts";
 import { type ConnectHandler, type ConnectTarget, connect, type Transport } from "../http/transport.ts";
-import type { BackendTcp, BackendTls } from "../ir/policies.ts";
+import type { BackendTcp } from "../ir/policies.ts";
 import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
 import { GrpcChannel } from "./grpc-channel.ts";
+import { type PoolTarget, targetName } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
-
-type Address = { readonly host: string; readonly port: number } | { readonly path: string };
-
-/** Where connections go, and how they are made. */
-export type PoolTarget = Address & {
-  readonly tls?: BackendTls | undefined;
-  readonly tcp?: BackendTcp | undefined;
-};
 
 export interface PoolSettings {
   /** Milliseconds from asking for a connection until it is there, over all addresses of the name. Default 10000. */
@@ -231,16 +224,4 @@ function withTcp(settings: PoolSettings, tcp: BackendTcp | undefined): PoolSetti
   const { connectTimeout = settings.connectTimeout, keepalives } = tcp;
   if (keepalives === undefined) return { ...settings, connectTimeout };
   return { ...settings, connectTimeout, keepAliveDelay: keepalives.enabled ? keepalives.time : 0 };
-}
-
-/** The identity of a pool: connections are shared where they are made in the same way. */
-export function poolKey(target: PoolTarget): string {
-  const { tls, tcp } = target;
-  const name = targetName(target);
-  return tls === undefined && tcp === undefined ? name : `${name} ${tlsIdentity({ tls, tcp })}`;
-}
-
-export function targetName(target: Address): string {
-  if ("path" in target) return `unix:${target.path}`;
-  return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
 }

@@ -1,5 +1,6 @@
 import type { Sweeper } from "../base/sweeper.ts";
-import { Pool, type PoolObserver, type PoolSettings, type PoolTarget, poolKey } from "./pool.ts";
+import { Pool, type PoolObserver, type PoolSettings } from "./pool.ts";
+import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
 
 interface Counted {

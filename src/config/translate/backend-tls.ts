@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { TlsClient } from "../../http/tls-client.ts";
 import type { BackendTls } from "../../ir/policies.ts";
 import type { BackendTlsInput } from "../../policies/backend-tls/schema.ts";
-import type { Path, Report } from "./context.ts";
+import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
 
 /** Reads the files of `backendTLS` and tries them: a call must not be the first to find a mistake. */

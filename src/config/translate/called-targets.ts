@@ -1,7 +1,7 @@
 import type { Target } from "../../ir/ir.ts";
 import type { ConfigFile } from "../schema/config.ts";
-import type { Context, Path } from "./context.ts";
-import { reportUnknown, translateTarget } from "./targets.ts";
+import type { Path } from "./report.ts";
+import { reportUnknown, type TargetContext, translateTarget } from "./target.ts";
 
 /** Kinds that name a service which the gateway asks. */
 const CALLING: ReadonlySet<string> = new Set(["extAuthz", "extProc", "remoteRateLimit"]);
@@ -17,13 +17,13 @@ type Backends = ConfigFile["backends"];
 /** Finds the services that policies name as `host`, `service` or `backend`. */
 export class CalledTargets {
   readonly #backends: ReadonlyMap<string, Backends[number]>;
-  readonly #context: Pick<Context, "services" | "routeGroups" | "report" | "incomplete">;
+  readonly #context: TargetContext;
 
   constructor(
     backends: Backends,
-    services: Context["services"],
-    report: Context["report"],
-    incomplete: Context["incomplete"],
+    services: TargetContext["services"],
+    report: TargetContext["report"],
+    incomplete: TargetContext["incomplete"],
   ) {
     this.#backends = new Map(backends.map((each) => [each.name, each]));
     this.#context = { services, routeGroups: new Set(), report, incomplete };

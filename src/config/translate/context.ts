@@ -4,6 +4,7 @@ import type { FrontendInput } from "../schema/frontend.ts";
 import type { CalledTargets } from "./called-targets.ts";
 import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
+import type { TargetContext } from "./target.ts";
 
 export type { Path, Report };
 
@@ -18,15 +19,9 @@ export interface Targeted {
 }
 
 /** What translating one part needs to know of the others. */
-export interface Context {
-  readonly report: Report;
-  /** Top-level fields of which something wrong was left out; what refers to that is not reported again. */
-  readonly incomplete: ReadonlySet<string>;
+export interface Context extends TargetContext {
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
-  readonly routeGroups: ReadonlySet<string>;
-  /** Keys (`namespace/hostname`) of services with their ports. */
-  readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
   readonly targeted: Targeted;
   readonly calledTargets: CalledTargets;
   /** What listeners with TLS that say nothing else have in common. */

@@ -2,7 +2,7 @@ import type { Service, Workload } from "../../ir/ir.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
-import { noPort, reportUnknown } from "./targets.ts";
+import { noPort, reportUnknown } from "./target.ts";
 
 /** `services` and `workloads`, with what is wrong between them reported. */
 export function translateDiscovery(

@@ -6,7 +6,7 @@ import { reportDuplicates } from "./duplicates.ts";
 import { checkProtocol, type Protocol, translateTls } from "./listeners.ts";
 import { translatePolicies } from "./policies.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
-import { reportUnknown } from "./targets.ts";
+import { reportUnknown } from "./target.ts";
 
 /** A listener of `gateways` with the routes that refer to it. */
 interface Entry {

@@ -1,19 +1,9 @@
-import { isIPv6 } from "node:net";
-import type { RouteBackend, Target } from "../../ir/ir.ts";
+import type { RouteBackend } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import type { Problem } from "../document.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
-import { suggest } from "../suggest.ts";
 import type { Context, Path } from "./context.ts";
 import { translatePolicies } from "./policies.ts";
-
-type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
-  readonly internal?: string | undefined;
-  readonly routeGroup?: string | undefined;
-};
-
-/** More names than this are no help. */
-const MAX_NAMED = 10;
+import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";
 
 /** A route's backend with its reference resolved; `key` is used unless it refers to a named backend. */
 export function translateBackend(
@@ -33,84 +23,4 @@ export function translateBackend(
     return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own };
   }
   return { key: named.key, weight: input.weight, target: named.target, policies: mergePolicies(named.policies, own) };
-}
-
-/** What a backend sends to. Problems are reported and give an invalid target. */
-export function translateTarget(
-  input: TargetInput,
-  path: Path,
-  context: Pick<Context, "services" | "routeGroups" | "report" | "incomplete">,
-): Target {
-  if (input.host !== undefined) {
-    const parsed = parseHost(input.host);
-    if (parsed !== undefined) return parsed;
-    context.report([...path, "host"], {
-      message: `invalid host:port: ${input.host}`,
-      expected: "host:port, ip:port, [ipv6]:port or unix:/path",
-    });
-    return { type: "invalid", reference: input.host };
-  }
-  if (input.service !== undefined) {
-    const { name, port } = input.service;
-    const ports = context.services.get(name);
-    if (ports === undefined)
-      reportUnknown("service", "services", name, context.services.keys(), [...path, "service", "name"], context);
-    else if (ports[port] === undefined) context.report([...path, "service", "port"], noPort(name, port, ports));
-    return { type: "service", key: name, port };
-  }
-  if (input.routeGroup !== undefined) {
-    if (!context.routeGroups.has(input.routeGroup))
-      reportUnknown(
-        "route group",
-        "routeGroups",
-        input.routeGroup,
-        context.routeGroups,
-        [...path, "routeGroup"],
-        context,
-      );
-    return { type: "routeGroup", name: input.routeGroup };
-  }
-  if (input.internal !== undefined) return { type: "internal", path: input.internal };
-  const expression = input.dynamic?.target;
-  return expression === undefined ? { type: "dynamic" } : { type: "dynamic", expression };
-}
-
-function parseHost(text: string): Target | undefined {
-  if (text.startsWith("unix:")) return text.length > 5 ? { type: "unix", path: text.slice(5) } : undefined;
-  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  const host = match?.[1] ?? match?.[2];
-  if (host === undefined || port < 1 || port > 65535) return undefined;
-  if (match?.[1] !== undefined && !isIPv6(match[1])) return undefined;
-  return { type: "static", host, port };
-}
-
-/** The problem with a reference to a port that a service does not have. */
-export function noPort(service: string, port: number | string, known: Readonly<Record<string, number>>): Problem {
-  return { message: `service ${service} has no port ${port}`, expected: `one of ${Object.keys(known).join(", ")}` };
-}
-
-/**
- * Tells that nothing has a name, unless it is gone because it was wrong itself; `field` is where such things are written,
- * `key` the key of the value at `path` that is the name.
- */
-export function reportUnknown(
-  what: string,
-  field: string,
-  name: string,
-  known: Iterable<string>,
-  path: Path,
-  { report, incomplete }: Pick<Context, "report" | "incomplete">,
-  key?: string,
-): void {
-  const candidates = [...known];
-  const suggestion = suggest(name, candidates);
-  if (suggestion === undefined && incomplete.has(field)) return;
-  const hint =
-    suggestion !== undefined
-      ? { suggestion }
-      : candidates.length === 0
-        ? { expected: `an entry of ${field}; there is none` }
-        : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
-  report(path, { message: `unknown ${what} reference ${name}`, ...hint }, key);
 }

@@ -13,8 +13,8 @@ import { makeBind, translateBind } from "./listeners.ts";
 import { translatePolicies } from "./policies.ts";
 import { translateRoute } from "./routes.ts";
 import { Sources } from "./sources.ts";
+import { reportUnknown, translateTarget } from "./target.ts";
 import { findDangling, translateTargeted } from "./targeted.ts";
-import { reportUnknown, translateTarget } from "./targets.ts";
 
 export interface Translated {
   readonly ir: Ir;

@@ -1,0 +1,2 @@
+/** Registers what ends a call early: `PolicyContext.onOver`. */
+export type OnCancel = (callback: () => void) => void;
