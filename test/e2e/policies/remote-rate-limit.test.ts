@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PolicySet, RemoteRateLimit } from "../../../src/ir/policies.ts";
+import {
+  OVER_LIMIT,
+  RateLimitRequest,
+  RateLimitResponse,
+  SHOULD_RATE_LIMIT,
+} from "../../../src/policies/envoy/rate-limit.ts";
+import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+
+type Question = ReturnType<typeof RateLimitRequest.decode>;
+type Answer = Parameters<typeof RateLimitResponse.encode>[0];
+
+const at = (port: number) => ({ type: "static", host: "127.0.0.1", port }) as const;
+
+function policy(port: number, more: Partial<RemoteRateLimit> = {}): PolicySet {
+  return {
+    remoteRateLimit: {
+      target: at(port),
+      domain: "shop",
+      descriptors: [{ entries: [{ key: "user", value: "request.headers['x-user']" }] }],
+      failureMode: "failClosed",
+      timeout: 5000,
+      ...more,
+    },
+  };
+}
+
+async function limiter(answer: (question: Question) => Answer) {
+  const questions: Question[] = [];
+  const server = await GrpcServer.start({
+    [SHOULD_RATE_LIMIT]: {
+      unary(message) {
+        const question = RateLimitRequest.decode(message);
+        questions.push(question);
+        return RateLimitResponse.encode(answer(question));
+      },
+    },
+  });
+  return Object.assign(server, { questions });
+}
+
+const backend = () =>
+  RawUpstream.answering((request) => reply(request.fields.filter((line) => line.startsWith("x-")).join()));
+const route = (port: number, policies: PolicySet): TestRoute[] => [{ target: at(port), policies }];
+
+async function ask(plane: TestPlane, user?: string) {
+  const client = await RawPeer.connect(plane.port);
+  client.send(`GET / HTTP/1.1\r\nHost: a\r\n${user === undefined ? "" : `X-User: ${user}\r\n`}\r\n`);
+  const response = await client.message();
+  client.socket.destroy();
+  return response;
+}
+
+test("the service gets domain and descriptors, with costs and limits; its headers go both ways", async () => {
+  await using service = await limiter(() => ({
+    overall_code: 1,
+    statuses: [
+      {
+        code: 1,
+        limit_remaining: 9,
+        current_limit: { requests_per_unit: 10, unit: 1 },
+        duration_until_reset: { seconds: 1 },
+      },
+      {
+        code: 1,
+        limit_remaining: 3,
+        current_limit: { requests_per_unit: 5, unit: 2 },
+        duration_until_reset: { seconds: 59, nanos: 1 },
+      },
+    ],
+    request_headers_to_add: [{ key: "x-left", value: "3" }],
+    response_headers_to_add: [{ key: "x-limiter", value: "real" }],
+  }));
+  await using upstream = await backend();
+  const descriptors = [
+    {
+      entries: [
+        { key: "user", value: "request.headers['x-user']" },
+        { key: "n", value: "1 + 1" },
+      ],
+      cost: "3",
+      limitOverride: "{'unit': 'minute', 'requestsPerUnit': 7}",
+    },
+    { entries: [{ key: "fails", value: "request.headers['x-none']" }] },
+  ];
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { descriptors })));
+  const response = await ask(plane, "ann");
+  assert.equal(statusOf(response), 200);
+  assert.equal(response.body, "x-user: ann,x-left: 3");
+  assert.deepEqual(
+    ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-limiter"].map((name) =>
+      valuesOf(response, name).join(),
+    ),
+    ["5", "3", "60", "real"],
+  );
+  assert.deepEqual(service.questions, [
+    {
+      domain: "shop",
+      descriptors: [
+        {
+          entries: [
+            { key: "user", value: "ann" },
+            { key: "n", value: "2" },
+          ],
+          limit: { requests_per_unit: 7, unit: 2 },
+          hits_addend: { value: 3 },
+        },
+      ],
+    },
+  ]);
+});
+
+test("over the limit: 429 with the service's body, or the gateway's, and when to come back", async () => {
+  let raw_body: Uint8Array | undefined = Buffer.from("slow down");
+  await using service = await limiter(() => ({
+    overall_code: OVER_LIMIT,
+    statuses: [
+      { code: OVER_LIMIT, current_limit: { requests_per_unit: 1, unit: 1 }, duration_until_reset: { seconds: 30 } },
+    ],
+    ...(raw_body !== undefined && { raw_body }),
+  }));
+  await using upstream = await backend();
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port)));
+  const limited = await ask(plane, "ann");
+  assert.deepEqual([statusOf(limited), limited.body], [429, "slow down"]);
+  assert.deepEqual(
+    ["x-ratelimit-remaining", "retry-after"].map((name) => valuesOf(limited, name).join()),
+    ["0", "30"],
+  );
+  raw_body = undefined;
+  const plain = await ask(plane, "ann");
+  assert.deepEqual(
+    [statusOf(plain), plain.body, valuesOf(plain, "retry-after").join()],
+    [429, "rate limit exceeded", "30"],
+  );
+});
+
+test("without a descriptor that can be made nothing is asked", async () => {
+  await using service = await limiter(() => ({ overall_code: OVER_LIMIT }));
+  await using upstream = await backend();
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port)));
+  assert.equal(statusOf(await ask(plane)), 200);
+  assert.deepEqual(service.questions, []);
+});
+
+test("a service that cannot be asked: 500, or on without a limit", async () => {
+  const gone = await GrpcServer.start({});
+  gone.stop();
+  await using upstream = await backend();
+  await using plane = await TestPlane.start(route(upstream.port, policy(gone.port)));
+  const refused = await ask(plane, "ann");
+  assert.deepEqual([statusOf(refused), refused.body], [500, "rate limit failed"]);
+  await plane.configure(route(upstream.port, policy(gone.port, { failureMode: "failOpen" })));
+  assert.equal(statusOf(await ask(plane, "ann")), 200);
+});
