@@ -11,6 +11,7 @@ import { reportIssues } from "./schema-errors.ts";
 import { resolveSettings, type Settings } from "./settings.ts";
 import type { Path, Report } from "./translate/context.ts";
 import { translate } from "./translate/translate.ts";
+import { isReadOnce } from "./watch.ts";
 
 /** Where a configuration comes from. `name` stands for the file in messages. */
 export type ConfigSource =
@@ -86,6 +87,17 @@ function check(value: object, document: ConfigDocument): Salvaged<ConfigFile> | 
   if (result.success) return { ...UNDAMAGED, data: result.data };
   reportIssues(document, result.error.issues, FIELDS);
   return salvage(configFile, value, result.error.issues);
+}
+
+/** A source that can be read again: what can be read only once, such as standard input, as its text. */
+export function rereadable(source: ConfigSource): ConfigSource {
+  if (source.kind === "text" || !isReadOnce(source.path)) return source;
+  try {
+    return { kind: "text", text: readText(source.path), name: nameOf(source) };
+  } catch {
+    // Loading it tells why.
+    return source;
+  }
 }
 
 /** What messages call the source of a configuration. */

@@ -7,12 +7,12 @@ import { startStatsServer } from "../admin/stats-server.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { formatDiagnostics } from "../config/diagnostics.ts";
-import { type ConfigSource, type LoadResult, loadConfig } from "../config/load.ts";
+import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "../config/load.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
 import { loadWithResources } from "../config/resources/load.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
-import { isReadOnce, watchFiles } from "../config/watch.ts";
+import { watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
@@ -85,10 +85,11 @@ export class Gateway {
     makeOutput: (settings: Settings) => LogOutput,
     onStopped: () => void,
   ): Promise<Gateway> {
+    const again = rereadable(source);
     const resources = new ResourceStore();
-    const loaded = await loadWithResources((known) => loadConfig(source, env, known), resources);
+    const loaded = await loadWithResources((known) => loadConfig(again, env, known), resources);
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
-    const gateway = new Gateway(source, env, loaded, resources, makeOutput(loaded.config), onStopped);
+    const gateway = new Gateway(again, env, loaded, resources, makeOutput(loaded.config), onStopped);
     try {
       await gateway.#start(loaded);
     } catch (error) {
@@ -177,7 +178,7 @@ export class Gateway {
       changed: () => this.#reload(),
       failed: (url, problem) => this.#log.warn(`cannot fetch ${url} again: ${problem}; what was there stays`),
     });
-    if (this.#source.kind !== "file" || isReadOnce(this.#source.path)) return;
+    if (this.#source.kind !== "file") return;
     this.#watch?.close();
     this.#watch = watchFiles([this.#source.path, ...files], () => this.#reload());
   }
@@ -278,6 +279,6 @@ function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<
 }
 
 function describeSource(source: ConfigSource): string {
-  if (source.kind === "text") return "command line";
+  if (source.kind === "text") return source.name ?? "command line";
   return source.path;
 }
