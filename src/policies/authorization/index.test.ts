@@ -51,3 +51,12 @@ test("a trace shows every rule with its outcome", () => {
   ];
   assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "allow" }]);
 });
+
+test("rules over the body wait for it; a body that is too long to look at is 413", async () => {
+  const rules = [{ mode: "deny", expression: 'string(request.body).contains("drop")' }] as const;
+  const { onRequest } = create({ rules });
+  await onRequest?.(contextOf({}, { body: "select" }));
+  await assert.rejects(async () => onRequest?.(contextOf({}, { body: "drop it" })), { code: "TG_AUTHORIZATION" });
+  const long = { ...contextOf({}, { body: "drop it" }), maxBufferSize: 3 };
+  await assert.rejects(async () => onRequest?.(long), { code: "TG_BODY_TOO_LARGE" });
+});

@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, compileCondition, type Expression } from "../../cel/index.ts";
 import type { Authorization, AuthorizationRule } from "../../ir/policies.ts";
-import { afterRequestBody } from "../shared/bodies.ts";
+import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 
 const KIND = "authorization";
@@ -26,18 +26,20 @@ export function create({ rules }: Authorization): CompiledPolicy {
     for (const condition of allow) if (condition.matches(variables)) return true;
     return false;
   };
+  const decide = (context: PolicyContext): undefined => {
+    const allowed = allows(context.variables);
+    if (context.trace !== undefined) tell(context, compiled, allowed);
+    if (!allowed) throw new GatewayError("TG_AUTHORIZATION");
+  };
+  // A body that is too long to look at is not let through: it would get past what rules say about it.
+  const decideWithBody = async (context: PolicyContext): Promise<undefined> => {
+    if ((await bufferBody(context, "request")) === undefined) throw new GatewayError("TG_BODY_TOO_LARGE");
+    decide(context);
+  };
   return {
     kind: KIND,
     shown: { rules: rules.map(({ mode, expression }) => ({ [mode]: expression })) },
-    onRequest: afterRequestBody(
-      compiled.map((rule) => rule.condition),
-      (context) => {
-        const allowed = allows(context.variables);
-        if (context.trace !== undefined) tell(context, compiled, allowed);
-        if (!allowed) throw new GatewayError("TG_AUTHORIZATION");
-        return undefined;
-      },
-    ),
+    onRequest: bodyNeeds(compiled.map((rule) => rule.condition)).request ? decideWithBody : decide,
   };
 }
 
