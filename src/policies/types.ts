@@ -1,5 +1,6 @@
+import type { GatewayError } from "../base/errors.ts";
 import type { Activation, Expression } from "../cel/index.ts";
-import type { HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
+import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import type { PolicyKind } from "../ir/policies.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
@@ -30,8 +31,31 @@ export interface MessageBody {
   replace(bytes: Uint8Array): void;
   /** Reads until more than `limit` bytes have come or the body has ended; nothing of it goes on before. */
   peek(limit: number): Promise<BodyStart>;
+  /**
+   * Lets the body flow through a stage from now on, with what is there of it already; its length is unknown then. Stages
+   * follow each other in the order in which they were put in.
+   */
+  through(make: (sink: BodySink) => BodyStage): void;
   /** Known to have no bytes. */
   readonly empty: boolean;
+}
+
+/** Something that a body flows through. It gives what becomes of the bytes to its sink, then or later. */
+export interface BodyStage {
+  /** A piece of the body; the bytes are the stage's own. False = `resume` will ask for more. */
+  write(bytes: Uint8Array): boolean;
+  /** The body is complete. */
+  end(trailers: HeaderList): void;
+}
+
+/** Where a stage puts its bytes. Does nothing once the exchange is over. */
+export interface BodySink {
+  write(bytes: Uint8Array): void;
+  end(trailers: HeaderList): void;
+  /** The stage takes bytes again. */
+  resume(): void;
+  /** The body cannot go on: this answers the client, or breaks the response off when its head has gone out. */
+  breakOff(answer: GatewayError | LocalReply): void;
 }
 
 /** How a body begins. */

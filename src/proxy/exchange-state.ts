@@ -1,6 +1,6 @@
-import { ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
+import { ERRORS, type ErrorCode, type GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
-import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import type { HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
@@ -116,7 +116,7 @@ export abstract class ExchangeState implements PolicyContext {
   }
 
   get requestBody(): RequestBody {
-    this.body ??= new RequestBody(this.downstream, this.request);
+    this.body ??= new RequestBody(this.downstream, this.request, this);
     return this.body;
   }
 
@@ -131,7 +131,12 @@ export abstract class ExchangeState implements PolicyContext {
 
   /** From now on the response's body waits for its head. */
   holdResponse(length: number): ResponseBody {
-    this.heldResponse ??= new ResponseBody(length, this.response ?? { status: 0, headers: [] }, this.upstream);
+    this.heldResponse ??= new ResponseBody(
+      length,
+      this.response ?? { status: 0, headers: [] },
+      this.upstream,
+      (answer) => this.breakOff(answer),
+    );
     return this.heldResponse;
   }
 
@@ -163,6 +168,9 @@ export abstract class ExchangeState implements PolicyContext {
 
   /** The head of a 101 has gone out: from now on bytes flow both ways. */
   abstract openTunnel(): void;
+
+  /** A body cannot go on: answers the client, or breaks the response off when its head has gone out. */
+  abstract breakOff(answer: GatewayError | LocalReply): void;
 
   /** Records why the gateway answers instead of a backend. */
   blame(code: ErrorCode, message: string): void {

@@ -1,13 +1,13 @@
 import { asError, ERRORS, type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
-import type { HeaderList, HttpResponse } from "../http/message.ts";
+import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { attempt, canRetry } from "./attempt.ts";
 import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
 import { endUpstream, finish } from "./finish.ts";
 import { BACKEND_POLICIES, handleRequest, PHASES } from "./handle-request.ts";
-import { fail, failWith, respond } from "./respond.ts";
+import { fail, failWith, respond, respondLocally } from "./respond.ts";
 import { canRepeat, prepareRepeat, reasonToRepeat } from "./retry.ts";
 
 /** One request on its way through the gateway, and the traffic between the client's side and the upstream's side. */
@@ -76,6 +76,21 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onClientDrain(): void {
     this.upstream?.resume();
+  }
+
+  breakOff(answer: GatewayError | LocalReply): void {
+    if (this.over) return;
+    this.giveUpCall();
+    if (!this.responded) {
+      this.heldResponse = undefined;
+      if (answer instanceof GatewayError) failWith(this, answer);
+      else respondLocally(this, answer);
+      return;
+    }
+    if (answer instanceof GatewayError) this.blame(answer.code, answer.message);
+    else this.error ??= "a policy broke the response off";
+    this.downstream.abort();
+    finish(this);
   }
 
   // ── from the upstream ──

@@ -63,7 +63,8 @@ export function handleRequest(x: CallingExchange): void {
 }
 
 function resume(x: CallingExchange, reply: LocalReply | undefined): void {
-  if (x.over) return;
+  // A stage of the body may have answered in the meantime.
+  if (x.over || x.phase >= RESPOND) return;
   if (reply !== undefined) respondLocally(x, reply);
   else {
     x.phase++;

@@ -82,7 +82,28 @@ function release(x: ExchangeState, response: HttpResponse, rawNames: readonly st
     // Nobody reads what a policy has replaced.
     if (!held.ended) x.dropUpstream();
     endUpstream(x);
-  } else if (x.downstream.flush() && more) x.upstream?.resume();
+    return;
+  }
+  if (body.staged) flowOn(x, body);
+  if (x.downstream.flush() && more) x.upstream?.resume();
+}
+
+/** What stages still give goes straight to the client. */
+function flowOn(x: ExchangeState, body: ResponseBody): void {
+  x.heldResponse = body;
+  body.flowTo({
+    write(bytes) {
+      if (x.over) return true;
+      x.responseBytes += bytes.length;
+      x.trace?.responseBody(bytes, 0, bytes.length);
+      return x.downstream.sendBody(bytes, 0, bytes.length) && x.downstream.flush();
+    },
+    end(trailers) {
+      if (x.over) return;
+      x.downstream.sendEnd(trailers);
+      endUpstream(x);
+    },
+  });
 }
 
 /** One policy of one phase, waiting for its turn. */

@@ -110,6 +110,9 @@ class TestBody implements IncomingBody {
   copy(limit: number): Promise<Uint8Array | undefined> {
     return this.buffer(limit);
   }
+  through(): void {
+    throw new Error("bodies flow through stages in a gateway only");
+  }
   replace(bytes: Uint8Array): void {
     this.bytes = bytes;
   }

@@ -1,13 +1,25 @@
-import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../../http/message.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import { type HeaderList, type HttpRequest, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { BodyStart, MessageBody } from "../../policies/types.ts";
+import type { BodySink, BodyStage, BodyStart, MessageBody } from "../../policies/types.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import { HeldBody } from "./held-body.ts";
+import { type StagedBody, Stages } from "./stages.ts";
+
+/** The exchange that a body belongs to. */
+export interface BodyOwner {
+  readonly upstream: UpstreamConnection | undefined;
+  readonly over: boolean;
+  breakOff(answer: GatewayError | LocalReply): void;
+}
+
+/** Bytes that stages may give before there is an upstream to take them. */
+const STAGED_BYTES = 64 * 1024;
 
 type Waiter = (whole: Uint8Array | undefined) => void;
 
 /** A request body that somebody reads, keeps or replaces; without one, bytes flow from the client straight to the upstream. */
-export class RequestBody implements MessageBody {
+export class RequestBody implements MessageBody, StagedBody {
   readonly #downstream: Downstream;
   readonly #request: HttpRequest;
   readonly #held = new HeldBody();
@@ -19,8 +31,13 @@ export class RequestBody implements MessageBody {
   #keep = 0;
   /** Bytes have gone to an upstream that are not held any more. */
   #lost = false;
+  readonly #owner: BodyOwner;
+  readonly #stages: Stages = new Stages(this);
+  /** What the client still sends stands no more for anything. */
+  #ignored = false;
 
-  constructor(downstream: Downstream, request: HttpRequest) {
+  constructor(downstream: Downstream, request: HttpRequest, owner: BodyOwner) {
+    this.#owner = owner;
     this.#downstream = downstream;
     this.#request = request;
   }
@@ -36,13 +53,13 @@ export class RequestBody implements MessageBody {
   }
 
   get #complete(): boolean {
-    return this.#held.ended || this.#replaced || this.#downstream.requestLength === 0;
+    return this.#held.ended || this.#replaced || (this.#stages.empty && this.#downstream.requestLength === 0);
   }
 
   buffer(limit: number): Promise<Uint8Array | undefined> {
     const held = this.#held;
     if (this.#complete) return Promise.resolve(held.size <= limit ? held.whole() : undefined);
-    if (held.size > limit || this.#downstream.requestLength > limit) return Promise.resolve(undefined);
+    if (held.size > limit || this.length > limit) return Promise.resolve(undefined);
     return new Promise((done) => {
       this.#waiters.push({ limit, done });
       this.#read();
@@ -68,7 +85,7 @@ export class RequestBody implements MessageBody {
   /** As `buffer`, but the bytes go on at once: for those who want a copy. Not kept beyond `limit`. */
   copy(limit: number): Promise<Uint8Array | undefined> {
     if (this.#complete) return this.buffer(limit);
-    if (this.#downstream.requestLength > limit) return Promise.resolve(undefined);
+    if (this.length > limit) return Promise.resolve(undefined);
     this.keep(limit);
     return new Promise((done) => this.#waiters.push({ limit, done }));
   }
@@ -88,11 +105,17 @@ export class RequestBody implements MessageBody {
 
   /** Bytes that the upstream is told to expect. */
   get length(): number {
-    return this.#replaced ? this.#held.size : this.#downstream.requestLength;
+    if (this.#replaced) return this.#held.size;
+    return this.#stages.empty ? this.#downstream.requestLength : UNKNOWN_LENGTH;
   }
 
   /** From the client. Returns false when the client has to wait. */
   receive(buffer: Buffer, from: number, to: number, upstream: UpstreamConnection | undefined): boolean {
+    if (this.#ignored || this.#replaced) return true;
+    return this.#stages.empty ? this.#accept(buffer, from, to, upstream) : this.#stages.write(buffer, from, to);
+  }
+
+  #accept(buffer: Buffer, from: number, to: number, upstream: UpstreamConnection | undefined): boolean {
     if (this.#replaced) return true;
     const held = this.#held;
     if (upstream === undefined || (!this.#lost && held.size + to - from <= this.#keep)) held.add(buffer, from, to);
@@ -102,8 +125,50 @@ export class RequestBody implements MessageBody {
     return this.#waiters.length > 0;
   }
 
+  through(make: (sink: BodySink) => BodyStage): void {
+    const held = this.#held;
+    const { chunks, ended, trailers } = held;
+    const replaced = this.#replaced;
+    const stage = this.#stages.add(make);
+    removeHeader(this.#request.headers, "content-length");
+    held.clear();
+    held.ended = false;
+    this.#replaced = false;
+    this.#ignored ||= replaced;
+    for (const chunk of chunks) stage.write(chunk);
+    if (ended || replaced) stage.end(replaced ? [] : trailers);
+    else this.#read();
+  }
+
+  /** From the last stage. */
+  take(bytes: Buffer): void {
+    const { upstream, over } = this.#owner;
+    if (over) return;
+    const more = this.#accept(bytes, 0, bytes.length, upstream);
+    if (upstream !== undefined) {
+      if (!more || !upstream.flush()) this.#downstream.pauseBody();
+    } else if (!more && this.#held.size > STAGED_BYTES) this.#downstream.pauseBody();
+  }
+
+  finish(trailers: HeaderList): void {
+    if (!this.#owner.over) this.#finish(trailers, this.#owner.upstream);
+  }
+
+  resume(): void {
+    if (!this.#owner.over) this.#downstream.resumeBody();
+  }
+
+  breakOff(answer: GatewayError | LocalReply): void {
+    this.#owner.breakOff(answer);
+  }
+
   /** The last byte has come from the client. */
   end(trailers: HeaderList, upstream: UpstreamConnection | undefined): void {
+    if (this.#stages.empty) this.#finish(trailers, upstream);
+    else if (!this.#ignored) this.#stages.end(trailers);
+  }
+
+  #finish(trailers: HeaderList, upstream: UpstreamConnection | undefined): void {
     this.#held.end(trailers);
     if (!this.#replaced) upstream?.sendEnd(trailers);
     const whole = this.#held.whole();
