@@ -337,6 +337,33 @@ export interface Mirror {
   readonly percentage: number;
 }
 
+/** Reference 3.9. */
+export interface ExtProc {
+  readonly target: Target;
+  /** When the service fails. */
+  readonly failureMode: "failClosed" | "failOpen";
+  /** Namespace → name → CEL. */
+  readonly metadataContext: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Name → CEL. */
+  readonly requestAttributes: Readonly<Record<string, string>>;
+  readonly responseAttributes: Readonly<Record<string, string>>;
+  readonly processingOptions: ExtProcOptions;
+  /** Milliseconds for the answer to one message. */
+  readonly timeout: number;
+}
+
+export type ExtProcBodyMode = "none" | "buffered" | "bufferedPartial" | "fullDuplexStreamed";
+
+export interface ExtProcOptions {
+  readonly requestHeaderMode: "send" | "skip";
+  readonly responseHeaderMode: "send" | "skip";
+  readonly requestBodyMode: ExtProcBodyMode;
+  readonly responseBodyMode: ExtProcBodyMode;
+  readonly requestTrailerMode: "send" | "skip";
+  readonly responseTrailerMode: "send" | "skip";
+  readonly allowModeOverride: boolean;
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -351,6 +378,7 @@ export interface PolicySet {
   readonly localRateLimit?: LocalRateLimit | Conditional<LocalLimit>;
   readonly transformations?: Transformations | Conditional<Transformations>;
   readonly retry?: Retry;
+  readonly extProc?: ExtProc | Conditional<ExtProc>;
   readonly extAuthz?: ExtAuthz | Conditional<ExtAuthz>;
   readonly remoteRateLimit?: RemoteRateLimit | Conditional<RemoteRateLimit>;
   readonly oidc?: Oidc;

@@ -11,7 +11,7 @@ export const REQUEST_ORDER = {
   // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
   // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
   // only an allowed request is worth changing.
-  gateway: ["cors", "oidc", "jwtAuth", "basicAuth", "apiKey", "extAuthz", "authorization", "transformations"],
+  gateway: ["cors", "oidc", "jwtAuth", "basicAuth", "apiKey", "extAuthz", "authorization", "extProc", "transformations"],
 
   // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
   // transformation → csrf, then the rest:
@@ -34,6 +34,8 @@ export const REQUEST_ORDER = {
     "remoteRateLimit",
     // After whatever may refuse the request by its head alone.
     "buffer",
+    // A program of one's own before the rules that are configured.
+    "extProc",
     // Before everything that goes by the request's headers and target: it may make them.
     "transformations",
     // By the headers that programs may have mended.
@@ -72,9 +74,9 @@ export const REQUEST_ORDER = {
 /** The phases answer in the order route, backend, gateway; also for errors and for responses of the gateway's own. */
 export const RESPONSE_ORDER = {
   // transformation → extProc
-  gateway: ["transformations"],
+  gateway: ["transformations", "extProc"],
   // responseHeaderModifier → buffer → transformation → extProc: programs see the headers that are configured.
-  route: ["responseHeaderModifier", "buffer", "transformations"],
+  route: ["responseHeaderModifier", "buffer", "transformations", "extProc"],
   backend: ["responseHeaderModifier", "transformations"],
 } as const satisfies Order;
 

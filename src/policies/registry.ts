@@ -13,6 +13,7 @@ import * as delay from "./delay/index.ts";
 import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
 import * as extAuthz from "./ext-authz/index.ts";
+import * as extProc from "./ext-proc/index.ts";
 import * as http from "./http/index.ts";
 import * as jwtAuth from "./jwt-auth/index.ts";
 import * as localRateLimit from "./local-rate-limit/index.ts";
@@ -52,6 +53,11 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
       phases: ["gateway", "route", "backend"],
       words: "transformation",
       shownAs: "transformation",
+    },
+    extProc: {
+      create: conditional("extProc", extProc.create, extProc.create),
+      phases: ["gateway", "route"],
+      words: "ext proc",
     },
     extAuthz: {
       create: conditional("extAuthz", extAuthz.create, extAuthz.create),

@@ -11,6 +11,7 @@ import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
 import { schema as extAuthz } from "./ext-authz/schema.ts";
+import { schema as extProc } from "./ext-proc/schema.ts";
 import { schema as http } from "./http/schema.ts";
 import { schema as jwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
@@ -39,6 +40,7 @@ export const POLICY_SCHEMAS = {
   localRateLimit,
   remoteRateLimit,
   extAuthz,
+  extProc,
   transformations,
   retry,
   oidc,
@@ -59,7 +61,6 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "a2a",
   "ai",
   "backendTunnel",
-  "extProc",
   "health",
   "mcpAuthentication",
   "mcpAuthorization",

@@ -60,6 +60,14 @@ export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
   return headers;
 }
 
+/** As `HeaderMap`, values as bytes: they need not be UTF-8. */
+export function headerMap(headers: HeaderList) {
+  const list: { key: string; raw_value: Uint8Array }[] = [];
+  for (let i = 0; i < headers.length; i += 2)
+    list.push({ key: headers[i] as string, raw_value: Buffer.from(headers[i + 1] as string, "latin1") });
+  return { headers: list };
+}
+
 /** Header lists carry bytes as latin1 text; the services' messages carry text. */
 export function textOf(value: string): string {
   for (let i = 0; i < value.length; i++)

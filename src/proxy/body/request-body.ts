@@ -129,12 +129,13 @@ export class RequestBody implements MessageBody, StagedBody {
     const held = this.#held;
     const { chunks, ended, trailers } = held;
     const replaced = this.#replaced;
-    const stage = this.#stages.add(make);
     removeHeader(this.#request.headers, "content-length");
     held.clear();
     held.ended = false;
     this.#replaced = false;
     this.#ignored ||= replaced;
+    // It may give bytes at once: what it replaces is out of the way by now.
+    const stage = this.#stages.add(make);
     for (const chunk of chunks) stage.write(chunk);
     if (ended || replaced) stage.end(replaced ? [] : trailers);
     else this.#read();

@@ -109,11 +109,12 @@ export class ResponseBody implements MessageBody, StagedBody {
   through(make: (sink: BodySink) => BodyStage): void {
     const { held, replaced } = this;
     const { chunks, ended, trailers } = held;
-    const stage = this.#stages.add(make);
     removeHeader(this.#response.headers, "content-length");
     held.clear();
     held.ended = false;
     this.replaced = false;
+    // It may give bytes at once: what it replaces is out of the way by now.
+    const stage = this.#stages.add(make);
     for (const chunk of chunks) stage.write(chunk);
     if (ended || replaced) stage.end(replaced ? [] : trailers);
     else this.#source?.resume();

@@ -1,0 +1,150 @@
+import { GatewayError } from "../../base/errors.ts";
+import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
+import type { HttpResponse, LocalReply } from "../../http/message.ts";
+import type { ExtProc } from "../../ir/policies.ts";
+import type { PolicyDeps } from "../deps.ts";
+import type { Immediate } from "../envoy/ext-proc.ts";
+import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
+import { applyHeaderEdits } from "../shared/header-edits.ts";
+import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";
+import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { immediateReply } from "./immediate.ts";
+import type { Modes } from "./modes.ts";
+import { Session } from "./session.ts";
+import { processSide, type Side } from "./side.ts";
+
+const KIND = "extProc";
+/** Kind in traces. */
+const TRACED = "ext_proc";
+/** The name under which filters look for their attributes. */
+const NAMESPACE = "envoy.filters.http.ext_proc";
+
+type Values = readonly (readonly [name: string, expression: Expression])[];
+
+interface Running {
+  readonly session: Session;
+  modes: Modes;
+}
+
+/**
+ * Sends requests and responses through a processing service (reference 3.9). It may change headers and bodies, and answer in
+ * the place of the backend. Throws CelError for expressions that cannot be used.
+ */
+export function create(config: ExtProc, { callouts }: PolicyDeps): CompiledPolicy {
+  const callout = callouts(config.target);
+  const metadata = Object.entries(config.metadataContext).map(
+    ([namespace, values]) => [namespace, compileValues(values, "request")] as const,
+  );
+  const attributes = {
+    request: compileValues(config.requestAttributes, "request"),
+    response: compileValues(config.responseAttributes, "response"),
+  };
+  const running = new WeakMap<PolicyContext, Running>();
+  const failOpen = config.failureMode === "failOpen";
+  const { allowModeOverride } = config.processingOptions;
+
+  const run = async (context: PolicyContext, side: Omit<Side, "context" | "limit">): Promise<Immediate | undefined> => {
+    let state = running.get(context);
+    if (state === undefined) {
+      state = { session: new Session(callout, context, config.timeout), modes: config.processingOptions };
+      running.set(context, state);
+    }
+    const { session } = state;
+    if (session.skipped) return undefined;
+    const own = evaluateAll(attributes[side.direction], context);
+    const filter_metadata = Object.fromEntries(metadata.map(([name, values]) => [name, evaluateAll(values, context)]));
+    const question = {
+      ...(metadata.length > 0 && { metadata_context: { filter_metadata } }),
+      ...(Object.keys(own).length > 0 && { attributes: { [NAMESPACE]: own } }),
+    };
+    try {
+      const whole = { ...side, context: question, limit: context.maxBufferSize };
+      const outcome = await processSide(session, whole, state.modes, { failOpen, allowModeOverride });
+      state.modes = outcome.modes;
+      if (outcome.immediate !== undefined) session.close();
+      context.trace?.applied(TRACED, {
+        side: side.direction,
+        ...(outcome.immediate !== undefined && { immediate: outcome.immediate.status?.code ?? 200 }),
+      });
+      return outcome.immediate;
+    } catch (error) {
+      session.close();
+      context.trace?.applied(TRACED, { side: side.direction, error: error instanceof Error ? error.message : "" });
+      const open = failOpen && !session.consumed && error instanceof GatewayError && error.code === "TG_EXT_PROC";
+      if (!open) throw error;
+      session.skipped = true;
+      return undefined;
+    }
+  };
+
+  return {
+    kind: KIND,
+    shown: config,
+    onRequest: async (context) => {
+      const immediate = await run(context, requestSide(context));
+      return immediate === undefined ? undefined : immediateReply(immediate);
+    },
+    async onResponse(context, response) {
+      const immediate = await run(context, responseSide(context, response));
+      if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate));
+    },
+    upstreamOnly: true,
+  };
+}
+
+function requestSide(context: PolicyContext): Omit<Side, "context" | "limit"> {
+  const { request } = context;
+  return {
+    direction: "request",
+    body: context.requestBody,
+    headers: () => [...Object.entries(pseudoHeaders(context)).flat(), ...request.headers],
+    edit: ({ set_headers, remove_headers }) =>
+      editRequest(context, [...headerRemovals(remove_headers), ...headerEdits(set_headers, "set")]),
+  };
+}
+
+function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side, "context" | "limit"> {
+  return {
+    direction: "response",
+    body: context.responseBody,
+    headers: () => [":status", String(response.status), ...response.headers],
+    edit({ set_headers, remove_headers }) {
+      const edits = [...headerRemovals(remove_headers), ...headerEdits(set_headers, "set")];
+      applyHeaderEdits(
+        edits.filter(({ name }) => !name.startsWith(":")),
+        response.headers,
+      );
+      const status = edits.find(({ name }) => RESPONSE_PSEUDO.has(name));
+      if (status === undefined) return;
+      try {
+        new EditedResponse(context, response).setPseudo(status.name, status.value);
+      } catch (error) {
+        context.trace?.skipped(status.name, error instanceof Error ? error.message : String(error));
+      }
+    },
+  };
+}
+
+/** The service's own response takes the place of the backend's. */
+function answerInstead({ responseBody }: PolicyContext, response: HttpResponse, reply: LocalReply): void {
+  response.status = reply.status;
+  response.headers.splice(0, response.headers.length, ...reply.headers);
+  responseBody.replace(typeof reply.body === "string" ? Buffer.from(reply.body) : reply.body);
+}
+
+function compileValues(values: Readonly<Record<string, string>>, scope: "request" | "response"): Values {
+  return Object.entries(values).map(([name, text]) => [name, compileExpression(text, scope)] as const);
+}
+
+/** Expressions that fail are left out: the service sees that they are missing. */
+function evaluateAll(values: Values, { variables }: PolicyContext): Record<string, unknown> {
+  const found: Record<string, unknown> = {};
+  for (const [name, expression] of values) {
+    try {
+      found[name] = toJson(expression.evaluate(variables));
+    } catch {
+      // Left out.
+    }
+  }
+  return found;
+}

@@ -1,0 +1,50 @@
+import { z } from "zod";
+import type { Scope } from "../../cel/index.ts";
+import { conditionally } from "../conditional/schema.ts";
+import { expression } from "../shared/cel-schema.ts";
+import { service } from "../shared/service-schema.ts";
+
+const bodyMode = z
+  .literal(["none", "buffered", "bufferedPartial", "fullDuplexStreamed"])
+  .default("fullDuplexStreamed")
+  .describe(
+    "`none`: the body flows past; `buffered`: whole, 413 when it is too long for the buffer; `bufferedPartial`: as much as the buffer takes; `fullDuplexStreamed`: piece by piece, and the service gives the pieces of another. Default: `fullDuplexStreamed`.",
+  );
+const sent = z.literal(["send", "skip"]).default("send").describe("`send` or `skip`. Default: `send`.");
+const values = (scope: Scope) => z.record(z.string(), expression(scope)).default({});
+
+const options = z.strictObject({
+  requestHeaderMode: sent,
+  responseHeaderMode: sent,
+  requestBodyMode: bodyMode,
+  responseBodyMode: bodyMode,
+  requestTrailerMode: sent.describe("Trailers of streamed bodies: `send` or `skip`. Default: `send`."),
+  responseTrailerMode: sent.describe("Trailers of streamed bodies: `send` or `skip`. Default: `send`."),
+  allowModeOverride: z.boolean().default(false).describe("The service may change these modes. Default: false."),
+});
+
+const policy = z.strictObject({
+  ...service,
+  timeout: service.timeout.describe("How long the answer to a message may take. Default: 2s."),
+  failureMode: z
+    .literal(["failClosed", "failOpen"])
+    .default("failClosed")
+    .describe(
+      "When the service fails: `failClosed` (500), or `failOpen` as long as no part of a body has gone to it. Default: `failClosed`.",
+    ),
+  metadataContext: z
+    .record(z.string(), values("request"))
+    .default({})
+    .describe("Metadata of each message: namespace → name → CEL."),
+  requestAttributes: values("request").describe("Attributes that go with the request: name → CEL."),
+  responseAttributes: values("response").describe("Attributes that go with the response: name → CEL."),
+  processingOptions: options.prefault({}).describe("Which parts the service gets, and how."),
+});
+
+export const schema = conditionally(
+  "ExtProc",
+  policy.describe(
+    "Sends requests and responses through a service by Envoy's ext_proc protocol; it may change headers and bodies, or answer itself.",
+  ),
+  policy,
+);

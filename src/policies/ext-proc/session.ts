@@ -1,0 +1,168 @@
+import { GatewayError } from "../../base/errors.ts";
+import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import type { GrpcStream } from "../../upstream/grpc-channel.ts";
+import { type Answer, PROCESS, ProcessingRequest, ProcessingResponse, type Question } from "../envoy/ext-proc.ts";
+import type { PolicyContext } from "../types.ts";
+
+/** The parts of an exchange that the service is asked about, as its answers name them. */
+export type Part =
+  | "request_headers"
+  | "request_body"
+  | "request_trailers"
+  | "response_headers"
+  | "response_body"
+  | "response_trailers";
+
+/** Who waits for answers. */
+export interface Listener {
+  /** `immediate_response` comes here too. */
+  onAnswer(answer: Answer): void;
+  onFailure(error: GatewayError): void;
+  /** The service takes messages again. */
+  onDrain(): void;
+}
+
+/** The call to the service for one exchange. It begins with the first message, and is cancelled when the exchange is over. */
+export class Session {
+  readonly #callout: Callout;
+  readonly #context: PolicyContext;
+  readonly #timeoutMs: number;
+  readonly #listeners = new Map<Part, Listener>();
+  #stream: GrpcStream | undefined;
+  /** Messages that wait for the call to be open. */
+  #waiting: Uint8Array[] | undefined;
+  readonly #timers = new Map<Part, NodeJS.Timeout>();
+  #over = false;
+  #failure: GatewayError | undefined;
+  /** The service takes no part in the exchange any more. */
+  skipped = false;
+  /** Bytes of a body have gone to the service, which has them now. */
+  consumed = false;
+
+  constructor(callout: Callout, context: PolicyContext, timeoutMs: number) {
+    this.#callout = callout;
+    this.#context = context;
+    this.#timeoutMs = timeoutMs;
+    context.onOver(() => this.close());
+  }
+
+  /** False = wait for `onDrain`. */
+  send(question: Question): boolean {
+    if (this.#over) return true;
+    const bytes = ProcessingRequest.encode(question);
+    if (this.#stream !== undefined) return this.#stream.write(bytes);
+    if (this.#waiting === undefined) {
+      this.#waiting = [];
+      this.#open();
+    }
+    this.#waiting.push(bytes);
+    return true;
+  }
+
+  /** From now on an answer has to come within the deadline. */
+  expect(part: Part): void {
+    if (this.#over) return;
+    clearTimeout(this.#timers.get(part));
+    this.#timers.set(
+      part,
+      setTimeout(() => this.#fail("no answer in time"), this.#timeoutMs),
+    );
+  }
+
+  listen(part: Part, listener: Listener): void {
+    this.#listeners.set(part, listener);
+  }
+
+  unlisten(part: Part): void {
+    clearTimeout(this.#timers.get(part));
+    this.#listeners.delete(part);
+  }
+
+  /** One message and the answer to it. `timed`: within the deadline from now on. */
+  ask(part: Part, question: Question, timed = true): Promise<Answer> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    return new Promise((resolve, reject) => {
+      const done = (): void => this.unlisten(part);
+      this.listen(part, {
+        onAnswer: (answer) => {
+          done();
+          resolve(answer);
+        },
+        onFailure: (error) => {
+          done();
+          reject(error);
+        },
+        onDrain() {},
+      });
+      if (timed) this.expect(part);
+      this.send(question);
+    });
+  }
+
+  close(): void {
+    if (this.#over) return;
+    this.#over = true;
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#stream?.cancel();
+  }
+
+  #open(): void {
+    this.#callout
+      .stream(
+        PROCESS,
+        {
+          onMessage: (message) => this.#receive(message),
+          onDrain: () => {
+            for (const listener of this.#listeners.values()) listener.onDrain();
+          },
+          onEnd: (error) => {
+            // A service that ends the call while nothing is asked wants no more of this exchange.
+            if (error === undefined && this.#listeners.size === 0) this.skipped = true;
+            this.#fail(error === undefined ? "no more responses" : "failed to send request", error && reasonOf(error));
+          },
+        },
+        this.#context.trace?.outbound("ext_proc"),
+      )
+      .then(
+        (stream) => {
+          if (this.#over) {
+            stream.cancel();
+            return;
+          }
+          this.#stream = stream;
+          for (const message of this.#waiting ?? []) stream.write(message);
+        },
+        (error: unknown) => this.#fail("failed to send request", reasonOf(error)),
+      );
+  }
+
+  #receive(message: Uint8Array): void {
+    if (this.#over) return;
+    let answer: Answer;
+    try {
+      answer = ProcessingResponse.decode(message);
+    } catch (error) {
+      this.#fail("an answer is no message of the protocol", reasonOf(error));
+      return;
+    }
+    if (answer.dynamic_metadata !== undefined)
+      this.#context.findings.extproc = {
+        ...(this.#context.findings.extproc as object | undefined),
+        ...answer.dynamic_metadata,
+      };
+    const part = [...this.#listeners.keys()].find((each) =>
+      answer.immediate_response !== undefined ? true : answer[each] !== undefined,
+    );
+    if (part !== undefined) this.#listeners.get(part)?.onAnswer(answer);
+    else if (answer.immediate_response === undefined) this.#fail("an answer to nothing that was asked");
+  }
+
+  #fail(message: string, cause?: string): void {
+    if (this.#over) return;
+    const listeners = [...this.#listeners.values()];
+    this.close();
+    const error = new GatewayError("TG_EXT_PROC", message, cause === undefined ? undefined : new Error(cause));
+    this.#failure = error;
+    for (const listener of listeners) listener.onFailure(error);
+  }
+}

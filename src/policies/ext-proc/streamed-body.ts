@@ -1,0 +1,104 @@
+import type { GatewayError } from "../../base/errors.ts";
+import type { HeaderList } from "../../http/message.ts";
+import type { Answer } from "../envoy/ext-proc.ts";
+import { headerEdits, headerMap, headerRemovals } from "../envoy/headers.ts";
+import { applyHeaderEdits } from "../shared/header-edits.ts";
+import type { BodySink, BodyStage } from "../types.ts";
+import { immediateReply } from "./immediate.ts";
+import type { Listener, Part, Session } from "./session.ts";
+
+/** A body that goes to the service piece by piece while the pieces of another come from it. */
+export class StreamedBody implements BodyStage, Listener {
+  readonly #session: Session;
+  readonly #sink: BodySink;
+  readonly #direction: "request" | "response";
+  readonly #sendTrailers: boolean;
+  readonly #failOpen: boolean;
+  #state: "streaming" | "bypassed" | "over" = "streaming";
+  #ended = false;
+  #trailers: HeaderList = [];
+
+  constructor(
+    session: Session,
+    sink: BodySink,
+    direction: "request" | "response",
+    sendTrailers: boolean,
+    failOpen: boolean,
+  ) {
+    this.#session = session;
+    this.#sink = sink;
+    this.#direction = direction;
+    this.#sendTrailers = sendTrailers;
+    this.#failOpen = failOpen;
+    for (const part of this.#parts()) session.listen(part, this);
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#state === "bypassed") this.#sink.write(bytes);
+    if (this.#state !== "streaming") return true;
+    this.#session.consumed = true;
+    return this.#session.send({ [`${this.#direction}_body`]: { body: bytes } });
+  }
+
+  end(trailers: HeaderList): void {
+    this.#ended = true;
+    this.#trailers = trailers;
+    if (this.#state === "bypassed") this.#sink.end(trailers);
+    if (this.#state !== "streaming") return;
+    this.#session.expect(`${this.#direction}_body`);
+    if (trailers.length > 0 && this.#sendTrailers)
+      this.#session.send({ [`${this.#direction}_trailers`]: { trailers: headerMap(trailers) } });
+    else this.#session.send({ [`${this.#direction}_body`]: { end_of_stream: true } });
+  }
+
+  onAnswer(answer: Answer): void {
+    if (answer.immediate_response !== undefined) {
+      this.#finish();
+      this.#session.close();
+      this.#sink.breakOff(immediateReply(answer.immediate_response));
+      return;
+    }
+    if (this.#ended) this.#session.expect(`${this.#direction}_body`);
+    const mutation = answer[`${this.#direction}_body`]?.response?.body_mutation;
+    const streamed = mutation?.streamed_response;
+    this.#sink.write(streamed?.body ?? mutation?.body ?? NO_BYTES);
+    const trailers = answer[`${this.#direction}_trailers`];
+    if (trailers !== undefined)
+      applyHeaderEdits(
+        [
+          ...headerRemovals(trailers.header_mutation?.remove_headers),
+          ...headerEdits(trailers.header_mutation?.set_headers, "set"),
+        ],
+        this.#trailers,
+      );
+    if (trailers === undefined && streamed?.end_of_stream !== true) return;
+    this.#finish();
+    this.#sink.end(this.#trailers);
+  }
+
+  onFailure(error: GatewayError): void {
+    this.#finish();
+    if (!this.#failOpen || this.#session.consumed) {
+      this.#sink.breakOff(error);
+      return;
+    }
+    this.#state = "bypassed";
+    this.#sink.resume();
+    if (this.#ended) this.#sink.end(this.#trailers);
+  }
+
+  onDrain(): void {
+    this.#sink.resume();
+  }
+
+  #finish(): void {
+    this.#state = "over";
+    for (const part of this.#parts()) this.#session.unlisten(part);
+  }
+
+  #parts(): Part[] {
+    return [`${this.#direction}_body`, `${this.#direction}_trailers`];
+  }
+}
+
+const NO_BYTES = new Uint8Array(0);

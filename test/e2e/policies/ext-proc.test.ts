@@ -1,0 +1,297 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ExtProc, ExtProcOptions, PolicySet } from "../../../src/ir/policies.ts";
+import {
+  type Answer,
+  PROCESS,
+  ProcessingRequest,
+  ProcessingResponse,
+  type Question,
+} from "../../../src/policies/envoy/ext-proc.ts";
+import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+
+const at = (port: number) => ({ type: "static", host: "127.0.0.1", port }) as const;
+const NOTHING: ExtProcOptions = {
+  requestHeaderMode: "skip",
+  responseHeaderMode: "skip",
+  requestBodyMode: "none",
+  responseBodyMode: "none",
+  requestTrailerMode: "send",
+  responseTrailerMode: "send",
+  allowModeOverride: false,
+};
+
+function policy(port: number, options: Partial<ExtProcOptions>, more: Partial<ExtProc> = {}): PolicySet {
+  return {
+    extProc: {
+      target: at(port),
+      failureMode: "failClosed",
+      metadataContext: {},
+      requestAttributes: {},
+      responseAttributes: {},
+      timeout: 5000,
+      processingOptions: { ...NOTHING, ...options },
+      ...more,
+    },
+  };
+}
+
+/** A service whose answers to a message are a list; `end` ends the call, undefined says nothing. */
+async function processor(answer: (question: Question) => readonly Answer[] | "end") {
+  const questions: Question[] = [];
+  const server = await GrpcServer.start({
+    [PROCESS]: {
+      stream(call) {
+        call.on("data", (message: Buffer) => {
+          const question = ProcessingRequest.decode(message);
+          questions.push(question);
+          const answers = answer(question);
+          if (answers === "end") call.end();
+          else for (const each of answers) call.write(ProcessingResponse.encode(each));
+        });
+        call.on("end", () => call.end());
+        call.on("error", () => {});
+      },
+    },
+  });
+  return Object.assign(server, { questions });
+}
+
+const upper = (bytes: Uint8Array | undefined) =>
+  Buffer.from(
+    Buffer.from(bytes ?? [])
+      .toString()
+      .toUpperCase(),
+  );
+
+/** Answers every message; pieces of bodies come back in capitals. */
+function shouting(question: Question): Answer[] {
+  const { request_headers, response_headers, request_body, response_body, request_trailers, response_trailers } =
+    question;
+  const streamed = (body: NonNullable<Question["request_body"]>) => ({
+    response: {
+      body_mutation: {
+        streamed_response: { body: upper(body.body), ...(body.end_of_stream === true && { end_of_stream: true }) },
+      },
+    },
+  });
+  if (request_headers !== undefined) return [{ request_headers: {} }];
+  if (response_headers !== undefined) return [{ response_headers: {} }];
+  if (request_body !== undefined) return [{ request_body: streamed(request_body) }];
+  if (response_body !== undefined) return [{ response_body: streamed(response_body) }];
+  if (request_trailers !== undefined) return [{ request_trailers: {} }];
+  return response_trailers === undefined ? [] : [{ response_trailers: {} }];
+}
+
+const echo = () =>
+  RawUpstream.answering((request) =>
+    reply(`${request.fields.filter((line) => line.startsWith("x-")).join()}|${request.body}`, ["x-upstream: yes"]),
+  );
+const route = (port: number, policies: PolicySet): TestRoute[] => [{ target: at(port), policies }];
+
+async function ask(plane: TestPlane, request: string) {
+  const client = await RawPeer.connect(plane.port);
+  client.send(request);
+  const response = await client.message();
+  client.socket.destroy();
+  return response;
+}
+
+const post = (body: string, fields = "") =>
+  `POST /a HTTP/1.1\r\nHost: shop.example\r\n${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
+
+test("headers: both sides are shown and changed, with attributes and metadata; findings are for expressions", async () => {
+  await using service = await processor(({ request_headers, response_headers }) => {
+    const header_mutation = (name: string, value: string) => ({
+      set_headers: [{ header: { key: name, raw_value: Buffer.from(value) } }],
+      remove_headers: ["x-secret", "x-upstream"],
+    });
+    if (request_headers !== undefined)
+      return [
+        {
+          request_headers: { response: { header_mutation: header_mutation("x-user", "ann") } },
+          dynamic_metadata: { team: "blue" },
+        },
+      ];
+    if (response_headers === undefined) return [];
+    const mutation = header_mutation("x-done", "yes");
+    mutation.set_headers.push({ header: { key: ":status", raw_value: Buffer.from("201") } });
+    return [{ response_headers: { response: { header_mutation: mutation } } }];
+  });
+  await using upstream = await echo();
+  const more = {
+    requestAttributes: { method: "request.method" },
+    metadataContext: { own: { path: "request.path" } },
+  };
+  await using plane = await TestPlane.start(
+    route(upstream.port, {
+      ...policy(service.port, { requestHeaderMode: "send", responseHeaderMode: "send" }, more),
+      transformations: { request: { set: { "x-team": "extproc.team" } } },
+    }),
+  );
+  const response = await ask(plane, post("hi", "X-Secret: s\r\nX-User: forged\r\n"));
+  assert.deepEqual([statusOf(response), response.body], [201, "x-user: ann,x-team: blue|hi"]);
+  assert.deepEqual([valuesOf(response, "x-done"), valuesOf(response, "x-upstream")], [["yes"], []]);
+  const [first, second] = service.questions;
+  assert.equal(first?.attributes?.["envoy.filters.http.ext_proc"]?.method, "POST");
+  assert.equal(first?.metadata_context?.filter_metadata?.own?.path, "/a");
+  const sent = first?.request_headers?.headers?.headers?.map(
+    ({ key, raw_value }) => `${key}=${Buffer.from(raw_value ?? [])}`,
+  );
+  assert.ok(sent?.includes(":path=/a") && sent.includes("x-secret=s"));
+  assert.equal(Buffer.from(second?.response_headers?.headers?.headers?.[0]?.raw_value ?? []).toString(), "200");
+});
+
+test("buffered bodies are replaced on both sides; one that is too long is refused", async () => {
+  await using service = await processor(({ request_body, response_body }) => {
+    const body_mutation = { body: upper(request_body?.body ?? response_body?.body) };
+    return [
+      request_body === undefined
+        ? { response_body: { response: { body_mutation } } }
+        : { request_body: { response: { body_mutation } } },
+    ];
+  });
+  await using upstream = await echo();
+  const options = { requestBodyMode: "buffered", responseBodyMode: "buffered" } as const;
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)), {
+    frontend: { maxBufferSize: 20 },
+  });
+  const response = await ask(plane, post("hello", "x-a: b\r\n"));
+  assert.equal(response.body, "X-A: B|HELLO");
+  assert.equal(valuesOf(response, "content-length").join(), "12");
+  assert.equal(statusOf(await ask(plane, post("x".repeat(21)))), 413);
+});
+
+test("bufferedPartial: what the buffer takes is replaced, the rest follows", async () => {
+  await using service = await processor(({ request_body }) => [
+    { request_body: { response: { body_mutation: { body: Buffer.from(`<${request_body?.body?.length}>`) } } } },
+  ]);
+  await using upstream = await echo();
+  await using plane = await TestPlane.start(
+    route(upstream.port, policy(service.port, { requestBodyMode: "bufferedPartial" })),
+    { frontend: { maxBufferSize: 4 } },
+  );
+  assert.equal((await ask(plane, post("abcdefgh"))).body, "|<4>efgh");
+  assert.equal((await ask(plane, post("ab"))).body, "|<2>");
+});
+
+test("streamed bodies come back changed, long ones too, with their trailers", async () => {
+  await using service = await processor(shouting);
+  await using upstream = await echo();
+  const streamed = "fullDuplexStreamed" as const;
+  const options = {
+    requestHeaderMode: "send",
+    responseHeaderMode: "send",
+    requestBodyMode: streamed,
+    responseBodyMode: streamed,
+  } as const;
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)));
+  assert.equal((await ask(plane, post("hello"))).body, "|HELLO");
+  const long = "abcdefgh".repeat(64 * 1024);
+  const response = await ask(plane, post(long));
+  assert.equal(response.body.length, long.length + 1);
+  assert.equal(response.body, `|${long.toUpperCase()}`);
+  const chunked = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx-sum: 1\r\n\r\n";
+  service.questions.length = 0;
+  assert.equal((await ask(plane, chunked)).body, "|ABC");
+  assert.ok(service.questions.some(({ request_trailers }) => request_trailers !== undefined));
+  assert.equal((await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")).body, "|");
+});
+
+test("a service may want the whole body before it answers about the headers", async () => {
+  const pieces: Uint8Array[] = [];
+  await using service = await processor(({ request_body }) => {
+    if (request_body === undefined) return [];
+    pieces.push(request_body.body ?? new Uint8Array(0));
+    if (request_body.end_of_stream !== true) return [];
+    const set_headers = [{ header: { key: "x-size", value: String(Buffer.concat(pieces).length) } }];
+    const streamed_response = { body: Buffer.concat(pieces), end_of_stream: true };
+    return [
+      { request_headers: { response: { header_mutation: { set_headers } } } },
+      { request_body: { response: { body_mutation: { streamed_response } } } },
+    ];
+  });
+  await using upstream = await echo();
+  const options = { requestHeaderMode: "send", requestBodyMode: "fullDuplexStreamed" } as const;
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)));
+  assert.equal((await ask(plane, post("hello"))).body, "x-size: 5|hello");
+});
+
+test("an immediate response answers the client, on either side and in the middle of a body", async () => {
+  const immediate = (body: string): Answer => ({
+    immediate_response: {
+      status: { code: 418 },
+      headers: { set_headers: [{ header: { key: "x-why", value: "tea" } }] },
+      body: Buffer.from(body),
+    },
+  });
+  await using service = await processor((question) => {
+    if (question.request_headers?.end_of_stream === true) return [immediate("at once")];
+    if (question.response_headers !== undefined) return [immediate("afterwards")];
+    if (question.request_body !== undefined) return [immediate("in between")];
+    return [{ request_headers: {} }];
+  });
+  await using upstream = await echo();
+  const seen: string[] = [];
+  for (const [options, request] of [
+    [{ requestHeaderMode: "send" }, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"],
+    [{ responseHeaderMode: "send" }, post("x")],
+    [{ requestHeaderMode: "send", requestBodyMode: "buffered" }, post("x")],
+    [{ requestHeaderMode: "send", requestBodyMode: "fullDuplexStreamed" }, post("x")],
+  ] as const) {
+    await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)));
+    const response = await ask(plane, request);
+    seen.push(`${statusOf(response)} ${valuesOf(response, "x-why").join()} ${response.body}`);
+  }
+  assert.deepEqual(seen, ["418 tea at once", "418 tea afterwards", "418 tea in between", "418 tea in between"]);
+});
+
+test("the service may change the modes where that is allowed", async () => {
+  await using service = await processor(({ request_headers, request_body }) =>
+    request_headers !== undefined
+      ? [{ request_headers: {}, mode_override: { request_body_mode: 2 } }]
+      : [{ request_body: { response: { body_mutation: { body: upper(request_body?.body) } } } }],
+  );
+  await using upstream = await echo();
+  const options = { requestHeaderMode: "send" } as const;
+  await using plane = await TestPlane.start(
+    route(upstream.port, policy(service.port, { ...options, allowModeOverride: true })),
+  );
+  assert.equal((await ask(plane, post("abc"))).body, "|ABC");
+  await plane.configure(route(upstream.port, policy(service.port, options)));
+  assert.equal((await ask(plane, post("abc"))).body, "|abc");
+});
+
+test("a service that fails: 500 with the reason, or on without it as long as it has nothing of the body", async () => {
+  await using upstream = await echo();
+  await using ending = await processor(() => "end");
+  await using silent = await processor(() => []);
+  const gone = await GrpcServer.start({});
+  gone.stop();
+  const options = { requestHeaderMode: "send" } as const;
+  for (const [port, reason] of [
+    [ending.port, "no more responses"],
+    [silent.port, "no answer in time"],
+    [gone.port, "failed to send request"],
+  ] as const) {
+    const timeout = port === silent.port ? 50 : 5000;
+    await using plane = await TestPlane.start(route(upstream.port, policy(port, options, { timeout })));
+    const refused = await ask(plane, post("abc"));
+    assert.deepEqual([statusOf(refused), refused.body], [500, `ext_proc failed: ${reason}`]);
+    const open = { timeout, failureMode: "failOpen" } as const;
+    await plane.configure(route(upstream.port, policy(port, options, open)));
+    assert.equal((await ask(plane, post("abc"))).body, "|abc");
+    await plane.configure(route(upstream.port, policy(port, { requestBodyMode: "fullDuplexStreamed" }, { timeout })));
+    assert.equal(statusOf(await ask(plane, post("abc"))), 500);
+  }
+});
+
+test("responses of the gateway's own are not sent through the service", async () => {
+  await using service = await processor(shouting);
+  const policies = { ...policy(service.port, { responseHeaderMode: "send" }), directResponse: { status: 204 } };
+  await using plane = await TestPlane.start(route(1, policies));
+  assert.equal(statusOf(await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")), 204);
+  assert.deepEqual(service.questions, []);
+});
