@@ -3,6 +3,7 @@ import { shown as apiKey } from "./api-key/index.ts";
 import { shown as backendAuth } from "./backend-auth/index.ts";
 import { shown as backendTLS } from "./backend-tls/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
+import { shown as extAuthz } from "./ext-authz/shown.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
 import { shownModifier } from "./shared/header-edits.ts";
@@ -18,6 +19,7 @@ const SHOWN: Shown = {
   backendAuth,
   backendTLS,
   basicAuth,
+  extAuthz,
   jwtAuth,
   oidc: shownOidc,
   requestHeaderModifier: shownModifier,
