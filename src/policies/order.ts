@@ -11,7 +11,17 @@ export const REQUEST_ORDER = {
   // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
   // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
   // only an allowed request is worth changing.
-  gateway: ["cors", "oidc", "jwtAuth", "basicAuth", "apiKey", "extAuthz", "authorization", "extProc", "transformations"],
+  gateway: [
+    "cors",
+    "oidc",
+    "jwtAuth",
+    "basicAuth",
+    "apiKey",
+    "extAuthz",
+    "authorization",
+    "extProc",
+    "transformations",
+  ],
 
   // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
   // transformation → csrf, then the rest:
