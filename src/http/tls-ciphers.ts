@@ -1,3 +1,5 @@
+import type { KeyExchangeGroup } from "../ir/connections.ts";
+
 /** Names of cipher suites as configurations write them (reference 1.6), with OpenSSL's. */
 const TLS13 = ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"] as const;
 
@@ -27,4 +29,17 @@ export const CIPHER_SUITES: readonly string[] = [...OPENSSL.keys()];
 /** OpenSSL's name of a suite, or undefined for one that is not known or not safe enough to be offered. */
 export function opensslCipher(name: string): string | undefined {
   return OPENSSL.get(name);
+}
+
+/** OpenSSL's names of the key exchanges that can be configured (reference 1.6). */
+const GROUPS: Readonly<Record<KeyExchangeGroup, string>> = {
+  X25519: "X25519",
+  "P-256": "prime256v1",
+  "P-384": "secp384r1",
+  X25519_MLKEM768: "X25519MLKEM768",
+};
+
+/** Key exchanges as OpenSSL takes them, in order of preference. */
+export function opensslGroups(groups: readonly KeyExchangeGroup[]): string {
+  return groups.map((name) => GROUPS[name]).join(":");
 }

@@ -9,6 +9,7 @@ import {
 } from "node:tls";
 import type { BackendTls } from "../ir/policies.ts";
 import { socketAddresses } from "./addresses.ts";
+import { opensslGroups } from "./tls-ciphers.ts";
 import { type ConnectHandler, type ConnectTarget, Transport } from "./transport.ts";
 
 /** TLS to the servers of one backend; connections after the first resume its session. */
@@ -19,13 +20,14 @@ export class TlsClient {
 
   /** Throws an Error for certificates or keys that cannot be used. */
   constructor(config: BackendTls) {
-    const { cert, key, root } = config;
+    const { cert, key, root, keyExchangeGroups } = config;
     this.#config = config;
     this.#context = createSecureContext({
       minVersion: "TLSv1.2",
       ...(cert !== undefined && { cert }),
       ...(key !== undefined && { key }),
       ...(root !== undefined && { ca: root }),
+      ...(keyExchangeGroups !== undefined && { ecdhCurve: opensslGroups(keyExchangeGroups) }),
     });
   }
 
@@ -63,7 +65,7 @@ export class TlsClient {
     return {
       secureContext: this.#context,
       allowHalfOpen: true,
-      ALPNProtocols: [...alpn],
+      ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }),
       rejectUnauthorized: !insecure,
       // Addresses are no names to ask for (RFC 6066 3).
       ...(isIP(hostname) === 0 && hostname !== "" && { servername: hostname }),

@@ -1,18 +1,10 @@
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
-import type { KeyExchangeGroup, TlsServer } from "../ir/ir.ts";
+import type { TlsServer } from "../ir/ir.ts";
 import { type Addresses, Peer } from "./addresses.ts";
 import { ClientCertificate } from "./client-certificate.ts";
-import { opensslCipher } from "./tls-ciphers.ts";
+import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "./transport.ts";
-
-/** OpenSSL's names of the key exchanges that can be configured (reference 1.6). */
-const KEY_EXCHANGE_GROUPS: Readonly<Record<KeyExchangeGroup, string>> = {
-  X25519: "X25519",
-  "P-256": "prime256v1",
-  "P-384": "secp384r1",
-  X25519_MLKEM768: "X25519MLKEM768",
-};
 
 /** Who waits for a handshake; exactly one call. */
 export interface HandshakeWaiter {
@@ -38,7 +30,7 @@ export function serverContext(tls: TlsServer): SecureContextOptions {
     maxVersion: tls.maxVersion ?? "TLSv1.3",
     ...(tls.clientCa !== undefined && { ca: tls.clientCa }),
     ...(tls.keyExchangeGroups !== undefined && {
-      ecdhCurve: tls.keyExchangeGroups.map((name) => KEY_EXCHANGE_GROUPS[name]).join(":"),
+      ecdhCurve: opensslGroups(tls.keyExchangeGroups),
     }),
     ...(tls.cipherSuites !== undefined && { ciphers: tls.cipherSuites.map(cipherName).join(":") }),
   };

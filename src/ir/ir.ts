@@ -2,6 +2,7 @@
  * The frozen runtime configuration: plain data that crosses threads by structured clone. Both the configuration file and
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
+import type { KeyExchangeGroup } from "./connections.ts";
 import type { PolicySet } from "./policies.ts";
 import type { Target } from "./target.ts";
 
@@ -128,8 +129,6 @@ export interface TlsServer {
   /** In order of preference. Absent: the runtime's. */
   readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
 }
-
-export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
 
 export interface Route {
   /** `<listenerKey>/<ns>/<name>` */

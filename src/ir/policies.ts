@@ -1,5 +1,8 @@
 /** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
+import type { BackendTcp, BackendTls } from "./connections.ts";
 import type { Target } from "./target.ts";
+
+export type { BackendTcp, BackendTls } from "./connections.ts";
 
 /** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
 export interface Conditional<Entry extends object> {
@@ -181,28 +184,10 @@ export interface ApiKeyAuth {
   readonly location: CredentialLocation;
 }
 
-/** Reference 3.21, with the files read: PEM text. */
-export interface BackendTls {
-  readonly cert?: string;
-  readonly key?: string;
-  readonly root?: string;
-  readonly hostname?: string;
-  readonly insecure: boolean;
-  readonly insecureHost: boolean;
-  readonly alpn?: readonly string[];
-  readonly subjectAltNames?: readonly string[];
-}
-
 /** Reference 3.23; milliseconds. */
 export interface BackendHttp {
   readonly version?: "HTTP/1.1";
   readonly requestTimeout?: number;
-}
-
-/** Reference 3.23; milliseconds. */
-export interface BackendTcp {
-  readonly connectTimeout?: number;
-  readonly keepalives?: { readonly enabled: boolean; readonly time: number };
 }
 
 /** Reference 3.20: a Go-style duration, or CEL that gives a duration or milliseconds. */

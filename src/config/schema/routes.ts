@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { exactlyOne } from "./exactly-one.ts";
-import { backendPolicies, routePolicies } from "./policies.ts";
+import { backendPolicies, routePolicies, tcpPolicies } from "./policies.ts";
 import { dynamicTarget, fieldName, internalPath, objectName, pathText, port, regex, routeHostname } from "./scalars.ts";
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
@@ -123,6 +123,7 @@ const tcpBackend = exactlyOne(
     dynamic: dynamicTcp,
     backend: z.string().optional().describe("A named backend: `/name`."),
     weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the connections; 0 = none."),
+    policies: tcpPolicies.optional(),
   }),
   ["host", "service", "backend", "dynamic"],
 ).meta({ id: "TcpBackend", description: "Where a TCP route sends connections." });
@@ -131,6 +132,7 @@ const tcpFields = {
   name: objectName.optional().describe("Default: `tcproute<index>`."),
   namespace: objectName.default("default").describe("Part of the route's key."),
   hostnames: z.array(routeHostname).default([]).describe("Names of the TLS handshake (SNI)."),
+  policies: tcpPolicies.optional().describe("For the backends that say nothing else."),
   backends: z.array(tcpBackend).default([]).describe("Where connections go, by weight."),
 };
 

@@ -13,7 +13,7 @@ export function translateBackendTls(input: unknown, path: Path, sources: Sources
     return file === undefined ? undefined : sources.readFile([...path, field], file);
   };
   const [cert, key, root] = [read("cert"), read("key"), read("root")];
-  const { hostname, insecure, insecureHost, alpn, subjectAltNames } = config;
+  const { hostname, insecure, insecureHost, alpn, subjectAltNames, keyExchangeGroups } = config;
   const tls: BackendTls = {
     ...(cert !== undefined && { cert }),
     ...(key !== undefined && { key }),
@@ -23,6 +23,7 @@ export function translateBackendTls(input: unknown, path: Path, sources: Sources
     insecureHost,
     ...(alpn !== undefined && { alpn }),
     ...(subjectAltNames !== undefined && { subjectAltNames }),
+    ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
   };
   if (root !== undefined && !isCertificate(root))
     report([...path, "root"], { message: "cannot be used: the file holds no certificate; expected CAs in PEM" });

@@ -12,7 +12,7 @@ import { translateOidc } from "./oidc.ts";
 import type { Sources } from "./sources.ts";
 
 /** A policy object as the schema gives it: absent kinds are missing or undefined. */
-type PolicyInput = { readonly [Kind in keyof PolicySet]?: unknown };
+export type PolicyInput = { readonly [Kind in keyof PolicySet]?: unknown };
 
 /** The policies at `path` as runtime types; what they themselves refuse is reported, as near as they tell. */
 export function translatePolicies(

@@ -48,6 +48,7 @@ export function translateTcpRoute(
 ): TcpRoute {
   const name = input.name ?? `tcproute${index}`;
   const key = `${owner}/${input.namespace}/${name}`;
+  const common = translatePolicies(input.policies, "backend", [...path, "policies"], context);
   return {
     key,
     name,
@@ -58,9 +59,15 @@ export function translateTcpRoute(
       const translated = translateBackend(backend, `/${key}/backend${i}`, at, context);
       const wrong = backend.backend === undefined ? undefined : unusable(translated.target);
       if (wrong !== undefined) context.report([...at, "backend"], { message: wrong });
-      return translated;
+      return { ...translated, policies: withoutHttp(mergePolicies(common, translated.policies)) };
     }),
   };
+}
+
+/** Only HTTP is offered as HTTP; of other protocols nobody knows the name. */
+function withoutHttp(policies: PolicySet): PolicySet {
+  const { backendTLS } = policies;
+  return backendTLS === undefined ? policies : { ...policies, backendTLS: { alpn: [], ...backendTLS } };
 }
 
 /** Why a named backend is none for connections. */

@@ -24,11 +24,7 @@ export interface TargetContext {
 const MAX_NAMED = 10;
 
 /** What a backend sends to. Problems are reported and give an invalid target. */
-export function translateTarget(
-  input: TargetInput,
-  path: Path,
-  context: TargetContext,
-): Target {
+export function translateTarget(input: TargetInput, path: Path, context: TargetContext): Target {
   if (input.host !== undefined) {
     const parsed = parseHost(input.host);
     if (parsed !== undefined) return parsed;

@@ -1,13 +1,12 @@
 import type { RouteBackend } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import type { RouteBackendInput } from "../schema/routes.ts";
 import type { Context, Path } from "./context.ts";
-import { translatePolicies } from "./policies.ts";
+import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";
 
 /** A route's backend with its reference resolved; `key` is used unless it refers to a named backend. */
 export function translateBackend(
-  input: TargetInput & Partial<Pick<RouteBackendInput, "policies">> & { readonly weight: number },
+  input: TargetInput & { readonly policies?: PolicyInput | undefined; readonly weight: number },
   key: string,
   path: Path,
   context: Context,

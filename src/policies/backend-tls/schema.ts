@@ -20,11 +20,16 @@ export const schema = z
           .refine((name) => name !== "h2", "h2 to backends is not available in this version"),
       )
       .optional()
-      .describe("Protocols to offer. Default: `http/1.1`."),
+      .describe("Protocols to offer. Default: `http/1.1`; nothing for TCP routes."),
     subjectAltNames: z
       .array(z.string().min(1))
       .optional()
       .describe("Names of which the certificate must have one, in place of `hostname`."),
+    keyExchangeGroups: z
+      .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))
+      .min(1)
+      .optional()
+      .describe("Key exchanges that are offered, the preferred first. Default: the runtime's."),
   })
   .refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
     message: "cert and key belong together; set both or none",

@@ -3,9 +3,10 @@ import { createServer, type Server, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { TLSSocket } from "node:tls";
+import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 
 let ca: TestCa;
 const servers: Server[] = [];
@@ -19,10 +20,11 @@ after(() => {
 });
 
 /** An HTTPS server that says who called and for which name; returns its port. */
-async function backend(options: ServerOptions): Promise<number> {
+async function backend(options: ServerOptions, closes = false): Promise<number> {
   const server = createServer(options, (request, response) => {
     const socket = request.socket as TLSSocket;
     const peer = socket.getPeerCertificate();
+    if (closes) response.setHeader("connection", "close");
     const client = peer.subject === undefined ? "" : String(peer.subject.CN);
     response.end(
       JSON.stringify({
@@ -38,13 +40,17 @@ async function backend(options: ServerOptions): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function gatewayTo(host: string, backendTLS: object): Promise<TestGateway> {
-  const backends = [{ host, policies: { backendTLS } }];
-  return TestGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ backends }] }] }] });
+/** A gateway with a route to the same host for each TLS configuration: `/0`, `/1`, … */
+function gatewayTo(host: string, ...configs: object[]): Promise<TestGateway> {
+  const routes = configs.map((backendTLS, i) => ({
+    matches: [{ path: { pathPrefix: `/${i}` } }],
+    backends: [{ host, policies: { backendTLS } }],
+  }));
+  return TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
 }
 
-async function ask(gateway: TestGateway): Promise<{ status: number; text: string }> {
-  const response = await fetch(`http://127.0.0.1:${gateway.port()}/`);
+async function ask(gateway: TestGateway, path = "/0"): Promise<{ status: number; text: string }> {
+  const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`);
   return { status: response.status, text: await response.text() };
 }
 
@@ -63,29 +69,25 @@ test("a certificate of another name, or of a CA that is not trusted, is 503 with
 }, async () => {
   const identity = ca.issue("other.example");
   const port = await backend({ cert: identity.cert, key: identity.key });
-  for (const [tls, reason] of [
-    [{ root: ca.certFile }, /localhost/],
-    [{}, /unable to|self.signed|certificate/],
-  ] as const) {
-    await using gateway = await gatewayTo(`localhost:${port}`, tls);
-    const { status, text } = await ask(gateway);
-    assert.equal(status, 503);
-    assert.match(text, reason);
-  }
+  await using gateway = await gatewayTo(`localhost:${port}`, { root: ca.certFile }, {});
+  const [name, trust] = [await ask(gateway, "/0"), await ask(gateway, "/1")];
+  assert.deepEqual([name.status, trust.status], [503, 503]);
+  assert.match(name.text, /^upstream call failed: .*localhost/);
+  assert.match(trust.text, /^upstream call failed: .*certificate/);
 });
 
 test("hostname, subjectAltNames, insecureHost and insecure say what is checked", { skip: noOpenssl }, async () => {
   const identity = ca.issue("other.example");
   const port = await backend({ cert: identity.cert, key: identity.key });
-  for (const tls of [
+  const configs = [
     { root: ca.certFile, hostname: "other.example" },
     { root: ca.certFile, subjectAltNames: ["no.example", "other.example"] },
     { root: ca.certFile, insecureHost: true },
     { insecure: true },
-  ]) {
-    await using gateway = await gatewayTo(`localhost:${port}`, tls);
-    assert.equal((await ask(gateway)).status, 200, JSON.stringify(tls));
-  }
+  ];
+  await using gateway = await gatewayTo(`localhost:${port}`, ...configs);
+  for (const [i, tls] of configs.entries())
+    assert.equal((await ask(gateway, `/${i}`)).status, 200, JSON.stringify(tls));
 });
 
 test("the gateway shows its certificate to a backend that asks for one", { skip: noOpenssl }, async () => {
@@ -104,6 +106,77 @@ test("the gateway shows its certificate to a backend that asks for one", { skip:
   assert.equal((JSON.parse(text) as { client: string }).client, "gateway.example");
   const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).text();
   assert.doesNotMatch(dump, /PRIVATE KEY/);
+});
+
+test("connections after the first resume its session", { skip: noOpenssl }, async () => {
+  const identity = ca.issue("localhost");
+  const port = await backend({ cert: identity.cert, key: identity.key }, true);
+  await using gateway = await gatewayTo(`localhost:${port}`, { root: ca.certFile });
+  const resumed: unknown[] = [];
+  for (let i = 0; i < 3; i++) resumed.push((JSON.parse((await ask(gateway)).text) as { resumed: boolean }).resumed);
+  assert.deepEqual(resumed, [false, true, true]);
+});
+
+test("only the configured key exchanges are offered", { skip: noOpenssl }, async () => {
+  const identity = ca.issue("localhost");
+  const port = await backend({ cert: identity.cert, key: identity.key, ecdhCurve: "secp384r1" });
+  const offering = (group: string): object => ({ root: ca.certFile, keyExchangeGroups: [group] });
+  await using gateway = await gatewayTo(`localhost:${port}`, offering("P-384"), offering("X25519"));
+  assert.equal((await ask(gateway, "/0")).status, 200);
+  assert.equal((await ask(gateway, "/1")).status, 503);
+});
+
+test("tcp.connectTimeout bounds the handshake too, and http.requestTimeout replaces the route's", async () => {
+  await using silent = await RawUpstream.listen(async () => {});
+  const route = (path: string, policies: object): object => ({
+    matches: [{ path: { pathPrefix: path } }],
+    policies: { timeout: { backendRequestTimeout: "1h" } },
+    backends: [{ host: `127.0.0.1:${silent.port}`, policies }],
+  });
+  const routes = [
+    route("/0", { backendTLS: { insecure: true }, tcp: { connectTimeout: "50ms" } }),
+    route("/1", { http: { requestTimeout: "50ms" } }),
+  ];
+  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  for (const path of ["/0", "/1"])
+    assert.deepEqual(await ask(gateway, path), { status: 504, text: "upstream call timeout" });
+});
+
+test("TCP routes connect to their backends with TLS, of the route's policies or of their own", {
+  skip: noOpenssl,
+}, async () => {
+  const identity = ca.issue("one.example");
+  const secure = createTlsServer({ cert: identity.cert, key: identity.key, ALPNProtocols: ["other"] }, (socket) => {
+    socket.on("error", () => {});
+    socket.write(`hello ${socket.servername} ${socket.alpnProtocol}`);
+    socket.pipe(socket);
+  });
+  await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
+  const host = `127.0.0.1:${(secure.address() as AddressInfo).port}`;
+  const common = { backendTLS: { root: ca.certFile, hostname: "one.example" } };
+  const own = { backendTLS: { root: ca.certFile, hostname: "two.example" } };
+  const bind = (policies?: object): object => ({
+    binds: [
+      {
+        port: 0,
+        listeners: [{ protocol: "TCP", tcpRoutes: [{ policies: common, backends: [{ host, policies }] }] }],
+      },
+    ],
+  });
+  await using gateway = await TestGateway.start(bind());
+  const client = await RawPeer.connect(gateway.port());
+  await client.take("hello one.example false");
+  client.send("there and back");
+  await client.take("there and back");
+  client.socket.destroy();
+  assert.equal(await gateway.reconfigure(bind(own)), "applied");
+  const refused = await RawPeer.connect(gateway.port());
+  await refused.closed();
+  await gateway.until(
+    () => gateway.lines.some((line) => /upstream call failed: .*two\.example/.test(String(line.error))),
+    "a log line that names what was wrong",
+  );
+  secure.close();
 });
 
 test("a file that is no certificate is refused when the configuration loads", async () => {

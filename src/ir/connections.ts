@@ -1,0 +1,23 @@
+/** What backends say about how they are connected to. */
+
+export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
+
+/** Reference 3.21, with the files already read (PEM text). */
+export interface BackendTls {
+  readonly cert?: string;
+  readonly key?: string;
+  readonly root?: string;
+  readonly hostname?: string;
+  readonly insecure: boolean;
+  readonly insecureHost: boolean;
+  readonly alpn?: readonly string[];
+  readonly subjectAltNames?: readonly string[];
+  /** In order of preference. Absent: the runtime's. */
+  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
+}
+
+/** Reference 3.23; milliseconds. */
+export interface BackendTcp {
+  readonly connectTimeout?: number;
+  readonly keepalives?: { readonly enabled: boolean; readonly time: number };
+}
