@@ -41,7 +41,7 @@ export function create(config: ExtProc, { callouts }: PolicyDeps): CompiledPolic
   };
   const running = new WeakMap<PolicyContext, Running>();
   const failOpen = config.failureMode === "failOpen";
-  const { allowModeOverride } = config.processingOptions;
+  const { allowModeOverride, responseHeaderMode, responseBodyMode } = config.processingOptions;
 
   const run = async (context: PolicyContext, side: Omit<Side, "context" | "limit">): Promise<Immediate | undefined> => {
     let state = running.get(context);
@@ -84,11 +84,14 @@ export function create(config: ExtProc, { callouts }: PolicyDeps): CompiledPolic
       const immediate = await run(context, requestSide(context));
       return immediate === undefined ? undefined : immediateReply(immediate);
     },
-    async onResponse(context, response) {
-      const immediate = await run(context, responseSide(context, response));
-      if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate));
-    },
-    upstreamOnly: true,
+    // A response that no mode asks for is not held for a turn of the event loop.
+    ...((responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride) && {
+      async onResponse(context, response) {
+        const immediate = await run(context, responseSide(context, response));
+        if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate));
+      },
+      upstreamOnly: true,
+    }),
   };
 }
 

@@ -72,7 +72,7 @@ export class ResponseBody implements MessageBody, StagedBody {
   }
 
   get empty(): boolean {
-    return this.length === 0;
+    return this.length === 0 || this.#announced === TUNNEL;
   }
 
   async peek(limit: number): Promise<BodyStart> {
