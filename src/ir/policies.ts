@@ -349,6 +349,30 @@ export interface ExtProcOptions {
   readonly allowModeOverride: boolean;
 }
 
+/** Reference 3.26. */
+export interface Health {
+  /** CEL over request and response: true = the call has failed. */
+  readonly unhealthyExpression?: string;
+  /** Absent: nothing is evicted. */
+  readonly eviction?: Eviction;
+}
+
+export interface Eviction {
+  /** Milliseconds. */
+  readonly duration?: number;
+  /** From 0 to 1. */
+  readonly restoreHealth?: number;
+  readonly consecutiveFailures?: number;
+  /** From 0 to 1. */
+  readonly healthThreshold?: number;
+}
+
+/** Reference 3.27. */
+export interface SessionAffinity {
+  /** CEL over the request for a string or bytes. */
+  readonly source: string;
+}
+
 /** One value per kind; an absent key costs nothing at run time. */
 export interface PolicySet {
   readonly requestHeaderModifier?: HeaderModifier;
@@ -377,6 +401,8 @@ export interface PolicySet {
   readonly tcp?: BackendTcp;
   readonly delay?: Delay;
   readonly buffer?: Buffering;
+  readonly health?: Health;
+  readonly sessionAffinity?: SessionAffinity;
 }
 
 export type PolicyKind = keyof PolicySet;

@@ -69,6 +69,9 @@ export const REQUEST_ORDER = {
     "http",
     "tcp",
     "backendTLS",
+    // Of its endpoints: the choice between them goes by these.
+    "health",
+    "sessionAffinity",
     "authorization",
     "extAuthz",
     // For those that may be called only.

@@ -14,6 +14,7 @@ import type { PolicyDeps } from "./deps.ts";
 import * as directResponse from "./direct-response/index.ts";
 import * as extAuthz from "./ext-authz/index.ts";
 import * as extProc from "./ext-proc/index.ts";
+import * as health from "./health/index.ts";
 import * as http from "./http/index.ts";
 import * as jwtAuth from "./jwt-auth/index.ts";
 import * as localRateLimit from "./local-rate-limit/index.ts";
@@ -25,6 +26,7 @@ import * as requestMirror from "./request-mirror/index.ts";
 import * as requestRedirect from "./request-redirect/index.ts";
 import * as responseHeaderModifier from "./response-header-modifier/index.ts";
 import * as retry from "./retry/index.ts";
+import * as sessionAffinity from "./session-affinity/index.ts";
 import * as tcp from "./tcp/index.ts";
 import * as timeout from "./timeout/index.ts";
 import * as transformations from "./transformations/index.ts";
@@ -96,6 +98,8 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
     backendTLS: { create: backendTls.create, phases: ["backend"], words: "tls", shownAs: "backendTls" },
     http: { create: http.create, phases: ["backend"], words: "http" },
     tcp: { create: tcp.create, phases: ["backend"], words: "tcp" },
+    health: { create: health.create, phases: ["backend"], words: "health" },
+    sessionAffinity: { create: sessionAffinity.create, phases: ["backend"], words: "session affinity" },
     delay: { create: delay.create, phases: ["route"], words: "delay" },
     buffer: { create: buffer.create, phases: ["route"], words: "buffer" },
     retry: { create: retry.create, phases: ["route"], words: "retry" },

@@ -12,6 +12,7 @@ import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
 import { schema as extAuthz } from "./ext-authz/schema.ts";
 import { schema as extProc } from "./ext-proc/schema.ts";
+import { schema as health } from "./health/schema.ts";
 import { schema as http } from "./http/schema.ts";
 import { schema as jwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
@@ -20,6 +21,7 @@ import { schema as remoteRateLimit } from "./remote-rate-limit/schema.ts";
 import { schema as requestMirror } from "./request-mirror/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
+import { schema as sessionAffinity } from "./session-affinity/schema.ts";
 import { schema as headerModifier } from "./shared/header-modifier-schema.ts";
 import { schema as tcp } from "./tcp/schema.ts";
 import { schema as timeout } from "./timeout/schema.ts";
@@ -52,6 +54,8 @@ export const POLICY_SCHEMAS = {
   backendTLS,
   http,
   tcp,
+  health,
+  sessionAffinity,
   delay,
   buffer,
 } as const satisfies Record<PolicyKind, z.ZodType>;
@@ -61,8 +65,6 @@ export const UNAVAILABLE_POLICIES: readonly string[] = [
   "a2a",
   "ai",
   "backendTunnel",
-  "health",
   "mcpAuthentication",
   "mcpAuthorization",
-  "sessionAffinity",
 ];

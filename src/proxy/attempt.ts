@@ -108,7 +108,9 @@ function startTimers(x: CallingExchange): void {
 
 function expire(x: CallingExchange, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
   if (x.over || x.responded) return;
-  x.giveUpCall();
+  // A client that is slow to send its request is no fault of the endpoint's.
+  const sent = x.requestEnded || x.downstream.requestLength === 0;
+  x.giveUpCall(x.upstream === undefined || sent ? "endpoint" : "nobody");
   if (code === "TG_UPSTREAM_TIMEOUT" && x.retryCall("upstream call timeout")) return;
   fail(x, code);
 }

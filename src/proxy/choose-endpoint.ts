@@ -3,8 +3,11 @@ import type { CompiledBackend } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 
 /** The endpoint of one attempt; undefined when none is left to choose. */
-export function chooseEndpoint(x: ExchangeState, { balancer, target }: CompiledBackend): Endpoint | undefined {
-  if (balancer !== undefined) return balancer.choose();
+export function chooseEndpoint(x: ExchangeState, { balancer, rules, target }: CompiledBackend): Endpoint | undefined {
+  if (balancer !== undefined) {
+    const affinity = rules?.affinity;
+    return affinity === undefined ? balancer.choose() : affinity.choose(x.variables, balancer);
+  }
   if (target.type !== "internal") {
     const { authority, scheme } = x.request;
     return x.services.dynamic(x.dynamicTarget || authority, scheme === "https" ? 443 : 80);

@@ -13,6 +13,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import type { PoolTarget } from "../upstream/pool-target.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
+import { endpointRules } from "./endpoint-rules.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
 import { NetworkRules } from "./network-rules.ts";
@@ -169,6 +170,7 @@ export class IrCompiler {
       policies: compilePolicies(backend.policies, "backend", this.#policies, backend.key),
       balancer,
       target,
+      rules: endpointRules(backend.policies),
       series: new SeriesCache(this.#metrics, labels, backend.key),
       key: backend.key,
       weight: backend.weight,
@@ -184,7 +186,7 @@ export class IrCompiler {
       case "unix":
         return this.#single(target, { path: target.path, ...how });
       case "service":
-        return { target, balancer: new PowerOfTwoChoices(this.#serviceEndpoints(target.key, target.port, how)) };
+        return { target, balancer: new PowerOfTwoChoices([this.#serviceEndpoints(target.key, target.port, how)]) };
       default:
         return { target, balancer: undefined };
     }

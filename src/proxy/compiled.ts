@@ -7,6 +7,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
+import type { EndpointRules } from "./endpoint-rules.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
 import type { NetworkRules } from "./network-rules.ts";
@@ -76,6 +77,8 @@ export interface CompiledBackend {
   readonly policies: CompiledChain;
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
+  /** Health and affinity, where policies of the backend say something about them. */
+  readonly rules: EndpointRules | undefined;
   /** Of `dynamic` backends that do not take the authority of the request. */
   readonly dynamic: DynamicTarget | undefined;
   readonly series: SeriesCache;

@@ -10,6 +10,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { RequestBody } from "./body/request-body.ts";
 import { ResponseBody } from "./body/response-body.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import { NO_ANSWER, type Verdict } from "./endpoint-rules.ts";
 import { RequestTrace } from "./request-trace.ts";
 import type { Services } from "./services.ts";
 import { ExchangeVariables } from "./variables.ts";
@@ -41,6 +42,8 @@ export abstract class ExchangeState implements PolicyContext {
   /** What the target expression of a `dynamic` backend has given; empty: the authority of the request. */
   dynamicTarget = "";
   endpoint: Endpoint | undefined;
+  /** What the answer says about the endpoint, if the backend has rules for that. */
+  verdict: Verdict | undefined;
   /** Name of the endpoint that was called last. */
   endpointName: string | undefined;
   /** Of the selected route, merged with those of the routes that delegated to it. */
@@ -187,11 +190,31 @@ export abstract class ExchangeState implements PolicyContext {
     upstream?.destroy();
   }
 
-  /** The call is over without a usable answer: it counts against the endpoint. */
-  giveUpCall(): void {
+  /** Nobody waits for the call any more; it counts against the endpoint only when that has failed. */
+  giveUpCall(blame: "endpoint" | "nobody"): void {
     this.dropUpstream();
-    this.endpoint?.end(false, 0);
+    if (blame === "endpoint") {
+      this.endCall(0, 0);
+      return;
+    }
+    this.endpoint?.abandon();
     this.endpoint = undefined;
+    this.verdict = undefined;
+  }
+
+  /** The call is over: with `status`, after `seconds`, or with 0 for no usable answer. The balancer learns from it. */
+  endCall(status: number, seconds: number): void {
+    const { endpoint, verdict } = this;
+    if (endpoint === undefined) return;
+    const health = this.backend?.rules?.health;
+    this.endpoint = undefined;
+    this.verdict = undefined;
+    if (health === undefined) endpoint.end(status !== 0 && status < 500, seconds);
+    else {
+      // A tunnel has no answer to judge: it has worked.
+      const result = status === 0 ? NO_ANSWER : (verdict ?? { healthy: status < 500, wait: undefined });
+      health.end(endpoint, result, seconds, this.retry?.backoff ?? 0);
+    }
   }
 }
 

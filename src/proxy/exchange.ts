@@ -68,9 +68,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
       // What the engine has answered; nothing to a client that is gone.
       if (code !== "TG_CLIENT_GONE") this.status = ERRORS[code].status;
     }
-    this.dropUpstream();
-    this.endpoint?.abandon();
-    this.endpoint = undefined;
+    this.giveUpCall("nobody");
     finish(this);
   }
 
@@ -80,7 +78,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   breakOff(answer: GatewayError | LocalReply): void {
     if (this.over) return;
-    this.giveUpCall();
+    this.giveUpCall("nobody");
     if (!this.responded) {
       this.heldResponse = undefined;
       if (answer instanceof GatewayError) failWith(this, answer);
@@ -106,6 +104,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     const response: HttpResponse = { status: head.status, headers: head.headers };
     this.trace?.callEnded(head.status, null);
     this.trace?.responseSnapshot("raw response", response);
+    this.verdict = this.backend?.rules?.health?.judge(this, response);
     if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
     this.trace?.responseSnapshot("backend response ready", response);
     this.responseHasBody = length !== 0 && length !== TUNNEL;
@@ -117,7 +116,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     try {
       respond(this, response, length, rawNames);
     } catch (error) {
-      this.giveUpCall();
+      this.giveUpCall("nobody");
       failWith(this, error);
       return;
     }
@@ -147,6 +146,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onResponseEnd(trailers: HeaderList): void {
     if (this.over) return;
+    if (this.verdict !== undefined) this.backend?.rules?.health?.judgeTrailers(this.verdict, trailers);
     if (this.heldResponse !== undefined) {
       this.upstream = undefined;
       this.heldResponse.end(trailers);
@@ -165,13 +165,14 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     const upstream = this.upstream;
     this.upstream = undefined;
     this.trace?.callEnded(null, message);
-    this.endpoint?.end(false, 0);
-    this.endpoint = undefined;
+    const stale = !this.responded && upstream !== undefined && canRetry(this, upstream, answered);
+    // That a connection was closed while it idled says nothing about the endpoint.
+    this.giveUpCall(stale ? "nobody" : "endpoint");
     if (this.responded) {
       this.blame("TG_UPSTREAM_FAILED", `upstream call failed: ${message}`);
       this.downstream.abort();
       finish(this);
-    } else if (upstream !== undefined && canRetry(this, upstream, answered)) attempt(this, true);
+    } else if (stale) attempt(this, true);
     else if (this.phase < RESPOND && this.retryCall(message)) return;
     else fail(this, "TG_UPSTREAM_FAILED", message);
   }
@@ -180,7 +181,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     this.services.log.error("a request failed inside the gateway", { error: asError(error) });
     if (this.over) return;
     this.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
-    this.giveUpCall();
+    this.giveUpCall("nobody");
     this.downstream.abort();
     finish(this);
   }
@@ -205,8 +206,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     this.cancelConnect = undefined;
     if (this.over) return;
     this.trace?.callEnded(null, message);
-    this.endpoint?.end(false, 0);
-    this.endpoint = undefined;
+    this.endCall(0, 0);
     if (this.retryCall(message)) return;
     if (code === "TG_UPSTREAM_FAILED") fail(this, code, message);
     else failWith(this, new GatewayError(code, undefined, new Error(message)));
@@ -230,8 +230,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     if (why === undefined) return false;
     const seconds = (performance.now() - this.calledAt) / 1000;
     this.dropUpstream();
-    this.endpoint?.end(response.status < 500, seconds);
-    this.endpoint = undefined;
+    this.endCall(response.status, seconds);
     this.answeredAt = 0;
     return this.retryCall(why);
   }
@@ -243,7 +242,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
       head.headers.push("connection", "upgrade", "upgrade", head.upgrade);
       return true;
     }
-    this.giveUpCall();
+    this.giveUpCall("endpoint");
     fail(
       this,
       "TG_UPGRADE_MISMATCH",

@@ -31,8 +31,7 @@ export function finish(x: ExchangeState): void {
 export function endUpstream(x: ExchangeState): void {
   const now = performance.now();
   x.upstream = undefined;
-  x.endpoint?.end(x.status < 500, (now - x.calledAt) / 1000);
-  x.endpoint = undefined;
+  x.endCall(x.status, (now - x.calledAt) / 1000);
   finish(x);
 }
 

@@ -41,7 +41,7 @@ export function respond(
       waiting.then(
         () => release(x, response, rawNames),
         (error: unknown) => {
-          x.giveUpCall();
+          x.giveUpCall("nobody");
           failWith(x, error);
         },
       );

@@ -95,7 +95,7 @@ export class Callout {
 }
 
 /** A service without endpoints. */
-export const NOWHERE = new Callout({ endpoints: [], choose: () => undefined });
+export const NOWHERE = new Callout({ endpoints: [], choose: () => undefined, candidates: () => [] });
 
 /** What really happened, for the log: `cause` where there is one. */
 export function reasonOf(error: unknown): string {

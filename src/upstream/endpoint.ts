@@ -1,3 +1,4 @@
+import type { Eviction } from "../ir/policies.ts";
 import type { Pool } from "./pool.ts";
 
 /** Weight of the newest value in moving averages (reference 3.28). */
@@ -15,6 +16,12 @@ export class Endpoint {
   pending = 0;
   total = 0;
   consecutiveFailures = 0;
+  /** `performance.now()` ms until which it gets no calls as long as there are others; 0 = not evicted. */
+  evictedUntil = 0;
+  /** Evictions since the last success. */
+  timesEjected = 0;
+  /** Health from the end of the eviction on; undefined = as it was. */
+  #restoreHealth: number | undefined;
 
   constructor(key: string, pool: Pool, capacity: number) {
     this.key = key;
@@ -39,7 +46,37 @@ export class Endpoint {
     if (success) {
       this.latency = this.latency === 0 ? seconds : ALPHA * seconds + (1 - ALPHA) * this.latency;
       this.consecutiveFailures = 0;
+      this.timesEjected = 0;
     } else this.consecutiveFailures++;
+  }
+
+  /**
+   * A call has failed where failures evict (reference 3.26): for `duration` ms, times the evictions since the last success.
+   * The calls that were under way when it was evicted do not prolong that. `now` as of `performance.now()`.
+   */
+  fail(eviction: Eviction, duration: number, now: number): void {
+    const evicted = this.isEvicted(now);
+    const before = this.health;
+    this.end(false, 0);
+    if (evicted) return;
+    const { consecutiveFailures, healthThreshold } = eviction;
+    const due =
+      (consecutiveFailures === undefined && healthThreshold === undefined) ||
+      (healthThreshold !== undefined && before < healthThreshold) ||
+      (consecutiveFailures !== undefined && this.consecutiveFailures >= consecutiveFailures);
+    if (!due) return;
+    this.timesEjected++;
+    this.evictedUntil = now + duration * this.timesEjected;
+    this.#restoreHealth = eviction.restoreHealth;
+  }
+
+  /** Also brings the endpoint back when its time is over. */
+  isEvicted(now: number): boolean {
+    if (this.evictedUntil === 0) return false;
+    if (now < this.evictedUntil) return true;
+    this.evictedUntil = 0;
+    this.health = this.#restoreHealth ?? this.health;
+    return false;
   }
 
   /** A call that ended without saying anything about the endpoint: the client left. */

@@ -12,6 +12,9 @@ export interface EndpointStats {
   readonly pending: number;
   readonly total: number;
   readonly consecutiveFailures: number;
+  readonly timesEjected: number;
+  /** Milliseconds until it gets calls again; null = not evicted. */
+  readonly evictedMs: number | null;
 }
 
 interface Counted {
@@ -50,7 +53,10 @@ export class Endpoints {
   }
 
   stats(): EndpointStats[] {
+    const now = performance.now();
     return [...this.#known.values()].map(({ endpoint }) => ({
+      // First, because it also brings an endpoint back whose time is over.
+      evictedMs: endpoint.isEvicted(now) ? endpoint.evictedUntil - now : null,
       key: endpoint.key,
       target: endpoint.pool.name,
       health: endpoint.health,
@@ -58,6 +64,7 @@ export class Endpoints {
       pending: endpoint.pending,
       total: endpoint.total,
       consecutiveFailures: endpoint.consecutiveFailures,
+      timesEjected: endpoint.timesEjected,
     }));
   }
 }

@@ -313,5 +313,8 @@ function combine(a: EndpointStats, b: EndpointStats): EndpointStats {
     pending: a.pending + b.pending,
     total,
     consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
+    timesEjected: Math.max(a.timesEjected, b.timesEjected),
+    // Each worker evicts by what it has seen; that one has is what matters to who looks for the reason.
+    evictedMs: a.evictedMs === null ? b.evictedMs : Math.max(a.evictedMs, b.evictedMs ?? 0),
   };
 }

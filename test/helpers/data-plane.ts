@@ -1,7 +1,7 @@
 import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
-import type { Frontend, Ir, Route, Target } from "../../src/ir/ir.ts";
+import type { Frontend, Ir, Route, Service, Target, Workload } from "../../src/ir/ir.ts";
 import type { PolicySet } from "../../src/ir/policies.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
@@ -47,6 +47,8 @@ export interface PlaneOptions {
   /** Milliseconds between looks at the deadlines; a second in production. Default 10. */
   readonly sweepInterval?: number;
   readonly oidcCookieKey?: Uint8Array;
+  readonly services?: readonly Service[];
+  readonly workloads?: readonly Workload[];
 }
 
 const LISTENER = "default/default/bind/0/listener0";
@@ -158,7 +160,8 @@ export class TestPlane {
         },
       ],
     } as const;
-    return { binds: served ? [bind] : [], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] };
+    const { services = [], workloads = [] } = this.#options;
+    return { binds: served ? [bind] : [], routeGroups: [], backends: [], services, workloads, targeted: [] };
   }
 }
 

@@ -3,9 +3,11 @@ import type { JwtAuth } from "../../ir/policies.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { kidsOf } from "./keys.ts";
 import { type ProviderAt, TokenRefusal, TokenVerifier } from "./verifier.ts";
 
 const KIND = "jwtAuth";
+const NO_TOKEN = "no bearer token found";
 
 /**
  * Lets in who shows a token that one of the providers has signed (reference 3.4). Throws for key sets and expressions that
@@ -34,8 +36,8 @@ export function create(config: JwtAuth): CompiledPolicy {
     onRequest: afterRequestBody(finder.expressions, (context) => {
       const token = finder.find(context);
       if (token === undefined || token === "") {
-        if (mode === "strict") throw new GatewayError("TG_JWT", "no bearer token found");
-        context.trace?.skipped("jwt", "no bearer token found");
+        if (mode === "strict") return refuse(context, new TokenRefusal(NO_TOKEN));
+        context.trace?.skipped("jwt", NO_TOKEN);
         return undefined;
       }
       const known = verifier.known(token);
@@ -52,7 +54,7 @@ export function create(config: JwtAuth): CompiledPolicy {
 export function shown(config: JwtAuth): unknown {
   const providers = providersOf(config).map(({ field: _field, jwks, ...provider }) => ({
     ...provider,
-    keys: kids(jwks),
+    keys: jwks === undefined ? [] : kidsOf(jwks),
   }));
   return { mode: config.mode, location: config.location, providers };
 }
@@ -62,8 +64,4 @@ function providersOf(config: JwtAuth): ProviderAt[] {
     return config.providers.map((provider, i) => ({ ...provider, field: `${KIND}.providers.${i}` }));
   const { mode: _mode, location: _location, ...provider } = config;
   return [{ ...provider, field: KIND }];
-}
-
-function kids(jwks = '{"keys":[]}'): unknown[] {
-  return (JSON.parse(jwks) as { keys: { kid?: unknown }[] }).keys.map(({ kid }) => kid);
 }

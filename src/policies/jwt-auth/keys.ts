@@ -33,13 +33,18 @@ const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
  * over, as the RFC asks for. Throws an Error that says what is wrong with the set, or that it has no such key.
  */
 export function parseKeys(jwks: string): VerificationKey[] {
-  const keys = listOf(jwks).flatMap((jwk, i) => parseKey(jwk as Jwk, i) ?? []);
+  const keys = listOf(jwks).flatMap((jwk, i) => parseKey(jwk, i) ?? []);
   if (keys.length === 0)
     throw new Error("has no key that tokens can be verified with; RSA, EC and Ed25519 keys with a kid can be used");
   return keys;
 }
 
-function listOf(jwks: string): unknown[] {
+/** The names of all keys of a set that have one. Throws as `parseKeys` for what is no set. */
+export function kidsOf(jwks: string): string[] {
+  return listOf(jwks).flatMap(({ kid }) => (typeof kid === "string" ? kid : []));
+}
+
+function listOf(jwks: string): Jwk[] {
   let set: unknown;
   try {
     set = JSON.parse(jwks);
@@ -48,7 +53,7 @@ function listOf(jwks: string): unknown[] {
   }
   const keys = typeof set === "object" && set !== null ? (set as { keys?: unknown }).keys : undefined;
   if (!Array.isArray(keys)) throw new Error('is no key set; write {"keys": [...]} (RFC 7517 5)');
-  return keys.filter((key) => typeof key === "object" && key !== null);
+  return keys.filter((key): key is Jwk => typeof key === "object" && key !== null);
 }
 
 function parseKey(jwk: Jwk, index: number): VerificationKey | undefined {

@@ -5,7 +5,7 @@ import { parseKeys, type VerificationKey } from "./keys.ts";
 
 /** Seconds by which clocks may differ. */
 const LEEWAY = 60;
-/** Tokens that are known to be valid; each takes one or two KiB. */
+/** Tokens that are known to be valid; each takes one or two KiB with its claims. */
 const MAX_KNOWN = 4096;
 /** Characters of a name that a token gives, in an error. */
 const MAX_SHOWN = 64;
@@ -108,8 +108,10 @@ function optionsOf(
 
 function refusal(error: unknown): TokenRefusal {
   if (error instanceof TokenRefusal) return error;
-  const why = error instanceof errors.JOSEError || error instanceof TypeError ? error.message : "it cannot be verified";
-  return new TokenRefusal(`the token is invalid or malformed: ${why}`, { cause: error });
+  // Their messages are fixed texts and names of claims.
+  const known = error instanceof errors.JOSEError || error instanceof TypeError;
+  const why = known ? error.message : "it cannot be verified";
+  return new TokenRefusal(`the token is invalid or malformed: ${why}`, known ? {} : { cause: error });
 }
 
 /** Printable and short: it is the client's own word. */

@@ -39,7 +39,7 @@ for (const name of readdirSync(FOLDER).filter((each) => each.endsWith(".yaml")))
     const own = `config: ${JSON.stringify(servers)}\n${text}`;
     assert.ok(!/^config:/m.test(text), "leaves the gateway's own servers alone");
     await using gateway = await TestGateway.start(
-      own.replaceAll("127.0.0.1:9099", `127.0.0.1:${echoPort}`).replace(/^( *-? *)port: 3000$/m, "$1port: 0"),
+      own.replaceAll("9099", String(echoPort)).replace(/^( *-? *)port: 3000$/m, "$1port: 0"),
       { env },
     );
     for (const [line, args = "", status] of attempts) {

@@ -1,5 +1,5 @@
 import { CelError, compileExpression, type Expression } from "../../../cel/index.ts";
-import { getHeader } from "../../../http/message.ts";
+import { getHeader, removeHeader } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../../ir/policies.ts";
 import type { PolicyContext } from "../../types.ts";
 import { headerText } from "../bodies.ts";
@@ -39,7 +39,7 @@ function headerFinder(name: string, prefix: string): CredentialFinder {
       return undefined;
     },
     remove({ request }) {
-      request.headers = request.headers.filter((_, i, headers) => headers[i - (i % 2)] !== name);
+      removeHeader(request.headers, name);
     },
   };
 }

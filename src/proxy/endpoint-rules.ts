@@ -1,0 +1,113 @@
+import { type Activation, CelError, compileCondition, compileExpression, type Expression } from "../cel/index.ts";
+import { getHeader, type HeaderList, type HttpResponse } from "../http/message.ts";
+import type { Eviction, Health, PolicySet, SessionAffinity } from "../ir/policies.ts";
+import type { Balancer } from "../upstream/balancer.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
+import { rendezvous } from "../upstream/rendezvous.ts";
+import { retryAfter } from "../upstream/retry-after.ts";
+
+/** Of evictions for which nothing gives another time (reference 3.26). */
+const DEFAULT_EVICTION_MS = 3000;
+
+/** What the policies of a backend say about the choice and the health of its endpoints. */
+export interface EndpointRules {
+  readonly health: HealthRule | undefined;
+  readonly affinity: Affinity | undefined;
+}
+
+/** undefined, as for most backends, when they say nothing. Throws CelError for expressions that cannot be used. */
+export function endpointRules({ health, sessionAffinity }: PolicySet): EndpointRules | undefined {
+  if (health === undefined && sessionAffinity === undefined) return undefined;
+  return {
+    health: health && new HealthRule(health),
+    affinity: sessionAffinity && new Affinity(sessionAffinity),
+  };
+}
+
+/** What the answer to one call says about the endpoint. */
+export interface Verdict {
+  healthy: boolean;
+  /** Milliseconds that the answer asks for until the next call. */
+  readonly wait: number | undefined;
+}
+
+/** What a verdict is formed on. */
+interface Judged {
+  response: HttpResponse | undefined;
+  readonly variables: Activation;
+}
+
+/** There was no usable answer. */
+export const NO_ANSWER: Verdict = { healthy: false, wait: undefined };
+
+/** Which calls have failed, and what follows from that for the endpoint (reference 3.26). */
+export class HealthRule {
+  readonly #unhealthy: Expression | undefined;
+  readonly #eviction: Eviction | undefined;
+
+  constructor({ unhealthyExpression, eviction }: Health) {
+    this.#unhealthy = unhealthyExpression === undefined ? undefined : compileCondition(unhealthyExpression, "response");
+    this.#eviction = eviction;
+  }
+
+  /** Called with the response as the backend has sent it: policies may change it. */
+  judge(x: Judged, response: HttpResponse): Verdict {
+    const wait = response.status === 429 ? retryAfter(response.headers, Date.now()) : undefined;
+    if (this.#unhealthy === undefined)
+      return { healthy: response.status < 500 && grpcSucceeded(response.headers), wait };
+    x.response = response;
+    const healthy = !this.#unhealthy.matches(x.variables);
+    x.response = undefined;
+    return { healthy, wait };
+  }
+
+  /** gRPC says at the end how a call went; an expression has seen all that it asked for. */
+  judgeTrailers(verdict: Verdict, trailers: HeaderList): void {
+    if (this.#unhealthy === undefined && !grpcSucceeded(trailers)) verdict.healthy = false;
+  }
+
+  /** The call is over after `seconds`. `backoff`: of the retry policy, ms; 0 = none. */
+  end(endpoint: Endpoint, verdict: Verdict, seconds: number, backoff: number): void {
+    const now = performance.now();
+    if (verdict.healthy) {
+      endpoint.isEvicted(now);
+      endpoint.end(true, seconds);
+    } else if (this.#eviction === undefined) endpoint.end(false, 0);
+    else {
+      const duration = this.#eviction.duration ?? verdict.wait ?? (backoff || DEFAULT_EVICTION_MS);
+      endpoint.fail(this.#eviction, duration, now);
+    }
+  }
+}
+
+/** Requests with the same value go to the same endpoint (reference 3.27). */
+export class Affinity {
+  readonly #source: Expression;
+
+  constructor({ source }: SessionAffinity) {
+    this.#source = compileExpression(source, "request");
+  }
+
+  choose(variables: Activation, balancer: Balancer): Endpoint | undefined {
+    const key = this.#keyOf(variables);
+    return key === undefined ? balancer.choose() : rendezvous(balancer.candidates(), key);
+  }
+
+  /** undefined when the expression fails or gives nothing. */
+  #keyOf(variables: Activation): Uint8Array | undefined {
+    try {
+      const value = this.#source.evaluate(variables);
+      const bytes = typeof value === "string" ? Buffer.from(value, "utf8") : value;
+      return bytes instanceof Uint8Array && bytes.length > 0 ? bytes : undefined;
+    } catch (error) {
+      if (error instanceof CelError) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** HTTP without gRPC succeeds as far as gRPC is concerned. */
+function grpcSucceeded(fields: HeaderList): boolean {
+  const status = getHeader(fields, "grpc-status");
+  return status === undefined || Number(status) === 0;
+}
