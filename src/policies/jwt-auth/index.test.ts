@@ -154,6 +154,42 @@ test("neither what is shown nor a trace has the token", async () => {
   });
 });
 
+test("a trace says why a request has been refused, or let in without a token", async () => {
+  for (const [mode, context, event] of [
+    ["strict", {}, { kind: "jwt", details: { valid: false, reason: "no bearer token found" } }],
+    ["optional", {}, { kind: "jwt", reason: "no bearer token found" }],
+    [
+      "permissive",
+      { headers: ["authorization", "Bearer x"] },
+      {
+        kind: "jwt",
+        details: {
+          valid: false,
+          reason: "the token is invalid or malformed: Invalid Token or Protected Header formatting",
+        },
+      },
+    ],
+  ] as const) {
+    const trace = new RecordedTrace();
+    await outcome(
+      policy({ mode }),
+      contextOf({ headers: [...("headers" in context ? context.headers : [])] }, { trace }),
+    );
+    assert.deepEqual(trace.events, [event]);
+  }
+});
+
+test("what in a key set is no key that can be named is passed over", async () => {
+  const each = policy({}, rsa.jwk, { ...rsa.jwk, kid: undefined });
+  const odd = create(
+    schema.parse({ issuer: ISSUER, jwks: JSON.stringify({ keys: [null, 1, { kty: "oct" }, rsa.jwk] }) }) as JwtAuth,
+  );
+  for (const one of [each, odd]) {
+    assert.deepEqual((one.shown as { providers: unknown }).providers, [{ issuer: ISSUER, keys: ["rsa"] }]);
+    assert.equal(await outcome(one, bearer(await rsa.sign({}))), undefined);
+  }
+});
+
 test("key sets that cannot be used are refused", async () => {
   const small = { ...rsa.jwk, n: Buffer.from(`\x80${"\x01".repeat(127)}`, "latin1").toString("base64url") };
   const table: [object, RegExp][] = [

@@ -18,6 +18,19 @@ test("digests differ wherever the parts do, also in characters beyond latin1", (
   assert.ok(sameSecret("密", "密") && !sameSecret("\u0141", "A"));
 });
 
+test("a cache of many values keeps those that are asked for", () => {
+  const cache = new BoundedCache<number>(10);
+  cache.set("asked for", -1);
+  for (let i = 0; i < 100; i++) {
+    cache.set(`${i}`, i);
+    assert.equal(cache.get("asked for"), -1);
+  }
+  const kept = Array.from({ length: 100 }, (_, i) => cache.get(`${i}`)).filter((value) => value !== undefined);
+  assert.ok(kept.includes(99) && kept.length <= 9);
+  cache.delete("asked for");
+  assert.equal(cache.get("asked for"), undefined);
+});
+
 test("a full cache forgets what was set first", () => {
   const cache = new BoundedCache<number>(2);
   for (const [key, value] of [
