@@ -19,6 +19,8 @@ import { ExchangeVariables } from "./variables.ts";
 export const RESPOND = 8;
 export const FINISH = 9;
 
+const NOTHING: Findings = Object.freeze({});
+
 /** What the phases of one request share. They take it as `x`; exchange.ts adds the traffic between the two sides. */
 export abstract class ExchangeState implements PolicyContext {
   readonly request: HttpRequest;
@@ -112,6 +114,11 @@ export abstract class ExchangeState implements PolicyContext {
   get findings(): Findings {
     this.#findings ??= {};
     return this.#findings;
+  }
+
+  /** The findings for those who only read them: made only where a policy has found something. */
+  get found(): Findings {
+    return this.#findings ?? NOTHING;
   }
 
   get maxBufferSize(): number {

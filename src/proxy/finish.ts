@@ -52,7 +52,7 @@ function logAccess(x: ExchangeState, now: number): void {
     path: x.arrivedTarget,
     version: request.version,
     status: x.status,
-    jwtSubject: subjectOf(x.findings.jwt),
+    jwtSubject: subjectOf(x.found.jwt),
     protocol: "http",
     retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
     error: x.error,
