@@ -202,7 +202,19 @@ export interface Service {
   /** service port → target port */
   readonly ports: Readonly<Record<string, number>>;
   readonly appProtocols?: Readonly<Record<string, string>>;
+  readonly loadBalancer?: LoadBalancer;
 }
+
+/** Which workloads of a service are preferred (reference 3.28). */
+export interface LoadBalancer {
+  readonly routingPreferences: readonly Preference[];
+  readonly mode: "Standard" | "Strict" | "Failover" | "Passthrough";
+  /** `AllowAll`: also workloads whose status is not healthy. */
+  readonly healthPolicy: "OnlyHealthy" | "AllowAll";
+}
+
+/** In what a workload may be near. */
+export type Preference = "region" | "zone" | "subzone" | "node" | "cluster" | "network";
 
 export interface Workload {
   readonly uid: string;

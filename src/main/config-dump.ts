@@ -10,11 +10,13 @@ import type {
   Target,
   TcpRoute,
   ValueMatch,
+  Workload,
 } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import { shownPolicy } from "../policies/shown.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
+import { localityBuckets, type Place } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -24,6 +26,8 @@ export interface Live {
   /** Real ports by bind key. */
   readonly ports: Readonly<Record<string, number>>;
   readonly endpoints: ReadonlyMap<string, EndpointStats>;
+  /** Where this gateway runs. */
+  readonly place: Place;
   /** Names (lower-case) of headers whose values are secrets. */
   readonly hidden: ReadonlySet<string>;
 }
@@ -177,40 +181,63 @@ function targetText(target: Target): string {
   }
 }
 
+/** One element of `endpoints` for each bucket of near and far workloads; workloads that get no requests are in the last. */
 function dumpService(service: Service, ir: Ir, live: Live): Json {
-  const serviceKey = `${service.namespace}/${service.hostname}`;
-  const active: Record<string, unknown> = {};
-  for (const workload of ir.workloads) {
-    const ports = workload.services[serviceKey];
-    if (ports === undefined) continue;
-    const stats = [...live.endpoints.values()].find((each) => each.key.startsWith(`${workload.uid} `));
-    active[`${workload.uid}:${serviceKey}`] = {
-      endpoint: { workloadUid: workload.uid, port: ports, status: workload.status },
-      info: endpointInfo(stats),
-      capacity: workload.capacity,
-    };
-  }
-  return { ...service, endpoints: [{ active, rejected: {} }] };
+  const key = `${service.namespace}/${service.hostname}`;
+  const workloads = ir.workloads.filter((workload) => workload.services[key] !== undefined);
+  const buckets = localityBuckets(service, workloads, live.place);
+  const unused = workloads.filter((workload) => !buckets.some((bucket) => bucket.includes(workload)));
+  const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
+  return { ...service, endpoints: shown.map((bucket) => dumpBucket(bucket, key, live)) };
+}
+
+function dumpBucket(workloads: readonly Workload[], service: string, live: Live): Json {
+  return sortOut(
+    workloads.map((workload) => {
+      const port = workload.services[service];
+      const stats = [...live.endpoints.values()].find((each) => each.key.startsWith(`${workload.uid} `));
+      const endpoint = { workloadUid: workload.uid, port, status: workload.status };
+      return { key: `${workload.uid}:${service}`, shown: { endpoint, capacity: workload.capacity }, stats };
+    }),
+  );
 }
 
 /** The one endpoint of a static backend, in the shape of a service's endpoints. */
 function endpoint({ target, policies }: Pick<RouteBackend, "target" | "policies">, live: Live): Json {
   if (target.type !== "static" && target.type !== "unix") return {};
-  const name = targetName(target);
   const stats = live.endpoints.get(endpointKey({ ...target, tls: policies.backendTLS, tcp: policies.tcp }, 1));
-  return { endpoints: [{ active: { [name]: { info: endpointInfo(stats), capacity: 1 } }, rejected: {} }] };
+  return { endpoints: [sortOut([{ key: targetName(target), shown: { capacity: 1 }, stats }])] };
+}
+
+interface DumpedEndpoint {
+  readonly key: string;
+  readonly shown: Json;
+  /** undefined: no worker uses it yet. */
+  readonly stats: EndpointStats | undefined;
+}
+
+/** Those that are evicted are `rejected`. */
+function sortOut(endpoints: readonly DumpedEndpoint[]): Json {
+  const active: Record<string, unknown> = {};
+  const rejected: Record<string, unknown> = {};
+  for (const { key, shown, stats } of endpoints) {
+    const place = (stats?.evictedMs ?? null) === null ? active : rejected;
+    place[key] = { ...shown, info: endpointInfo(stats) };
+  }
+  return { active, rejected };
 }
 
 /** Field names and units of reference 3.28. An endpoint that no worker uses yet is healthy and unused. */
 function endpointInfo(stats: EndpointStats | undefined): Json {
+  const evictedMs = stats?.evictedMs ?? null;
   return {
     health: stats?.health ?? 1,
     requestLatency: stats?.latency ?? 0,
     pendingRequests: stats?.pending ?? 0,
     totalRequests: stats?.total ?? 0,
     consecutiveFailures: stats?.consecutiveFailures ?? 0,
-    timesEjected: 0,
-    evictedUntil: null,
+    timesEjected: stats?.timesEjected ?? 0,
+    evictedUntil: evictedMs === null ? null : `${(evictedMs / 1000).toFixed(2)}s`,
   };
 }
 

@@ -12,6 +12,7 @@ import { processMetrics } from "../telemetry/process-metrics.ts";
 import { renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
+import type { Place } from "../upstream/locality.ts";
 import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
 import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
@@ -25,6 +26,7 @@ interface PlaneSource {
   readonly supervisor: Supervisor;
   readonly settings: Settings;
   readonly ir: Ir;
+  readonly place: Place;
   readonly status: ConfigStatus;
   readonly pending: readonly string[];
   readonly logFilter: string;
@@ -57,7 +59,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       }
     },
     async configDump() {
-      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints(), hidden };
+      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints(), place: gateway.place, hidden };
       return sorted({ ...dumpIr(gateway.ir, live), version, config: dumpSettings(settings, gateway.addresses) });
     },
     setLogFilter(directives, reset) {

@@ -1,5 +1,5 @@
 import { TlsTerminator } from "../http/tls-terminator.ts";
-import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute } from "../ir/ir.ts";
+import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute, Workload } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
@@ -11,6 +11,7 @@ import { Callout, NOWHERE } from "../upstream/callout.ts";
 import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
+import { localityBuckets, type Place } from "../upstream/locality.ts";
 import type { PoolTarget } from "../upstream/pool-target.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { endpointRules } from "./endpoint-rules.ts";
@@ -52,6 +53,7 @@ export class IrCompiler {
   readonly #metrics: Metrics;
   readonly #policies: PolicyEnvironment;
   readonly #env: Services["env"];
+  readonly #place: Place;
   readonly #endpoints: Endpoints;
   readonly #ir: Ir;
   readonly #generation: number;
@@ -62,9 +64,10 @@ export class IrCompiler {
   readonly #owners = new Map<string, FixedLabels>();
 
   /** `ir` comes without routes: they follow by `addRoutes`. */
-  constructor(generation: number, ir: Ir, { metrics, policies, env }: Services, endpoints: Endpoints) {
+  constructor(generation: number, ir: Ir, { metrics, policies, env, place }: Services, endpoints: Endpoints) {
     this.#policies = { ...policies, callouts: (target) => this.#callout(target) };
     this.#env = env;
+    this.#place = place;
     this.#generation = generation;
     this.#ir = ir;
     this.#metrics = metrics;
@@ -186,7 +189,7 @@ export class IrCompiler {
       case "unix":
         return this.#single(target, { path: target.path, ...how });
       case "service":
-        return { target, balancer: new PowerOfTwoChoices([this.#serviceEndpoints(target.key, target.port, how)]) };
+        return { target, balancer: new PowerOfTwoChoices(this.#serviceBuckets(target.key, target.port, how)) };
       default:
         return { target, balancer: undefined };
     }
@@ -215,20 +218,26 @@ export class IrCompiler {
     return destination;
   }
 
-  /** One endpoint for each healthy workload of the service and each of its addresses. */
-  #serviceEndpoints(service: string, port: number, how: Connection): Endpoint[] {
-    const found: Endpoint[] = [];
-    const servicePort = this.#ir.services.find((each) => `${each.namespace}/${each.hostname}` === service)?.ports[port];
-    for (const workload of this.#ir.workloads) {
-      const targetPort = workload.services[service]?.[port] ?? servicePort;
-      if (workload.services[service] === undefined || targetPort === undefined || workload.status !== "healthy")
-        continue;
-      const hosts =
-        workload.workloadIps.length > 0 ? workload.workloadIps : workload.hostname ? [workload.hostname] : [];
-      for (const host of hosts)
-        found.push(this.#hold({ host, port: targetPort, ...how }, workload.capacity, workload.uid));
-    }
-    return found;
+  /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
+  #serviceBuckets(key: string, port: number, how: Connection): Endpoint[][] {
+    const service = this.#ir.services.find((each) => `${each.namespace}/${each.hostname}` === key);
+    const workloads = this.#ir.workloads.filter((workload) => workload.services[key] !== undefined);
+    return localityBuckets(service ?? {}, workloads, this.#place).map((bucket) =>
+      bucket.flatMap((workload) => this.#workloadEndpoints(workload, key, port, service?.ports[port], how)),
+    );
+  }
+
+  #workloadEndpoints(
+    { services, workloadIps, hostname, capacity, uid }: Workload,
+    service: string,
+    port: number,
+    servicePort: number | undefined,
+    how: Connection,
+  ): Endpoint[] {
+    const targetPort = services[service]?.[port] ?? servicePort;
+    if (targetPort === undefined) return [];
+    const hosts = workloadIps.length > 0 ? workloadIps : hostname ? [hostname] : [];
+    return hosts.map((host) => this.#hold({ host, port: targetPort, ...how }, capacity, uid));
   }
 
   #hold(target: PoolTarget, capacity: number, owner?: string): Endpoint {

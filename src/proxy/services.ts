@@ -3,6 +3,7 @@ import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
+import type { Place } from "../upstream/locality.ts";
 import type { Watchers } from "./watchers.ts";
 
 /** What every exchange of a worker needs besides the configuration; made once per thread. */
@@ -21,6 +22,8 @@ export interface Services {
   readonly policies: ThreadEnvironment;
   /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
   readonly env: Readonly<Record<string, string>>;
+  /** Where this gateway runs, for the choice between near and far workloads. */
+  readonly place: Place;
   /** Seconds from the call to the upstream's response head. */
   readonly upstreamCall: Histogram;
   /** Uniform in [0, 1): the choice between weighted backends. */

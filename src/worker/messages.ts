@@ -6,6 +6,7 @@ import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EndpointStats } from "../upstream/endpoints.ts";
+import type { Place } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 
@@ -21,6 +22,8 @@ export interface WorkerOptions {
   /** Seals cookies; undefined when the environment has none. */
   readonly oidcCookieKey?: Uint8Array | undefined;
   readonly env: Readonly<Record<string, string>>;
+  /** Where this gateway runs. */
+  readonly place: Place;
   readonly logFilter: string;
   readonly logFormat: AccessLogFormat;
   readonly reusePort: boolean;

@@ -49,6 +49,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       oidcCookieKey: options.oidcCookieKey,
     },
     env: options.env,
+    place: options.place,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,
     dynamic: dynamicEndpoints(endpoints),

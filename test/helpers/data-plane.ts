@@ -12,6 +12,7 @@ import { Metrics } from "../../src/telemetry/metrics.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
 import { Endpoints } from "../../src/upstream/endpoints.ts";
+import type { Place } from "../../src/upstream/locality.ts";
 import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
@@ -49,6 +50,7 @@ export interface PlaneOptions {
   readonly oidcCookieKey?: Uint8Array;
   readonly services?: readonly Service[];
   readonly workloads?: readonly Workload[];
+  readonly place?: Place;
 }
 
 const LISTENER = "default/default/bind/0/listener0";
@@ -90,6 +92,7 @@ export class TestPlane {
         oidcCookieKey: options.oidcCookieKey,
       },
       env: {},
+      place: options.place ?? {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       random: Math.random,
       dynamic: dynamicEndpoints(this.endpoints),

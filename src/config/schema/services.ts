@@ -16,6 +16,27 @@ export const service = z
     hostname: z.string().min(1).describe("Host name; `namespace/hostname` is what backends and workloads refer to."),
     vips: z.array(z.string()).default([]).describe("Virtual addresses; shown, not used."),
     ports: portMap.describe("Service port → port of the workloads."),
+    loadBalancer: z
+      .strictObject({
+        routingPreferences: z
+          .array(z.enum(["region", "zone", "subzone", "node", "cluster", "network"]))
+          .default([])
+          .describe("In what a workload should agree with this gateway, the most important first."),
+        mode: z
+          .enum(["Standard", "Strict", "Failover", "Passthrough"])
+          .default("Standard")
+          .describe(
+            "`Failover`: the workloads that agree most, others when those are evicted. `Strict`: only those that agree in all. `Standard` and `Passthrough`: all alike.",
+          ),
+        healthPolicy: z
+          .enum(["OnlyHealthy", "AllowAll"])
+          .default("OnlyHealthy")
+          .describe("`AllowAll`: also workloads with the status unhealthy get requests."),
+      })
+      .optional()
+      .describe(
+        "Prefers workloads that are near. Where this gateway runs is told by the variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; what is not set agrees with nothing.",
+      ),
     appProtocols: z.record(portKey, z.string()).optional().describe("Service port → protocol, such as `http`."),
   })
   .meta({ id: "Service", description: "A service that `service` backends name as `namespace/hostname`." });
@@ -27,9 +48,12 @@ export const workload = z
     namespace: z.string().min(1).describe("Namespace of the workload."),
     workloadIps: z.array(ipAddress).default([]).describe("Addresses; several count as one endpoint each."),
     hostname: z.string().optional().describe("Host name to look up where there are no addresses."),
-    network: z.string().optional().describe("Network that the workload is in; shown, not used."),
-    node: z.string().optional().describe("Machine that the workload runs on; shown, not used."),
-    status: z.enum(["healthy", "unhealthy"]).default("healthy").describe("Unhealthy workloads get no requests."),
+    network: z.string().optional().describe("Network that the workload is in; for `routingPreferences`."),
+    node: z.string().optional().describe("Machine that the workload runs on; for `routingPreferences`."),
+    status: z
+      .enum(["healthy", "unhealthy"])
+      .default("healthy")
+      .describe("Unhealthy workloads get no requests, unless the service allows all."),
     capacity: z.int().min(0).default(1).describe("Share of the service's requests."),
     locality: z
       .strictObject({
@@ -38,7 +62,7 @@ export const workload = z
         subzone: z.string().optional().describe("Part of a zone."),
       })
       .optional()
-      .describe("Where the workload runs; shown, not used."),
+      .describe("Where the workload runs; for `routingPreferences`."),
     services: z.record(z.string(), portMap).default({}).describe("`namespace/hostname` → service port → own port."),
   })
   .meta({ id: "Workload", description: "An endpoint of services." });

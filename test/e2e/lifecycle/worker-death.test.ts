@@ -64,6 +64,7 @@ suite("a worker dies", () => {
       lookupFamily: "All",
       sensitiveHeaders: [],
       env: {},
+      place: {},
       logFilter: "error",
       logFormat: "json",
       internalSocket: "",

@@ -154,6 +154,29 @@ test("what is no fault of the endpoint's does not evict it: a policy that refuse
   assert.equal(stats(other, silent).consecutiveFailures, 0);
 });
 
+test("the nearest workloads get the requests, others only while those are evicted", async () => {
+  let fails = false;
+  await using near = await RawUpstream.answering(() => reply("near", [], fails ? "503 Service Unavailable" : "200 OK"));
+  await using far = await answering("far");
+  const policies = { health: { eviction: { duration: 60_000 } } };
+  await using plane = await TestPlane.start(routes(policies), {
+    services: [
+      {
+        ...SERVICE,
+        loadBalancer: { routingPreferences: ["region"], mode: "Failover", healthPolicy: "OnlyHealthy" },
+      },
+    ],
+    workloads: [
+      { ...workload("far", far.port), locality: { region: "us" } },
+      { ...workload("near", near.port), locality: { region: "eu" } },
+    ],
+    place: { region: "eu" },
+  });
+  assert.deepEqual(new Set(await bodies(plane, 10)), new Set(["near"]));
+  fails = true;
+  assert.deepEqual(await bodies(plane, 3), ["near", "far", "far"]);
+});
+
 test("sessionAffinity: one value goes to one endpoint, and to another one while that is evicted", async () => {
   let failing = "";
   const one = (name: string) =>

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { LoadBalancer, Workload } from "../ir/ir.ts";
+import { localityBuckets, ownPlace } from "./locality.ts";
+
+const OWN = ownPlace({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });
+
+function workload(name: string, more: Partial<Workload> = {}): Workload {
+  const base = { name, namespace: "a", workloadIps: [], status: "healthy", capacity: 1, services: {} } as const;
+  return { ...base, uid: `c1//Pod/a/${name}`, ...more };
+}
+
+const WORKLOADS = [
+  workload("far", { locality: { region: "us", zone: "us-1" } }),
+  workload("region", { locality: { region: "eu", zone: "eu-2" } }),
+  workload("zone", { locality: { region: "eu", zone: "eu-1" } }),
+  workload("ill", { locality: { region: "eu", zone: "eu-1" }, status: "unhealthy" }),
+  workload("nowhere"),
+];
+
+function names(loadBalancer: Partial<LoadBalancer> | undefined, workloads = WORKLOADS, own = OWN): string[][] {
+  const full = { routingPreferences: ["region", "zone"], mode: "Failover", healthPolicy: "OnlyHealthy" } as const;
+  const service = loadBalancer === undefined ? {} : { loadBalancer: { ...full, ...loadBalancer } };
+  return localityBuckets(service, workloads, own).map((bucket) => bucket.map(({ name }) => name));
+}
+
+test("Failover: nearest first, then those that share less with this gateway", () => {
+  assert.deepEqual(names({}), [["zone"], ["region"], ["far", "nowhere"]]);
+});
+
+test("a preference counts only when those before it agree", () => {
+  const odd = workload("odd", { locality: { region: "us", zone: "eu-1" } });
+  assert.deepEqual(names({}, [odd]), [["odd"]]);
+  assert.deepEqual(names({ mode: "Strict", routingPreferences: ["region", "zone"] }, [odd]), [[]]);
+});
+
+test("Strict: only those that agree in all", () => {
+  assert.deepEqual(names({ mode: "Strict" }), [["zone"]]);
+  assert.deepEqual(names({ mode: "Strict", routingPreferences: [] }), [["far", "region", "zone", "nowhere"]]);
+});
+
+test("Standard, Passthrough and nothing: one bucket", () => {
+  for (const balancer of [undefined, { mode: "Standard" }, { mode: "Passthrough" }] as const)
+    assert.deepEqual(names(balancer), [["far", "region", "zone", "nowhere"]]);
+});
+
+test("AllowAll also takes workloads that are not healthy", () => {
+  assert.deepEqual(names({ healthPolicy: "AllowAll" })[0], ["zone", "ill"]);
+});
+
+test("node, network and cluster count too", () => {
+  const workloads = [
+    workload("other", { uid: "c2//Pod/a/other" }),
+    workload("near", { network: "net1", node: "n1" }),
+    workload("network", { network: "net1", node: "n2" }),
+  ];
+  const routingPreferences = ["cluster", "network", "node"] as const;
+  assert.deepEqual(names({ routingPreferences }, workloads), [["near"], ["network"], ["other"]]);
+});
+
+test("what is not known of this gateway agrees with nothing", () => {
+  assert.deepEqual(names({}, WORKLOADS, ownPlace({})), [["far", "region", "zone", "nowhere"]]);
+  assert.deepEqual(names({ mode: "Strict" }, WORKLOADS, ownPlace({})), [[]]);
+});
