@@ -27,7 +27,7 @@ async function main(): Promise<void> {
       print(options.long ? `${JSON.stringify(versionInfo(), undefined, 2)}\n` : `${versionInfo().version}\n`);
       return;
     case "check":
-      process.exitCode = check({ kind: "file", path: options.file }, options.json, process.env, print);
+      process.exitCode = await check({ kind: "file", path: options.file }, options.json, process.env, print);
       return;
     case "quickstart":
       await quickstart();
@@ -44,7 +44,7 @@ async function run(options: Extract<Options, { command: "run" }>): Promise<void>
       print("No local configuration\nConfiguration is valid!\n");
       return;
     }
-    process.exitCode = check(source, false, process.env, (text) => void process.stderr.write(text));
+    process.exitCode = await check(source, false, process.env, (text) => void process.stderr.write(text));
     if (process.exitCode === 0) print("Configuration is valid!\n");
     return;
   }

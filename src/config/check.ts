@@ -1,6 +1,8 @@
 import type { Ir } from "../ir/ir.ts";
 import type { Diagnostic } from "./diagnostics.ts";
-import { type ConfigSource, loadConfig } from "./load.ts";
+import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
+import { loadWithResources } from "./resources/load.ts";
+import { ResourceStore } from "./resources/store.ts";
 
 /** What `tracegate check` tells. */
 export interface CheckReport {
@@ -17,9 +19,17 @@ export interface CheckReport {
   };
 }
 
-/** Loads a configuration as a start would, without starting anything. */
-export function checkConfig(source: ConfigSource, env: Readonly<Record<string, string | undefined>>): CheckReport {
-  const loaded = loadConfig(source, env);
+/** Loads a configuration as a start would, with what is behind its URLs, without starting anything. */
+export async function checkConfig(
+  source: ConfigSource,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<CheckReport> {
+  const again = rereadable(source);
+  return reportOf(await loadWithResources((known) => loadConfig(again, env, known), new ResourceStore()));
+}
+
+/** What there is to tell about a configuration that has been loaded. */
+export function reportOf(loaded: LoadResult): CheckReport {
   if (!loaded.ok) return { ok: false, diagnostics: loaded.diagnostics };
   return { ok: true, diagnostics: loaded.warnings, summary: summarize(loaded.ir) };
 }

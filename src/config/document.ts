@@ -4,9 +4,9 @@ import { type Expanded, expandEnv } from "./env.ts";
 import { Lines } from "./lines.ts";
 import { aliasProblem, syntaxProblems, unusableKeys } from "./yaml-errors.ts";
 
-/** Lines and fields with such names are never quoted in an error. */
+/** Lines and fields with such names, and lines with a URL that has a password, are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
-const SECRET_LINE = /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:/i;
+const SECRET_LINE = /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|:\/\/[^\s/?#]*@/i;
 /** Values from the environment that are at least this long are named instead of shown. */
 const SECRET_LENGTH = 8;
 /** How often one anchor may be used, times how often those inside it are; far above what people write. */

@@ -1,15 +1,19 @@
-import { checkConfig } from "../config/check.ts";
+import { type CheckReport, checkConfig } from "../config/check.ts";
 import { formatDiagnostics } from "../config/diagnostics.ts";
 import type { ConfigSource } from "../config/load.ts";
 
 /** Prints what is wrong with a configuration, for people or as JSON. Returns the exit code: 0 valid, 1 not. */
-export function check(
+export async function check(
   source: ConfigSource,
   json: boolean,
   env: Readonly<Record<string, string | undefined>>,
   print: (text: string) => void,
-): number {
-  const report = checkConfig(source, env);
+): Promise<number> {
+  return printReport(await checkConfig(source, env), json, print);
+}
+
+/** The same for a configuration that has been loaded. */
+export function printReport(report: CheckReport, json: boolean, print: (text: string) => void): number {
   if (json) print(`${JSON.stringify(report, undefined, 2)}\n`);
   else {
     print(formatDiagnostics(report.diagnostics));

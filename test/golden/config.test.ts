@@ -1,6 +1,7 @@
 /**
  * Pairs of files: `NAME.in.yaml` is a configuration; `NAME.out.yaml` what it becomes, or `NAME.out.txt` what `tracegate
- * check` prints about it. A comment `# env: NAME=value` in the input sets a variable. `$CERTIFICATES` is a folder with the
+ * check` prints about it. A comment `# env: NAME=value` in the input sets a variable, `# behind URL: JSON` says what is
+ * there, and `# not behind URL: WHY` why nothing is. `$CERTIFICATES` is a folder with the
  * certificates of a CA that is made for the test, which outputs name by their files. UPDATE_GOLDEN=1 writes the outputs.
  */
 import assert from "node:assert/strict";
@@ -9,10 +10,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { stringify } from "yaml";
+import { reportOf } from "../../src/config/check.ts";
 import { formatDiagnostics } from "../../src/config/diagnostics.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import type { Resource } from "../../src/config/resources/store.ts";
 import type { Settings } from "../../src/config/settings.ts";
-import { check } from "../../src/main/check.ts";
+import { printReport } from "../../src/main/check.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 
 const FOLDER = new URL("config/", import.meta.url);
@@ -68,10 +71,10 @@ function certified(file: string, input: string): Outcome {
 function outcome(file: string, text: string, surroundings: Readonly<Record<string, string>> = {}): Outcome {
   const source = { kind: "text", text, name: file } as const;
   const env = { ...MACHINE, ...surroundings, ...variables(text) };
-  const loaded = loadConfig(source, env);
+  const loaded = loadConfig(source, env, resources(text));
   if (!loaded.ok) {
     let printed = "";
-    const code = check(source, false, env, (part) => {
+    const code = printReport(reportOf(loaded), false, (part) => {
       printed += part;
     });
     assert.equal(code, 1);
@@ -89,6 +92,15 @@ function outcome(file: string, text: string, surroundings: Readonly<Record<strin
 function variables(text: string): Record<string, string> {
   return Object.fromEntries(
     [...text.matchAll(/^# env: (\w+)=(.*)$/gm)].map(([, name = "", value = ""]) => [name, value]),
+  );
+}
+
+function resources(text: string): Map<string, Resource> {
+  return new Map(
+    [...text.matchAll(/^# (not )?behind (\S+): (.*)$/gm)].map(([, not, url = "", what = ""]) => [
+      url,
+      not === undefined ? { text: what } : { problem: what },
+    ]),
   );
 }
 

@@ -15,6 +15,9 @@ export async function fetchJson(url: string): Promise<string> {
 }
 
 async function ask(url: string): Promise<Response> {
+  const { username, password } = new URL(url);
+  // `fetch` would refuse it too, with the password in its message.
+  if (username !== "" || password !== "") throw new Error("its URL has a user or a password, which are not sent");
   try {
     return await fetch(url, {
       headers: { accept: "application/json" },

@@ -48,6 +48,13 @@ test("what cannot be used is told in words", async () => {
   assert.match(JSON.stringify(store.resources.get("http://127.0.0.1:9/")), /ECONNREFUSED|bad port/);
 });
 
+test("the password of a URL is not in the error about it", async () => {
+  const url = "http://me:secret@127.0.0.1/";
+  const store = new ResourceStore();
+  await store.fetch([url]);
+  assert.deepEqual(store.resources.get(url), { problem: "its URL has a user or a password, which are not sent" });
+});
+
 test("documents in use are refreshed; only another content is told", async () => {
   const answers = ["[]", "[]", "[]", "[1]"];
   await using server = await serve((_request, response) => response.end(`{"keys":${answers.shift() ?? "[1]"}}`));

@@ -78,6 +78,8 @@ export class ResourceStore {
   }
 
   #schedule(url: string, delay: number): void {
+    // There is one already when the URL was forgotten and named again while a refresh was under way.
+    clearTimeout(this.#timers.get(url));
     const timer = setTimeout(() => void this.#refresh(url), delay);
     timer.unref();
     this.#timers.set(url, timer);

@@ -17,7 +17,16 @@ function fileOf(what: string) {
 function fetched(what: string) {
   return z
     .url({ protocol: /^https?$/, error: "not a URL that begins with https:// or http://" })
+    .refine((url) => !hasPassword(url), {
+      error: "must not have a user and a password: they would not be sent, and URLs stand in logs",
+    })
     .describe(`Where ${what} is fetched from, again every 15 minutes.`);
+}
+
+/** False also for what is no URL. */
+function hasPassword(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.username !== "" || url.password !== "");
 }
 
 function inline(what: string) {

@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { stringify } from "yaml";
 import { TestGateway } from "../../helpers/gateway.ts";
 
+const BIN = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 const ISSUER = "https://issuer.example";
 
 /** Tells the headers that it has got. */
@@ -93,6 +99,21 @@ test("keys that cannot be fetched refuse the configuration, at the place of the 
     gateway.stderr,
     /gateway\.yaml:\d+:\d+: error: .*jwtAuth\.jwks\.url: cannot fetch .*: it answers with status 503/,
   );
+});
+
+test("tracegate check fetches the keys too", async () => {
+  const file = join(await mkdtemp(join(tmpdir(), "tracegate-jwks-")), "gateway.yaml");
+  after(() => rm(dirname(file), { recursive: true }));
+  await writeFile(file, stringify(config({ url: issuerUrl })));
+  const check = async (keys?: string): Promise<string> => {
+    published = keys;
+    const child = spawn(BIN, ["check", "-f", file], { stdio: ["ignore", "pipe", "inherit"] });
+    const [out] = await Promise.all([text(child.stdout), once(child, "close")]);
+    return `${child.exitCode} ${out}`;
+  };
+  assert.equal(await check((await makeKey("k1")).jwks), "0 valid: 1 bind, 1 listener, 1 route, 1 backend\n");
+  assert.match(await check(), /^1 .*jwks\.url: cannot fetch .*: it answers with status 503/s);
+  assert.match(await check('{"keys":[]}'), /^1 .*jwks: has no key that tokens can be verified with/s);
 });
 
 test("a file with keys is watched: tokens of a new key are accepted without a restart", async () => {
