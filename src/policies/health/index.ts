@@ -1,7 +1,21 @@
+import { CelError, compileCondition } from "../../cel/index.ts";
 import type { Health } from "../../ir/policies.ts";
 import type { CompiledPolicy } from "../types.ts";
 
-/** Says which calls have failed and when endpoints are evicted (reference 3.26); the balancer and the call go by it. */
+/**
+ * Says which calls have failed and when endpoints are evicted (reference 3.26); the balancer and the call go by it. Throws
+ * CelError for an expression that cannot be used.
+ */
 export function create(config: Health): CompiledPolicy {
+  const { unhealthyExpression: text } = config;
+  if (text !== undefined) {
+    const { reads } = compileCondition(text, "response");
+    if (reads.has("response.body") || reads.has("response.bodyPrefix"))
+      throw new CelError(
+        "the health of an endpoint is told by the head of a response: leave out response.body",
+        text,
+        0,
+      );
+  }
   return { kind: "health", shown: config };
 }

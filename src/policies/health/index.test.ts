@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "./index.ts";
+import { schema } from "./schema.ts";
+
+test("an expression over the body of the response is refused: nobody keeps that", () => {
+  assert.throws(
+    () => create({ unhealthyExpression: 'string(response.body).contains("error")' }),
+    /head of a response: leave out response\.body/,
+  );
+  assert.deepEqual(create({ unhealthyExpression: "response.code == 500" }).shown, {
+    unhealthyExpression: "response.code == 500",
+  });
+});
+
+test("shares are from 0 to 1, counts from 1, durations have a unit", () => {
+  const refused = (eviction: object) => assert.equal(schema.safeParse({ eviction }).success, false);
+  refused({ restoreHealth: 1.5 });
+  refused({ healthThreshold: -0.1 });
+  refused({ consecutiveFailures: 0 });
+  refused({ duration: "ten" });
+  assert.deepEqual(schema.parse({ eviction: { duration: "10s", restoreHealth: 0.5 } }), {
+    eviction: { duration: 10_000, restoreHealth: 0.5 },
+  });
+});
