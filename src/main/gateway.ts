@@ -43,7 +43,7 @@ export class Gateway {
   #ir: Ir;
   #status: ConfigStatus;
   readonly #pending = new Set(["configuration", "listeners"]);
-  #reloads: Promise<void> = Promise.resolve();
+  #reloads: Promise<unknown> = Promise.resolve();
   #shutdown: Promise<void> | undefined;
   readonly #onStopped: () => void;
 
@@ -88,9 +88,9 @@ export class Gateway {
     env: Readonly<Record<string, string | undefined>>,
     makeOutput: (settings: Settings) => LogOutput,
     onStopped: () => void,
+    resources = new ResourceStore(),
   ): Promise<Gateway> {
     const again = rereadable(source);
-    const resources = new ResourceStore();
     const loaded = await loadWithResources((known) => loadConfig(again, env, known), resources);
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
     const gateway = new Gateway(again, env, loaded, resources, makeOutput(loaded.config), onStopped);
@@ -184,43 +184,44 @@ export class Gateway {
     });
     if (this.#source.kind !== "file") return;
     this.#watch?.close();
-    this.#watch = watchFiles([this.#source.path, ...files], () => this.#reload());
+    this.#watch = watchFiles([this.#source.path, ...files], () => void this.#reload());
   }
 
-  #reload(): void {
-    this.#reloads = this.#reloads
+  /** Resolves with whether the configuration, as it is then, is in force. */
+  #reload(): Promise<boolean> {
+    const reloaded = this.#reloads
       .then(() => this.#reloadOnce())
       .catch((thrown: unknown) => {
         const error = thrown instanceof Error ? thrown : new Error(String(thrown));
         this.#log.error("a reload failed inside the gateway", { error });
-        this.#refused(new Date().toISOString(), `internal error: ${error.message}`, []);
+        return this.#refused(new Date().toISOString(), `internal error: ${error.message}`, []);
       });
+    this.#reloads = reloaded;
+    return reloaded;
   }
 
-  async #reloadOnce(): Promise<void> {
-    if (this.#shutdown !== undefined) return;
+  async #reloadOnce(): Promise<boolean> {
+    if (this.#shutdown !== undefined) return false;
     const at = new Date().toISOString();
     const loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
     this.#status = { ...this.#status, loadedAt: at };
-    if (!loaded.ok) {
-      this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
-      return;
-    }
+    if (!loaded.ok) return this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
     const generation = this.#status.generation + 1;
     try {
       await this.#apply(generation, loaded.ir);
     } catch (error) {
-      this.#refused(at, error instanceof Error ? error.message : String(error), []);
-      return;
+      return this.#refused(at, error instanceof Error ? error.message : String(error), []);
     }
     this.#applied(loaded, generation);
     this.#rewatch(loaded);
     this.#log.info("configuration reloaded", { generation });
+    return true;
   }
 
-  #refused(at: string, message: string, diagnostics: readonly unknown[]): void {
+  #refused(at: string, message: string, diagnostics: readonly unknown[]): false {
     this.#status = { ...this.#status, lastError: { at, message, diagnostics }, synchronized: false };
     this.#log.error(`Failed to reload config: ${message}`);
+    return false;
   }
 
   async #drain(): Promise<void> {

@@ -17,6 +17,11 @@ async function serve(listener: RequestListener): Promise<{ readonly url: string 
   };
 }
 
+const accepting = (tell: () => void) => async (): Promise<boolean> => {
+  tell();
+  return true;
+};
+
 async function problemOf(listener: RequestListener): Promise<string> {
   await using server = await serve(listener);
   const store = new ResourceStore();
@@ -61,7 +66,7 @@ test("documents in use are refreshed; only another content is told", async () =>
   const store = new ResourceStore({ refresh: 1, retry: 1 });
   await store.fetch([server.url]);
   await new Promise<void>((resolve) => {
-    store.keep([server.url], { changed: resolve, failed: (_url, problem) => assert.fail(problem) });
+    store.keep([server.url], { changed: accepting(resolve), failed: (_url, problem) => assert.fail(problem) });
   });
   store.close();
   assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[1]}' });
@@ -79,7 +84,7 @@ test("a refresh that fails is told, and tried again until it succeeds", async ()
   const problems: string[] = [];
   await new Promise<void>((resolve) => {
     store.keep([server.url], {
-      changed: resolve,
+      changed: accepting(resolve),
       failed: (url, problem) => {
         problems.push(`${url === server.url} ${problem}`);
         assert.deepEqual(store.resources.get(server.url), { text: '{"old":1}' });
@@ -91,11 +96,34 @@ test("a refresh that fails is told, and tried again until it succeeds", async ()
   assert.deepEqual(store.resources.get(server.url), { text: '{"new":1}' });
 });
 
+test("a document that the configuration cannot be used with does not replace the one before, and is asked for again", async () => {
+  const answers = ['{"old":1}', '{"wrong":1}', '{"wrong":1}'];
+  await using server = await serve((_request, response) => response.end(answers.shift() ?? '{"new":1}'));
+  const store = new ResourceStore({ refresh: 1, retry: 1 });
+  await store.fetch([server.url]);
+  const offered: unknown[] = [];
+  await new Promise<void>((resolve) => {
+    store.keep([server.url], {
+      async changed() {
+        const offer = store.resources.get(server.url);
+        offered.push(offer);
+        const usable = offer !== undefined && "text" in offer && offer.text === '{"new":1}';
+        if (usable) resolve();
+        return usable;
+      },
+      failed: (_url, problem) => assert.fail(problem),
+    });
+  });
+  store.close();
+  // The wrong one is offered twice: in between the old one has come back.
+  assert.deepEqual(offered, [{ text: '{"wrong":1}' }, { text: '{"wrong":1}' }, { text: '{"new":1}' }]);
+});
+
 test("what no configuration names any more is forgotten", async () => {
   await using server = await serve((_request, response) => response.end("{}"));
   const store = new ResourceStore();
   await store.fetch([server.url]);
-  store.keep([], { changed() {}, failed() {} });
+  store.keep([], { changed: accepting(() => {}), failed() {} });
   assert.equal(store.resources.size, 0);
   store.close();
 });

@@ -19,15 +19,16 @@ const TIMING: Timing = { refresh: 15 * 60_000, retry: 15_000 };
 
 /** Who is told about documents in use. */
 export interface ResourceListener {
-  /** One is another than before. */
-  changed(): void;
+  /** One is another than before. False: the configuration cannot be used with it, so what was there is to stay. */
+  changed(): Promise<boolean>;
   /** One could not be fetched again; what was there stays. */
   failed(url: string, problem: string): void;
 }
 
 /**
  * Documents behind URLs that configurations name: fetched before the first configuration that needs them is in force, and
- * again from time to time as long as one does. A fetch that fails later changes nothing: what was there stays.
+ * again from time to time as long as one does. A fetch that fails later changes nothing: what was there stays. So it does
+ * when something unusable comes, or one wrong answer of an issuer would refuse every other change of the configuration.
  */
 export class ResourceStore {
   readonly #known = new Map<string, Resource>();
@@ -95,10 +96,17 @@ export class ResourceStore {
       this.#listener?.failed(url, fetched.problem);
       return;
     }
-    this.#schedule(url, this.#timing.refresh);
-    if (before !== undefined && "text" in before && before.text === fetched.text) return;
+    const same = before !== undefined && "text" in before && before.text === fetched.text;
+    const usable = same || (await this.#offer(url, fetched, before));
+    if (this.#timers.has(url)) this.#schedule(url, usable ? this.#timing.refresh : this.#timing.retry);
+  }
+
+  /** Puts `fetched` in the place of `before`, if the configuration can be used with it. */
+  async #offer(url: string, fetched: Resource, before: Resource | undefined): Promise<boolean> {
     this.#known.set(url, fetched);
-    this.#listener?.changed();
+    const usable = (await this.#listener?.changed()) ?? true;
+    if (!usable && before !== undefined && this.#known.get(url) === fetched) this.#known.set(url, before);
+    return usable;
   }
 }
 
