@@ -10,7 +10,7 @@ import {
 import type { BackendTls } from "../ir/policies.ts";
 import { socketAddresses } from "./addresses.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
-import { type ConnectHandler, type ConnectTarget, Transport } from "./transport.ts";
+import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "./transport.ts";
 
 /** TLS to the servers of one backend; connections after the first resume its session. */
 export class TlsClient {
@@ -32,10 +32,15 @@ export class TlsClient {
   }
 
   /**
-   * Opens a connection with its handshake, `host` being the name that is meant by `target`; `onConnect` or `onClose`
-   * follows. Returns a function that gives the attempt up.
+   * Opens a connection with its handshake, or makes the handshake on a stream that is there, `host` being the name that is
+   * meant by `target`; `onConnect` or `onClose` follows. Returns a function that gives the attempt up.
    */
-  connect(target: ConnectTarget, host: string, keepAliveDelay: number, handler: ConnectHandler): () => void {
+  connect(
+    target: ConnectTarget | { readonly socket: ByteStream },
+    host: string,
+    keepAliveDelay: number,
+    handler: ConnectHandler,
+  ): () => void {
     let failure: Error | undefined;
     const socket = connect({ ...target, ...this.#options(host) });
     if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);

@@ -215,8 +215,16 @@ export interface ConnectHandler extends TransportHandler {
   onConnect(transport: Transport): void;
 }
 
-/** Opens a connection; `onConnect` or `onClose` follows. Returns a function that gives the attempt up. */
-export function connect(target: ConnectTarget, keepAliveDelay: number, handler: ConnectHandler): () => void {
+/**
+ * Opens a connection; `onConnect` or `onClose` follows. Returns a function that gives the attempt up. `givenAway`: its
+ * stream will be released for something that reads it in another way, such as TLS.
+ */
+export function connect(
+  target: ConnectTarget,
+  keepAliveDelay: number,
+  handler: ConnectHandler,
+  givenAway = false,
+): () => void {
   let failure: Error | undefined;
   const reader = new SocketReader();
   const socket = netConnect({
@@ -226,7 +234,7 @@ export function connect(target: ConnectTarget, keepAliveDelay: number, handler: 
     keepAlive: keepAliveDelay > 0,
     keepAliveInitialDelay: keepAliveDelay,
     autoSelectFamily: false,
-    onread: reader,
+    ...(!givenAway && { onread: reader }),
   });
   const failed = (error: Error): void => {
     failure = error;
@@ -238,6 +246,7 @@ export function connect(target: ConnectTarget, keepAliveDelay: number, handler: 
     socket.removeListener("error", failed);
     socket.removeListener("close", closed);
     const transport = new Transport(socket, reader, socketAddresses(socket));
+    if (givenAway) reader.readPieces(socket);
     transport.attach(handler);
     handler.onConnect(transport);
   });

@@ -1,4 +1,5 @@
 /** What backends say about how they are connected to. */
+import type { Target } from "./target.ts";
 
 export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
 
@@ -20,4 +21,13 @@ export interface BackendTls {
 export interface BackendTcp {
   readonly connectTimeout?: number;
   readonly keepalives?: { readonly enabled: boolean; readonly time: number };
+}
+
+/** Reference 3.23: connections go through an HTTP proxy. */
+export interface BackendTunnel {
+  readonly proxy: Target;
+  /** Value of Proxy-Authorization. */
+  readonly authorization?: string;
+  /** TLS to the proxy itself. */
+  readonly tls?: BackendTls;
 }

@@ -1,8 +1,8 @@
 /** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
-import type { BackendTcp, BackendTls } from "./connections.ts";
+import type { BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
 import type { Target } from "./target.ts";
 
-export type { BackendTcp, BackendTls } from "./connections.ts";
+export type { BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
 
 /** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
 export interface Conditional<Entry extends object> {
@@ -399,6 +399,7 @@ export interface PolicySet {
   readonly backendTLS?: BackendTls;
   readonly http?: BackendHttp;
   readonly tcp?: BackendTcp;
+  readonly backendTunnel?: BackendTunnel;
   readonly delay?: Delay;
   readonly buffer?: Buffering;
   readonly health?: Health;

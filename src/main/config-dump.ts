@@ -14,6 +14,7 @@ import type {
 } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import { shownPolicy } from "../policies/shown.ts";
+import { connectionOf } from "../proxy/connection-of.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
 import { localityBuckets, type Place } from "../upstream/locality.ts";
@@ -32,8 +33,13 @@ export interface Live {
   readonly hidden: ReadonlySet<string>;
 }
 
+interface Context extends Live {
+  readonly ir: Ir;
+}
+
 /** The configuration in force as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
-export function dumpIr(ir: Ir, live: Live): Json {
+export function dumpIr(ir: Ir, state: Live): Json {
+  const live = { ...state, ir };
   return {
     backends: ir.backends.map((backend) => ({
       backend: dumpBackend(backend.name, backend.target),
@@ -57,12 +63,12 @@ export function dumpIr(ir: Ir, live: Live): Json {
         ]),
       ),
     },
-    services: ir.services.map((service) => dumpService(service, ir, live)),
+    services: ir.services.map((service) => dumpService(service, live)),
     workloads: ir.workloads.map((workload) => ({ ...workload })),
   };
 }
 
-function dumpBind(bind: Bind, live: Live): Json {
+function dumpBind(bind: Bind, live: Context): Json {
   return {
     key: bind.key,
     address: formatHostPort(bind.host, live.ports[bind.key] ?? bind.port),
@@ -75,7 +81,7 @@ function dumpBind(bind: Bind, live: Live): Json {
   };
 }
 
-function dumpListener(listener: Listener, live: Live): Json {
+function dumpListener(listener: Listener, live: Context): Json {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const certificateSource = listener.tls === undefined ? null : { certificateSource: "Static" };
   const tcp = listener.protocol === "TCP" || listener.protocol === "TLS";
@@ -95,7 +101,7 @@ function dumpListener(listener: Listener, live: Live): Json {
   };
 }
 
-function dumpRoute(route: Route, live: Live): Json {
+function dumpRoute(route: Route, live: Context): Json {
   return {
     key: route.key,
     name: route.name,
@@ -113,7 +119,7 @@ function dumpRoute(route: Route, live: Live): Json {
   };
 }
 
-function dumpTcpRoute(route: TcpRoute, live: Live): Json {
+function dumpTcpRoute(route: TcpRoute, live: Context): Json {
   const { key, name, namespace, hostnames } = route;
   return {
     key,
@@ -129,7 +135,7 @@ function dumpPath(path: PathMatch): Json {
 }
 
 /** What a secret is compared with is a secret. */
-function dumpHeader(header: ValueMatch, live: Live): Json {
+function dumpHeader(header: ValueMatch, live: Context): Json {
   return dumpValue(live.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
 }
 
@@ -137,7 +143,7 @@ function dumpValue({ name, type, value }: ValueMatch): Json {
   return { name, value: { [type]: value } };
 }
 
-function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
+function dumpRouteBackend(backend: RouteBackend, live: Context): Json {
   return {
     weight: backend.weight,
     ...dumpTarget(backend),
@@ -182,16 +188,16 @@ function targetText(target: Target): string {
 }
 
 /** One element of `endpoints` for each bucket of near and far workloads; workloads that get no requests are in the last. */
-function dumpService(service: Service, ir: Ir, live: Live): Json {
+function dumpService(service: Service, live: Context): Json {
   const key = `${service.namespace}/${service.hostname}`;
-  const workloads = ir.workloads.filter((workload) => workload.services[key] !== undefined);
+  const workloads = live.ir.workloads.filter((workload) => workload.services[key] !== undefined);
   const buckets = localityBuckets(service, workloads, live.place);
   const unused = workloads.filter((workload) => !buckets.some((bucket) => bucket.includes(workload)));
   const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
   return { ...service, endpoints: shown.map((bucket) => dumpBucket(bucket, key, live)) };
 }
 
-function dumpBucket(workloads: readonly Workload[], service: string, live: Live): Json {
+function dumpBucket(workloads: readonly Workload[], service: string, live: Context): Json {
   return sortOut(
     workloads.map((workload) => {
       const port = workload.services[service];
@@ -203,9 +209,9 @@ function dumpBucket(workloads: readonly Workload[], service: string, live: Live)
 }
 
 /** The one endpoint of a static backend, in the shape of a service's endpoints. */
-function endpoint({ target, policies }: Pick<RouteBackend, "target" | "policies">, live: Live): Json {
+function endpoint({ target, policies }: Pick<RouteBackend, "target" | "policies">, live: Context): Json {
   if (target.type !== "static" && target.type !== "unix") return {};
-  const stats = live.endpoints.get(endpointKey({ ...target, tls: policies.backendTLS, tcp: policies.tcp }, 1));
+  const stats = live.endpoints.get(endpointKey({ ...target, ...connectionOf(policies, live.ir) }, 1));
   return { endpoints: [sortOut([{ key: targetName(target), shown: { capacity: 1 }, stats }])] };
 }
 
@@ -241,7 +247,7 @@ function endpointInfo(stats: EndpointStats | undefined): Json {
   };
 }
 
-function inline(policies: PolicySet, live: Live): Json {
+function inline(policies: PolicySet, live: Context): Json {
   const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: shownPolicy(kind, value, live.hidden) }));
   return list.length > 0 ? { inlinePolicies: list } : {};
 }

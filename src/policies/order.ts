@@ -69,6 +69,7 @@ export const REQUEST_ORDER = {
     "http",
     "tcp",
     "backendTLS",
+    "backendTunnel",
     // Of its endpoints: the choice between them goes by these.
     "health",
     "sessionAffinity",

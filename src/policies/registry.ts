@@ -4,6 +4,7 @@ import * as apiKey from "./api-key/index.ts";
 import * as authorization from "./authorization/index.ts";
 import * as backendAuth from "./backend-auth/index.ts";
 import * as backendTls from "./backend-tls/index.ts";
+import * as backendTunnel from "./backend-tunnel/index.ts";
 import * as basicAuth from "./basic-auth/index.ts";
 import * as buffer from "./buffer/index.ts";
 import { conditional } from "./conditional/index.ts";
@@ -98,6 +99,7 @@ export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredP
     backendTLS: { create: backendTls.create, phases: ["backend"], words: "tls", shownAs: "backendTls" },
     http: { create: http.create, phases: ["backend"], words: "http" },
     tcp: { create: tcp.create, phases: ["backend"], words: "tcp" },
+    backendTunnel: { create: backendTunnel.create, phases: ["backend"], words: "tunnel", shownAs: "tunnel" },
     health: { create: health.create, phases: ["backend"], words: "health" },
     sessionAffinity: { create: sessionAffinity.create, phases: ["backend"], words: "session affinity" },
     delay: { create: delay.create, phases: ["route"], words: "delay" },

@@ -4,6 +4,7 @@ import { schema as apiKey } from "./api-key/schema.ts";
 import { schema as authorization } from "./authorization/schema.ts";
 import { schema as backendAuth } from "./backend-auth/schema.ts";
 import { schema as backendTLS } from "./backend-tls/schema.ts";
+import { schema as backendTunnel } from "./backend-tunnel/schema.ts";
 import { schema as basicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
 import { schema as cors } from "./cors/schema.ts";
@@ -54,6 +55,7 @@ export const POLICY_SCHEMAS = {
   backendTLS,
   http,
   tcp,
+  backendTunnel,
   health,
   sessionAffinity,
   delay,
@@ -64,7 +66,6 @@ export const POLICY_SCHEMAS = {
 export const UNAVAILABLE_POLICIES: readonly string[] = [
   "a2a",
   "ai",
-  "backendTunnel",
   "mcpAuthentication",
   "mcpAuthorization",
 ];

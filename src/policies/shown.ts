@@ -2,6 +2,7 @@ import type { PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
 import { shown as backendAuth } from "./backend-auth/index.ts";
 import { shown as backendTLS } from "./backend-tls/index.ts";
+import { shown as backendTunnel } from "./backend-tunnel/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
 import { shown as extAuthz } from "./ext-authz/shown.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
@@ -18,6 +19,7 @@ const SHOWN: Shown = {
   apiKey,
   backendAuth,
   backendTLS,
+  backendTunnel,
   basicAuth,
   extAuthz,
   jwtAuth,

@@ -1,7 +1,10 @@
+import type { ErrorCode } from "../base/errors.ts";
 import { alignNames } from "../http/h1/names.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
+import { setHeader } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
+import type { ViaProxy } from "../upstream/dialer.ts";
 import type { Pool } from "../upstream/pool.ts";
 import { hasBody } from "./body/request-body.ts";
 import { chooseEndpoint, endpointName } from "./choose-endpoint.ts";
@@ -31,6 +34,7 @@ export function attempt(x: CallingExchange, fresh: boolean): void {
   endpoint.begin();
   startTimers(x);
   if (x.authorityMode === "auto") rewriteAuthority(x, endpoint.pool);
+  if (endpoint.pool.viaProxy !== undefined) addressProxy(x, endpoint.pool.viaProxy);
   if (x.trace !== undefined) {
     x.trace.requestSnapshot("final request");
     x.trace.callStarted(x.endpointName);
@@ -40,13 +44,14 @@ export function attempt(x: CallingExchange, fresh: boolean): void {
   const connection = fresh || x.request.method === "CONNECT" ? undefined : endpoint.pool.take();
   if (connection !== undefined) send(x, connection);
   else {
-    x.cancelConnect = endpoint.pool.connect({
-      onConnection: (opened) => {
+    const waiter = {
+      onConnection: (opened: UpstreamConnection) => {
         x.cancelConnect = undefined;
         send(x, opened);
       },
-      onConnectFailure: (code, message) => x.onConnectFailure(code, message),
-    });
+      onConnectFailure: (code: ErrorCode, message: string) => x.onConnectFailure(code, message),
+    };
+    x.cancelConnect = endpoint.pool.connect(waiter, x.request.method === "CONNECT");
   }
 }
 
@@ -76,7 +81,10 @@ function send(x: CallingExchange, connection: UpstreamConnection): void {
   else if (downstream.trailersAccepted) extra += "connection: te\r\nte: trailers\r\n";
   const preserve = downstream.rawNames !== null;
   const names = downstream.rawNames === null ? null : alignNames(request.headers, downstream.rawNames);
-  const path = request.path + request.search;
+  let path = request.path + request.search;
+  const via = x.endpoint?.pool.viaProxy;
+  // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
+  if (via !== undefined) path = via.origin + (path === "*" ? "" : path);
   const head = requestHeadText(request.method, path, request.authority, request.headers, names, extra);
   x.upstream = connection;
   connection.send(head, request.method, length, preserve, x);
@@ -89,6 +97,12 @@ function send(x: CallingExchange, connection: UpstreamConnection): void {
 function rewriteAuthority(x: ExchangeState, pool: Pool): void {
   if (pool.hostname === undefined) return;
   if (x.backend?.target.type === "static" || x.dynamicTarget !== "") x.request.authority = pool.hostname;
+}
+
+/** A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2). */
+function addressProxy(x: ExchangeState, { authority, authorization }: ViaProxy): void {
+  x.request.authority = authority;
+  if (authorization !== undefined) setHeader(x.request.headers, "proxy-authorization", authorization);
 }
 
 /** The deadline of the whole request, from when somebody waits for something. */

@@ -3,14 +3,17 @@ import type { CompiledBackend } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 
 /** The endpoint of one attempt; undefined when none is left to choose. */
-export function chooseEndpoint(x: ExchangeState, { balancer, rules, target }: CompiledBackend): Endpoint | undefined {
+export function chooseEndpoint(x: ExchangeState, backend: CompiledBackend): Endpoint | undefined {
+  const { balancer, rules, target } = backend;
   if (balancer !== undefined) {
     const affinity = rules?.affinity;
     return affinity === undefined ? balancer.choose() : affinity.choose(x.variables, balancer);
   }
   if (target.type !== "internal") {
     const { authority, scheme } = x.request;
-    return x.services.dynamic(x.dynamicTarget || authority, scheme === "https" ? 443 : 80);
+    const { connection } = backend;
+    const secure = scheme === "https" || connection?.settings.tls !== undefined;
+    return x.services.dynamic(x.dynamicTarget || authority, secure ? 443 : 80, connection);
   }
   // A path in the configuration stands for one endpoint of the admin API; parameters are the client's.
   if (target.path !== "forward") x.request.path = target.path;

@@ -1,3 +1,4 @@
+import { tlsIdentity } from "../http/tls-client.ts";
 import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute, Workload } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
@@ -12,8 +13,10 @@ import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import { localityBuckets, type Place } from "../upstream/locality.ts";
-import type { PoolTarget } from "../upstream/pool-target.ts";
+import type { ConnectionSettings, PoolTarget } from "../upstream/pool-target.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
+import { connectionOf } from "./connection-of.ts";
+import type { DynamicConnection } from "./dynamic.ts";
 import { endpointRules } from "./endpoint-rules.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
@@ -178,11 +181,17 @@ export class IrCompiler {
       key: backend.key,
       weight: backend.weight,
       dynamic: expression === undefined ? undefined : new DynamicTarget(expression, scope),
+      connection: target.type === "dynamic" ? this.#dynamicConnection(backend.policies) : undefined,
     };
   }
 
+  #dynamicConnection(policies: PolicySet): DynamicConnection | undefined {
+    const settings = connectionOf(policies, this.#ir);
+    return Object.keys(settings).length === 0 ? undefined : { settings, identity: tlsIdentity(settings) };
+  }
+
   #destination(target: Target, policies: PolicySet = NO_POLICY_SET): Destination {
-    const how = connectionOf(policies);
+    const how = connectionOf(policies, this.#ir);
     switch (target.type) {
       case "static":
         return this.#single(target, { host: target.host, port: target.port, ...how });
@@ -219,7 +228,7 @@ export class IrCompiler {
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
-  #serviceBuckets(key: string, port: number, how: Connection): Endpoint[][] {
+  #serviceBuckets(key: string, port: number, how: ConnectionSettings): Endpoint[][] {
     const service = this.#ir.services.find((each) => `${each.namespace}/${each.hostname}` === key);
     const workloads = this.#ir.workloads.filter((workload) => workload.services[key] !== undefined);
     return localityBuckets(service ?? {}, workloads, this.#place).map((bucket) =>
@@ -232,7 +241,7 @@ export class IrCompiler {
     service: string,
     port: number,
     servicePort: number | undefined,
-    how: Connection,
+    how: ConnectionSettings,
   ): Endpoint[] {
     const targetPort = services[service]?.[port] ?? servicePort;
     if (targetPort === undefined) return [];
@@ -249,13 +258,6 @@ export class IrCompiler {
     }
     return endpoint;
   }
-}
-
-/** What the policies of a backend say about how its connections are made. */
-type Connection = Pick<PoolTarget, "tls" | "tcp">;
-
-function connectionOf({ backendTLS, tcp }: PolicySet): Connection {
-  return { ...(backendTLS !== undefined && { tls: backendTLS }), ...(tcp !== undefined && { tcp }) };
 }
 
 function totalWeight(backends: readonly CompiledBackend[]): number {

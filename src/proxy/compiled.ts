@@ -7,6 +7,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
+import type { DynamicConnection } from "./dynamic.ts";
 import type { EndpointRules } from "./endpoint-rules.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
@@ -81,5 +82,7 @@ export interface CompiledBackend {
   readonly rules: EndpointRules | undefined;
   /** Of `dynamic` backends that do not take the authority of the request. */
   readonly dynamic: DynamicTarget | undefined;
+  /** Of `dynamic` backends whose policies say how they are connected to. */
+  readonly connection: DynamicConnection | undefined;
   readonly series: SeriesCache;
 }

@@ -1,26 +1,43 @@
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
+import type { ConnectionSettings } from "../upstream/pool-target.ts";
 
 /** Targets of `dynamic` backends that are kept; the least recently made is given up beyond this. */
 const MAX_TARGETS = 1024;
 const HAS_PORT = /:\d+$/;
 
+/** How a `dynamic` backend connects. */
+export interface DynamicConnection {
+  readonly settings: ConnectionSettings;
+  /** Tells these settings from others; `` for none. */
+  readonly identity: string;
+}
+
+/** Finds the endpoint of an authority, on `port` unless it names one; undefined when it names no host. */
+export type DynamicEndpoints = (
+  authority: string,
+  port: number,
+  connection: DynamicConnection | undefined,
+) => Endpoint | undefined;
+
 /** A forward proxy's targets: an authority, which is that of the request unless said otherwise (reference 1.7). */
-export function dynamicEndpoints(endpoints: Endpoints): (authority: string, port: number) => Endpoint | undefined {
+export function dynamicEndpoints(endpoints: Endpoints): DynamicEndpoints {
   const known = new Map<string, Endpoint>();
-  return (authority, defaultPort) => {
-    const name = HAS_PORT.test(authority) ? authority : `${authority}:${defaultPort}`;
+  return (authority, defaultPort, connection) => {
+    const address = HAS_PORT.test(authority) ? authority : `${authority}:${defaultPort}`;
+    const name = connection === undefined ? address : `${address} ${connection.identity}`;
     let endpoint = known.get(name);
     if (endpoint !== undefined) return endpoint;
     let url: URL;
     try {
-      url = new URL(`http://${name}/`);
+      url = new URL(`http://${address}/`);
     } catch {
       return undefined;
     }
     const host = url.hostname.replace(/^\[|\]$/g, "");
     if (host === "") return undefined;
-    endpoint = endpoints.acquire({ host, port: url.port === "" ? 80 : Number(url.port) }, 1, "dynamic");
+    const target = { host, port: url.port === "" ? 80 : Number(url.port), ...connection?.settings };
+    endpoint = endpoints.acquire(target, 1, "dynamic");
     known.set(name, endpoint);
     const oldest = known.size > MAX_TARGETS ? known.entries().next().value : undefined;
     if (oldest !== undefined) {

@@ -4,6 +4,7 @@ import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Place } from "../upstream/locality.ts";
+import type { DynamicEndpoints } from "./dynamic.ts";
 import type { Watchers } from "./watchers.ts";
 
 /** What every exchange of a worker needs besides the configuration; made once per thread. */
@@ -28,8 +29,7 @@ export interface Services {
   readonly upstreamCall: Histogram;
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
-  /** The endpoint of an authority, on `port` unless it names one; undefined when it names no host. */
-  readonly dynamic: (authority: string, port: number) => Endpoint | undefined;
+  readonly dynamic: DynamicEndpoints;
   /** The endpoint of `internal` backends: the admin API in the main thread. */
   readonly internal: () => Endpoint;
 }

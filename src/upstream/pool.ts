@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Sweepable } from "../base/sweeper.ts";
-import { TlsClient } from "../http/tls-client.ts";
-import { type ConnectHandler, type ConnectTarget, connect, type Transport } from "../http/transport.ts";
+import type { ConnectTarget, Transport } from "../http/transport.ts";
 import type { BackendTcp } from "../ir/policies.ts";
 import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
+import { Dialer, type ViaProxy } from "./dialer.ts";
 import { GrpcChannel } from "./grpc-channel.ts";
-import { type PoolTarget, targetName } from "./pool-target.ts";
+import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
 
 export interface PoolSettings {
@@ -26,6 +26,12 @@ export interface ConnectionWaiter {
   onConnectFailure(code: ErrorCode, message: string): void;
 }
 
+/** One address to connect to, and the name that it was found by; `` for paths. */
+interface Place {
+  readonly address: ConnectTarget;
+  readonly host: string;
+}
+
 /** What a pool reports to its owner's metrics. */
 export interface PoolObserver {
   onConnected(seconds: number): void;
@@ -38,8 +44,10 @@ export class Pool implements ConnectionOwner, Sweepable {
   readonly name: string;
   /** `host[:port]` to ask the upstream for when the target is a host name (port left out when 80); undefined for addresses. */
   readonly hostname: string | undefined;
+  /** Set when requests go to a proxy that forwards them. */
+  readonly viaProxy: ViaProxy | undefined;
   readonly #settings: PoolSettings;
-  readonly #tls: TlsClient | undefined;
+  readonly #dialer: Dialer;
   readonly #resolver: Resolver;
   readonly #observer: PoolObserver;
   readonly #idle: UpstreamConnection[] = [];
@@ -55,7 +63,8 @@ export class Pool implements ConnectionOwner, Sweepable {
       this.hostname =
         target.port === (target.tls === undefined ? 80 : 443) ? target.host : `${target.host}:${target.port}`;
     this.#settings = withTcp(settings, target.tcp);
-    this.#tls = target.tls === undefined ? undefined : new TlsClient(target.tls);
+    this.#dialer = new Dialer(target, this.#settings.keepAliveDelay);
+    this.viaProxy = this.#dialer.viaProxy;
     this.#resolver = resolver;
     this.#observer = observer;
   }
@@ -80,35 +89,50 @@ export class Pool implements ConnectionOwner, Sweepable {
     }
   }
 
-  /** Opens a new connection for the waiter. Returns a function that gives up waiting. */
-  connect(waiter: ConnectionWaiter): () => void {
-    const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout);
-    const { target } = this;
-    if ("path" in target) queueMicrotask(() => this.#try(attempt, [{ path: target.path }], 0));
-    else {
-      this.#resolver.resolve(target.host, (addresses, error) => {
-        if (error !== undefined) {
-          queueMicrotask(() => attempt.fail("TG_DNS_FAILED", error));
-          return;
-        }
-        const first = this.#rotation++ % addresses.length;
-        const targets = addresses.map((_, i) => ({
-          host: addresses[(first + i) % addresses.length] as string,
-          port: target.port,
-        }));
-        queueMicrotask(() => this.#try(attempt, targets, 0));
+  /**
+   * Opens a new connection for the waiter; `raw`: for bytes without HTTP, which no proxy could forward. Returns a function
+   * that gives up waiting.
+   */
+  connect(waiter: ConnectionWaiter, raw = false): () => void {
+    const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout, raw);
+    const { addresses } = this.#dialer;
+    const places: Place[] = [];
+    let left = addresses.length;
+    let failure: string | undefined;
+    const located = (found: readonly Place[], error: string | undefined): void => {
+      places.push(...found);
+      failure ??= error;
+      if (--left > 0) return;
+      const first = this.#rotation++ % Math.max(1, places.length);
+      const rotated = [...places.slice(first), ...places.slice(0, first)];
+      queueMicrotask(() => {
+        if (rotated.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
+        else this.#try(attempt, rotated, 0);
       });
-    }
+    };
+    for (const address of addresses) this.#locate(address, located);
+    if (addresses.length === 0) queueMicrotask(() => located([], undefined));
     return () => attempt.cancel();
   }
 
+  #locate(address: Address, callback: (places: readonly Place[], error: string | undefined) => void): void {
+    if ("path" in address) {
+      callback([{ address, host: "" }], undefined);
+      return;
+    }
+    const { host, port } = address;
+    this.#resolver.resolve(host, (found, error) =>
+      callback(error === undefined ? found.map((each) => ({ address: { host: each, port }, host })) : [], error),
+    );
+  }
+
   /** Tries the addresses one after the other until one connects; one that does not answer leaves time for the others. */
-  #try(attempt: ConnectAttempt, targets: readonly ConnectTarget[], index: number): void {
-    const target = targets[index];
-    if (attempt.over || target === undefined) return;
+  #try(attempt: ConnectAttempt, places: readonly Place[], index: number): void {
+    const place = places[index];
+    if (attempt.over || place === undefined) return;
     const start = performance.now();
     let connection: UpstreamConnection | undefined;
-    const giveUp = this.#dial(target, {
+    const giveUp = this.#dialer.dial(place.address, place.host, attempt.raw, {
       onConnect: (transport: Transport) => {
         connection = new UpstreamConnection(transport, this);
         this.#open++;
@@ -121,17 +145,11 @@ export class Pool implements ConnectionOwner, Sweepable {
       onFault: (error) => connection?.onFault(error),
       onClose: (error) => {
         if (connection !== undefined) connection.onClose(error);
-        else if (index + 1 < targets.length) this.#try(attempt, targets, index + 1);
+        else if (index + 1 < places.length) this.#try(attempt, places, index + 1);
         else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
       },
     });
-    attempt.trying(giveUp, targets.length - index);
-  }
-
-  #dial(target: ConnectTarget, handler: ConnectHandler): () => void {
-    const { keepAliveDelay } = this.#settings;
-    if (this.#tls === undefined) return connect(target, keepAliveDelay, handler);
-    return this.#tls.connect(target, "host" in this.target ? this.target.host : "", keepAliveDelay, handler);
+    attempt.trying(giveUp, places.length - index);
   }
 
   release(connection: UpstreamConnection): void {
@@ -166,13 +184,16 @@ export class Pool implements ConnectionOwner, Sweepable {
 /** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
 class ConnectAttempt {
   over = false;
+  /** For bytes without HTTP. */
+  readonly raw: boolean;
   readonly #waiter: ConnectionWaiter;
   readonly #deadline: number;
   #timer: NodeJS.Timeout;
   #giveUp: (() => void) | undefined;
 
-  constructor(waiter: ConnectionWaiter, timeoutMs: number) {
+  constructor(waiter: ConnectionWaiter, timeoutMs: number, raw: boolean) {
     this.#waiter = waiter;
+    this.raw = raw;
     this.#deadline = performance.now() + timeoutMs;
     this.#timer = setTimeout(() => this.#expire(), timeoutMs);
   }

@@ -22,5 +22,5 @@ export const gatewayPolicies = policySet("gateway").meta({
 });
 /** Of the policies of backends those that connections without HTTP have a use for (reference 3.33). */
 export const tcpPolicies = backendPolicies
-  .pick({ backendTLS: true, tcp: true })
+  .pick({ backendTLS: true, tcp: true, backendTunnel: true })
   .meta({ id: "TcpPolicies", description: "How the backends of a TCP route are connected to." });

@@ -48,6 +48,15 @@ export class CalledTargets {
     return { target: this.find(backend, at), percentage };
   }
 
+  /** What a named backend has in the configuration; undefined when there is none. */
+  policiesOf(backend: string | undefined): Backends[number]["policies"] {
+    return backend === undefined ? undefined : this.#named(backend)?.policies;
+  }
+
+  #named(backend: string): Backends[number] | undefined {
+    return this.#backends.get(backend.replace(/^\//, ""));
+  }
+
   find({ host, service, backend }: Named, path: Path): Target {
     const set = Object.entries({ host, service, backend }).filter(([, value]) => value !== undefined);
     if (set.length !== 1) {
@@ -61,7 +70,7 @@ export class CalledTargets {
     if (backend === undefined)
       return translateTarget({ host, service, backend, dynamic: undefined }, path, this.#context);
     const at = [...path, "backend"];
-    const named = this.#backends.get(backend.replace(/^\//, ""));
+    const named = this.#named(backend);
     if (named === undefined) {
       const known = [...this.#backends.keys()].map((each) => `/${each}`);
       reportUnknown("backend", "backends", backend, known, at, this.#context);

@@ -6,6 +6,7 @@ import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { translateBackendTls } from "./backend-tls.ts";
+import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CalledTargets } from "./called-targets.ts";
 import type { Context, Path } from "./context.ts";
 import { translateOidc } from "./oidc.ts";
@@ -41,6 +42,8 @@ function toPolicySet(
     const filled = withoutUndefined(sources.fill(kind, value, [...path, kind]));
     if (kind === "oidc") set[kind] = translateOidc(filled, value, [...path, kind], sources, report);
     else if (kind === "backendTLS") set[kind] = translateBackendTls(filled, [...path, kind], sources, report);
+    else if (kind === "backendTunnel")
+      set[kind] = translateBackendTunnel(filled, [...path, kind], sources, calledTargets, report);
     else set[kind] = calledTargets.fill(kind, filled, [...path, kind]);
   }
   return set as { requestHeaderModifier?: HeaderModifier; urlRewrite?: UrlRewrite; requestRedirect?: RequestRedirect };

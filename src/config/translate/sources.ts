@@ -4,7 +4,7 @@ import type { Resources } from "../resources/store.ts";
 import type { Path, Report } from "./report.ts";
 
 /** Kinds in which `{file: …}` and `{url: …}` stand for a text. */
-const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "basicAuth", "jwtAuth", "oidc"]);
+const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "backendTunnel", "basicAuth", "jwtAuth", "oidc"]);
 
 /** Reads what a configuration names, and remembers what it has named. */
 export class Sources {

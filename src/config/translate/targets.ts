@@ -1,4 +1,5 @@
-import type { RouteBackend } from "../../ir/ir.ts";
+import type { RouteBackend, Target } from "../../ir/ir.ts";
+import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { Context, Path } from "./context.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
@@ -12,8 +13,11 @@ export function translateBackend(
   context: Context,
 ): RouteBackend {
   const own = translatePolicies(input.policies, "backend", [...path, "policies"], context);
-  if (input.backend === undefined)
-    return { key, weight: input.weight, target: translateTarget(input, path, context), policies: own };
+  if (input.backend === undefined) {
+    const target = translateTarget(input, path, context);
+    checkTunnel(target, own, path, context);
+    return { key, weight: input.weight, target, policies: own };
+  }
   const name = input.backend.replace(/^\//, "");
   const named = context.backends.get(name);
   if (named === undefined) {
@@ -21,5 +25,15 @@ export function translateBackend(
     reportUnknown("backend", "backends", input.backend, known, [...path, "backend"], context);
     return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own };
   }
-  return { key: named.key, weight: input.weight, target: named.target, policies: mergePolicies(named.policies, own) };
+  const policies = mergePolicies(named.policies, own);
+  checkTunnel(named.target, policies, path, context);
+  return { key: named.key, weight: input.weight, target: named.target, policies };
+}
+
+/** Proxies connect to hosts. */
+function checkTunnel({ type }: Target, { backendTunnel }: PolicySet, path: Path, { report }: Context): void {
+  if (backendTunnel !== undefined && (type === "unix" || type === "internal"))
+    report([...path, "policies", "backendTunnel"], {
+      message: `no proxy can reach ${type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
+    });
 }

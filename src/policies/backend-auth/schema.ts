@@ -8,7 +8,8 @@ const location = targetLocation.prefault(BEARER).describe("Where it is put. Defa
 const secret = (what: string) => localSource(what).describe("Better from a variable, `${NAME}`, or a file.");
 const text = z.string().min(1);
 
-const key = z.union([
+/** A fixed credential and its place. */
+export const key = z.union([
   text.transform((value) => ({ value, location: BEARER })),
   z.strictObject({ value: secret("the credential"), location }),
 ]);

@@ -193,14 +193,15 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#endpoint = endpoint;
     this.#endpointName = endpoint.pool.name;
     endpoint.begin();
-    this.#cancelConnect = endpoint.pool.connect({
-      onConnection: (upstream) => this.#connected(upstream),
-      onConnectFailure: (code, message) => {
+    const waiter = {
+      onConnection: (upstream: UpstreamConnection) => this.#connected(upstream),
+      onConnectFailure: (code: ErrorCode, message: string) => {
         this.#cancelConnect = undefined;
         this.#fail(code, `${ERRORS[code].message}: ${message}`);
         this.#transport.destroy();
       },
-    });
+    };
+    this.#cancelConnect = endpoint.pool.connect(waiter, true);
   }
 
   #choose(backend: CompiledBackend): Endpoint {
@@ -212,7 +213,9 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
       (backend.target.type === "dynamic" ? serverName : "");
     if (backend.balancer === undefined && target === "") throw new GatewayError("TG_NO_BACKENDS");
     const endpoint =
-      backend.balancer === undefined ? this.#services.dynamic(target, transport.localPort) : backend.balancer.choose();
+      backend.balancer === undefined
+        ? this.#services.dynamic(target, transport.localPort, backend.connection)
+        : backend.balancer.choose();
     if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
     return endpoint;
   }

@@ -142,6 +142,20 @@ test("tcp.connectTimeout bounds the handshake too, and http.requestTimeout repla
     assert.deepEqual(await ask(gateway, path), { status: 504, text: "upstream call timeout" });
 });
 
+test("a backend that the request names is called with TLS too", { skip: noOpenssl }, async () => {
+  const identity = ca.issue("localhost");
+  const port = await backend({ cert: identity.cert, key: identity.key });
+  const dynamic = { target: `"localhost:${port}"` };
+  const route = (path: string, backendTLS: object): object => ({
+    matches: [{ path: { pathPrefix: path } }],
+    backends: [{ dynamic, policies: { backendTLS } }],
+  });
+  const routes = [route("/0", { root: ca.certFile }), route("/1", { root: ca.certFile, hostname: "other.example" })];
+  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  assert.equal((await ask(gateway, "/0")).status, 200);
+  assert.equal((await ask(gateway, "/1")).status, 503);
+});
+
 test("TCP routes connect to their backends with TLS, of the route's policies or of their own", {
   skip: noOpenssl,
 }, async () => {

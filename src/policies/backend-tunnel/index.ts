@@ -1,0 +1,18 @@
+import type { BackendTunnel } from "../../ir/policies.ts";
+import { REDACTED } from "../../trace/redaction.ts";
+import { shown as shownTls } from "../backend-tls/index.ts";
+import type { CompiledPolicy } from "../types.ts";
+
+/** A proxy on the way to a backend (reference 3.23): a setting of its connections, which the pool makes. */
+export function create(config: BackendTunnel): CompiledPolicy {
+  return { kind: "backendTunnel", shown: shown(config) };
+}
+
+/** The configuration without its secrets. */
+export function shown(config: BackendTunnel): BackendTunnel {
+  return {
+    ...config,
+    ...(config.authorization !== undefined && { authorization: REDACTED }),
+    ...(config.tls !== undefined && { tls: shownTls(config.tls) }),
+  };
+}

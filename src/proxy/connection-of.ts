@@ -1,0 +1,36 @@
+import type { Ir, Target } from "../ir/ir.ts";
+import type { PolicySet } from "../ir/policies.ts";
+import type { Address, ConnectionSettings } from "../upstream/pool-target.ts";
+
+/** Services and their workloads, among which proxies may be. */
+type Discovery = Pick<Ir, "services" | "workloads">;
+
+/** What the policies of a backend say about how its connections are made. */
+export function connectionOf({ backendTLS, tcp, backendTunnel }: PolicySet, discovery: Discovery): ConnectionSettings {
+  return {
+    ...(backendTLS !== undefined && { tls: backendTLS }),
+    ...(tcp !== undefined && { tcp }),
+    ...(backendTunnel !== undefined && {
+      tunnel: {
+        proxies: addressesOf(backendTunnel.proxy, discovery),
+        authorization: backendTunnel.authorization,
+        tls: backendTunnel.tls,
+      },
+    }),
+  };
+}
+
+function addressesOf(target: Target, { services, workloads }: Discovery): Address[] {
+  if (target.type === "static") return [{ host: target.host, port: target.port }];
+  if (target.type === "unix") return [{ path: target.path }];
+  if (target.type !== "service") return [];
+  const { key, port } = target;
+  const common = services.find((each) => `${each.namespace}/${each.hostname}` === key)?.ports[port];
+  return workloads.flatMap(({ services, status, workloadIps, hostname }) => {
+    const own = services[key];
+    const at = own?.[port] ?? common;
+    if (own === undefined || at === undefined || status !== "healthy") return [];
+    const hosts = workloadIps.length > 0 ? workloadIps : hostname ? [hostname] : [];
+    return hosts.map((host) => ({ host, port: at }));
+  });
+}

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { after, before, test } from "node:test";
+import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { EchoServer } from "../tcp/echo-server.ts";
+
+let ca: TestCa;
+let identity: Identity;
+
+before(() => {
+  if (noOpenssl !== false) return;
+  ca = new TestCa();
+  identity = ca.issue("one.example");
+});
+after(() => ca?.[Symbol.dispose]());
+
+/** An HTTP proxy that opens tunnels, whatever name is asked for, to one port of 127.0.0.1, and notes what it was asked. */
+class ProxyServer implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  readonly asked: string[] = [];
+  /** Status of its answers to CONNECT. */
+  status = 200;
+
+  private constructor(server: Server, to: number) {
+    this.#server = server;
+    server.on("connection", (socket: Socket) => this.#sockets.add(socket));
+    server.on("connect", (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      socket.on("error", () => {});
+      this.asked.push(`${request.url} ${request.headers.host} ${request.headers["proxy-authorization"] ?? ""}`);
+      if (this.status !== 200) {
+        socket.end(`HTTP/1.1 ${this.status} No\r\ncontent-length: 0\r\n\r\n`);
+        return;
+      }
+      const upstream = connect(to, "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        upstream.write(head);
+        socket.pipe(upstream).pipe(socket);
+      });
+      upstream.on("error", () => socket.destroy());
+    });
+  }
+
+  static async start(to: number, tls?: Identity): Promise<ProxyServer> {
+    const server = tls === undefined ? createServer() : createSecureServer({ cert: tls.cert, key: tls.key });
+    const proxy = new ProxyServer(server as Server, to);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+}
+
+const http = (backends: object[], others: object = {}): object => ({
+  binds: [{ port: 0, listeners: [{ routes: [{ backends }] }] }],
+  ...others,
+});
+
+/** An HTTPS server for `one.example`. */
+async function secureBackend(): Promise<AsyncDisposable & { readonly port: number }> {
+  const server = createSecureServer({ cert: identity.cert, key: identity.key }, (request, response) =>
+    response.end(`secure ${request.url} ${request.headers.host}`),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+test("TLS goes through a tunnel, and the connection is used again", { skip: noOpenssl }, async () => {
+  await using backend = await secureBackend();
+  await using proxy = await ProxyServer.start(backend.port);
+  const policies = {
+    backendTLS: { root: ca.certFile },
+    backendTunnel: { proxy: { host: `127.0.0.1:${proxy.port}` } },
+  };
+  await using gateway = await TestGateway.start(http([{ host: "one.example:443", policies }]));
+  for (const path of ["/a", "/b"]) {
+    const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`);
+    assert.equal(await response.text(), `secure ${path} one.example`);
+  }
+  assert.deepEqual(proxy.asked, ["one.example:443 one.example:443 "]);
+});
+
+test("the proxy gets the credentials that it asks for, and what it refuses is 503 with its answer", {
+  skip: noOpenssl,
+}, async () => {
+  await using backend = await secureBackend();
+  await using proxy = await ProxyServer.start(backend.port, identity);
+  const backendAuth = { key: { value: "c2VjcmV0", location: { header: { name: "authorization", prefix: "Basic " } } } };
+  const policies = {
+    backendTLS: { root: ca.certFile },
+    backendTunnel: { proxy: { backend: "/proxy" } },
+  };
+  await using gateway = await TestGateway.start(
+    http([{ host: "one.example:443", policies }], {
+      backends: [
+        {
+          name: "proxy",
+          host: `127.0.0.1:${proxy.port}`,
+          policies: { backendAuth, backendTLS: { root: ca.certFile, hostname: "one.example" } },
+        },
+      ],
+    }),
+  );
+  const url = `http://127.0.0.1:${gateway.port()}/`;
+  proxy.status = 407;
+  const refused = await fetch(url);
+  assert.equal(refused.status, 503);
+  assert.equal(await refused.text(), "upstream call failed: the proxy answered 407 to CONNECT one.example:443");
+  proxy.status = 200;
+  assert.equal((await fetch(url)).status, 200);
+  assert.deepEqual(new Set(proxy.asked), new Set(["one.example:443 one.example:443 Basic c2VjcmV0"]));
+  const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).text();
+  assert.doesNotMatch(dump, /c2VjcmV0/);
+});
+
+test("plaintext requests are the proxy's to forward", async () => {
+  await using proxy = await RawUpstream.answering((request) => {
+    return reply(`${request.start}|${valuesOf(request, "host")}|${valuesOf(request, "proxy-authorization")}`);
+  });
+  const backendTunnel = { proxy: { host: `127.0.0.1:${proxy.port}` }, policies: { backendAuth: { key: "secret" } } };
+  await using gateway = await TestGateway.start(http([{ host: "10.1.2.3:81", policies: { backendTunnel } }]));
+  const client = await RawPeer.connect(gateway.port());
+  for (const path of ["/a?b=c", "*"]) {
+    client.send(`${path === "*" ? "OPTIONS" : "GET"} ${path} HTTP/1.1\r\nHost: client.example\r\n\r\n`);
+    const response = await client.message();
+    assert.equal(statusOf(response), 200, response.body);
+    const target = `http://10.1.2.3:81${path === "*" ? "" : path}`;
+    const method = path === "*" ? "OPTIONS" : "GET";
+    assert.equal(response.body, `${method} ${target} HTTP/1.1|10.1.2.3:81|Bearer secret`);
+  }
+  client.socket.destroy();
+});
+
+test("TCP routes go through a tunnel, also by the workloads of a service", async () => {
+  await using echo = await EchoServer.start("hello ");
+  await using proxy = await ProxyServer.start(echo.port);
+  const policies = { backendTunnel: { proxy: { service: { name: "infra/proxy", port: 3128 } } } };
+  const tcpRoutes = [{ policies, backends: [{ host: "far.example:5432" }] }];
+  await using gateway = await TestGateway.start({
+    binds: [{ port: 0, listeners: [{ protocol: "TCP", tcpRoutes }] }],
+    services: [{ name: "proxy", namespace: "infra", hostname: "proxy", ports: { 3128: proxy.port } }],
+    workloads: [
+      { uid: "a", name: "a", namespace: "infra", workloadIps: ["127.0.0.1"], services: { "infra/proxy": {} } },
+    ],
+  });
+  const client = await RawPeer.connect(gateway.port());
+  await client.take("hello ");
+  client.send("there and back");
+  await client.take("there and back");
+  client.socket.destroy();
+  assert.deepEqual(proxy.asked, ["far.example:5432 far.example:5432 "]);
+});
