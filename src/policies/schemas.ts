@@ -63,9 +63,4 @@ export const POLICY_SCHEMAS = {
 } as const satisfies Record<PolicyKind, z.ZodType>;
 
 /** Kinds that configurations of this family know and this version does not have. */
-export const UNAVAILABLE_POLICIES: readonly string[] = [
-  "a2a",
-  "ai",
-  "mcpAuthentication",
-  "mcpAuthorization",
-];
+export const UNAVAILABLE_POLICIES: readonly string[] = ["a2a", "ai", "mcpAuthentication", "mcpAuthorization"];
