@@ -81,6 +81,17 @@ test("what is wrong with a token is told", async () => {
   for (const [token, message, config] of table) assert.equal(await outcome(policy(config), bearer(token)), message);
 });
 
+test("what a token says of itself is cut short and made printable in errors", async () => {
+  const name = `\n${"x".repeat(1000)}`;
+  const header = Buffer.from(JSON.stringify({ alg: "RS256", kid: "rsa", crit: [name], [name]: 1 })).toString(
+    "base64url",
+  );
+  const [, payload, signature] = (await rsa.sign({})).split(".");
+  const message = (await outcome(policy(), bearer(`${header}.${payload}.${signature}`))) ?? "";
+  assert.match(message, /^401 the token is invalid or malformed: Extension Header Parameter "\?x+$/);
+  assert.ok(message.length < 300);
+});
+
 test("clocks may differ by a minute", async () => {
   const token = await rsa.sign({ exp: now - 40, nbf: now + 40 });
   assert.equal(await outcome(policy(), bearer(token)), undefined);

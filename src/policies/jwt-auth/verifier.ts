@@ -9,6 +9,8 @@ const LEEWAY = 60;
 const MAX_KNOWN = 4096;
 /** Characters of a name that a token gives, in an error. */
 const MAX_SHOWN = 64;
+/** Characters of what the library says about a token. */
+const MAX_WHY = 160;
 
 export interface ProviderAt extends JwtProvider {
   /** Field of the configuration, for errors. */
@@ -108,13 +110,17 @@ function optionsOf(
 
 function refusal(error: unknown): TokenRefusal {
   if (error instanceof TokenRefusal) return error;
-  // Their messages are fixed texts and names of claims.
   const known = error instanceof errors.JOSEError || error instanceof TypeError;
-  const why = known ? error.message : "it cannot be verified";
+  // Some of their messages have names that the token gives.
+  const why = known ? printable(error.message, MAX_WHY) : "it cannot be verified";
   return new TokenRefusal(`the token is invalid or malformed: ${why}`, known ? {} : { cause: error });
 }
 
 /** Printable and short: it is the client's own word. */
 function quoted(text: string): string {
-  return JSON.stringify(text.replace(/[^\x20-\x7e]/g, "?").slice(0, MAX_SHOWN));
+  return JSON.stringify(printable(text, MAX_SHOWN));
+}
+
+function printable(text: string, length: number): string {
+  return text.slice(0, length).replace(/[^\x20-\x7e]/g, "?");
 }
