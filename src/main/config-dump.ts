@@ -16,7 +16,7 @@ import type { PolicySet } from "../ir/policies.ts";
 import { shownPolicy } from "../policies/shown.ts";
 import { connectionOf } from "../proxy/connection-of.ts";
 import { REDACTED } from "../trace/redaction.ts";
-import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
+import { combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
 import { localityBuckets, type Place } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";
 
@@ -194,18 +194,30 @@ function dumpService(service: Service, live: Context): Json {
   const buckets = localityBuckets(service, workloads, live.place);
   const unused = workloads.filter((workload) => !buckets.some((bucket) => bucket.includes(workload)));
   const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
-  return { ...service, endpoints: shown.map((bucket) => dumpBucket(bucket, key, live)) };
+  const all = [...live.endpoints.values()];
+  return {
+    ...service,
+    endpoints: shown.map((bucket) => sortOut(bucket.flatMap((workload) => dumpWorkload(workload, service, all)))),
+  };
 }
 
-function dumpBucket(workloads: readonly Workload[], service: string, live: Context): Json {
-  return sortOut(
-    workloads.map((workload) => {
-      const port = workload.services[service];
-      const stats = [...live.endpoints.values()].find((each) => each.key.startsWith(`${workload.uid} `));
-      const endpoint = { workloadUid: workload.uid, port, status: workload.status };
-      return { key: `${workload.uid}:${service}`, shown: { endpoint, capacity: workload.capacity }, stats };
-    }),
-  );
+/** One entry, or one for each address where there are several; what differs in TLS alone is taken together. */
+function dumpWorkload(workload: Workload, service: Service, known: readonly EndpointStats[]): DumpedEndpoint[] {
+  const { uid, status, capacity, workloadIps, hostname } = workload;
+  const serviceKey = `${service.namespace}/${service.hostname}`;
+  const port = workload.services[serviceKey];
+  const shown = { endpoint: { workloadUid: uid, port, status }, capacity };
+  const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
+  const ports = Object.values({ ...service.ports, ...port });
+  return hosts.map((host) => {
+    const targets = new Set(ports.map((each) => targetName({ host, port: each })));
+    const stats = known.filter((each) => each.key.startsWith(`${uid} `) && targets.has(each.target));
+    return {
+      key: hosts.length === 1 ? `${uid}:${serviceKey}` : `${uid}:${serviceKey}:${host}`,
+      shown,
+      stats: stats.length === 0 ? undefined : stats.reduce(combineStats),
+    };
+  });
 }
 
 /** The one endpoint of a static backend, in the shape of a service's endpoints. */

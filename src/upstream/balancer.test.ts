@@ -145,3 +145,14 @@ test("keys are shared out by capacity, and a new capacity moves few of them", ()
   assert.ok(Math.abs(share(1) - 0.5) < 0.04);
   assert.equal(share(0), 1);
 });
+
+test("what another thread evicts is evicted here too; a shorter eviction cuts none short", () => {
+  const endpoint = testEndpoint("10.0.0.1:80");
+  endpoint.evict({ key: "", ms: 1000, timesEjected: 2, restoreHealth: 0.5 }, 0);
+  endpoint.evict({ key: "", ms: 10, timesEjected: 1, restoreHealth: 1 }, 0);
+  assert.equal(endpoint.isEvicted(999), true);
+  assert.equal(endpoint.isEvicted(1000), false);
+  assert.equal(endpoint.health, 0.5);
+  fail(endpoint, 2000);
+  assert.equal(endpoint.evictedUntil, 5000, "the third in a row");
+});

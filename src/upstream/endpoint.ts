@@ -4,6 +4,15 @@ import type { Pool } from "./pool.ts";
 /** Weight of the newest value in moving averages (reference 3.28). */
 const ALPHA = 0.3;
 
+/** An eviction, for other threads that have the same endpoint. */
+export interface EvictionNotice {
+  readonly key: string;
+  /** Milliseconds from now on. */
+  readonly ms: number;
+  readonly timesEjected: number;
+  readonly restoreHealth: number | undefined;
+}
+
 /** One address that a backend may send to, with what the balancer has learned about it. */
 export class Endpoint {
   readonly key: string;
@@ -22,11 +31,14 @@ export class Endpoint {
   timesEjected = 0;
   /** Health from the end of the eviction on; undefined = as it was. */
   #restoreHealth: number | undefined;
+  readonly #onEvicted: (notice: EvictionNotice) => void;
 
-  constructor(key: string, pool: Pool, capacity: number) {
+  /** `onEvicted` hears of evictions for what this thread has seen. */
+  constructor(key: string, pool: Pool, capacity: number, onEvicted: (notice: EvictionNotice) => void = () => {}) {
     this.key = key;
     this.pool = pool;
     this.capacity = capacity;
+    this.#onEvicted = onEvicted;
   }
 
   /** Higher is better. */
@@ -68,6 +80,16 @@ export class Endpoint {
     this.timesEjected++;
     this.evictedUntil = now + duration * this.timesEjected;
     this.#restoreHealth = eviction.restoreHealth;
+    const { key, timesEjected } = this;
+    this.#onEvicted({ key, ms: duration * timesEjected, timesEjected, restoreHealth: eviction.restoreHealth });
+  }
+
+  /** Another thread has evicted the endpoint for what it has seen. */
+  evict({ ms, timesEjected, restoreHealth }: EvictionNotice, now: number): void {
+    if (this.isEvicted(now) && this.evictedUntil >= now + ms) return;
+    this.evictedUntil = now + ms;
+    this.timesEjected = Math.max(this.timesEjected, timesEjected);
+    this.#restoreHealth = restoreHealth;
   }
 
   /** Also brings the endpoint back when its time is over. */

@@ -1,4 +1,4 @@
-import { Endpoint } from "./endpoint.ts";
+import { Endpoint, type EvictionNotice } from "./endpoint.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";
 
@@ -26,9 +26,12 @@ interface Counted {
 export class Endpoints {
   readonly #pools: Pools;
   readonly #known = new Map<string, Counted>();
+  readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 
-  constructor(pools: Pools) {
+  /** `onEvicted` hears of endpoints that are evicted for what this thread has seen. */
+  constructor(pools: Pools, onEvicted?: (notice: EvictionNotice) => void) {
     this.#pools = pools;
+    this.#onEvicted = onEvicted;
   }
 
   /** `owner` tells two workloads at one address apart. */
@@ -36,7 +39,8 @@ export class Endpoints {
     const key = endpointKey(target, capacity, owner);
     let counted = this.#known.get(key);
     if (counted === undefined) {
-      counted = { endpoint: new Endpoint(key, this.#pools.acquire(target), capacity), users: 0 };
+      const endpoint = new Endpoint(key, this.#pools.acquire(target), capacity, this.#onEvicted);
+      counted = { endpoint, users: 0 };
       this.#known.set(key, counted);
     }
     counted.users++;
@@ -50,6 +54,11 @@ export class Endpoints {
       this.#known.delete(endpoint.key);
       this.#pools.release(endpoint.pool);
     }
+  }
+
+  /** Another thread has evicted an endpoint. */
+  evict(notice: EvictionNotice): void {
+    this.#known.get(notice.key)?.endpoint.evict(notice, performance.now());
   }
 
   stats(): EndpointStats[] {
@@ -67,6 +76,25 @@ export class Endpoints {
       timesEjected: endpoint.timesEjected,
     }));
   }
+}
+
+/**
+ * What several threads, or several addresses, say together: counts are summed, health and latency averaged by the calls.
+ * Evicted is what one of them has evicted: that is what matters to who looks for the reason.
+ */
+export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats {
+  const total = a.total + b.total;
+  const mean = (x: number, y: number): number => (total === 0 ? x : (x * a.total + y * b.total) / total);
+  return {
+    ...a,
+    health: mean(a.health, b.health),
+    latency: mean(a.latency, b.latency),
+    pending: a.pending + b.pending,
+    total,
+    consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
+    timesEjected: Math.max(a.timesEjected, b.timesEjected),
+    evictedMs: a.evictedMs === null ? b.evictedMs : Math.max(a.evictedMs, b.evictedMs ?? 0),
+  };
 }
 
 /** The identity by which an endpoint survives a reload. */

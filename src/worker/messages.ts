@@ -5,6 +5,7 @@ import type { Ports } from "../proxy/data-plane.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
+import type { EvictionNotice } from "../upstream/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints.ts";
 import type { Place } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
@@ -59,6 +60,8 @@ export type Command =
   | { readonly type: "cpuStart"; readonly id: number; readonly frequency: number }
   | { readonly type: "cpuStop"; readonly id: number }
   | { readonly type: "heap" }
+  /** Another worker has evicted an endpoint. */
+  | { readonly type: "evict"; readonly notice: EvictionNotice }
   | { readonly type: "drain" }
   | { readonly type: "destroy" };
 
@@ -81,4 +84,5 @@ export type Notice =
   | { readonly type: "failure"; readonly call: number; readonly message: string; readonly code: string | undefined }
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
+  | { readonly type: "evicted"; readonly notice: EvictionNotice }
   | { readonly type: "log"; readonly text: string };

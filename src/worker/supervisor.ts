@@ -6,7 +6,9 @@ import type { Ports } from "../proxy/data-plane.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
-import type { EndpointStats } from "../upstream/endpoints.ts";
+import type { EvictionNotice } from "../upstream/endpoint.ts";
+import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
+import { Evictions } from "./evictions.ts";
 import type { Command, ConfigStep, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
 import { TraceHub } from "./trace-hub.ts";
@@ -45,6 +47,7 @@ export class Supervisor implements WorkerEvents {
   readonly #events: SupervisorEvents;
   readonly #gate = new TraceGate();
   readonly #buckets = new TokenBuckets();
+  readonly #evictions = new Evictions();
   readonly #workers = new Map<number, WorkerHandle>();
   readonly #watches = new Map<number, Watch>();
   readonly #lastMetrics = new Map<number, MetricsSnapshot>();
@@ -122,7 +125,7 @@ export class Supervisor implements WorkerEvents {
     await this.#ask({ type: "endpoints" }, (_index, list) => {
       for (const stats of list as readonly EndpointStats[]) {
         const before = merged.get(stats.key);
-        merged.set(stats.key, before === undefined ? stats : combine(before, stats));
+        merged.set(stats.key, before === undefined ? stats : combineStats(before, stats));
       }
     });
     return merged;
@@ -177,6 +180,13 @@ export class Supervisor implements WorkerEvents {
     this.#events.onLog(text);
   }
 
+  /** What one worker has seen to fail, the others need not try. */
+  onEvicted(handle: WorkerHandle, notice: EvictionNotice): void {
+    this.#evictions.add(notice, performance.now());
+    for (const worker of this.workers)
+      if (worker !== handle) worker.call({ type: "evict", notice }).catch(() => undefined);
+  }
+
   onExit(handle: WorkerHandle, error: Error | undefined): void {
     if (error === undefined || this.#stopping) return;
     const { index } = handle;
@@ -224,6 +234,7 @@ export class Supervisor implements WorkerEvents {
         await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
         await worker.call({ type: "commit" });
       }
+      for (const notice of this.#evictions.inForce(performance.now())) await worker.call({ type: "evict", notice });
       for (const [id, watch] of this.#watches) await worker.call({ type: "watch", id, ...watchFields(watch) });
     } catch {
       // It has died again: its exit starts the next attempt.
@@ -301,20 +312,4 @@ function withoutRoutes(ir: Ir): Ir {
 
 function watchFields({ slot, expression, options }: Watch): Omit<Watch, "worker"> {
   return { slot, expression, options };
-}
-
-function combine(a: EndpointStats, b: EndpointStats): EndpointStats {
-  const total = a.total + b.total;
-  const mean = (x: number, y: number): number => (total === 0 ? x : (x * a.total + y * b.total) / total);
-  return {
-    ...a,
-    health: mean(a.health, b.health),
-    latency: mean(a.latency, b.latency),
-    pending: a.pending + b.pending,
-    total,
-    consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
-    timesEjected: Math.max(a.timesEjected, b.timesEjected),
-    // Each worker evicts by what it has seen; that one has is what matters to who looks for the reason.
-    evictedMs: a.evictedMs === null ? b.evictedMs : Math.max(a.evictedMs, b.evictedMs ?? 0),
-  };
 }

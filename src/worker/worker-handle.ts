@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
+import type { EvictionNotice } from "../upstream/endpoint.ts";
 import type { Answers, Command, Notice, Request, WorkerOptions } from "./messages.ts";
 
 /** A command that a worker refused or did not live to answer. `code` is the system's error code, such as EADDRINUSE. */
@@ -25,6 +26,7 @@ interface Waiting {
 
 export interface WorkerEvents {
   onTrace(handle: WorkerHandle, id: number, event: string | undefined): void;
+  onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   onLog(text: string): void;
   /** The thread has ended; `error` is what ended it, undefined after `stop`. */
   onExit(handle: WorkerHandle, error: Error | undefined): void;
@@ -84,6 +86,9 @@ export class WorkerHandle {
     switch (notice.type) {
       case "trace":
         events.onTrace(this, notice.id, notice.event);
+        return;
+      case "evicted":
+        events.onEvicted(this, notice.notice);
         return;
       case "log":
         events.onLog(notice.text);

@@ -32,7 +32,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const connectTimes = metrics.upstreamConnect("plaintext");
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
   const pools = new Pools(options.pool, new Resolver(options.lookupFamily), observer, sweeper);
-  const endpoints = new Endpoints(pools);
+  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }));
   const watchers = new Watchers(new TraceGate(options.gate), (id, event) => notify({ type: "trace", id, event }));
   let internal: Endpoint | undefined;
   const services: Services = {
@@ -98,6 +98,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       }
       case "heap":
         return heapProfile();
+      case "evict":
+        return endpoints.evict(command.notice);
       case "drain":
         return plane.drain();
       case "destroy": {

@@ -34,5 +34,5 @@ export const schema = z
       .describe("When failures take an endpoint out of the choice. Default: they only lower its health."),
   })
   .describe(
-    "What counts as a failed call, and when an endpoint that fails gets no requests for a while. When all endpoints are evicted they are used all the same. Each worker thread goes by the calls that it has made itself.",
+    "What counts as a failed call, and when an endpoint that fails gets no requests for a while. When all endpoints are evicted they are used all the same. Each worker thread counts the calls that it has made itself; what one evicts, the others do not use either.",
   );
