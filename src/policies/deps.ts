@@ -2,6 +2,7 @@ import type { Logger } from "../base/log.ts";
 import type { Target } from "../ir/ir.ts";
 import { type Callout, NOWHERE } from "../upstream/callout.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
+import type { CredentialNames } from "./shared/credentials/names.ts";
 
 /** Services that policies ask, by target. */
 export type Callouts = (target: Target) => Callout;
@@ -25,6 +26,8 @@ export interface ThreadEnvironment {
 export interface PolicyEnvironment extends ThreadEnvironment {
   /** A service lives as long as the configuration that names it. */
   readonly callouts: Callouts;
+  /** Policies that read credentials add where. */
+  readonly credentials: CredentialNames;
 }
 
 /** What every policy is created with besides its own configuration. */

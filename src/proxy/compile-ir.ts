@@ -5,6 +5,7 @@ import type { PolicySet } from "../ir/policies.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
+import { CredentialNames } from "../policies/shared/credentials/names.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
@@ -68,7 +69,11 @@ export class IrCompiler {
 
   /** `ir` comes without routes: they follow by `addRoutes`. */
   constructor(generation: number, ir: Ir, { metrics, policies, env, place }: Services, endpoints: Endpoints) {
-    this.#policies = { ...policies, callouts: (target) => this.#callout(target) };
+    this.#policies = {
+      ...policies,
+      callouts: (target) => this.#callout(target),
+      credentials: new CredentialNames(),
+    };
     this.#env = env;
     this.#place = place;
     this.#generation = generation;

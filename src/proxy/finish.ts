@@ -1,5 +1,6 @@
 import { formatHostPort } from "../base/listen-address.ts";
 import { type AccessRecord, formatAccessLog } from "../telemetry/access-log.ts";
+import { shownSearch } from "../trace/redaction.ts";
 import { type ExchangeState, FINISH } from "./exchange-state.ts";
 
 /** Accounts for an exchange that has ended, one way or another: metrics, access log, end of the trace. */
@@ -49,7 +50,7 @@ function logAccess(x: ExchangeState, now: number): void {
     source: formatHostPort(x.downstream.remoteAddress, x.downstream.remotePort),
     method: request.method,
     host: x.host,
-    path: x.arrivedTarget,
+    path: shownSearch(x.arrivedTarget, x.bind.policies.credentials.parameters),
     version: request.version,
     status: x.status,
     jwtSubject: subjectOf(x.found.jwt),

@@ -43,7 +43,7 @@ function select(x: ExchangeState, router: Router<CompiledRoute>): CompiledRoute 
   const pathless = path === "*" || path === "";
   if (pathless) request.path = "/";
   if (x.trace !== undefined) {
-    x.trace.routeSelection(router.explain(request, x.host, x.services.sensitive));
+    x.trace.routeSelection(router.explain(request, x.host, x.trace.secretHeaders));
   }
   const selected = router.select(request, x.host);
   if (pathless) request.path = path;

@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
+import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { Phase, RequestState } from "../trace/events.ts";
@@ -14,6 +15,7 @@ interface TracedExchange {
   readonly request: HttpRequest;
   readonly downstream: Downstream;
   readonly services: Pick<Services, "sensitive" | "env">;
+  readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
   readonly backend: CompiledBackend | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -25,10 +27,12 @@ const SHOW_ALL: ReadonlySet<string> = new Set();
 
 /** Tells a watcher what happens to one exchange: every event of interface.md in its order. Exists only while it is traced. */
 export class RequestTrace implements PolicyTrace {
+  /** Headers whose values, and what the configuration compares them with, are secrets; lower-case. */
+  readonly secretHeaders: ReadonlySet<string>;
   readonly #tracer: Tracer;
   readonly #exchange: TracedExchange;
   #hidden: ReadonlySet<string>;
-  readonly #hiddenParameters = new Set<string>();
+  readonly #hiddenParameters: Set<string>;
   readonly #startTime: string;
   #callStart = 0;
   #called = false;
@@ -38,7 +42,10 @@ export class RequestTrace implements PolicyTrace {
   constructor(tracer: Tracer, exchange: TracedExchange) {
     this.#tracer = tracer;
     this.#exchange = exchange;
-    this.#hidden = tracer.options.reveal ? SHOW_ALL : exchange.services.sensitive;
+    const { headers, parameters } = exchange.bind.policies.credentials;
+    this.secretHeaders = new Set([...exchange.services.sensitive, ...headers]);
+    this.#hidden = tracer.options.reveal ? SHOW_ALL : this.secretHeaders;
+    this.#hiddenParameters = new Set(tracer.options.reveal ? SHOW_ALL : parameters);
     this.#startTime = new Date().toISOString();
     tracer.emit("info", { type: "requestStarted" });
   }

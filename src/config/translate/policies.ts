@@ -3,6 +3,7 @@ import { compilePolicies } from "../../policies/compile.ts";
 import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
 import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buckets.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
+import { CredentialNames } from "../../policies/shared/credentials/names.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { translateBackendTls } from "./backend-tls.ts";
@@ -58,6 +59,7 @@ function withoutUndefined(value: unknown): unknown {
 const CHECKING: PolicyEnvironment = {
   hidden: sensitiveHeaders([]),
   callouts: NO_CALLOUTS,
+  credentials: new CredentialNames(),
   buckets: new TokenBuckets(createBuckets(1)),
   oidcCookieKey: new Uint8Array(32),
 };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import { contextOf, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { create } from "./index.ts";
 import { schema } from "./schema.ts";
 
@@ -14,7 +14,7 @@ const KEYS = [
 /** Runs the policy over a request; returns what it refused it with. */
 function outcome(config: object, context: TestContext): string | undefined {
   try {
-    create(schema.parse({ keys: KEYS, ...config })).onRequest?.(context);
+    create(schema.parse({ keys: KEYS, ...config }), DEPS).onRequest?.(context);
     return undefined;
   } catch (error) {
     assert.ok(error instanceof GatewayError);
@@ -57,7 +57,7 @@ test("modes: what becomes of requests without a key and with a wrong one", () =>
 
 test("neither what is shown nor a trace has the key", () => {
   const trace = new RecordedTrace();
-  const policy = create(schema.parse({ keys: KEYS }));
+  const policy = create(schema.parse({ keys: KEYS }), DEPS);
   policy.onRequest?.(contextOf({ headers: ["authorization", "Bearer k-alice"] }, { trace }));
   assert.deepEqual(trace.events, [{ kind: "api_key", details: { valid: true } }]);
   const text = JSON.stringify([policy.shown, trace.events]);
@@ -68,7 +68,7 @@ test("neither what is shown nor a trace has the key", () => {
 test("the same key twice is refused, in whatever form", () => {
   const hash = createHash("sha256").update("k-alice").digest("hex");
   assert.throws(
-    () => create(schema.parse({ keys: [...KEYS, { keyHash: `sha256:${hash}` }] })),
+    () => create(schema.parse({ keys: [...KEYS, { keyHash: `sha256:${hash}` }] }), DEPS),
     /^Error: apiKey.keys.2: /,
   );
 });

@@ -2,6 +2,7 @@ import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
 import type { ApiKey, ApiKeyAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
@@ -13,7 +14,7 @@ const KIND = "apiKey";
  * Lets in who has one of the keys (reference 3.7). Keys are known by their SHA-256 only, and looked up by a keyed digest of
  * that: how long a look-up takes tells nothing about them. Throws for keys that are there twice.
  */
-export function create(config: ApiKeyAuth): CompiledPolicy {
+export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): CompiledPolicy {
   const { mode, location } = config;
   const keys = new Map<string, unknown>();
   for (const [i, { hash, metadata }] of config.keys.entries()) {
@@ -21,7 +22,7 @@ export function create(config: ApiKeyAuth): CompiledPolicy {
     if (keys.has(known)) throw new Error(`${KIND}.keys.${i}: the same key stands further up; remove one of them`);
     keys.set(known, { ...metadata, key: REDACTED });
   }
-  const finder = credentialFinder(location);
+  const finder = credentialFinder(location, credentials);
   return {
     kind: KIND,
     shown: shown(config),

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import type { BasicAuth } from "../../ir/policies.ts";
-import { contextOf, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create } from "./index.ts";
 import { schema } from "./schema.ts";
@@ -11,7 +11,7 @@ import { schema } from "./schema.ts";
 const HTPASSWD = readFileSync(new URL("fixtures/htpasswd", import.meta.url), "utf8");
 
 const policy = (config: object = {}): CompiledPolicy =>
-  create(schema.parse({ htpasswd: HTPASSWD, mode: "strict", ...config }) as BasicAuth);
+  create(schema.parse({ htpasswd: HTPASSWD, mode: "strict", ...config }) as BasicAuth, DEPS);
 
 const basic = (userPassword: string, header = "authorization"): TestContext =>
   contextOf({ headers: [header, `Basic ${Buffer.from(userPassword).toString("base64")}`, "x", "y"] });

@@ -1,6 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { BasicAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { BoundedCache, secretDigest } from "../shared/credentials/verified.ts";
@@ -20,12 +21,12 @@ interface Credentials {
  * Lets in who knows the password of a user (RFC 7617, reference 3.6). A right password is remembered under a keyed digest,
  * because a good hash takes longer than everything else of a request. Throws for a list of users that cannot be used.
  */
-export function create(config: BasicAuth): CompiledPolicy {
+export function create(config: BasicAuth, { credentials }: PolicyDeps): CompiledPolicy {
   const { mode, authorizationLocation } = config;
   const users = usersOf(config);
   const [anyone] = users.values();
   const known = new BoundedCache<true>(MAX_KNOWN);
-  const finder = credentialFinder(authorizationLocation);
+  const finder = credentialFinder(authorizationLocation, credentials);
   const challenge = challengeOf(config);
 
   const verify = ({ user, password }: Credentials): boolean | Promise<boolean> => {

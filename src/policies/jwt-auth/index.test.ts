@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
 import type { JwtAuth } from "../../ir/policies.ts";
-import { contextOf, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create } from "./index.ts";
 import { schema } from "./schema.ts";
@@ -26,7 +26,7 @@ async function keyPair(alg: string, kid: string) {
 function policy(config: object = {}, ...keys: object[]): CompiledPolicy {
   const jwks = JSON.stringify({ keys: keys.length > 0 ? keys : [rsa.jwk] });
   const provider = "providers" in config ? {} : { issuer: ISSUER, jwks };
-  return create(schema.parse({ mode: "strict", ...provider, ...config }) as JwtAuth);
+  return create(schema.parse({ mode: "strict", ...provider, ...config }) as JwtAuth, DEPS);
 }
 
 const bearer = (token: string): TestContext => contextOf({ headers: ["authorization", `Bearer ${token}`, "x", "y"] });
@@ -194,6 +194,7 @@ test("what in a key set is no key that can be named is passed over", async () =>
   const each = policy({}, rsa.jwk, { ...rsa.jwk, kid: undefined });
   const odd = create(
     schema.parse({ issuer: ISSUER, jwks: JSON.stringify({ keys: [null, 1, { kty: "oct" }, rsa.jwk] }) }) as JwtAuth,
+    DEPS,
   );
   for (const one of [each, odd]) {
     assert.deepEqual((one.shown as { providers: unknown }).providers, [{ issuer: ISSUER, keys: ["rsa"] }]);

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { JwtAuth } from "../../ir/policies.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
@@ -13,10 +14,10 @@ const NO_TOKEN = "no bearer token found";
  * Lets in who shows a token that one of the providers has signed (reference 3.4). Throws for key sets and expressions that
  * cannot be used.
  */
-export function create(config: JwtAuth): CompiledPolicy {
+export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPolicy {
   const { mode, location } = config;
   const verifier = new TokenVerifier(providersOf(config));
-  const finder = credentialFinder(location);
+  const finder = credentialFinder(location, credentials);
 
   const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
     context.trace?.applied("jwt", { valid: true });

@@ -3,6 +3,7 @@ import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { NO_CALLOUTS, type PolicyDeps } from "../deps.ts";
 import { TokenBuckets } from "../local-rate-limit/buckets.ts";
+import { CredentialNames } from "../shared/credentials/names.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../shared/header-edits.ts";
 import type {
   AuthorizationRuleResult,
@@ -19,6 +20,7 @@ import type {
 export const DEPS: PolicyDeps = {
   hidden: sensitiveHeaders([]),
   callouts: NO_CALLOUTS,
+  credentials: new CredentialNames(),
   buckets: new TokenBuckets(),
   identity: "route test policy",
 };

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpRequest } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../../ir/policies.ts";
-import { contextOf } from "../../testing/context.ts";
+import { contextOf, DEPS } from "../../testing/context.ts";
 import { credentialFinder } from "./find.ts";
 
 /** The credential, then the request without it. */
 function taken(location: CredentialLocation, request: Partial<HttpRequest>): [string | undefined, string, string[]] {
   const context = contextOf({ search: "", ...request });
-  const finder = credentialFinder(location);
+  const finder = credentialFinder(location, DEPS.credentials);
   const found = finder.find(context);
   finder.remove(context);
   return [found, context.request.search, context.request.headers];

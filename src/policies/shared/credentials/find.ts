@@ -3,6 +3,7 @@ import { getHeader, removeHeader } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../../ir/policies.ts";
 import type { PolicyContext } from "../../types.ts";
 import { headerText } from "../bodies.ts";
+import type { CredentialNames } from "./names.ts";
 import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "./places.ts";
 
 /** A place that is compiled once: takes the credential out of requests. */
@@ -18,8 +19,9 @@ export interface CredentialFinder {
   remove(context: PolicyContext): void;
 }
 
-/** Throws CelError for an expression that cannot be used. */
-export function credentialFinder(location: CredentialLocation): CredentialFinder {
+/** Adds the place to `names`. Throws CelError for an expression that cannot be used. */
+export function credentialFinder(location: CredentialLocation, names: CredentialNames): CredentialFinder {
+  names.add(location);
   if ("header" in location) return headerFinder(location.header.name, location.header.prefix);
   if ("queryParameter" in location) return queryFinder(location.queryParameter.name);
   if ("cookie" in location) return cookieFinder(location.cookie.name);
