@@ -1,6 +1,6 @@
 import type { TokenExchange } from "../../ir/policies.ts";
-import { tokenFetch } from "../oidc/token-call.ts";
 import { BoundedCache } from "../shared/credentials/verified.ts";
+import { tokenFetch } from "../shared/token-call.ts";
 import type { OutboundTrace } from "../types.ts";
 
 const GRANT = "urn:ietf:params:oauth:grant-type:token-exchange";

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import type { Oidc } from "../../ir/policies.ts";
+import { tokenFetch } from "../shared/token-call.ts";
 import type { PolicyContext } from "../types.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 import { Provider } from "./provider.ts";
 import { Sessions } from "./session.ts";
-import { tokenFetch } from "./token-call.ts";
 import { type Transaction, Transactions } from "./transaction.ts";
 
 /** Values of `error` that may be shown: printable and short (RFC 6749 4.1.2.1). */

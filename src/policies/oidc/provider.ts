@@ -3,9 +3,9 @@ import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify 
 import * as oauth from "oauth4webapi";
 import { GatewayError } from "../../base/errors.ts";
 import type { Oidc } from "../../ir/policies.ts";
+import type { TokenFetch } from "../shared/token-call.ts";
 import { oidcFailure } from "./failure.ts";
 import type { Claims } from "./session.ts";
-import type { TokenFetch } from "./token-call.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Asymmetric ones only: a key set is public, and so would be a key for HMAC in it. */
