@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
+import type { Duplex } from "node:stream";
 import {
   type ConnectionOptions,
   checkServerIdentity,
   connect,
   createSecureContext,
   type SecureContext,
+  type TLSSocket,
 } from "node:tls";
 import type { BackendTls } from "../ir/policies.ts";
 import { socketAddresses } from "./addresses.ts";
@@ -43,6 +45,7 @@ export class TlsClient {
   ): () => void {
     let failure: Error | undefined;
     const socket = connect({ ...target, ...this.#options(host) });
+    this.#keepSession(socket);
     if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);
     const failed = (error: Error): void => {
       failure = error;
@@ -51,9 +54,6 @@ export class TlsClient {
     socket.setNoDelay(true);
     socket.on("error", failed);
     socket.on("close", closed);
-    socket.on("session", (session) => {
-      this.#session = session;
-    });
     socket.once("secureConnect", () => {
       socket.removeListener("error", failed);
       socket.removeListener("close", closed);
@@ -63,6 +63,35 @@ export class TlsClient {
       });
     });
     return () => socket.destroy();
+  }
+
+  /**
+   * Makes the handshake on a stream for somebody who reads it in a way of their own; `protocols` are offered in the place of
+   * those that are configured.
+   */
+  secure(stream: Duplex, host: string, protocols: readonly string[]): Promise<TLSSocket> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({
+        ...this.#options(host),
+        socket: stream,
+        ALPNProtocols: [...protocols],
+      });
+      this.#keepSession(socket);
+      const closed = (): void => reject(new Error("the connection was closed in its handshake"));
+      socket.once("error", reject);
+      socket.once("close", closed);
+      socket.once("secureConnect", () => {
+        socket.removeListener("error", reject);
+        socket.removeListener("close", closed);
+        resolve(socket);
+      });
+    });
+  }
+
+  #keepSession(socket: TLSSocket): void {
+    socket.on("session", (session) => {
+      this.#session = session;
+    });
   }
 
   #options(host: string): ConnectionOptions & { readonly allowHalfOpen: true } {

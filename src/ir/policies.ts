@@ -254,9 +254,19 @@ export interface LocalLimit {
   readonly key?: string;
 }
 
-/** Reference 3.8. */
-export interface ExtAuthz {
+/** A service that the gateway asks itself, and what of a backend's policies holds for that. */
+export interface CalledService {
   readonly target: Target;
+  readonly policies?: CallPolicies;
+}
+
+export type CallPolicies = Pick<
+  PolicySet,
+  "backendTLS" | "http" | "tcp" | "backendTunnel" | "backendAuth" | "requestHeaderModifier"
+>;
+
+/** Reference 3.8. */
+export interface ExtAuthz extends CalledService {
   readonly protocol: { readonly grpc: ExtAuthzGrpc } | { readonly http: ExtAuthzHttp };
   /** When the service cannot be asked. */
   readonly failureMode: "allow" | "deny" | { readonly denyWithStatus: number };
@@ -294,9 +304,18 @@ export interface ExtAuthzHttp {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
+/** `frontendPolicies.networkExtAuthz` (reference 1.10): the part of `extAuthz` that needs no request. */
+export interface NetworkExtAuthz extends CalledService {
+  readonly protocol: { readonly http: Pick<ExtAuthzHttp, "path" | "addRequestHeaders" | "metadata"> };
+  /** When the service cannot be asked. */
+  readonly failureMode: "allow" | "deny";
+  readonly cache?: NonNullable<ExtAuthz["cache"]>;
+  /** Milliseconds for one call. */
+  readonly timeout: number;
+}
+
 /** Reference 3.2. */
-export interface RemoteRateLimit {
-  readonly target: Target;
+export interface RemoteRateLimit extends CalledService {
   readonly domain: string;
   readonly descriptors: readonly RateLimitDescriptor[];
   /** When the service cannot be asked. */
@@ -316,15 +335,13 @@ export interface RateLimitDescriptor {
 /** Reference 3.19; each place gets copies of its own share. */
 export type RequestMirror = readonly Mirror[];
 
-export interface Mirror {
-  readonly target: Target;
+export interface Mirror extends CalledService {
   /** From 0 to 1. */
   readonly percentage: number;
 }
 
 /** Reference 3.9. */
-export interface ExtProc {
-  readonly target: Target;
+export interface ExtProc extends CalledService {
   /** When the service fails. */
   readonly failureMode: "failClosed" | "failOpen";
   /** Namespace → name → CEL. */

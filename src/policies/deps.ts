@@ -1,11 +1,13 @@
 import type { Logger } from "../base/log.ts";
 import type { Target } from "../ir/ir.ts";
+import type { CallPolicies } from "../ir/policies.ts";
 import { type Callout, NOWHERE } from "../upstream/callout.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
 import type { CredentialNames } from "./shared/credentials/names.ts";
+import type { Asker } from "./types.ts";
 
-/** Services that policies ask, by target. */
-export type Callouts = (target: Target) => Callout;
+/** Services that policies ask, by target, with the policies of their calls. */
+export type Callouts = (target: Target, policies?: CallPolicies) => Callout<Asker>;
 
 /** Where policies are only checked: nothing is connected, and every call fails. */
 export const NO_CALLOUTS: Callouts = () => NOWHERE;

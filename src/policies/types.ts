@@ -112,6 +112,12 @@ export interface PolicyContext {
   onOver(callback: () => void): void;
 }
 
+/** For whom the gateway asks a service. */
+export type Asker = Pick<PolicyContext, "findings" | "trace">;
+
+/** What those policies see that hold for requests of the gateway's own too: what it asks services. */
+export type OutgoingContext = Asker & Pick<PolicyContext, "request" | "authorityMode">;
+
 export interface PolicyTrace {
   /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
@@ -123,6 +129,8 @@ export interface PolicyTrace {
   hide(place: "header" | "query parameter", name: string): void;
   /** The events of a call of the gateway's own, such as one to an authorization service: they carry `scope`. */
   outbound(scope: string): OutboundTrace;
+  /** For policies of such a call itself: their events carry `scope` too. */
+  within(scope: string): PolicyTrace;
 }
 
 export interface AuthorizationRuleResult {
@@ -137,6 +145,11 @@ export interface OutboundTrace {
   started(target: string): void;
   /** Emits `backendCallResult`. */
   ended(status: number | null, error: string | null): void;
+}
+
+/** A policy that holds for requests of the gateway's own too. */
+export interface OutgoingPolicy extends CompiledPolicy {
+  readonly onRequest: (context: OutgoingContext) => RequestOutcome;
 }
 
 /** undefined = go on; a reply ends the request side. Synchronous wherever it can be: a promise costs a turn of the event loop. */

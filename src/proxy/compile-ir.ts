@@ -1,11 +1,13 @@
 import { tlsIdentity } from "../http/tls-client.ts";
 import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute, Workload } from "../ir/ir.ts";
-import type { PolicySet } from "../ir/policies.ts";
+import type { CallPolicies, PolicySet } from "../ir/policies.ts";
+import { compileCallPolicies } from "../policies/calls/compile.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
 import { CredentialNames } from "../policies/shared/credentials/names.ts";
+import type { Asker } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
@@ -63,7 +65,7 @@ export class IrCompiler {
   readonly #generation: number;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
-  readonly #callouts = new Map<string, Callout>();
+  readonly #callouts = new Map<string, Callout<Asker>>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
 
@@ -71,7 +73,7 @@ export class IrCompiler {
   constructor(generation: number, ir: Ir, { metrics, policies, env, place }: Services, endpoints: Endpoints) {
     this.#policies = {
       ...policies,
-      callouts: (target) => this.#callout(target),
+      callouts: (target, policies) => this.#callout(target, policies),
       credentials: new CredentialNames(),
     };
     this.#env = env;
@@ -209,13 +211,14 @@ export class IrCompiler {
     }
   }
 
-  /** Policies that ask one target share a service; it takes no more endpoints once the configuration is complete. */
-  #callout(target: Target): Callout {
-    const key = JSON.stringify(target);
+  /** Policies that ask one target in one way share a service; it takes no more endpoints once the configuration is complete. */
+  #callout(target: Target, policies: CallPolicies = NO_POLICY_SET): Callout<Asker> {
+    const key = JSON.stringify([target, policies]);
     let callout = this.#callouts.get(key);
     if (callout === undefined) {
-      const { balancer } = this.#destination(target);
-      callout = balancer === undefined ? NOWHERE : new Callout(balancer);
+      const { balancer } = this.#destination(target, policies);
+      const prepare = compileCallPolicies(policies, this.#policies);
+      callout = balancer === undefined ? NOWHERE : new Callout(balancer, prepare);
       this.#callouts.set(key, callout);
     }
     return callout;

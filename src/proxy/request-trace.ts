@@ -1,13 +1,13 @@
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
-import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { Phase, RequestState } from "../trace/events.ts";
 import { shownHeaders, shownSearch } from "../trace/redaction.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
 import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";
+import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
 
 /** What a trace reads of the exchange it follows. */
@@ -26,7 +26,7 @@ interface TracedExchange {
 const SHOW_ALL: ReadonlySet<string> = new Set();
 
 /** Tells a watcher what happens to one exchange: every event of interface.md in its order. Exists only while it is traced. */
-export class RequestTrace implements PolicyTrace {
+export class RequestTrace extends PolicyEvents {
   /** Headers whose values, and what the configuration compares them with, are secrets; lower-case. */
   readonly secretHeaders: ReadonlySet<string>;
   readonly #tracer: Tracer;
@@ -40,6 +40,10 @@ export class RequestTrace implements PolicyTrace {
   #responseBody: BodyCapture | undefined;
 
   constructor(tracer: Tracer, exchange: TracedExchange) {
+    super(tracer, [], (place, name) => {
+      if (place === "header") this.#hidden = new Set([...this.#hidden, name]);
+      else this.#hiddenParameters.add(name);
+    });
     this.#tracer = tracer;
     this.#exchange = exchange;
     const { headers, parameters } = exchange.bind.policies.credentials;
@@ -48,11 +52,6 @@ export class RequestTrace implements PolicyTrace {
     this.#hiddenParameters = new Set(tracer.options.reveal ? SHOW_ALL : parameters);
     this.#startTime = new Date().toISOString();
     tracer.emit("info", { type: "requestStarted" });
-  }
-
-  hide(place: "header" | "query parameter", name: string): void {
-    if (place === "header") this.#hidden = new Set([...this.#hidden, name]);
-    else this.#hiddenParameters.add(name);
   }
 
   requestSnapshot(stage: string): void {
@@ -116,33 +115,6 @@ export class RequestTrace implements PolicyTrace {
 
   policySelection(phase: Phase, effectivePolicy: Readonly<Record<string, unknown>>): void {
     this.#tracer.emit("info", { type: "policySelection", phase, effectivePolicy });
-  }
-
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    const snapshot = before === undefined && after === undefined ? null : { before, after };
-    this.#tracer.emit("info", { type: "policy", kind, result: { type: "apply", details, snapshot } });
-  }
-
-  skipped(kind: string, reason: string): void {
-    this.#tracer.emit("info", { type: "policy", kind, result: { type: "skip", reason } });
-  }
-
-  authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
-    this.#tracer.emit(result === "allow" ? "success" : "error", { type: "authorizationResult", rules, result });
-  }
-
-  outbound(scope: string): OutboundTrace {
-    const tracer = this.#tracer;
-    let start = tracer.now();
-    return {
-      started(target) {
-        start = tracer.now();
-        tracer.emit("info", { type: "backendCallStart", target }, null, [scope]);
-      },
-      ended(status, error) {
-        tracer.emit(severityOf(status, error), { type: "backendCallResult", status, error }, start, [scope]);
-      },
-    };
   }
 
   callStarted(target: string): void {

@@ -19,6 +19,7 @@ export class Tracer {
   readonly #start: number;
   readonly #post: EventPost;
   #last = 0;
+  #finished = false;
 
   /** `start` is `performance.now()` of the request. */
   constructor(options: TraceOptions, start: number, post: EventPost) {
@@ -33,13 +34,17 @@ export class Tracer {
     return this.#last;
   }
 
-  /** `scope`: the calls of the gateway's own that the event belongs to, outermost first. */
+  /**
+   * `scope`: the calls of the gateway's own that the event belongs to, outermost first. Such a call may outlive its request,
+   * as copies for mirrors do: what it tells after the end of the trace is not part of that.
+   */
   emit(
     severity: Severity,
     message: TraceMessage,
     eventStart: number | null = null,
     scope: readonly string[] = [],
   ): void {
+    if (this.#finished) return;
     const event: TraceEvent = {
       eventStart,
       eventEnd: this.now(),
@@ -51,6 +56,7 @@ export class Tracer {
   }
 
   finish(): void {
+    this.#finished = true;
     this.#post(undefined);
   }
 }

@@ -100,12 +100,25 @@ class Call implements UpstreamEvents {
   }
 
   #send(connection: UpstreamConnection): void {
-    const { method, path, headers, body } = this.#request;
+    const { method, path, body } = this.#request;
     const { pool } = this.#endpoint;
-    const authority = this.#request.authority ?? pool.hostname ?? ("path" in pool.target ? "localhost" : pool.name);
+    const { viaProxy: via } = pool;
+    const named = this.#request.authority ?? pool.hostname ?? ("path" in pool.target ? "localhost" : pool.name);
+    // A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2).
+    const authority = via?.authority ?? named;
+    // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
+    const target = via === undefined ? path : via.origin + (path === "*" ? "" : path);
+    const credentials = via?.authorization === undefined ? [] : ["proxy-authorization", via.authorization];
+    const headers = [...this.#request.headers, ...credentials];
     const length = body.length > 0 || EXPECTS_BODY.has(method) ? `content-length: ${body.length}\r\n` : "";
     this.#connection = connection;
-    connection.send(requestHeadText(method, path, authority, headers, null, length), method, body.length, false, this);
+    connection.send(
+      requestHeadText(method, target, authority, headers, null, length),
+      method,
+      body.length,
+      false,
+      this,
+    );
     if (body.length === 0) return;
     connection.sendBody(Buffer.from(body.buffer, body.byteOffset, body.length), 0, body.length);
     connection.sendEnd([]);

@@ -1,4 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
+import type { HeaderList, HttpRequest } from "../http/message.ts";
 import type { Balancer } from "./balancer.ts";
 import { type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -12,40 +13,69 @@ export interface CallObserver {
   ended(status: number | null, error: string | null): void;
 }
 
-interface CallContext {
+/** For whom the gateway asks, and who is told. */
+interface CallContext<Asker> {
   /** Calls back when nobody waits for the answer any more. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
+  /** Absent for calls that are about no request. */
+  readonly asker?: Asker;
 }
 
 /**
- * A service that the gateway itself asks, such as one that authorizes requests. Each call chooses an endpoint; failures are
- * GatewayErrors whose `cause` says what happened.
+ * Finishes a request of the gateway's own before it is sent, such as by adding credentials. It may wait: the deadline of the
+ * call covers that. Fails with a GatewayError.
  */
-export class Callout {
-  readonly #balancer: Balancer;
+export type PrepareCall<Asker> = (request: HttpRequest, asker: Asker | undefined) => void | Promise<void>;
 
-  constructor(balancer: Balancer) {
+/**
+ * A service that the gateway itself asks, such as one that authorizes requests. Each call chooses an endpoint; failures are
+ * GatewayErrors whose `cause` says what happened. `Asker` is what the service's policies want to know of whom they ask for.
+ */
+export class Callout<Asker = unknown> {
+  readonly #balancer: Balancer;
+  readonly #prepare: PrepareCall<Asker> | undefined;
+
+  constructor(balancer: Balancer, prepare?: PrepareCall<Asker>) {
     this.#balancer = balancer;
+    this.#prepare = prepare;
   }
 
   /** One HTTP request. */
-  http(request: CallRequest, { onCancel, observer }: CallContext): Promise<CallResponse> {
+  async http(request: CallRequest, context: CallContext<Asker>): Promise<CallResponse> {
+    const [path = "", query] = split(request.path);
+    const { method, authority = "" } = request;
+    const head = headOf("HTTP/1.1", method, path, query, authority, [...request.headers]);
+    const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
     return observed(
       this.#choose(),
-      observer,
+      context.observer,
       ({ status }) => status,
-      (endpoint) => callUpstream(endpoint, request, onCancel),
+      (endpoint) =>
+        callUpstream(
+          endpoint,
+          {
+            ...request,
+            path: head.path + head.search,
+            headers: head.headers,
+            timeoutMs,
+            ...(head.authority !== "" && { authority: head.authority }),
+          },
+          context.onCancel,
+        ),
     );
   }
 
   /** One gRPC call: a message each way. */
-  unary(
+  async unary(
     method: string,
     message: Uint8Array,
     timeoutMs: number,
-    { onCancel, observer }: CallContext,
+    context: CallContext<Asker>,
   ): Promise<Uint8Array> {
+    const head = headOf("HTTP/2", "POST", method);
+    const left = await this.#prepared(head, timeoutMs, context);
+    const { onCancel, observer } = context;
     return observed(
       this.#choose(),
       observer,
@@ -58,7 +88,7 @@ export class Callout {
           if (!over) endpoint.abandon();
           over = true;
         });
-        return endpoint.pool.grpc.unary(method, message, timeoutMs, onCancel).then(
+        return endpoint.pool.grpc.unary(method, message, left, onCancel, head).then(
           (answer) => {
             over = true;
             endpoint.end(true, (performance.now() - startedAt) / 1000);
@@ -74,24 +104,79 @@ export class Callout {
     );
   }
 
-  /** One gRPC call with messages both ways; the caller ends or cancels it. */
-  stream(method: string, events: GrpcStreamEvents, observer: CallObserver | undefined): Promise<GrpcStream> {
+  /**
+   * One gRPC call with messages both ways; the caller ends or cancels it. `timeoutMs` until it is open, which is before the
+   * service has answered anything.
+   */
+  async stream(
+    method: string,
+    events: GrpcStreamEvents,
+    timeoutMs: number,
+    context: CallContext<Asker>,
+  ): Promise<GrpcStream> {
+    const head = headOf("HTTP/2", "POST", method);
+    await this.#prepared(head, timeoutMs, context);
+    const { observer } = context;
     const endpoint = this.#choose();
-    if (endpoint === undefined) return Promise.reject(new GatewayError("TG_NO_HEALTHY_BACKENDS"));
+    if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
     observer?.started(endpoint.pool.name);
-    return endpoint.pool.grpc.stream(method, {
+    const told: GrpcStreamEvents = {
       onMessage: (message) => events.onMessage(message),
       onDrain: () => events.onDrain(),
       onEnd(error) {
         observer?.ended(error === undefined ? 200 : null, error === undefined ? null : reasonOf(error));
         events.onEnd(error);
       },
+    };
+    return endpoint.pool.grpc.stream(method, told, head);
+  }
+
+  /** Resolves with the milliseconds that are left of `timeoutMs`; never when the call is cancelled meanwhile. */
+  async #prepared(head: HttpRequest, timeoutMs: number, { asker, onCancel }: CallContext<Asker>): Promise<number> {
+    const waiting = this.#prepare?.(head, asker);
+    if (waiting === undefined) return timeoutMs;
+    const startedAt = performance.now();
+    await new Promise<void>((resolve, reject) => {
+      const late = (): void => reject(new GatewayError("TG_UPSTREAM_TIMEOUT", undefined, new Error(NOT_READY)));
+      const timer = setTimeout(late, timeoutMs);
+      let cancelled = false;
+      onCancel(() => {
+        cancelled = true;
+        clearTimeout(timer);
+      });
+      waiting
+        .finally(() => clearTimeout(timer))
+        .then(
+          () => cancelled || resolve(),
+          (error: unknown) => cancelled || reject(error),
+        );
     });
+    return Math.max(1, timeoutMs - (performance.now() - startedAt));
   }
 
   #choose(): Endpoint | undefined {
     return this.#balancer.choose();
   }
+}
+
+const NOT_READY = "the credentials for the call were not there in time";
+
+/** Path, and query with its question mark. */
+function split(target: string): [path: string, query: string] {
+  const mark = target.indexOf("?");
+  return mark < 0 ? [target, ""] : [target.slice(0, mark), target.slice(mark)];
+}
+
+/** `authority`: `` = the name or address of the target. */
+function headOf(
+  version: HttpRequest["version"],
+  method: string,
+  path: string,
+  search = "",
+  authority = "",
+  headers: HeaderList = [],
+): HttpRequest {
+  return { method, scheme: "http", authority, path, search, version, headers };
 }
 
 /** A service without endpoints. */

@@ -1,7 +1,11 @@
+import { isIP } from "node:net";
 import type * as Grpc from "@grpc/grpc-js";
 import { GatewayError } from "../base/errors.ts";
+import type { HttpRequest } from "../http/message.ts";
+import { grpcCredentials } from "./grpc-credentials.ts";
+import { metadataOf } from "./grpc-metadata.ts";
 import type { OnCancel } from "./on-cancel.ts";
-import type { PoolTarget } from "./pool-target.ts";
+import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
 /** What a bidirectional call brings. After `onEnd` nothing more follows. */
 export interface GrpcStreamEvents {
@@ -29,28 +33,37 @@ let library: Promise<typeof Grpc> | undefined;
 
 const DEADLINE_EXCEEDED = 4;
 
+/** What a call says besides its messages; no authority = that of the target. */
+export type GrpcHead = Pick<HttpRequest, "authority" | "headers">;
+
+const NO_HEAD: GrpcHead = { authority: "", headers: [] };
+
 /**
  * gRPC to one target over one HTTP/2 connection, which the first call opens. Messages are bytes, already encoded. After
  * `close` running calls may end; a late one, of a request that began before a reload, opens the connection once more.
  */
 export class GrpcChannel {
+  readonly #target: PoolTarget;
   readonly #address: string;
   #client: Grpc.Client | undefined;
   #running = 0;
   #closed = false;
 
   constructor(target: PoolTarget) {
-    this.#address =
-      "path" in target
-        ? `unix:${target.path}`
-        : target.host.includes(":")
-          ? `ipv6:[${target.host}]:${target.port}`
-          : `dns:${target.host}:${target.port}`;
+    this.#target = target;
+    this.#address = addressOf(target.tunnel?.proxies ?? [target]);
   }
 
   /** `method` as `/package.Service/Method`. Rejects with a GatewayError; never settles when it is cancelled. */
-  async unary(method: string, message: Uint8Array, timeoutMs: number, onCancel: OnCancel): Promise<Uint8Array> {
+  async unary(
+    method: string,
+    message: Uint8Array,
+    timeoutMs: number,
+    onCancel: OnCancel,
+    head: GrpcHead = NO_HEAD,
+  ): Promise<Uint8Array> {
     const grpc = await loadGrpc();
+    const metadata = metadataOf(grpc, head.headers);
     return new Promise((resolve, reject) => {
       let cancelled = false;
       const call = this.#begin(grpc).makeUnaryRequest<Uint8Array, Buffer>(
@@ -58,8 +71,8 @@ export class GrpcChannel {
         toBuffer,
         asIs,
         message,
-        new grpc.Metadata(),
-        { deadline: Date.now() + timeoutMs },
+        metadata,
+        { deadline: Date.now() + timeoutMs, ...hostOf(head) },
         (error, answer) => {
           this.#done();
           if (cancelled) return;
@@ -75,14 +88,15 @@ export class GrpcChannel {
   }
 
   /** Opens a call with messages both ways; it has no deadline of its own. */
-  async stream(method: string, events: GrpcStreamEvents): Promise<GrpcStream> {
+  async stream(method: string, events: GrpcStreamEvents, head: GrpcHead = NO_HEAD): Promise<GrpcStream> {
     const grpc = await loadGrpc();
+    const metadata = metadataOf(grpc, head.headers);
     const call = this.#begin(grpc).makeBidiStreamRequest<Uint8Array, Buffer>(
       method,
       toBuffer,
       asIs,
-      new grpc.Metadata(),
-      {},
+      metadata,
+      hostOf(head),
     );
     let over = false;
     const finish = (error: GatewayError | undefined): void => {
@@ -126,7 +140,9 @@ export class GrpcChannel {
 
   #begin(grpc: typeof Grpc): Grpc.Client {
     this.#running++;
-    this.#client ??= new grpc.Client(this.#address, grpc.credentials.createInsecure(), {
+    this.#client ??= new grpc.Client(this.#address, grpcCredentials(grpc, this.#target), {
+      // Also where the connection goes to a proxy.
+      "grpc.default_authority": "path" in this.#target ? "localhost" : targetName(this.#target),
       // Names are resolved like those of backends: no proxy of the environment, no configuration from DNS.
       "grpc.enable_http_proxy": 0,
       "grpc.service_config_disable_resolution": 1,
@@ -149,6 +165,21 @@ export class GrpcChannel {
     this.#client?.close();
     this.#client = undefined;
   }
+}
+
+/** In the library's form; of several places those that it can know together, which are IP addresses of one family. */
+function addressOf(places: readonly Address[]): string {
+  const [first] = places;
+  if (first === undefined) return "ipv4:";
+  if ("path" in first) return `unix:${first.path}`;
+  const family = isIP(first.host);
+  if (family === 0) return `dns:${first.host}:${first.port}`;
+  const same = places.filter((each) => "host" in each && isIP(each.host) === family);
+  return `ipv${family}:${same.map(targetName).join(",")}`;
+}
+
+function hostOf({ authority }: GrpcHead): { readonly host?: string } {
+  return authority === "" ? {} : { host: authority };
 }
 
 function loadGrpc(): Promise<typeof Grpc> {

@@ -3,16 +3,16 @@ import type { BackendAuth, CredentialTarget } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { sendableText } from "../shared/cel-output.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
-import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
+import type { OutgoingContext, OutgoingPolicy, RequestOutcome } from "../types.ts";
 import { tokenSigner } from "./jwt-sign.ts";
 import { TokenExchanger } from "./token-exchange.ts";
 
 const KIND = "backendAuth";
 
-type Step = (context: PolicyContext) => RequestOutcome;
+type Step = (context: OutgoingContext) => RequestOutcome;
 
 /** Adds what the backend asks for (reference 3.22). Throws for keys and credentials that cannot be used. */
-export function create(config: BackendAuth): CompiledPolicy {
+export function create(config: BackendAuth): OutgoingPolicy {
   const main = mainStep(config);
   const fixed = config.credentials.map(({ key, location }, i) => fixedStep(key, location, `credentials.${i}.key`));
   return {
@@ -76,7 +76,7 @@ function fixedStep(credential: string | undefined, location: CredentialTarget, f
   return (context) => put(context, value);
 }
 
-function putter(location: CredentialTarget): (context: PolicyContext, credential: string) => undefined {
+function putter(location: CredentialTarget): (context: OutgoingContext, credential: string) => undefined {
   const put = credentialPutter(location);
   const place = Object.keys(location)[0];
   return (context, credential) => {

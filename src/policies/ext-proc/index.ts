@@ -2,6 +2,7 @@ import { GatewayError } from "../../base/errors.ts";
 import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
 import type { HttpResponse, LocalReply } from "../../http/message.ts";
 import type { ExtProc } from "../../ir/policies.ts";
+import { shownCalling } from "../calls/shown.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { Immediate } from "../envoy/ext-proc.ts";
 import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
@@ -30,8 +31,8 @@ interface Running {
  * Sends requests and responses through a processing service (reference 3.9). It may change headers and bodies, and answer in
  * the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtProc, { callouts }: PolicyDeps): CompiledPolicy {
-  const callout = callouts(config.target);
+export function create(config: ExtProc, { callouts, hidden }: PolicyDeps): CompiledPolicy {
+  const callout = callouts(config.target, config.policies);
   const metadata = Object.entries(config.metadataContext).map(
     ([namespace, values]) => [namespace, compileValues(values, "request")] as const,
   );
@@ -79,7 +80,7 @@ export function create(config: ExtProc, { callouts }: PolicyDeps): CompiledPolic
 
   return {
     kind: KIND,
-    shown: config,
+    shown: shownCalling(config, hidden),
     onRequest: async (context) => {
       const immediate = await run(context, requestSide(context));
       return immediate === undefined ? undefined : immediateReply(immediate);

@@ -1,8 +1,9 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { GrpcStream } from "../../upstream/grpc-channel.ts";
+import { callFor } from "../calls/call-for.ts";
 import { type Answer, PROCESS, ProcessingRequest, ProcessingResponse, type Question } from "../envoy/ext-proc.ts";
-import type { PolicyContext } from "../types.ts";
+import type { Asker, PolicyContext } from "../types.ts";
 
 /** The parts of an exchange that the service is asked about, as its answers name them. */
 export type Part =
@@ -24,7 +25,7 @@ export interface Listener {
 
 /** The call to the service for one exchange. It begins with the first message, and is cancelled when the exchange is over. */
 export class Session {
-  readonly #callout: Callout;
+  readonly #callout: Callout<Asker>;
   readonly #context: PolicyContext;
   readonly #timeoutMs: number;
   readonly #listeners = new Map<Part, Listener>();
@@ -39,7 +40,7 @@ export class Session {
   /** Bytes of a body have gone to the service, which has them now. */
   consumed = false;
 
-  constructor(callout: Callout, context: PolicyContext, timeoutMs: number) {
+  constructor(callout: Callout<Asker>, context: PolicyContext, timeoutMs: number) {
     this.#callout = callout;
     this.#context = context;
     this.#timeoutMs = timeoutMs;
@@ -121,7 +122,8 @@ export class Session {
             this.#fail(error === undefined ? "no more responses" : "failed to send request", error && reasonOf(error));
           },
         },
-        this.#context.trace?.outbound("ext_proc"),
+        this.#timeoutMs,
+        callFor(this.#context, "ext_proc"),
       )
       .then(
         (stream) => {

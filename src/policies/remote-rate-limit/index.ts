@@ -2,6 +2,8 @@ import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
 import type { RemoteRateLimit } from "../../ir/policies.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { callFor } from "../calls/call-for.ts";
+import { shownCalling } from "../calls/shown.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { editRequest, headerEdits, replyHeaders } from "../envoy/headers.ts";
 import {
@@ -14,7 +16,7 @@ import {
 } from "../envoy/rate-limit.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { Asker, CompiledPolicy, PolicyContext } from "../types.ts";
 import { DescriptorMaker } from "./descriptors.ts";
 
 const KIND = "remoteRateLimit";
@@ -24,12 +26,12 @@ const FAILED: ErrorCode = "TG_RATE_LIMIT_SERVICE";
  * Asks a rate limit service whether the request is within its limits (reference 3.2). The answer to the client says how much
  * is left. Throws CelError for expressions that cannot be used.
  */
-export function create(config: RemoteRateLimit, { callouts }: PolicyDeps): CompiledPolicy {
-  const callout = callouts(config.target);
+export function create(config: RemoteRateLimit, { callouts, hidden }: PolicyDeps): CompiledPolicy {
+  const callout = callouts(config.target, config.policies);
   const makers = config.descriptors.map((descriptor) => new DescriptorMaker(descriptor));
   return {
     kind: KIND,
-    shown: config,
+    shown: shownCalling(config, hidden),
     onRequest: afterRequestBody(
       makers.flatMap(({ expressions }) => expressions),
       (context) => {
@@ -58,16 +60,18 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext): De
 
 async function limit(
   { domain, failureMode, timeout }: RemoteRateLimit,
-  callout: Callout,
+  callout: Callout<Asker>,
   descriptors: readonly Descriptor[],
   context: PolicyContext,
 ): Promise<LocalReply | undefined> {
   let answer: ReturnType<typeof RateLimitResponse.decode>;
   try {
-    const bytes = await callout.unary(SHOULD_RATE_LIMIT, RateLimitRequest.encode({ domain, descriptors }), timeout, {
-      onCancel: (callback) => context.onOver(callback),
-      observer: context.trace?.outbound("rate_limit"),
-    });
+    const bytes = await callout.unary(
+      SHOULD_RATE_LIMIT,
+      RateLimitRequest.encode({ domain, descriptors }),
+      timeout,
+      callFor(context, "rate_limit"),
+    );
     answer = RateLimitResponse.decode(bytes);
   } catch (error) {
     context.trace?.applied(KIND, { result: "failed", error: reasonOf(error) });

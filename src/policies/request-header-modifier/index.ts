@@ -9,7 +9,7 @@ import {
   shownModifier,
 } from "../shared/header-edits.ts";
 import { checkAuthority } from "../shared/target-parts.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { OutgoingContext, OutgoingPolicy } from "../types.ts";
 
 const KIND = "requestHeaderModifier";
 
@@ -18,13 +18,13 @@ const KIND = "requestHeaderModifier";
  * the authority and keeps it from being replaced by the backend's name; a request cannot go without one, so removing it
  * does nothing. Throws for headers that may not be touched and for values that cannot be sent.
  */
-export function create(config: HeaderModifier, { hidden }: PolicyDeps): CompiledPolicy {
+export function create(config: HeaderModifier, { hidden }: Pick<PolicyDeps, "hidden">): OutgoingPolicy {
   const all = compileHeaderEdits(KIND, config);
   const edits = all.filter((edit) => edit.name !== "host");
   const authority = newAuthority(all);
   const shown = shownModifier(config, hidden);
   const names = new Set(all.map((edit) => edit.name));
-  const apply = (context: PolicyContext): void => {
+  const apply = (context: OutgoingContext): void => {
     if (authority !== undefined) {
       context.request.authority = authority;
       context.authorityMode = "fixed";

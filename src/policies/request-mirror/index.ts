@@ -4,22 +4,24 @@ import type { HeaderList } from "../../http/message.ts";
 import type { Mirror, RequestMirror } from "../../ir/policies.ts";
 import type { CallRequest } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { shownPolicies } from "../calls/shown.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { FRAMING } from "../shared/header-edits.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { Asker, CompiledPolicy, PolicyContext } from "../types.ts";
 
 const KIND = "requestMirror";
-/** How long a copy may take, its answer included; then its connection is closed. */
+const SCOPE = "mirror";
+/** How long a copy may take, its answer included; then its connection is closed. `http.requestTimeout` of its backend wins. */
 const TIMEOUT_MS = 10_000;
 /** Copies to one place that may be under way: a place that does not answer must not fill the memory. */
 const MAX_PENDING = 256;
 
 /** Without a body, as it was when the policy ran. */
-type Copied = Omit<CallRequest, "body">;
+type Copied = Omit<CallRequest, "body" | "timeoutMs">;
 
 interface Place {
   readonly mirror: Mirror;
-  readonly callout: Callout;
+  readonly callout: Callout<Asker>;
   /** The authority to ask for is the target's own name. */
   readonly named: boolean;
   pending: number;
@@ -33,7 +35,7 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
   const places = config.map(
     (mirror): Place => ({
       mirror,
-      callout: deps.callouts(mirror.target),
+      callout: deps.callouts(mirror.target, mirror.policies),
       named: mirror.target.type === "static" && isIP(mirror.target.host) === 0,
       pending: 0,
     }),
@@ -43,7 +45,7 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
     deps.log?.warn("error sending mirror request", { error: reasonOf(asError(error)) });
   return {
     kind: KIND,
-    shown: config,
+    shown: shown(config, deps.hidden),
     onRequest(context) {
       // A tunnel has nothing to copy.
       if (context.request.method === "CONNECT" || copied.has(context)) return undefined;
@@ -57,6 +59,11 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
   };
 }
 
+/** The configuration without secrets. */
+export function shown(config: RequestMirror, hidden: ReadonlySet<string>): RequestMirror {
+  return config.map((mirror) => ({ ...mirror, ...shownPolicies(mirror, hidden) }));
+}
+
 const NOTHING = new Uint8Array(0);
 
 async function sendAll(to: readonly Place[], context: PolicyContext, failed: (error: unknown) => void): Promise<void> {
@@ -65,14 +72,23 @@ async function sendAll(to: readonly Place[], context: PolicyContext, failed: (er
   const { requestBody, maxBufferSize } = context;
   const body = requestBody.empty ? NOTHING : await requestBody.copy(maxBufferSize);
   if (body === undefined) throw new Error(`the body is longer than ${maxBufferSize} bytes`);
-  for (const place of to) send(place, { ...request, body, ...(!place.named && { authority }) }).catch(failed);
+  for (const place of to) send(place, { ...request, body, ...(!place.named && { authority }) }, context).catch(failed);
 }
 
-async function send(place: Place, request: CallRequest): Promise<void> {
+async function send(
+  place: Place,
+  request: Copied & Pick<CallRequest, "body">,
+  { findings, trace }: PolicyContext,
+): Promise<void> {
   if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies have no answer yet`);
   place.pending++;
   try {
-    await place.callout.http(request, { onCancel: () => {}, observer: undefined });
+    const timeoutMs = place.mirror.policies?.http?.requestTimeout ?? TIMEOUT_MS;
+    // A copy outlives the exchange: nothing cancels it.
+    await place.callout.http(
+      { ...request, timeoutMs },
+      { onCancel: () => {}, observer: trace?.outbound(SCOPE), asker: { findings, trace: trace?.within(SCOPE) } },
+    );
   } finally {
     place.pending--;
   }
@@ -87,5 +103,5 @@ function copyOf({ request }: PolicyContext): Copied {
     if (!FRAMING.has(name) && name !== "expect") headers.push(name, fields[i + 1] as string);
   }
   const path = request.path + request.search;
-  return { method: request.method, path, headers, timeoutMs: TIMEOUT_MS, maxBytes: 0, dropBody: true };
+  return { method: request.method, path, headers, maxBytes: 0, dropBody: true };
 }

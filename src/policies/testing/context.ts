@@ -129,13 +129,20 @@ export function replyOf(policy: CompiledPolicy, context: PolicyContext): LocalRe
 
 /** Keeps what policies report. */
 export class RecordedTrace implements PolicyTrace {
-  readonly events: unknown[] = [];
+  readonly events: unknown[];
+  readonly #scope: { readonly scope?: string };
+
+  /** `scope`: what the events carry. */
+  constructor(scope?: string, events: unknown[] = []) {
+    this.events = events;
+    this.#scope = scope === undefined ? {} : { scope };
+  }
 
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    this.events.push({ kind, details, ...(before !== undefined && { before, after }) });
+    this.events.push({ kind, details, ...(before !== undefined && { before, after }), ...this.#scope });
   }
   skipped(kind: string, reason: string): void {
-    this.events.push({ kind, reason });
+    this.events.push({ kind, reason, ...this.#scope });
   }
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     this.events.push({ kind: "authorizationResult", rules, result });
@@ -148,5 +155,8 @@ export class RecordedTrace implements PolicyTrace {
       started: (target) => this.events.push({ scope, target }),
       ended: (status, error) => this.events.push({ scope, status, error }),
     };
+  }
+  within(scope: string): PolicyTrace {
+    return new RecordedTrace(scope, this.events);
   }
 }

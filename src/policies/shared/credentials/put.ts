@@ -1,6 +1,6 @@
 import { type HttpRequest, setHeader } from "../../../http/message.ts";
 import type { CredentialTarget } from "../../../ir/policies.ts";
-import type { PolicyContext } from "../../types.ts";
+import type { OutgoingContext } from "../../types.ts";
 import { sendableText } from "../cel-output.ts";
 import { removeCookie, setQueryParameter } from "./places.ts";
 
@@ -8,7 +8,7 @@ import { removeCookie, setQueryParameter } from "./places.ts";
  * Puts credentials into requests, in place of what stands there, and hides them from what a trace shows from then on. Throws
  * an Error for a credential that cannot be sent.
  */
-export function credentialPutter(target: CredentialTarget): (context: PolicyContext, credential: string) => void {
+export function credentialPutter(target: CredentialTarget): (context: OutgoingContext, credential: string) => void {
   if ("header" in target) {
     const { name, prefix } = target.header;
     return ({ request, trace }, credential) => {

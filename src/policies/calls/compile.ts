@@ -1,0 +1,42 @@
+import { asError, GatewayError } from "../../base/errors.ts";
+import type { CallPolicies } from "../../ir/policies.ts";
+import type { PrepareCall } from "../../upstream/callout.ts";
+import { create as backendAuth } from "../backend-auth/index.ts";
+import type { PolicyDeps } from "../deps.ts";
+import { create as requestHeaderModifier } from "../request-header-modifier/index.ts";
+import type { Asker, OutgoingContext } from "../types.ts";
+
+/** For calls that are about no request. */
+const NOBODY: Asker = { findings: {}, trace: undefined };
+
+/**
+ * What is done to each request for a service before it is sent, in the order of the backend phase; undefined = nothing. What
+ * is about connections is up to the pool. Throws for keys, credentials and headers that cannot be used.
+ */
+export function compileCallPolicies(
+  { backendAuth: auth, requestHeaderModifier: modifier }: CallPolicies,
+  deps: Pick<PolicyDeps, "hidden">,
+): PrepareCall<Asker> | undefined {
+  const credentials = auth && backendAuth(auth);
+  const headers = modifier && requestHeaderModifier(modifier, deps);
+  if (credentials === undefined && headers === undefined) return undefined;
+  return (request, { findings, trace } = NOBODY) => {
+    const context: OutgoingContext = { request, findings, trace, authorityMode: "auto" };
+    const waiting = credentials?.onRequest(context);
+    if (waiting instanceof Promise)
+      return waiting.then(
+        () => void headers?.onRequest(context),
+        (error: unknown) => {
+          throw named(error);
+        },
+      );
+    headers?.onRequest(context);
+    return undefined;
+  };
+}
+
+/** The policy that asks says what has failed by the cause of an error. */
+function named(error: unknown): GatewayError {
+  const { message } = asError(error);
+  return new GatewayError("TG_BACKEND_AUTH", undefined, new Error(message));
+}

@@ -1,0 +1,54 @@
+import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
+import { severityOf, type Tracer } from "../trace/tracer.ts";
+
+/** What policies tell a watcher: those of the request itself, or those of a call of the gateway's own. */
+export class PolicyEvents implements PolicyTrace {
+  readonly #tracer: Tracer;
+  readonly #scope: readonly string[];
+  readonly #hide: PolicyTrace["hide"];
+
+  /** `scope`: the calls that the events belong to, outermost first. */
+  constructor(tracer: Tracer, scope: readonly string[], hide: PolicyTrace["hide"]) {
+    this.#tracer = tracer;
+    this.#scope = scope;
+    this.#hide = hide;
+  }
+
+  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
+    const snapshot = before === undefined && after === undefined ? null : { before, after };
+    const result = { type: "apply", details, snapshot } as const;
+    this.#tracer.emit("info", { type: "policy", kind, result }, null, this.#scope);
+  }
+
+  skipped(kind: string, reason: string): void {
+    this.#tracer.emit("info", { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
+  }
+
+  authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
+    const severity = result === "allow" ? "success" : "error";
+    this.#tracer.emit(severity, { type: "authorizationResult", rules, result }, null, this.#scope);
+  }
+
+  hide(place: "header" | "query parameter", name: string): void {
+    this.#hide(place, name);
+  }
+
+  outbound(scope: string): OutboundTrace {
+    const tracer = this.#tracer;
+    const scopes = [...this.#scope, scope];
+    let start = tracer.now();
+    return {
+      started(target) {
+        start = tracer.now();
+        tracer.emit("info", { type: "backendCallStart", target }, null, scopes);
+      },
+      ended(status, error) {
+        tracer.emit(severityOf(status, error), { type: "backendCallResult", status, error }, start, scopes);
+      },
+    };
+  }
+
+  within(scope: string): PolicyTrace {
+    return new PolicyEvents(this.#tracer, [...this.#scope, scope], this.#hide);
+  }
+}
