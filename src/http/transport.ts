@@ -34,6 +34,8 @@ export interface TlsSession {
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
+type WriteDone = (error?: Error | null) => void;
+
 /** What transports need of sockets; streams inside the process have it too. */
 export interface ByteStream extends Duplex {
   /** Ends the connection so that the peer cannot take what it got for complete. */
@@ -48,6 +50,8 @@ export class Transport extends Peer implements ReadSink {
   readonly #reader: SocketReader;
   #handler: TransportHandler | undefined;
   #paused = false;
+  /** Why nothing more can be written, while the peer's last bytes are still being read. */
+  #writeFailure: NodeJS.ErrnoException | undefined;
   /** Inside TLS where it ends here. */
   bytesRead = 0;
   bytesWritten = 0;
@@ -88,7 +92,7 @@ export class Transport extends Peer implements ReadSink {
     let failure: Error | undefined;
     this.#handler = handler;
     this.#reader.attach(this);
-    socket.on("end", () => this.#call((current) => current.onEnd()));
+    socket.on("end", () => this.#ended());
     socket.on("drain", () => this.#call((current) => current.onDrain()));
     socket.on("error", (error) => {
       failure = error;
@@ -97,6 +101,35 @@ export class Transport extends Peer implements ReadSink {
       this.#reader.close();
       this.#call((current) => current.onClose(failure));
     });
+  }
+
+  /**
+   * A peer that wants nothing more may answer and close at once. Bytes written after that fail before its answer has been
+   * read, and the stream would throw the answer away. From now on such a failure only ends the writing; the connection
+   * ends where the peer's bytes do.
+   */
+  outliveFailedWrites(): void {
+    const socket = this.#socket;
+    const guard = (done: WriteDone): WriteDone => {
+      return (error) => done(error === null || error === undefined || this.#goOnReading(error) ? null : error);
+    };
+    const { _write: write, _writev: writev } = socket;
+    socket._write = (chunk, encoding, done) => {
+      if (this.#writeFailure !== undefined) done();
+      else write.call(socket, chunk, encoding, guard(done));
+    };
+    if (writev === undefined) return;
+    socket._writev = (chunks, done) => {
+      if (this.#writeFailure !== undefined) done();
+      else writev.call(socket, chunks, guard(done));
+    };
+  }
+
+  #goOnReading(error: NodeJS.ErrnoException): boolean {
+    const closed = error.code === "EPIPE" || error.code === "ECONNRESET";
+    if (!closed || this.#socket.readableEnded) return false;
+    this.#writeFailure ??= error;
+    return true;
   }
 
   /** From now on `handler` gets the events; `read` are bytes that were taken and that it gets first. */
@@ -198,6 +231,14 @@ export class Transport extends Peer implements ReadSink {
   #fault(handler: TransportHandler, error: unknown): void {
     handler.onFault(error);
     this.#socket.destroy();
+  }
+
+  #ended(): void {
+    const failure = this.#writeFailure;
+    // A reset that the write was told of reads like a proper end; Linux tells by EPIPE that the peer had sent FIN before.
+    if (failure === undefined || (failure.code === "EPIPE" && process.platform === "linux"))
+      this.#call((current) => current.onEnd());
+    if (failure !== undefined) this.#socket.destroy(failure);
   }
 
   #call(event: (handler: TransportHandler) => void): void {

@@ -74,6 +74,7 @@ export class UpstreamConnection implements TransportHandler {
     this.#transport = transport;
     this.#output = new Output(transport);
     this.#owner = owner;
+    transport.outliveFailedWrites();
   }
 
   get target(): string {

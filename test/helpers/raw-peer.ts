@@ -221,3 +221,21 @@ export class RawUpstream {
 export function reply(body: string, fields: readonly string[] = [], status = "200 OK"): string {
   return [`HTTP/1.1 ${status}`, ...fields, `Content-Length: ${body.length}`, "", body].join("\r\n");
 }
+
+/** Bytes that the system has not taken from a test's own socket. */
+export function queueOf(peer: RawPeer): number {
+  const { _handle } = peer.socket as unknown as { _handle: { writeQueueSize: number } | null };
+  return _handle?.writeQueueSize ?? 0;
+}
+
+/** Waits until a value has not changed for a while. */
+export async function settled(value: () => number): Promise<void> {
+  let last = -1;
+  let same = 0;
+  while (same < 20) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const now = value();
+    same = now === last ? same + 1 : 0;
+    last = now;
+  }
+}

@@ -162,7 +162,8 @@ export abstract class ConnectionState extends Peer implements Sweepable {
 
   protected discard(bytes: number, end: number): number {
     this.#lingerLeft -= bytes;
-    if (this.#lingerLeft < 0 && this.transport.backlog === 0) this.destroy();
+    // A close would reset the connection, and a client that has not read the answer by then would lose it.
+    if (this.#lingerLeft < 0 && this.transport.backlog === 0) this.transport.pause();
     return end;
   }
 

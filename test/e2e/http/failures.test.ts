@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
-import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { queueOf, RawPeer, RawUpstream, reply, settled, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -213,8 +213,8 @@ test("a slow client holds the upstream back instead of filling memory", async ()
   const peer = await upstream.connection();
   // Nobody reads: the bytes that the upstream could not get rid of stop changing.
   client.socket.pause();
-  await settled(() => peer.socket.writableLength + peer.socket.bytesWritten + handleQueue(peer));
-  assert.ok(handleQueue(peer) > size / 2, `${handleQueue(peer)} bytes wait at the upstream`);
+  await settled(() => peer.socket.writableLength + peer.socket.bytesWritten + queueOf(peer));
+  assert.ok(queueOf(peer) > size / 2, `${queueOf(peer)} bytes wait at the upstream`);
   let got = 0;
   client.socket.on("data", (bytes: Buffer) => {
     got += bytes.length;
@@ -233,8 +233,8 @@ test("a slow upstream holds the client back instead of filling memory", async ()
   peer.socket.removeAllListeners("data");
   peer.socket.pause();
   client.send(Buffer.alloc(size, "x"));
-  await settled(() => handleQueue(client));
-  assert.ok(handleQueue(client) > size / 2, `${handleQueue(client)} bytes wait at the client`);
+  await settled(() => queueOf(client));
+  assert.ok(queueOf(client) > size / 2, `${queueOf(client)} bytes wait at the client`);
   let got = 0;
   peer.socket.on("data", (bytes: Buffer) => {
     got += bytes.length;
@@ -243,29 +243,11 @@ test("a slow upstream holds the client back instead of filling memory", async ()
   await waitFor(() => got >= size);
 });
 
-/** Bytes that the system has not taken from a test's own socket. */
-function handleQueue(peer: RawPeer): number {
-  const { _handle } = peer.socket as unknown as { _handle: { writeQueueSize: number } };
-  return _handle.writeQueueSize;
-}
-
 async function waitFor(condition: () => boolean): Promise<void> {
   const deadline = Date.now() + 10_000;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error("waited too long");
     await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-/** Waits until a value has not changed for a while. */
-async function settled(value: () => number): Promise<void> {
-  let last = -1;
-  let same = 0;
-  while (same < 20) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    const now = value();
-    same = now === last ? same + 1 : 0;
-    last = now;
   }
 }
 

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { createServer as createTlsServer, type TLSSocket } from "node:tls";
+import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { TestPlane } from "../../helpers/data-plane.ts";
+import { queueOf, RawPeer, RawUpstream, reply, settled, statusOf } from "../../helpers/raw-peer.ts";
+
+const SIZE = 100_000_000;
+const POST = `POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: ${SIZE}\r\n\r\n`;
+const PIECE = Buffer.alloc(60_000, "x");
+const STATUS = "413 Content Too Large";
+const LONG = "too much, ".repeat(3000);
+
+const ANSWERS = {
+  "a length": reply(LONG, [], STATUS),
+  chunks: `HTTP/1.1 ${STATUS}\r\nTransfer-Encoding: chunked\r\n\r\n${LONG.length.toString(16)}\r\n${LONG}\r\n0\r\n\r\n`,
+} as const;
+
+/** The client's next bytes are with the gateway before the end of the upstream's connection, which they then run into. */
+function answerAndLeave(client: RawPeer, peer: RawPeer, answer: string, leave: () => void): void {
+  client.send(PIECE);
+  peer.send(answer);
+  leave();
+}
+
+for (const [framing, answer] of Object.entries(ANSWERS))
+  for (const how of ["resets", "closes"] as const)
+    test(`an upstream that answers early and ${how} is heard to the end: ${framing}`, async () => {
+      await using upstream = await RawUpstream.listen();
+      await using plane = await TestPlane.start(upstream.port);
+      const client = await RawPeer.connect(plane.port);
+      client.send(POST);
+      const peer = await upstream.connection();
+      await peer.take("\r\n\r\n");
+      answerAndLeave(client, peer, answer, () => (how === "resets" ? peer.reset() : peer.socket.destroy()));
+      const response = await client.message();
+      assert.equal(statusOf(response), 413);
+      assert.equal(response.body, LONG);
+      assert.equal((await plane.logged("/it"))["http.status"], 413);
+      assert.equal((await plane.logged("/it")).error, undefined);
+    });
+
+test("an early answer that is delimited by the close is whole only when the upstream had ended it", async () => {
+  for (const whole of [true, false]) {
+    await using upstream = await RawUpstream.listen();
+    await using plane = await TestPlane.start(upstream.port);
+    const client = await RawPeer.connect(plane.port);
+    client.send(POST);
+    const peer = await upstream.connection();
+    await peer.take("\r\n\r\n");
+    // What is not read when the connection closes makes the system reset it.
+    peer.socket.pause();
+    answerAndLeave(client, peer, `HTTP/1.1 ${STATUS}\r\n\r\nenough`, () => {
+      if (whole) peer.socket.end(() => peer.socket.destroy());
+      else peer.reset();
+    });
+    const head = await client.take("\r\n\r\n");
+    assert.match(head, /413/);
+    if (whole) assert.equal(await client.take("0\r\n\r\n"), "6\r\nenough\r\n0\r\n\r\n");
+    else {
+      await client.closed();
+      assert.ok(!client.received.includes("0\r\n\r\n"), client.received);
+      assert.match(String((await plane.logged("/it")).error), /^upstream call failed/);
+    }
+  }
+});
+
+test("an upstream that resets without an answer is 503, and the client hears of it", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port);
+  const client = await RawPeer.connect(plane.port);
+  client.send(POST);
+  const peer = await upstream.connection();
+  await peer.take("\r\n\r\n");
+  answerAndLeave(client, peer, "", () => peer.reset());
+  const response = await client.message();
+  assert.equal(statusOf(response), 503);
+  assert.match(response.body, /^upstream call failed: (read|write) (ECONNRESET|EPIPE)$/);
+});
+
+test("the early answer of an upstream behind TLS is heard to the end", { skip: noOpenssl }, async () => {
+  using ca = new TestCa();
+  const { cert, key } = ca.issue("localhost");
+  const server = createTlsServer({ cert, key, allowHalfOpen: true });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const target = { type: "static", host: "127.0.0.1", port: (server.address() as AddressInfo).port } as const;
+  const backendTLS = { insecure: true, insecureHost: true };
+  await using plane = await TestPlane.start([{ target, backendPolicies: { backendTLS } }]);
+  const client = await RawPeer.connect(plane.port);
+  client.send(POST);
+  const [socket] = (await once(server, "secureConnection")) as [TLSSocket];
+  const peer = new RawPeer(socket);
+  await peer.take("\r\n\r\n");
+  answerAndLeave(client, peer, ANSWERS["a length"], () => socket.destroy());
+  const response = await client.message();
+  assert.equal(statusOf(response), 413);
+  assert.equal(response.body, LONG);
+  server.close();
+});
+
+test("a client that sends far more than is thrown away before it reads gets the answer", async () => {
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    await peer.take("\r\n\r\n");
+    peer.send(reply("enough", [], STATUS));
+  });
+  await using plane = await TestPlane.start(upstream.port);
+  const client = await RawPeer.connect(plane.port);
+  client.send(POST);
+  client.socket.pause();
+  for (let sent = 0; sent < SIZE / 2; sent += PIECE.length) client.send(PIECE);
+  await (await upstream.connection()).closed();
+  // Nobody takes the rest: what waits at the client stops changing.
+  await settled(() => queueOf(client));
+  assert.ok(queueOf(client) > SIZE / 4);
+  assert.equal(client.ended, undefined);
+  client.socket.resume();
+  const response = await client.message();
+  assert.equal(statusOf(response), 413);
+  assert.equal(response.body, "enough");
+  await client.closed();
+});
