@@ -10,6 +10,8 @@ const CONTEXT = 60;
 
 /** An expression that cannot be used. The message says what is wrong and shows the line with a caret below the place. */
 export class CelError extends Error {
+  /** The message without the line. */
+  readonly what: string;
   readonly position: Position | undefined;
 
   /** `offset` is the place in `text` that `what` is about; without it the message is `what` alone. */
@@ -17,6 +19,7 @@ export class CelError extends Error {
     const position = offset === undefined ? undefined : positionOf(text, Math.min(offset, text.length));
     super(position === undefined ? what : `${what}\n${excerpt(text, position)}`, { cause });
     this.name = "CelError";
+    this.what = what;
     this.position = position;
   }
 }

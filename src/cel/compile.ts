@@ -4,11 +4,13 @@ import type { Checked } from "./check/checked.ts";
 import { check } from "./check/checker.ts";
 import type { Environment } from "./check/environment.ts";
 import { formatType } from "./check/types.ts";
+import { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
 import { startBudget } from "./evaluate/budget.ts";
 import { compileNode } from "./evaluate/compile.ts";
 import type { Evaluator, Slots } from "./evaluate/evaluator.ts";
 import { Failure } from "./evaluate/failure.ts";
 import { FUNCTIONS } from "./functions/functions.ts";
+import { LIMITS } from "./limits.ts";
 import type { Node } from "./syntax/ast.ts";
 import { parse } from "./syntax/parser.ts";
 import type { CelValue } from "./values/types.ts";
@@ -16,7 +18,6 @@ import { readsOf } from "./variables/reads.ts";
 import { type Scope, VARIABLES } from "./variables/variables.ts";
 
 const MAX_LENGTH = 4096;
-const LIMITS = { depth: 100, nodes: 2000 };
 
 /** An expression compiled once; holds no state of an evaluation. */
 export interface Expression {
@@ -31,9 +32,26 @@ export interface Expression {
   matches(activation: Activation): boolean;
 }
 
+let custom = NO_FUNCTIONS;
+
+/**
+ * Calls `compile`; the expressions that are compiled meanwhile may call these functions besides those of CEL. For
+ * synchronous work only: what `compile` leaves for later does not see them.
+ */
+export function withFunctions<T>(functions: CustomFunctions, compile: () => T): T {
+  const before = custom;
+  custom = functions;
+  try {
+    return compile();
+  } finally {
+    custom = before;
+  }
+}
+
 const environmentOf = (scope: Scope): Environment => ({
   variables: VARIABLES[scope],
   functions: FUNCTIONS,
+  custom,
   container: "",
   lenient: false,
 });
@@ -75,7 +93,7 @@ class CompiledExpression implements Expression {
   constructor(text: string, node: Node, checked: Checked, environment: Environment) {
     this.text = text;
     this.type = formatType(checked.type);
-    this.reads = readsOf(node, checked, environment.variables.keys());
+    this.reads = readsOf(node, checked, [...environment.variables.keys()]);
     this.#run = compileNode(node, checked, text);
     this.#hasSlots = checked.slotCount > 0;
   }

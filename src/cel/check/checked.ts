@@ -1,3 +1,4 @@
+import type { CustomFunction } from "../custom/custom-function.ts";
 import type { Overload } from "../functions/overload.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import type { CelType } from "../values/types.ts";
@@ -16,11 +17,20 @@ export interface ResolvedCall {
   readonly args: readonly Node[];
 }
 
+/** A call of a function that the configuration defines; `args` as above. */
+export interface CustomCall {
+  readonly definition: CustomFunction;
+  readonly args: readonly Node[];
+}
+
 export interface Checked {
   readonly type: Type;
   readonly types: ReadonlyMap<Node, Type>;
   readonly references: ReadonlyMap<Node, Reference>;
   readonly calls: ReadonlyMap<Call, ResolvedCall>;
+  readonly customCalls: ReadonlyMap<Call, CustomCall>;
+  /** How many loops stand inside each other, with those of the functions that are called. */
+  readonly loops: number;
   /** First of the slots that a loop or bind sets. */
   readonly slots: ReadonlyMap<Node, number>;
   readonly slotCount: number;

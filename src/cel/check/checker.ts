@@ -1,18 +1,19 @@
-import type { Activation } from "../activation.ts";
 import { CelError } from "../cel-error.ts";
+import { select } from "../custom/custom-function.ts";
 import { OPERATORS } from "../functions/operators.ts";
 import type { Overload } from "../functions/overload.ts";
 import type { Bind, Call, Identifier, Loop, Node, OptionalMap, Select } from "../syntax/ast.ts";
 import { nameOf } from "../syntax/names.ts";
-import { CelMap } from "../values/map.ts";
-import { CelType, type CelValue } from "../values/types.ts";
-import type { Checked, Reference, ResolvedCall } from "./checked.ts";
+import { CelType } from "../values/types.ts";
+import type { Checked, CustomCall, Reference, ResolvedCall } from "./checked.ts";
 import { typeOfConstant } from "./constants.ts";
-import { candidates, type Environment } from "./environment.ts";
+import { candidates, type Environment, everyVariable } from "./environment.ts";
+import { isNamespace, missingVariable, overloadsOf, unknownFunction, wrongArguments } from "./function-names.ts";
+import { isPredicate, loopResult, loopTypes } from "./loop-types.ts";
 import { mismatch, resolveOverloads } from "./overloads.ts";
 import { hint } from "./suggest.ts";
 import { TYPE_NAMES } from "./type-names.ts";
-import { BOOL, DYN, formatType, INT, list, map, optional, STRING, Substitution, type Type, typeOf } from "./types.ts";
+import { BOOL, DYN, formatType, list, map, optional, STRING, Substitution, type Type, typeOf } from "./types.ts";
 
 /** Loops in loops multiply; the budget would stop them, but nobody means more than these. */
 const MAX_NESTED_LOOPS = 3;
@@ -23,9 +24,17 @@ interface Local {
   readonly type: Type;
 }
 
-/** Finds what every name means and every part's type. Throws CelError for what is unknown or does not fit. */
-export function check(root: Node, text: string, environment: Environment): Checked {
-  return new Checker(text, environment).run(root);
+/**
+ * Finds what every name means and every part's type. Throws CelError for what is unknown or does not fit. `params` have the
+ * first slots.
+ */
+export function check(
+  root: Node,
+  text: string,
+  environment: Environment,
+  params: readonly { readonly name: string; readonly type: Type }[] = [],
+): Checked {
+  return new Checker(text, environment, params).run(root);
 }
 
 class Checker {
@@ -34,15 +43,23 @@ class Checker {
   readonly #types = new Map<Node, Type>();
   readonly #references = new Map<Node, Reference>();
   readonly #calls = new Map<Call, ResolvedCall>();
+  readonly #customCalls = new Map<Call, CustomCall>();
   readonly #slots = new Map<Node, number>();
   readonly #substitution = new Substitution();
-  readonly #locals: Local[] = [];
-  #slotCount = 0;
+  readonly #locals: Local[];
+  #slotCount: number;
   #loops = 0;
+  #mostLoops = 0;
 
-  constructor(text: string, environment: Environment) {
+  constructor(
+    text: string,
+    environment: Environment,
+    params: readonly { readonly name: string; readonly type: Type }[],
+  ) {
     this.#text = text;
     this.#environment = environment;
+    this.#locals = params.map((param, slot) => ({ ...param, slot }));
+    this.#slotCount = params.length;
   }
 
   run(root: Node): Checked {
@@ -53,6 +70,8 @@ class Checker {
       types,
       references: this.#references,
       calls: this.#calls,
+      customCalls: this.#customCalls,
+      loops: this.#mostLoops,
       slots: this.#slots,
       slotCount: this.#slotCount,
     };
@@ -166,39 +185,50 @@ class Checker {
       for (const arg of args) this.#check(arg);
       return this.#resolve(node, operator, args);
     }
+    const custom = this.#customCall(node);
+    if (custom !== undefined) return custom;
     if (target === undefined && name === "variables" && args.length === 0) return this.#allVariables(node);
     const qualified = target === undefined ? name : this.#qualified(target, name);
-    const plain = qualified === undefined ? [] : this.#functions(qualified).filter((overload) => !overload.member);
+    const plain = qualified === undefined ? [] : overloadsOf(qualified, this.#environment).filter((it) => !it.member);
     if (plain.length > 0) {
       for (const arg of args) this.#check(arg);
       return this.#resolve(node, plain, args);
     }
-    const methods = target === undefined ? [] : this.#functions(name).filter((overload) => overload.member);
+    const methods = target === undefined ? [] : overloadsOf(name, this.#environment).filter(({ member }) => member);
     if (target !== undefined && !this.#isPrefix(target)) this.#check(target);
     for (const arg of args) this.#check(arg);
     if (target !== undefined && methods.length > 0) return this.#resolve(node, methods, [target, ...args]);
     const isPrefix = target !== undefined && this.#isPrefix(target);
     const wanted = isPrefix ? (qualified ?? name) : name;
-    const member = target !== undefined && !isPrefix;
-    const known = [...this.#environment.functions].filter(([, list]) => list.some((item) => item.member === member));
-    const names = known.map(([other]) => other);
-    return this.#fail(`unknown function ${wanted}${hint(wanted, names)}`, node.at);
+    return this.#fail(unknownFunction(wanted, target !== undefined && !isPrefix, this.#environment), node.at);
+  }
+
+  /** A call of a function that the configuration defines; undefined when none has this name. */
+  #customCall(node: Call): Type | undefined {
+    const { target } = node;
+    const name = node.name.replace(/^\./, "");
+    const definitions = this.#environment.custom.get(name)?.filter(({ member }) => member === (target !== undefined));
+    if (definitions === undefined || definitions.length === 0) return undefined;
+    const args = target === undefined ? node.args : [target, ...node.args];
+    const types = args.map((arg) => formatType(this.#substitution.resolve(this.#check(arg))));
+    const definition = select(definitions, target !== undefined, args.length);
+    if (definition === undefined) {
+      const given = `${target === undefined ? "" : `${types.shift()}.`}${name}(${types.join(", ")})`;
+      return this.#fail(wrongArguments(name, definitions, given), node.at);
+    }
+    const missing = missingVariable(definition, this.#environment);
+    if (missing !== undefined) return this.#fail(missing, node.at);
+    this.#enterLoops(definition.loops, node);
+    this.#loops -= definition.loops;
+    this.#customCalls.set(node, { definition, args });
+    return definition.type;
   }
 
   /** `variables()`: what the expression can name, and has now, as one map. */
   #allVariables(node: Call): Type {
-    const type = map(STRING, DYN);
-    const { variables } = this.#environment;
-    const read = (activation: Activation): CelValue => {
-      const all = new CelMap();
-      for (const [name, variable] of variables) {
-        const value = variable.read(activation);
-        if (value !== undefined) all.add(name, value);
-      }
-      return all;
-    };
-    this.#references.set(node, { kind: "variable", name: "variables", variable: { type, read } });
-    return type;
+    const variable = everyVariable(this.#environment.variables);
+    this.#references.set(node, { kind: "variable", name: "variables", variable });
+    return variable.type;
   }
 
   /** Whether a name is nothing but the first part of functions' names, as `base64` is. */
@@ -206,7 +236,7 @@ class Checker {
     const name = nameOf(target);
     if (name === undefined || this.#environment.variables.has(name) || TYPE_NAMES.has(name)) return false;
     if (this.#locals.some((local) => local.name === name)) return false;
-    return [...this.#environment.functions.keys()].some((known) => known.startsWith(`${name}.`));
+    return isNamespace(name, this.#environment);
   }
 
   #qualified(target: Node, name: string): string | undefined {
@@ -214,14 +244,6 @@ class Checker {
     return prefix === undefined || this.#locals.some((local) => local.name === prefix)
       ? undefined
       : `${prefix}.${name}`;
-  }
-
-  #functions(name: string): readonly Overload[] {
-    for (const candidate of candidates(name, this.#environment.container)) {
-      const overloads = this.#environment.functions.get(candidate);
-      if (overloads !== undefined) return overloads;
-    }
-    return [];
   }
 
   #resolve(node: Call, overloads: readonly Overload[], args: readonly Node[]): Type {
@@ -262,59 +284,24 @@ class Checker {
 
   #loop(node: Loop): Type {
     const range = this.#substitution.resolve(this.#check(node.range), true);
-    if (++this.#loops > MAX_NESTED_LOOPS)
-      throw new CelError(`more than ${MAX_NESTED_LOOPS} loops inside each other`, this.#text, node.at);
-    const [first, second] = this.#loopTypes(range, node);
-    const { loop } = node;
-    const values =
-      loop === "mapValues"
-        ? [second]
-        : node.variables.length === 1
-          ? [range.name === "list" ? second : first]
-          : [first, second];
-    const type = this.#within(node, node.variables, values, () => {
+    this.#enterLoops(1, node);
+    const types = loopTypes(node, range);
+    if (types.problem !== undefined) this.#fail(types.problem, node.range.at);
+    const type = this.#within(node, node.variables, types.variables, () => {
       if (node.filter !== undefined) this.#expectBool(node.filter);
-      switch (loop) {
-        case "all":
-        case "exists":
-        case "existsOne":
-          this.#expectBool(node.body);
-          return BOOL;
-        case "filter":
-          this.#expectBool(node.body);
-          return list(values[0] ?? DYN);
-        case "filterKeys":
-          this.#expectBool(node.body);
-          return map(first, second);
-        case "map":
-        case "transformList":
-          return list(this.#check(node.body));
-        case "mapValues":
-        case "transformMap":
-          return map(first, this.#check(node.body));
-        case "transformMapEntry": {
-          const entry = this.#substitution.resolve(this.#check(node.body), true);
-          if (entry.name === "map") return entry;
-          return entry.name === "dyn"
-            ? map(DYN, DYN)
-            : this.#fail("transformMapEntry needs a map with one entry", node.body.at);
-        }
-      }
+      if (isPredicate(node)) this.#expectBool(node.body);
+      const body = isPredicate(node) ? BOOL : this.#substitution.resolve(this.#check(node.body), true);
+      return loopResult(node, types, body) ?? this.#fail(`${node.loop} needs a map with one entry`, node.body.at);
     });
     this.#loops--;
     return type;
   }
 
-  /** Index and element of lists, key and value of maps. */
-  #loopTypes(range: Type, node: Loop): [Type, Type] {
-    const isMap = range.name === "map" && range.params.length === 2;
-    if (isMap) return [range.params[0] ?? DYN, range.params[1] ?? DYN];
-    const onlyMaps = node.loop === "mapValues" || node.loop === "filterKeys";
-    if (range.name === "list" && !onlyMaps) return [INT, range.params[0] ?? DYN];
-    if (range.fields !== undefined) return [STRING, DYN];
-    if (range.name !== "dyn" && range.variable !== true)
-      this.#fail(`${node.loop} needs a ${onlyMaps ? "map" : "list or map"}, not ${formatType(range)}`, node.range.at);
-    return [DYN, DYN];
+  #enterLoops(count: number, node: Node): void {
+    this.#loops += count;
+    this.#mostLoops = Math.max(this.#mostLoops, this.#loops);
+    if (this.#loops > MAX_NESTED_LOOPS)
+      throw new CelError(`more than ${MAX_NESTED_LOOPS} loops inside each other`, this.#text, node.at);
   }
 
   #bind(node: Bind): Type {

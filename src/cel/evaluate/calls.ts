@@ -6,6 +6,7 @@ import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import type { CelValue } from "../values/types.ts";
 import { startBudget } from "./budget.ts";
+import { compileCustomCall } from "./custom-calls.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure } from "./failure.ts";
 import { compileConstantEquality, compileHeader, compileStatusComparison } from "./fast-paths.ts";
@@ -13,6 +14,8 @@ import { compileLogic } from "./logic.ts";
 
 /** Functions and operators. Where the types are known the one overload is called; else the values choose it. */
 export function compileCall(node: Call, compilation: Compilation): Evaluator {
+  const custom = compileCustomCall(node, compilation);
+  if (custom !== undefined) return custom;
   const special =
     compileLogic(node, compilation) ??
     compileHeader(node, compilation) ??

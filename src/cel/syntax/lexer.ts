@@ -2,7 +2,11 @@ import { CelError } from "../cel-error.ts";
 import { readQuoted } from "./quoted.ts";
 import type { Token } from "./token.ts";
 
-const SPACE = /(?:[\t\n\f\r ]+|\/\/[^\n]*)+/y;
+/** Definitions of functions may have comments in the manner of YAML too; CEL itself has no use for `#`. */
+const SPACE = {
+  expression: /(?:[\t\n\f\r ]+|\/\/[^\n]*)+/y,
+  definitions: /(?:[\t\n\f\r ]+|(?:\/\/|#)[^\n]*)+/y,
+};
 const WORD = /[A-Za-z_][A-Za-z0-9_]*/y;
 const NUMBER =
   /0x[0-9a-fA-F]+[uU]?|(?:[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[uU]?)/y;
@@ -10,8 +14,12 @@ const QUOTE = /[rR]?[bB]?(?:"""|'''|"|')|[bB][rR](?:"""|'''|"|')/y;
 const ESCAPED = /`([A-Za-z0-9_.\-/ ]+)`/y;
 const SIGN = /&&|\|\||[<>=!]=|[-+*/%<>!?:.,()[\]{}]/y;
 
-/** Splits an expression into tokens, the last one `end`. Throws CelError with the place of what is not CEL. */
-export function tokenize(text: string): Token[] {
+/**
+ * Splits an expression, or definitions of functions, into tokens, the last one `end`. Throws CelError with the place of what
+ * is not CEL.
+ */
+export function tokenize(text: string, kind: keyof typeof SPACE = "expression"): Token[] {
+  const space = SPACE[kind];
   const tokens: Token[] = [];
   let at = 0;
   const take = (pattern: RegExp): RegExpExecArray | null => {
@@ -19,7 +27,7 @@ export function tokenize(text: string): Token[] {
     return pattern.exec(text);
   };
   for (;;) {
-    at += take(SPACE)?.[0].length ?? 0;
+    at += take(space)?.[0].length ?? 0;
     if (at >= text.length) break;
     const quote = take(QUOTE);
     if (quote !== null) {

@@ -25,6 +25,13 @@ const MEMBER_MACROS: Readonly<Record<string, Expand>> = {
   },
 };
 
+const GLOBAL_MACROS = new Set(["has", "default", "coalesce", "cel"]);
+
+/** Whether calls of this name are, or may be, macros. */
+export function isMacro(name: string): boolean {
+  return GLOBAL_MACROS.has(name) || Object.hasOwn(MEMBER_MACROS, name);
+}
+
 /** The node that a call of a macro stands for, or undefined when the call is not one. Throws CelError for a misused macro. */
 export function expandMacro(call: Call, text: string): Node | undefined {
   const { name, target, args, at } = call;

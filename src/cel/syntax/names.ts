@@ -7,3 +7,12 @@ export function nameOf(node: Node): string | undefined {
   const operand = nameOf(node.operand);
   return operand === undefined ? undefined : `${operand}.${node.field}`;
 }
+
+const RESERVED = new Set(
+  "as break const continue else for function if import let loop package namespace return var void while".split(" "),
+);
+
+/** Whether a word can never be the name of a variable. */
+export function isReserved(word: string): boolean {
+  return RESERVED.has(word) || word === "in" || word === "true" || word === "false" || word === "null";
+}

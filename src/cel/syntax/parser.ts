@@ -3,12 +3,9 @@ import { CelUint, type CelValue } from "../values/types.ts";
 import type { Call, ListLiteral, MapLiteral, Node } from "./ast.ts";
 import { tokenize } from "./lexer.ts";
 import { expandMacro } from "./macros.ts";
-import { nameOf } from "./names.ts";
+import { isReserved, nameOf } from "./names.ts";
 import type { Token } from "./token.ts";
 
-const RESERVED = new Set(
-  "as break const continue else for function if import let loop package namespace return var void while".split(" "),
-);
 const WORD_LITERALS = new Map<string, CelValue>([
   ["true", true],
   ["false", false],
@@ -28,7 +25,12 @@ export interface ParseLimits {
  * deeper or have more parts than `limits` allow.
  */
 export function parse(text: string, limits: ParseLimits): Node {
-  return new Parser(text, limits).parse();
+  return parseTokens(tokenize(text), text, limits);
+}
+
+/** As `parse`, for an expression that is part of `text`: these tokens, of which the last is `end`. */
+export function parseTokens(tokens: readonly Token[], text: string, limits: ParseLimits): Node {
+  return new Parser(tokens, text, limits).parse();
 }
 
 class Parser {
@@ -39,10 +41,10 @@ class Parser {
   #depth = 0;
   #nodes = 0;
 
-  constructor(text: string, limits: ParseLimits) {
+  constructor(tokens: readonly Token[], text: string, limits: ParseLimits) {
     this.#text = text;
     this.#limits = limits;
-    this.#tokens = tokenize(text);
+    this.#tokens = tokens;
   }
 
   parse(): Node {
@@ -213,8 +215,8 @@ class Parser {
     const { text, at } = token;
     const value = WORD_LITERALS.get(text);
     if (value !== undefined && !absolute) return this.#node({ kind: "literal", value, at });
-    if (RESERVED.has(text)) throw this.#error(`${text} is a reserved word`, at);
     if (text === "in") throw this.#unexpected(token);
+    if (value === undefined && isReserved(text)) throw this.#error(`${text} is a reserved word`, at);
     if (this.#takeSign("(") !== undefined) return this.#call(absolute ? `.${text}` : text, undefined, at);
     const brace = this.#peek();
     if (brace.kind === "sign" && brace.text === "{") {

@@ -3,6 +3,7 @@ import { CelError } from "../cel-error.ts";
 import type { Environment, Variable } from "../check/environment.ts";
 import { formatType } from "../check/types.ts";
 import { compileIn } from "../compile.ts";
+import { NO_FUNCTIONS } from "../custom/custom-function.ts";
 import { fail } from "../evaluate/failure.ts";
 import { FUNCTIONS } from "../functions/functions.ts";
 import type { Overload } from "../functions/overload.ts";
@@ -83,5 +84,11 @@ function environmentOf(test: Case): Environment {
     );
     if (overloads !== undefined) functions.set(name, overloads);
   }
-  return { variables, functions, container: test.container ?? "", lenient: test.disableCheck === true };
+  return {
+    variables,
+    functions,
+    custom: NO_FUNCTIONS,
+    container: test.container ?? "",
+    lenient: test.disableCheck === true,
+  };
 }

@@ -5,8 +5,12 @@ import { children } from "../syntax/children.ts";
 const BODIES = ["body", "bodyPrefix"];
 const MESSAGES = ["request", "response"];
 
-/** The variables that an expression may read, and `request.body` and its like. */
-export function readsOf(root: Node, { references }: Checked, scope: Iterable<string>): ReadonlySet<string> {
+/** The variables that an expression may read, in the functions that it calls too, and `request.body` and its like. */
+export function readsOf(
+  root: Node,
+  { references, customCalls }: Checked,
+  scope: readonly string[],
+): ReadonlySet<string> {
   const reads = new Set<string>();
   const all = (name: string): void => {
     reads.add(name);
@@ -25,5 +29,9 @@ export function readsOf(root: Node, { references }: Checked, scope: Iterable<str
     if (reference === undefined) for (const child of children(node)) visit(child);
   };
   visit(root);
+  for (const { definition } of customCalls.values()) {
+    for (const read of definition.reads) reads.add(read);
+    if (definition.readsAll) for (const name of scope) all(name);
+  }
   return reads;
 }

@@ -1,0 +1,154 @@
+import { CelError } from "../cel-error.ts";
+import type { Checked } from "../check/checked.ts";
+import { check } from "../check/checker.ts";
+import type { Environment } from "../check/environment.ts";
+import { DYN, list } from "../check/types.ts";
+import { compileNode } from "../evaluate/compile.ts";
+import { fail } from "../evaluate/failure.ts";
+import { FUNCTIONS } from "../functions/functions.ts";
+import { isMacro } from "../syntax/macros.ts";
+import { readsOf } from "../variables/reads.ts";
+import { VARIABLES } from "../variables/variables.ts";
+import { type CustomFunction, type CustomFunctions, formatSignature, NO_FUNCTIONS } from "./custom-function.ts";
+import { orderByCalls } from "./order.ts";
+import { type Definition, readDefinitions } from "./read-definitions.ts";
+
+/** Characters of all definitions together, and how many there may be. */
+const MAX_LENGTH = 65_536;
+const MAX_FUNCTIONS = 256;
+
+/** What became of definitions. */
+export interface ReadFunctions {
+  /** Those with a mistake inside can be called too, so that their callers are not told of a mistake which is not theirs. */
+  readonly functions: CustomFunctions;
+  readonly problems: readonly CelError[];
+  /** False: the text is no list of definitions, so that nobody knows which functions there should be. */
+  readonly readable: boolean;
+}
+
+/**
+ * Reads functions written as `name(a, rest...) { expression }` and `this.name(a) { expression }` (reference 1.3), and
+ * compiles them. Every problem is in the result, each with its place in `text`.
+ */
+export function readFunctions(text: string): ReadFunctions {
+  const problems: CelError[] = [];
+  const tell = (problem: CelError): void => void problems.push(problem);
+  let definitions: readonly Definition[];
+  try {
+    if (text.length > MAX_LENGTH)
+      throw new CelError(`the functions have ${text.length} characters, at most ${MAX_LENGTH} are allowed`, text);
+    definitions = readDefinitions(text, tell);
+    if (definitions.length > MAX_FUNCTIONS)
+      throw new CelError(`there are ${definitions.length} functions, at most ${MAX_FUNCTIONS} are allowed`, text);
+  } catch (error) {
+    tell(asCelError(error));
+    return { functions: NO_FUNCTIONS, problems, readable: false };
+  }
+  const named = definitions.filter((definition, index) => {
+    const problem = nameProblem(definition, definitions.slice(0, index));
+    if (problem !== undefined) tell(new CelError(problem, text, definition.at));
+    return problem === undefined;
+  });
+  const { order, recursive } = orderByCalls(named, text, tell);
+  const functions = new Map<string, CustomFunction[]>();
+  const environment: Environment = {
+    variables: VARIABLES.response,
+    functions: FUNCTIONS,
+    custom: functions,
+    container: "",
+    lenient: false,
+  };
+  for (const definition of order) {
+    const compiled = recursive.has(definition) ? broken(definition) : compileOne(definition, text, environment, tell);
+    functions.set(definition.name, [...(functions.get(definition.name) ?? []), compiled]);
+  }
+  return { functions, problems, readable: true };
+}
+
+/** As `readFunctions`, for definitions that are known to be right. Throws the first CelError when they are not. */
+export function compileFunctions(text: string): CustomFunctions {
+  const { functions, problems } = readFunctions(text);
+  const [problem] = problems;
+  if (problem !== undefined) throw problem;
+  return functions;
+}
+
+function nameProblem(definition: Definition, before: readonly Definition[]): string | undefined {
+  const { name } = definition;
+  if (isMacro(name)) return `${name} is a macro of CEL; choose another name`;
+  if (isBuiltIn(name)) return `there is a function ${name} already; choose another name`;
+  const twin = before.some(
+    (other) =>
+      other.name === name &&
+      other.member === definition.member &&
+      other.variadic === definition.variadic &&
+      other.params.length === definition.params.length,
+  );
+  return twin ? `${formatSignature(definition)} is defined above with as many parameters` : undefined;
+}
+
+/** Also what begins the name of a function, as `base64` does. */
+function isBuiltIn(name: string): boolean {
+  if (name === "variables" || FUNCTIONS.has(name)) return true;
+  return [...FUNCTIONS.keys()].some((known) => known.startsWith(`${name}.`));
+}
+
+function compileOne(
+  definition: Definition,
+  text: string,
+  environment: Environment,
+  tell: (problem: CelError) => void,
+): CustomFunction {
+  const { name, member, params, variadic, body } = definition;
+  if (body === undefined) return broken(definition);
+  const locals = params.map((param, index) => ({
+    name: param,
+    type: variadic && index === params.length - 1 ? list(DYN) : DYN,
+  }));
+  try {
+    const checked = check(body, text, environment, locals);
+    return {
+      name,
+      member,
+      params,
+      variadic,
+      type: checked.type,
+      // What `variables()` reads depends on where the function is called.
+      reads: readsOf(body, checked, []),
+      readsAll: readsAll(checked),
+      needs: needsOf(checked),
+      loops: checked.loops,
+      run: compileNode(body, checked, text),
+    };
+  } catch (error) {
+    tell(asCelError(error));
+    return broken(definition);
+  }
+}
+
+function broken({ name, member, params, variadic }: Definition): CustomFunction {
+  const failure = fail("the function cannot be used");
+  const reads = new Set<string>();
+  const run: CustomFunction["run"] = () => failure;
+  return { name, member, params, variadic, type: DYN, reads, readsAll: false, needs: new Map(), loops: 0, run };
+}
+
+function readsAll({ references, customCalls }: Checked): boolean {
+  if ([...references.keys()].some((node) => node.kind === "call")) return true;
+  return [...customCalls.values()].some((call) => call.definition.readsAll);
+}
+
+function needsOf({ references, customCalls }: Checked): CustomFunction["needs"] {
+  const needs = new Map<string, readonly CustomFunction[]>();
+  for (const [node, reference] of references)
+    if (reference.kind === "variable" && node.kind !== "call") needs.set(reference.name, []);
+  for (const { definition } of customCalls.values())
+    for (const [variable, through] of definition.needs)
+      if (!needs.has(variable)) needs.set(variable, [definition, ...through]);
+  return needs;
+}
+
+function asCelError(error: unknown): CelError {
+  if (error instanceof CelError) return error;
+  throw error;
+}

@@ -1,0 +1,122 @@
+import { CelError } from "../cel-error.ts";
+import { LIMITS } from "../limits.ts";
+import type { Node } from "../syntax/ast.ts";
+import { tokenize } from "../syntax/lexer.ts";
+import { isReserved } from "../syntax/names.ts";
+import { parseTokens } from "../syntax/parser.ts";
+import type { Token } from "../syntax/token.ts";
+import type { Signature } from "./custom-function.ts";
+
+/** What the text says of one function. */
+export interface Definition extends Signature {
+  /** Offset of the name. */
+  readonly at: number;
+  /** Undefined when it cannot be read; what is wrong has been told. */
+  readonly body: Node | undefined;
+}
+
+/**
+ * Reads `name(a, b...) { body }` and `this.name(a) { body }`, one after the other; comments begin with `#` or `//`. What is
+ * wrong inside a body goes to `tell` and the rest is read further. Throws CelError where it is unclear what a definition is.
+ */
+export function readDefinitions(text: string, tell: (problem: CelError) => void): Definition[] {
+  const reader = new DefinitionReader(text, tell);
+  const definitions: Definition[] = [];
+  for (let next = reader.next(); next !== undefined; next = reader.next()) definitions.push(next);
+  return definitions;
+}
+
+class DefinitionReader {
+  readonly #text: string;
+  readonly #tell: (problem: CelError) => void;
+  readonly #tokens: readonly Token[];
+  #next = 0;
+
+  constructor(text: string, tell: (problem: CelError) => void) {
+    this.#text = text;
+    this.#tell = tell;
+    this.#tokens = tokenize(text, "definitions");
+  }
+
+  next(): Definition | undefined {
+    if (this.#peek().kind === "end") return undefined;
+    const first = this.#name("a definition such as name(parameter) { expression }");
+    const member = first.text === "this";
+    if (member) this.#expect(".");
+    const { text: name, at } = member ? this.#name("the name of a function") : first;
+    this.#expect("(");
+    const { params, variadic } = this.#params(member);
+    return { name, at, member, params, variadic, body: this.#body(name) };
+  }
+
+  #params(member: boolean): Pick<Definition, "params" | "variadic"> {
+    const params = member ? ["this"] : [];
+    while (!this.#take(")")) {
+      if (params.length > (member ? 1 : 0)) this.#expect(",");
+      const { text, at } = this.#name("the name of a parameter");
+      if (text === "this") throw this.#error("only what stands before the dot is called this; name it otherwise", at);
+      if (params.includes(text)) throw this.#error(`there are two parameters ${text}`, at);
+      params.push(text);
+      if (!this.#take(".")) continue;
+      this.#expect(".");
+      this.#expect(".");
+      const after = this.#peek();
+      if (!this.#take(")")) throw this.#error(`after ${text}..., the last parameter, ) is expected`, after.at);
+      return { params, variadic: true };
+    }
+    return { params, variadic: false };
+  }
+
+  /** Up to the brace that closes it; those in texts and comments are none. */
+  #body(name: string): Node | undefined {
+    const open = this.#peek();
+    this.#expect("{");
+    const start = this.#next;
+    for (let depth = 1; depth > 0; this.#next++) {
+      const token = this.#peek();
+      if (token.kind === "end") throw this.#error(`the body of ${name}() is not closed; } is expected`, open.at);
+      if (token.kind === "sign") depth += token.text === "{" ? 1 : token.text === "}" ? -1 : 0;
+    }
+    const close = this.#tokens[this.#next - 1] as Token;
+    const inside = this.#tokens.slice(start, this.#next - 1);
+    try {
+      return parseTokens([...inside, { kind: "end", text: "", at: close.at }], this.#text, LIMITS);
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      this.#tell(error);
+      return undefined;
+    }
+  }
+
+  #name(wanted: string): Token {
+    const token = this.#peek();
+    if (token.kind !== "identifier") throw this.#unexpected(token, wanted);
+    if (isReserved(token.text)) throw this.#error(`${token.text} is a reserved word; choose another name`, token.at);
+    this.#next++;
+    return token;
+  }
+
+  #expect(sign: string): void {
+    if (!this.#take(sign)) throw this.#unexpected(this.#peek(), sign);
+  }
+
+  #take(sign: string): boolean {
+    const token = this.#peek();
+    if (token.kind !== "sign" || token.text !== sign) return false;
+    this.#next++;
+    return true;
+  }
+
+  #peek(): Token {
+    return this.#tokens[this.#next] as Token;
+  }
+
+  #unexpected(token: Token, wanted: string): CelError {
+    const found = token.kind === "end" ? "the text ends here" : `unexpected ${token.text}`;
+    return this.#error(`${found}, expected ${wanted}`, token.at);
+  }
+
+  #error(what: string, at: number): CelError {
+    return new CelError(what, this.#text, at);
+  }
+}
