@@ -14,7 +14,13 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
       hboneGateway: `${HBONE}; use direct`,
     },
   },
-  { in: /\.tls\.mode$/, values: { dynamicCa: "tracegate makes no certificates; give cert and key of the host" } },
+  {
+    in: /\.target\.route\.kind$/,
+    values: {
+      GRPCRoute: "gRPC is routed as HTTP; use HTTPRoute",
+      TLSRoute: "TLS that passes through is routed as TCP; use TCPRoute",
+    },
+  },
   { in: /^config\.histograms$/, values: { native: NATIVE, both: NATIVE } },
   {
     in: /\.(min|max)(TLS)?Version$/,

@@ -23,7 +23,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       ...same(`${LATER}; use frontendPolicies.http for limits of connections`, "hbone"),
       ...same(
         LATER,
-        ...["tracing", "session", "database", "storage", "customFunctions", "standardAttributes", "mcp"],
+        ...["tracing", "session", "database", "storage", "standardAttributes", "mcp"],
         ...[
           "modelCatalog",
           "caAddress",
@@ -68,13 +68,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       invalid: "write no backend, or directResponse with an error status, to refuse requests",
     },
   },
-  { in: /(^|\.)tcpRoutes(\.backends)?$/, fields: same(LATER, "policies") },
   { in: /(^|\.)tcpRoutes\.backends$/, fields: { internal: "the admin API is HTTP; give it an HTTP route" } },
-  {
-    in: /\.directResponse$/,
-    fields: same("is not available in this version; use body", "bodyExpression", "conditional"),
-  },
-  { in: /\.directResponse$/, fields: { headers: "is not available in this version; use responseHeaderModifier" } },
   {
     in: /\.backendAuth$/,
     fields: same(
@@ -84,10 +78,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   },
   { in: /\.tls$/, fields: same(LATER, "spiffe") },
   { in: /\.target$/, fields: { listenerSet: "there are no listener sets in a file; target a gateway" } },
-  { in: /\.target\.gateway$/, fields: { port: "is not available in this version; use listenerName" } },
-  { in: /\.target\.route$/, fields: { kind: "is not available in this version; remove it" } },
-  { in: /\.target\.backend$/, fields: { service: "is not available in this version; attach it to the routes" } },
-  { in: /\.target\.backend\.backend$/, fields: { section: LATER } },
+  { in: /\.target\.backend\.backend$/, fields: { section: "a backend has one address and no sections; leave it out" } },
 ];
 
 /** More than "unknown field" about a name that is known elsewhere; undefined when it is known nowhere. */

@@ -1,44 +1,62 @@
 import { z } from "zod";
-import { exactlyOne } from "./exactly-one.ts";
+import { atMostOne, exactlyOne } from "./exactly-one.ts";
 import { frontendPolicies } from "./frontend.ts";
 import { bind, gateway } from "./listeners.ts";
 import { backendPolicies, gatewayPolicies, routePolicies } from "./policies.ts";
 import { gatewayRoute, gatewayTcpRoute, namedBackend, routeGroup } from "./routes.ts";
-import { listenAddress, objectName } from "./scalars.ts";
+import { listenAddress, objectName, port } from "./scalars.ts";
 import { service, workload } from "./services.ts";
 import { settings } from "./settings.ts";
 
 const namespace = (fallback: string) => z.string().default(fallback);
 
-const policyTarget = exactlyOne(
+const gatewayTarget = atMostOne(
   z.strictObject({
-    gateway: z
+    gatewayName: z.string().describe("Name of the gateway; `default` for all of `binds`."),
+    gatewayNamespace: namespace("default").describe("Namespace of a listener of `binds`."),
+    listenerName: z.string().optional().describe("Only this listener."),
+    port: port.optional().describe("Only the listeners of this port; not together with `listenerName`."),
+  }),
+  ["listenerName", "port"],
+);
+
+const backendTarget = exactlyOne(
+  z.strictObject({
+    backend: z
       .strictObject({
-        gatewayName: z.string().describe("Name of the gateway; `default` for all of `binds`."),
-        gatewayNamespace: namespace("default").describe("Namespace of a listener of `binds`."),
-        listenerName: z.string().optional().describe("Only this listener."),
+        name: z.string().describe("Name of the backend."),
+        namespace: namespace("").describe("Named backends have none."),
       })
       .optional()
-      .describe("All routes of a gateway or of one of its listeners."),
+      .describe("An entry of `backends`."),
+    service: z
+      .strictObject({
+        hostname: z.string().describe("Host name of the service."),
+        namespace: namespace("default").describe("Namespace of the service."),
+        port: port.min(1).optional().describe("Only this port of the service."),
+      })
+      .optional()
+      .describe("An entry of `services`, wherever it is a backend."),
+  }),
+  ["backend", "service"],
+);
+
+const policyTarget = exactlyOne(
+  z.strictObject({
+    gateway: gatewayTarget.optional().describe("All routes of a gateway, or of one of its listeners or ports."),
     route: z
       .strictObject({
         name: z.string().describe("Name of the route."),
         namespace: namespace("default").describe("Namespace of the route."),
         ruleName: z.string().optional().describe("Only this rule."),
+        kind: z
+          .enum(["HTTPRoute", "TCPRoute"])
+          .optional()
+          .describe("Only routes of this kind; default: an HTTP route and a TCP route that share the name."),
       })
       .optional()
       .describe("One route, wherever it is attached."),
-    backend: z
-      .strictObject({
-        backend: z
-          .strictObject({
-            name: z.string().describe("Name of the backend."),
-            namespace: namespace("").describe("Named backends have none."),
-          })
-          .describe("An entry of `backends`."),
-      })
-      .optional()
-      .describe("A named backend."),
+    backend: backendTarget.optional().describe("A named backend or a service."),
   }),
   ["gateway", "route", "backend"],
 );
@@ -55,7 +73,10 @@ export const targetedPolicy = z
     phase: z
       .enum(["route", "gateway"])
       .default("route")
-      .describe("Whether it runs after or before the route is chosen."),
+      .describe(
+        "Whether it runs after or before the route is chosen. Policies that only backends have, such as `backendTLS`, hold " +
+          "for all backends of the gateway's or route's routes; of route groups, those that target the group's routes do.",
+      ),
     policy: z
       .strictObject({ ...routePolicies.shape, ...backendPolicies.shape, ...gatewayPolicies.shape })
       .describe("Exactly one policy."),
@@ -63,7 +84,9 @@ export const targetedPolicy = z
   .meta({
     id: "TargetedPolicy",
     description:
-      "A policy apart from what it applies to. What stands at the route or backend itself wins, kind by kind.",
+      "A policy apart from what it applies to. Kind by kind, the narrower target wins, and what stands at the listener, route or " +
+      "backend itself wins over all: gateway, port, listener, route, rule; for backends gateway, port, listener, backend or " +
+      "service, port of the service, route, rule. Rules of `authorization` add up instead, and of `buffer` the widest wins.",
   });
 
 /** The whole configuration file (reference 1.2). */
@@ -76,7 +99,10 @@ export const configFile = z
     tcpRoutes: z.array(gatewayTcpRoute).default([]).describe("TCP and TLS routes of gateways."),
     binds: z.array(bind).default([]).describe("Ports with listeners and their routes."),
     backends: z.array(namedBackend).default([]).describe("Backends that routes name as `/name`."),
-    policies: z.array(targetedPolicy).default([]).describe("Policies attached to gateways, routes or backends."),
+    policies: z
+      .array(targetedPolicy)
+      .default([])
+      .describe("Policies attached to gateways, routes, backends or services."),
     frontendPolicies: frontendPolicies.prefault({}),
     services: z.array(service).default([]).describe("Services that `service` backends refer to."),
     workloads: z.array(workload).default([]).describe("Endpoints of the services."),

@@ -5,10 +5,20 @@ import { cipherSuites, hostname, keyExchangeGroups, objectName, port, tlsVersion
 
 export const tlsServer = z
   .strictObject({
-    mode: z.literal("static").default("static").describe("The certificate is the one of these files."),
+    mode: z
+      .enum(["static", "dynamicCa"])
+      .default("static")
+      .describe(
+        "`static`: the certificate is the one of these files. `dynamicCa`: these files are a CA, which signs a certificate " +
+          "for each name that a client asks for (SNI) and that the listener's hostname fits; see " +
+          "[certificates made on demand](#certificates-made-on-demand).",
+      ),
     cert: z.string().describe("Path of the certificate chain (PEM), relative to this file; `~/` is the home folder."),
     key: z.string().describe("Path of the private key (PEM)."),
-    root: z.string().optional().describe("Path of the CA that client certificates must come from (mTLS)."),
+    root: z
+      .string()
+      .optional()
+      .describe("Path of the CA that client certificates must come from (mTLS); not with `mode: dynamicCa`."),
     cipherSuites: cipherSuites.optional(),
     keyExchangeGroups: keyExchangeGroups.optional(),
     minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
@@ -83,4 +93,5 @@ export const bind = z
 export type BindInput = z.output<typeof bind>;
 export type BindListenerInput = z.output<typeof bindListener>;
 export type GatewayInput = z.output<typeof gateway>;
+export type GatewayListenerInput = z.output<typeof gatewayListener>;
 export type TlsInput = z.output<typeof tlsServer>;

@@ -24,3 +24,6 @@ export const gatewayPolicies = policySet("gateway").meta({
 export const tcpPolicies = backendPolicies
   .pick({ backendTLS: true, tcp: true, backendTunnel: true })
   .meta({ id: "TcpPolicies", description: "How the backends of a TCP route are connected to." });
+
+/** The names of those. */
+export const TCP_KINDS = Object.keys(tcpPolicies.shape) as readonly PolicyKind[];

@@ -1,5 +1,6 @@
-import type { Backend, TargetedPolicy } from "../../ir/ir.ts";
+import type { Backend, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
+import type { Phase } from "../../trace/events.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { CalledTargets } from "./called-targets.ts";
 import type { Path, Report } from "./report.ts";
@@ -8,20 +9,37 @@ import type { TargetContext } from "./target.ts";
 
 export type { Path, Report };
 
-/** What `policies[]` attaches to each kind of target (reference 1.9), for their routes or, with backends, for those. */
+/** Which listener a policy may mean. */
+export interface ListenerPlace extends Pick<Listener, "name" | "gatewayName" | "gatewayNamespace"> {
+  readonly port: number;
+}
+
+/** Which route a policy may mean. */
+export interface RoutePlace extends Pick<Route, "name" | "namespace" | "ruleName"> {
+  readonly kind: "HTTPRoute" | "TCPRoute";
+}
+
+/** Policies of one target, by the phase in which they run. */
+export type PhaseSets = Readonly<Record<Phase, PolicySet>>;
+
+/** What `policies[]` attaches to each kind of target (reference 1.9); in a set the narrower target has won, kind by kind. */
 export interface Targeted {
   readonly all: readonly TargetedPolicy[];
-  /** For all routes of a listener: what targets its gateway, then what targets the listener itself. */
-  readonly forListener: (gateway: string, namespace: string, listener: string) => PolicySet;
-  /** For one route: what targets the route, then what targets its rule. */
-  readonly forRoute: (name: string, namespace: string, ruleName: string | undefined) => PolicySet;
+  /** For a listener with all its routes and their backends: what targets the gateway, then its port, then the listener. */
+  readonly forListener: (listener: ListenerPlace) => PhaseSets;
+  /** For a route and its backends: what targets the route, then what targets its rule. */
+  readonly forRoute: (route: RoutePlace) => PhaseSets;
   readonly forBackend: (name: string) => PolicySet;
+  /** For every use of a service (`<namespace>/<hostname>`), then of that port of it. */
+  readonly forService: (service: string, port: number) => PolicySet;
 }
 
 /** What translating one part needs to know of the others. */
 export interface Context extends TargetContext {
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
+  /** The policies that stand at the named backends themselves. */
+  readonly backendPolicies: ReadonlyMap<string, PolicySet>;
   readonly targeted: Targeted;
   readonly calledTargets: CalledTargets;
   /** What listeners with TLS that say nothing else have in common. */

@@ -1,15 +1,16 @@
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
+import { mergePolicies } from "../../policies/merge.ts";
 import type { ConfigFile } from "../schema/config.ts";
-import type { GatewayInput } from "../schema/listeners.ts";
-import type { Context, Path } from "./context.ts";
+import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";
+import type { Context, ListenerPlace, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
-import { checkProtocol, type Protocol, translateTls } from "./listeners.ts";
+import { checkProtocol, translateTls } from "./listeners.ts";
 import { translatePolicies } from "./policies.ts";
-import { translateRoute, translateTcpRoute } from "./routes.ts";
+import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
 import { reportUnknown } from "./target.ts";
 
 /** A listener of `gateways` with the routes that refer to it. */
-interface Entry {
+interface Entry extends Owner {
   readonly listener: Omit<Listener, "routes" | "tcpRoutes">;
   readonly routes: Route[];
   readonly paths: Path[];
@@ -32,16 +33,14 @@ export function translateGateways(
     const path = ["routes", i];
     const label = route.name ?? `route${i}`;
     for (const entry of find(route.gateways, true, label, path, gateways, context)) {
-      const { key, gatewayName, gatewayNamespace, name } = entry.listener;
-      const inherited = context.targeted.forListener(gatewayName, gatewayNamespace, name);
-      entry.routes.push(translateRoute(route, i, key, inherited, path, context));
+      entry.routes.push(translateRoute(route, i, entry, path, context));
       entry.paths.push(path);
     }
   }
   for (const [i, route] of config.tcpRoutes.entries()) {
     const path = ["tcpRoutes", i];
     for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, gateways, context)) {
-      entry.tcpRoutes.push(translateTcpRoute(route, i, entry.listener.key, path, context));
+      entry.tcpRoutes.push(translateTcpRoute(route, i, entry, path, context));
       entry.tcpPaths.push(path);
     }
   }
@@ -58,11 +57,11 @@ export function translateGateways(
 }
 
 function entries(name: string, gateway: GatewayInput, path: Path, context: Context): Entry[] {
-  const { port: _port, protocol, tls, listeners, ...policies } = gateway;
+  const { port, protocol, tls, listeners, ...inline } = gateway;
+  const place = { gatewayName: name, gatewayNamespace: "default", port };
   if (listeners === undefined) {
-    const made = makeEntry(`gateway/${name}`, name, "default", "*", protocol, tls, path, context);
-    const set = translatePolicies(policies, "gateway", path, context);
-    return [{ ...made, listener: { ...made.listener, policies: set } }];
+    const only = { ...place, name: "default" };
+    return [makeEntry(`gateway/${name}`, only, { hostname: "*", protocol, tls, ...inline }, path, context)];
   }
   if (protocol !== undefined || tls !== undefined)
     context.report(
@@ -70,13 +69,9 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
       { message: "beside listeners only port may be set; move the field to the listeners" },
       protocol === undefined ? "tls" : "protocol",
     );
-  const made = listeners.map((each, i) => {
-    const { name: given, hostname, protocol: own, tls: certificate, ...inline } = each;
-    const listener = given ?? `listener${i}`;
-    const at = [...path, "listeners", i];
-    const made = makeEntry(`gateway/${name}/${listener}`, name, listener, hostname, own, certificate, at, context);
-    const set = translatePolicies(inline, "gateway", at, context);
-    return { ...made, listener: { ...made.listener, policies: set } };
+  const made = listeners.map(({ name: given, ...listener }, i) => {
+    const at = { ...place, name: given ?? `listener${i}` };
+    return makeEntry(`gateway/${name}/${at.name}`, at, listener, [...path, "listeners", i], context);
   });
   const named = made.map(({ listener: { key, name } }, i) => ({ key, name, path: [...path, "listeners", i] }));
   reportDuplicates("listener", named, context.report);
@@ -85,27 +80,25 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
 
 function makeEntry(
   key: string,
-  gateway: string,
-  name: string,
-  hostname: string,
-  protocol: Protocol | undefined,
-  tls: GatewayInput["tls"],
+  place: ListenerPlace,
+  input: Omit<GatewayListenerInput, "name">,
   path: Path,
   context: Context,
 ): Entry {
-  const actual = protocol ?? (tls === undefined ? "HTTP" : "HTTPS");
-  checkProtocol(actual, tls !== undefined, path, context);
+  const { hostname, tls, protocol = tls === undefined ? "HTTP" : "HTTPS", ...inline } = input;
+  checkProtocol(protocol, tls !== undefined, path, context);
+  const targeted = context.targeted.forListener(place);
   const listener = {
     key,
-    name,
-    gatewayName: gateway,
-    gatewayNamespace: "default",
+    name: place.name,
+    gatewayName: place.gatewayName,
+    gatewayNamespace: place.gatewayNamespace,
     hostname: hostname.toLowerCase(),
-    protocol: actual,
+    protocol,
     ...(tls !== undefined && { tls: translateTls(tls, [...path, "tls"], context) }),
-    policies: {},
+    policies: mergePolicies(targeted.gateway, translatePolicies(inline, "gateway", path, context)),
   };
-  return { listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
+  return { key, targeted, listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
 }
 
 /** The listeners that a route's `gateways` mean; without one, those of the gateway called `default`. */

@@ -1,5 +1,6 @@
 import { checkTlsServer, type TlsProblem } from "../../http/tls-check.ts";
 import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
+import { mergePolicies } from "../../policies/merge.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
@@ -7,7 +8,7 @@ import { tunnelFrontend } from "./frontend.ts";
 import { translatePolicies } from "./policies.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 
-export type Protocol = Listener["protocol"];
+type Protocol = Listener["protocol"];
 
 /** One entry of `binds`. */
 export function translateBind(input: BindInput, path: Path, frontend: Frontend, host: string, context: Context): Bind {
@@ -16,7 +17,7 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
   if (input.port === undefined && mode === "standard")
     context.report(path, { message: "is required; only a bind with mode: internal may leave it out" }, "port");
   const listeners = input.listeners.map((listener, i) =>
-    translateListener(listener, i, name, [...path, "listeners", i], context),
+    translateListener(listener, i, name, port, [...path, "listeners", i], context),
   );
   const named = listeners.map(({ key, name }, i) => ({ key, name, path: [...path, "listeners", i] }));
   reportDuplicates("listener", named, context.report);
@@ -98,7 +99,13 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
     ...(maxTLSVersion !== undefined && { maxVersion: version(maxTLSVersion) }),
     ...(cipherSuites !== undefined && { cipherSuites }),
     ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
+    ...(input.mode === "dynamicCa" && { dynamicCa: context.leafCaching }),
   };
+  if (input.mode === "dynamicCa" && input.root !== undefined)
+    context.report([...path, "root"], {
+      message:
+        "cannot be set with mode: dynamicCa, which asks for no client certificates; remove it, or use mode: static",
+    });
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
   if (problem !== undefined) context.report([...path, ...locate(problem)], { message: problem.message });
@@ -122,6 +129,7 @@ function translateListener(
   input: BindListenerInput,
   index: number,
   bind: string,
+  port: number,
   path: Path,
   context: Context,
 ): Listener {
@@ -136,12 +144,12 @@ function translateListener(
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
   const policies = translatePolicies(input.policies, "gateway", [...path, "policies"], context);
-  const inherited = context.targeted.forListener("default", input.namespace, name);
-  const translated = (routes ?? []).map((route, i) =>
-    translateRoute(route, i, key, inherited, [...path, "routes", i], context),
-  );
+  const place = { name, gatewayName: "default", gatewayNamespace: input.namespace, port };
+  const targeted = context.targeted.forListener(place);
+  const owner = { key, targeted };
+  const translated = (routes ?? []).map((route, i) => translateRoute(route, i, owner, [...path, "routes", i], context));
   const translatedTcp = (tcpRoutes ?? []).map((route, i) =>
-    translateTcpRoute(route, i, key, [...path, "tcpRoutes", i], context),
+    translateTcpRoute(route, i, owner, [...path, "tcpRoutes", i], context),
   );
   for (const [field, list] of [
     ["routes", translated],
@@ -158,7 +166,7 @@ function translateListener(
     hostname: input.hostname.toLowerCase(),
     protocol,
     ...(input.tls !== undefined && { tls: translateTls(input.tls, [...path, "tls"], context) }),
-    policies,
+    policies: mergePolicies(targeted.gateway, policies),
     routes: translated,
     tcpRoutes: translatedTcp,
   };

@@ -1,9 +1,10 @@
 import type { PathMatch, Route, RouteMatch, Target, TcpRoute, ValueMatch } from "../../ir/ir.ts";
-import type { PolicySet } from "../../ir/policies.ts";
+import type { PolicyKind, PolicySet } from "../../ir/policies.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { DynamicTarget } from "../../upstream/dynamic-target.ts";
+import { TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
-import type { Context, Path } from "./context.ts";
+import type { Context, Path, PhaseSets } from "./context.ts";
 import { translatePolicies } from "./policies.ts";
 import { translateBackend } from "./targets.ts";
 
@@ -12,19 +13,22 @@ type NamedInput = NonNullable<MatchInput["headers"]>[number];
 
 const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
 
-/** One HTTP route; `owner` is the key of its listener or group, `inherited` what targets attach to that. */
-export function translateRoute(
-  input: RouteInput,
-  index: number,
-  owner: string,
-  inherited: PolicySet,
-  path: Path,
-  context: Context,
-): Route {
+/** What a route belongs to. */
+export interface Owner {
+  /** Of a listener, or `group/<name>`. */
+  readonly key: string;
+  /** What targets attach to it. */
+  readonly targeted: Pick<PhaseSets, "route" | "backend">;
+}
+
+/** One HTTP route. */
+export function translateRoute(input: RouteInput, index: number, owner: Owner, path: Path, context: Context): Route {
   const name = input.name ?? `route${index}`;
-  const key = `${owner}/${input.namespace}/${name}`;
+  const key = `${owner.key}/${input.namespace}/${name}`;
   const own = translatePolicies(input.policies, "route", [...path, "policies"], context);
-  const policies = mergePolicies(inherited, context.targeted.forRoute(name, input.namespace, input.ruleName), own);
+  const { namespace, ruleName } = input;
+  const targeted = context.targeted.forRoute({ kind: "HTTPRoute", name, namespace, ...(ruleName && { ruleName }) });
+  const around = { listener: owner.targeted.backend, route: targeted.backend };
   return {
     key,
     name,
@@ -32,9 +36,9 @@ export function translateRoute(
     ...(input.ruleName !== undefined && { ruleName: input.ruleName }),
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     matches: input.matches.length > 0 ? input.matches.map(translateMatch) : [ANY],
-    policies,
+    policies: mergePolicies(owner.targeted.route, targeted.route, own),
     backends: input.backends.map((backend, i) =>
-      translateBackend(backend, `/${key}/backend${i}`, [...path, "backends", i], context),
+      translateBackend(backend, `/${key}/backend${i}`, around, [...path, "backends", i], context),
     ),
   };
 }
@@ -42,12 +46,14 @@ export function translateRoute(
 export function translateTcpRoute(
   input: TcpRouteInput,
   index: number,
-  owner: string,
+  owner: Owner,
   path: Path,
   context: Context,
 ): TcpRoute {
   const name = input.name ?? `tcproute${index}`;
-  const key = `${owner}/${input.namespace}/${name}`;
+  const key = `${owner.key}/${input.namespace}/${name}`;
+  const { namespace } = input;
+  const targeted = context.targeted.forRoute({ kind: "TCPRoute", name, namespace });
   const common = translatePolicies(input.policies, "backend", [...path, "policies"], context);
   return {
     key,
@@ -56,18 +62,20 @@ export function translateTcpRoute(
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     backends: input.backends.map((backend, i) => {
       const at = [...path, "backends", i];
-      const translated = translateBackend(backend, `/${key}/backend${i}`, at, context);
+      const around = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, common) };
+      const translated = translateBackend(backend, `/${key}/backend${i}`, around, at, context);
       const wrong = backend.backend === undefined ? undefined : unusable(translated.target);
       if (wrong !== undefined) context.report([...at, "backend"], { message: wrong });
-      return { ...translated, policies: withoutHttp(mergePolicies(common, translated.policies)) };
+      return { ...translated, policies: withoutHttp(translated.policies) };
     }),
   };
 }
 
-/** Only HTTP is offered as HTTP; of other protocols nobody knows the name. */
+/** What connections without HTTP have a use for; of the protocols of other applications nobody knows the names. */
 function withoutHttp(policies: PolicySet): PolicySet {
-  const { backendTLS } = policies;
-  return backendTLS === undefined ? policies : { ...policies, backendTLS: { alpn: [], ...backendTLS } };
+  const usable = Object.entries(policies).filter(([kind]) => TCP_KINDS.includes(kind as PolicyKind));
+  const set: PolicySet = Object.fromEntries(usable);
+  return set.backendTLS === undefined ? set : { ...set, backendTLS: { alpn: [], ...set.backendTLS } };
 }
 
 /** Why a named backend is none for connections. */

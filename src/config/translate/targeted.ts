@@ -1,12 +1,18 @@
-import type { Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
-import type { PolicySet } from "../../ir/policies.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import type { TargetedPolicy } from "../../ir/ir.ts";
+import type { PolicyKind, PolicySet } from "../../ir/policies.ts";
+import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import { REGISTRY } from "../../policies/registry.ts";
+import type { Phase } from "../../trace/events.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
-import type { Context, Path, Targeted } from "./context.ts";
+import type { Context, ListenerPlace, PhaseSets, RoutePlace, Targeted } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { translatePolicies } from "./policies.ts";
 
-/** Reads `policies[]`; what is wrong inside an entry is reported. */
+/** Kinds that one target may have several of: they add up (`src/policies/merge.ts`). */
+const ADDING_UP: ReadonlySet<string> = new Set<PolicyKind>(["authorization"]);
+const NONE: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
+
+/** Reads `policies[]` (reference 1.9); what is wrong inside an entry is reported. */
 export function translateTargeted(
   config: ConfigFile,
   context: Pick<Context, "report" | "sources" | "calledTargets" | "incomplete">,
@@ -14,99 +20,119 @@ export function translateTargeted(
   const { report, incomplete } = context;
   const list = config.policies.map((input, i) => {
     const path = ["policies", i];
-    const phase = input.target.backend === undefined ? input.phase : "backend";
-    return { input, set: translatePolicies(input.policy, phase, [...path, "policy"], context), path };
+    const phase = phaseOf(input);
+    if (input.phase === "gateway" && input.target.gateway === undefined)
+      report([...path, "phase"], { message: "gateway policies run before there is a route; target a gateway" });
+    return { input, phase, set: translatePolicies(input.policy, phase, [...path, "policy"], context), path };
   });
   for (const { set, path } of list)
     if (Object.keys(set).length > 1 || (Object.keys(set).length === 0 && !incomplete.has("policies")))
       report([...path, "policy"], { message: "'policies' must contain exactly 1 policy; write one entry for each" });
   const named = list.map(({ input, path }) => ({ key: keyOf(input), name: input.name.name, path: [...path, "name"] }));
   reportDuplicates("policy", named, report);
-  const sets = new Map<string, PolicySet>();
-  for (const { input, set } of list) {
+  const sets = { gateway: new Map(), route: new Map(), backend: new Map() } satisfies Record<
+    Phase,
+    Map<string, PolicySet>
+  >;
+  const first = new Map<string, number>();
+  for (const [i, { input, phase, set }] of list.entries()) {
     const key = targetKey(input);
-    sets.set(key, mergePolicies(sets.get(key) ?? {}, set));
+    for (const kind of Object.keys(set)) {
+      const slot = `${phase} ${kind} ${key}`;
+      const other = first.get(slot);
+      if (other === undefined) first.set(slot, i);
+      else if (!ADDING_UP.has(kind)) report(["policies", i, "policy"], { message: rival(kind, other) }, kind);
+    }
+    sets[phase].set(key, mergePolicies(sets[phase].get(key) ?? NO_POLICY_SET, set));
   }
-  const pick = (...target: readonly string[]): PolicySet => sets.get(target.join("/")) ?? NONE;
+  /** What is attached to the targets, the widest first. */
+  const pick = (keys: readonly string[]): PhaseSets => {
+    const of = (phase: Phase): PolicySet =>
+      mergePolicies(...keys.map((key): PolicySet => sets[phase].get(key) ?? NO_POLICY_SET));
+    return list.length === 0 ? NONE : { gateway: of("gateway"), route: of("route"), backend: of("backend") };
+  };
   return {
-    all: list.map(({ input, set }) => dump(input, set)),
-    forListener: (gateway, namespace, listener) =>
-      mergePolicies(pick("gateway", namespace, gateway), pick("gateway", namespace, gateway, listener)),
-    forRoute: (name, namespace, ruleName) => {
-      if (sets.size === 0) return NONE;
-      const route = pick("route", namespace, name);
-      return ruleName === undefined ? route : mergePolicies(route, pick("route", namespace, name, ruleName));
-    },
-    forBackend: (name) => pick("backend", "", name),
+    all: list.map(({ input, phase, set }) => dump(input, phase, set)),
+    forListener: (listener) => pick(listenerKeys(listener)),
+    forRoute: (route) => pick(routeKeys(route)),
+    forBackend: (name) => pick([backendKey(name)]).backend,
+    forService: (service, port) => pick([serviceKey(service), serviceKey(service, port)]).backend,
   };
 }
 
-const NONE: PolicySet = Object.freeze({});
-
-/** What there is to attach policies to. */
-export interface Targets {
-  readonly listeners: readonly Pick<Listener, "name" | "gatewayName" | "gatewayNamespace">[];
-  readonly routes: readonly Pick<Route, "name" | "namespace" | "ruleName">[];
-  readonly backends: Iterable<string>;
+/** What a listener is targeted by, the widest first. */
+export function listenerKeys({ gatewayName, gatewayNamespace, port, name }: ListenerPlace): string[] {
+  const gateway = `gateway ${gatewayNamespace}/${gatewayName}`;
+  return [gateway, `${gateway} port ${port}`, `${gateway} listener ${name}`];
 }
 
-/** Calls back for each policy whose target does not exist: it would never apply, and nobody would notice. */
-export function findDangling(
-  policies: readonly TargetedPolicyInput[],
-  { listeners, routes, backends }: Targets,
-  tell: (path: Path, kind: "gateway" | "route" | "backend", wanted: string, known: readonly string[]) => void,
-): void {
-  if (policies.length === 0) return;
-  const known = {
-    gateway: new Set(
-      listeners.flatMap(({ name, gatewayName, gatewayNamespace }) => [
-        `gateway/${gatewayNamespace}/${gatewayName}`,
-        `gateway/${gatewayNamespace}/${gatewayName}/${name}`,
-      ]),
-    ),
-    route: new Set(
-      routes.flatMap(({ name, namespace, ruleName }) => {
-        const route = `route/${namespace}/${name}`;
-        return ruleName === undefined ? [route] : [route, `${route}/${ruleName}`];
-      }),
-    ),
-    backend: new Set(Array.from(backends, (name) => `backend//${name}`)),
-  };
-  for (const [i, input] of policies.entries()) {
-    const key = targetKey(input);
-    const kind = kindOf(input);
-    const short = (text: string): string => text.replace(/^\w+\/+(default\/)?/, "");
-    if (!known[kind].has(key)) tell(["policies", i, "target", kind], kind, short(key), [...known[kind]].map(short));
+export function routeKeys({ kind, name, namespace, ruleName }: RoutePlace): string[] {
+  const route = `route ${namespace}/${name}`;
+  const keys = [route, `${route} kind ${kind}`];
+  return ruleName === undefined ? keys : keys.concat(keys.map((key) => `${key} rule ${ruleName}`));
+}
+
+function backendKey(name: string, namespace = ""): string {
+  return `backend ${namespace}/${name}`;
+}
+
+/** `service` is `<namespace>/<hostname>`. */
+function serviceKey(service: string, port?: number): string {
+  return port === undefined ? `service ${service}` : `service ${service} port ${port}`;
+}
+
+/** The one of the keys above that an entry is attached to. */
+export function targetKey({ target: { gateway, route, backend } }: TargetedPolicyInput): string {
+  if (gateway !== undefined) {
+    const { listenerName, port } = gateway;
+    const part = listenerName !== undefined ? ` listener ${listenerName}` : port !== undefined ? ` port ${port}` : "";
+    return `gateway ${gateway.gatewayNamespace}/${gateway.gatewayName}${part}`;
   }
+  if (route !== undefined) {
+    const { namespace, name, kind, ruleName } = route;
+    const part = (what: string, value: string | undefined): string => (value === undefined ? "" : ` ${what} ${value}`);
+    return `route ${namespace}/${name}${part("kind", kind)}${part("rule", ruleName)}`;
+  }
+  if (backend?.service !== undefined) {
+    const { namespace, hostname, port } = backend.service;
+    return serviceKey(`${namespace}/${hostname}`, port);
+  }
+  return backendKey(backend?.backend?.name ?? "", backend?.backend?.namespace);
 }
 
-function kindOf({ target }: TargetedPolicyInput): "gateway" | "route" | "backend" {
-  return target.gateway !== undefined ? "gateway" : target.route !== undefined ? "route" : "backend";
+/** Policies of backends alone are that wherever they are attached: for all backends of the gateway or route. */
+function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
+  if (target.backend !== undefined) return "backend";
+  const kinds = Object.entries(policy).flatMap(([kind, value]) => (value === undefined ? [] : [kind as PolicyKind]));
+  const ofBackends = kinds.length > 0 && kinds.every((kind) => REGISTRY[kind].phases.join() === "backend");
+  return phase === "route" && ofBackends ? "backend" : phase;
 }
 
-/** `gateway/<namespace>/<name>[/<listener>]`, `route/<namespace>/<name>[/<rule>]` or `backend/<namespace>/<name>`. */
-function targetKey({ target: { gateway, route, backend } }: TargetedPolicyInput): string {
-  const [kind, namespace, name, part] =
-    gateway !== undefined
-      ? ["gateway", gateway.gatewayNamespace, gateway.gatewayName, gateway.listenerName]
-      : route !== undefined
-        ? ["route", route.namespace, route.name, route.ruleName]
-        : ["backend", backend?.backend.namespace, backend?.backend.name];
-  return [kind, namespace, name, ...(part === undefined ? [] : [part])].join("/");
+function rival(kind: string, other: number): string {
+  return `a second ${kind} for this target, and only one can apply; the first is policies[${other}]`;
 }
 
 function keyOf({ name }: TargetedPolicyInput): string {
   return `${name.namespace}/${name.name}`;
 }
 
-function dump(input: TargetedPolicyInput, set: PolicySet): TargetedPolicy {
-  const { name, target, phase } = input;
+function dump(input: TargetedPolicyInput, phase: Phase, set: PolicySet): TargetedPolicy {
+  const { name, target } = input;
   const { gateway, ...others } = target;
-  const shown = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined));
   return {
     key: keyOf(input),
     name: { name: name.name, namespace: name.namespace },
-    target: gateway === undefined ? shown : { gateway: { ...gateway, listenerName: gateway.listenerName ?? null } },
-    policy: target.backend === undefined ? { traffic: { phase, ...set } } : { backend: set },
+    target: gateway === undefined ? defined(others) : { gateway: { ...defined(gateway), ...listenerOf(gateway) } },
+    policy: phase === "backend" ? { backend: set } : { traffic: { phase, ...set } },
   };
+}
+
+/** Dumps say that no listener is meant. */
+function listenerOf({ listenerName = null }: { readonly listenerName?: string | undefined | null }): object {
+  return { listenerName };
+}
+
+/** Without what is not set, however deep. */
+function defined<T extends object>(value: T): Readonly<Record<string, unknown>> {
+  return JSON.parse(JSON.stringify(value)) as Readonly<Record<string, unknown>>;
 }

@@ -1,14 +1,27 @@
 import type { RouteBackend, Target } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Context, Path } from "./context.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";
 
-/** A route's backend with its reference resolved; `key` is used unless it refers to a named backend. */
+/** What targets a route and what is around it, for the backends of the route. */
+export interface Surrounding {
+  /** Of the listener. */
+  readonly listener: PolicySet;
+  /** Of the route. */
+  readonly route: PolicySet;
+}
+
+/**
+ * A route's backend with its reference resolved; `key` is used unless it refers to a named backend. Of its policies, those at
+ * the reference win over those at the named backend, these over those that target the route, the backend or service, and the
+ * listener.
+ */
 export function translateBackend(
   input: TargetInput & { readonly policies?: PolicyInput | undefined; readonly weight: number },
   key: string,
+  around: Surrounding,
   path: Path,
   context: Context,
 ): RouteBackend {
@@ -16,7 +29,8 @@ export function translateBackend(
   if (input.backend === undefined) {
     const target = translateTarget(input, path, context);
     checkTunnel(target, own, path, context);
-    return { key, weight: input.weight, target, policies: own };
+    const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_POLICY_SET;
+    return { key, weight: input.weight, target, policies: merge(target, around, service, own) };
   }
   const name = input.backend.replace(/^\//, "");
   const named = context.backends.get(name);
@@ -25,15 +39,28 @@ export function translateBackend(
     reportUnknown("backend", "backends", input.backend, known, [...path, "backend"], context);
     return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own };
   }
-  const policies = mergePolicies(named.policies, own);
-  checkTunnel(named.target, policies, path, context);
+  const inline = mergePolicies(context.backendPolicies.get(name) ?? NO_POLICY_SET, own);
+  checkTunnel(named.target, inline, path, context);
+  const policies = merge(named.target, around, context.targeted.forBackend(name), inline);
   return { key: named.key, weight: input.weight, target: named.target, policies };
 }
 
+function merge(target: Target, { listener, route }: Surrounding, targeted: PolicySet, inline: PolicySet): PolicySet {
+  // A group chooses among routes, whose backends have policies of their own.
+  if (target.type === "routeGroup") return inline;
+  const { backendTunnel, ...others } = mergePolicies(listener, targeted, route);
+  const tunnel = backendTunnel !== undefined && isTunnelled(target) ? { backendTunnel } : NO_POLICY_SET;
+  return mergePolicies(others, tunnel, inline);
+}
+
 /** Proxies connect to hosts. */
-function checkTunnel({ type }: Target, { backendTunnel }: PolicySet, path: Path, { report }: Context): void {
-  if (backendTunnel !== undefined && (type === "unix" || type === "internal"))
+function isTunnelled({ type }: Target): boolean {
+  return type !== "unix" && type !== "internal";
+}
+
+function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, { report }: Context): void {
+  if (backendTunnel !== undefined && !isTunnelled(target))
     report([...path, "policies", "backendTunnel"], {
-      message: `no proxy can reach ${type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
+      message: `no proxy can reach ${target.type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
     });
 }

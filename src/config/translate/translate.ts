@@ -1,10 +1,12 @@
 import type { Backend, Bind, Ir, RouteGroup } from "../../ir/ir.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import type { PolicySet } from "../../ir/policies.ts";
+import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import { CalledTargets } from "./called-targets.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
+import { reportDangling } from "./dangling.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { dumpFrontend, translateFrontend } from "./frontend.ts";
@@ -13,8 +15,8 @@ import { makeBind, translateBind } from "./listeners.ts";
 import { translatePolicies } from "./policies.ts";
 import { translateRoute } from "./routes.ts";
 import { Sources } from "./sources.ts";
-import { reportUnknown, translateTarget } from "./target.ts";
-import { findDangling, translateTargeted } from "./targeted.ts";
+import { translateTarget } from "./target.ts";
+import { translateTargeted } from "./targeted.ts";
 
 export interface Translated {
   readonly ir: Ir;
@@ -47,12 +49,14 @@ export function translate(
 ): Translated {
   const sources = new Sources(file, home, resources, report);
   const backends = new Map<string, Backend>();
+  const backendPolicies = new Map<string, PolicySet>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
-  const calledTargets = new CalledTargets(config.backends, services, report, incomplete);
+  const calledTargets = new CalledTargets(config, sources, services, report, incomplete);
   const context: Context = {
     report,
     incomplete,
     backends,
+    backendPolicies,
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
     services,
     targeted: translateTargeted(config, { report, sources, calledTargets, incomplete }),
@@ -60,7 +64,10 @@ export function translate(
     tls: config.frontendPolicies.tls ?? {},
     sources,
   };
-  for (const backend of translateBackends(config, context)) backends.set(backend.name, backend);
+  for (const { backend, inline } of translateBackends(config, context)) {
+    backends.set(backend.name, backend);
+    backendPolicies.set(backend.name, inline);
+  }
   const routeGroups = translateRouteGroups(config, context);
   const binds = translateBinds(config, enableIpv6, context);
   const ir: Ir = {
@@ -69,6 +76,7 @@ export function translate(
     backends: [...backends.values()],
     ...translateDiscovery(config, context),
     targeted: [...dumpFrontend(config.frontendPolicies), ...context.targeted.all],
+    ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);
   if (binds.length === 0 && incomplete.size === 0)
@@ -76,14 +84,16 @@ export function translate(
   return { ir, files: sources.files, urls: sources.urls };
 }
 
-function translateBackends(config: ConfigFile, context: Context): Backend[] {
+/** `inline`: the policies at the backend itself. */
+function translateBackends(config: ConfigFile, context: Context): { backend: Backend; inline: PolicySet }[] {
   const named = config.backends.map(({ name }, i) => ({ key: name, name, path: ["backends", i] }));
   reportDuplicates("backend", named, context.report);
   return config.backends.map(({ name, policies, host, dynamic, internal }, i) => {
     const path = ["backends", i];
-    const own = translatePolicies(policies, "backend", [...path, "policies"], context);
+    const inline = translatePolicies(policies, "backend", [...path, "policies"], context);
     const target = translateTarget({ host, dynamic, internal, service: undefined, backend: undefined }, path, context);
-    return { key: `/${name}`, name, target, policies: mergePolicies(context.targeted.forBackend(name), own) };
+    const merged = mergePolicies(context.targeted.forBackend(name), inline);
+    return { backend: { key: `/${name}`, name, target, policies: merged }, inline };
   });
 }
 
@@ -96,7 +106,8 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
   );
   const groups = config.routeGroups.map((group, i) => {
     const at = (j: number): Path => ["routeGroups", i, "routes", j];
-    const routes = group.routes.map((route, j) => translateRoute(route, j, `group/${group.name}`, {}, at(j), context));
+    const owner = { key: `group/${group.name}`, targeted: { route: NO_POLICY_SET, backend: NO_POLICY_SET } };
+    const routes = group.routes.map((route, j) => translateRoute(route, j, owner, at(j), context));
     reportDuplicates(
       "route",
       routes.map(({ key, name }, j) => ({ key, name, path: at(j) })),
@@ -149,20 +160,4 @@ function translateBinds(config: ConfigFile, enableIpv6: boolean, context: Contex
     binds.push(makeBind(port, listeners, path, frontend, host, context));
   }
   return binds;
-}
-
-const FIELDS = {
-  gateway: ["gateways", "binds"],
-  route: ["routes", "binds", "routeGroups", "gateways"],
-  backend: ["backends"],
-} as const;
-
-function reportDangling(config: ConfigFile, ir: Ir, context: Context): void {
-  const listeners = ir.binds.flatMap((bind) => bind.listeners);
-  const routes = [...listeners.flatMap((each) => each.routes), ...ir.routeGroups.flatMap((group) => group.routes)];
-  const targets = { listeners, routes, backends: context.backends.keys() };
-  findDangling(config.policies, targets, (path, kind, wanted, known) => {
-    const field = FIELDS[kind].find((each) => context.incomplete.has(each)) ?? FIELDS[kind][0];
-    reportUnknown(kind, field, wanted, known, path, context);
-  });
 }

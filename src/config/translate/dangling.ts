@@ -1,0 +1,160 @@
+import type { Ir } from "../../ir/ir.ts";
+import type { PolicyKind } from "../../ir/policies.ts";
+import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
+import { TCP_KINDS } from "../schema/policies.ts";
+import type { Context, ListenerPlace, Path, RoutePlace } from "./context.ts";
+import { noPort, reportUnknown } from "./target.ts";
+import { listenerKeys, routeKeys, targetKey } from "./targeted.ts";
+
+type Target = TargetedPolicyInput["target"];
+type GatewayTarget = NonNullable<Target["gateway"]>;
+type RouteTarget = NonNullable<Target["route"]>;
+type BackendTarget = NonNullable<NonNullable<Target["backend"]>["backend"]>;
+type ServiceTarget = NonNullable<NonNullable<Target["backend"]>["service"]>;
+
+/** What there is to attach policies to. */
+interface Known {
+  readonly listeners: readonly (ListenerPlace & { readonly http: boolean })[];
+  readonly routes: readonly RoutePlace[];
+  /** Keys of targets, and those of them with which HTTP has to do. */
+  readonly keys: ReadonlySet<string>;
+  readonly http: ReadonlySet<string>;
+}
+
+/** Where the things stand that a target may name; what refers to some that were wrong is not reported again. */
+const FIELDS = {
+  gateway: ["gateways", "binds"],
+  route: ["routes", "tcpRoutes", "binds", "routeGroups", "gateways"],
+} as const;
+
+/** Reports each policy whose target does not exist, or has no use for it: it would never apply, and nobody would notice. */
+export function reportDangling(config: ConfigFile, ir: Ir, context: Context): void {
+  if (config.policies.length === 0) return;
+  const known = knownTargets(ir);
+  for (const [i, input] of config.policies.entries()) {
+    const { gateway, route, backend } = input.target;
+    const at: Path = ["policies", i];
+    if (gateway !== undefined) checkGateway(gateway, input, known, at, context);
+    if (route !== undefined) checkRoute(route, input, known, at, context);
+    if (backend?.service !== undefined) checkService(backend.service, [...at, "target", "backend", "service"], context);
+    if (backend?.backend !== undefined) checkBackend(backend.backend, [...at, "target", "backend"], context);
+  }
+}
+
+function knownTargets(ir: Ir): Known {
+  const listeners = ir.binds.flatMap(({ port, listeners }) =>
+    listeners.map(({ name, gatewayName, gatewayNamespace, protocol }) => {
+      const http = protocol === "HTTP" || protocol === "HTTPS";
+      return { name, gatewayName, gatewayNamespace, port, http };
+    }),
+  );
+  const all = ir.binds.flatMap((bind) => bind.listeners);
+  const http = [...all, ...ir.routeGroups].flatMap(({ routes }) => routes);
+  const tcp = all.flatMap(({ tcpRoutes }) => tcpRoutes);
+  const routes = [
+    ...http.map((route): RoutePlace => ({ ...route, kind: "HTTPRoute" })),
+    ...tcp.map((route): RoutePlace => ({ ...route, kind: "TCPRoute" })),
+  ];
+  return {
+    listeners,
+    routes,
+    keys: new Set([...listeners.flatMap(listenerKeys), ...routes.flatMap(routeKeys)]),
+    http: new Set([
+      ...listeners.filter((each) => each.http).flatMap(listenerKeys),
+      ...routes.filter(({ kind }) => kind === "HTTPRoute").flatMap(routeKeys),
+    ]),
+  };
+}
+
+function checkGateway(
+  target: GatewayTarget,
+  input: TargetedPolicyInput,
+  known: Known,
+  at: Path,
+  context: Context,
+): void {
+  const path = [...at, "target", "gateway"];
+  const { gatewayName, gatewayNamespace, listenerName, port } = target;
+  const key = targetKey(input);
+  if (known.keys.has(key)) {
+    if (!known.http.has(key)) reportUnusable("listeners without HTTP have", input, at, context);
+    return;
+  }
+  const own = known.listeners.filter(
+    (each) => each.gatewayName === gatewayName && each.gatewayNamespace === gatewayNamespace,
+  );
+  if (port !== undefined && own.length > 0) {
+    const ports = new Set(own.map((each) => each.port));
+    const message = `gateway ${gatewayName} has no port ${port}`;
+    context.report([...path, "port"], { message, expected: `one of ${[...ports].join(", ")}` });
+    return;
+  }
+  const names = known.listeners.flatMap((each) => [gatewayText(each), gatewayText(each, each.name)]);
+  reportUnknown(
+    "gateway",
+    incomplete("gateway", context),
+    gatewayText(target, listenerName),
+    new Set(names),
+    path,
+    context,
+  );
+}
+
+function checkRoute(target: RouteTarget, input: TargetedPolicyInput, known: Known, at: Path, context: Context): void {
+  const path = [...at, "target", "route"];
+  const { name, namespace, ruleName, kind } = target;
+  const key = targetKey(input);
+  if (known.keys.has(key)) {
+    if (!known.http.has(key)) reportUnusable("TCP routes have", input, at, context);
+    return;
+  }
+  const same = known.routes.find(
+    (each) => each.name === name && each.namespace === namespace && (ruleName ?? each.ruleName) === each.ruleName,
+  );
+  if (same !== undefined && kind !== undefined) {
+    context.report([...path, "kind"], { message: `the kind of the route ${name} is ${same.kind}` });
+    return;
+  }
+  const names = known.routes.flatMap((each) => [routeText(each), routeText(each, each.ruleName)]);
+  reportUnknown("route", incomplete("route", context), routeText(target, ruleName), new Set(names), path, context);
+}
+
+function checkBackend({ name, namespace }: BackendTarget, path: Path, context: Context): void {
+  const { backends, report } = context;
+  if (!backends.has(name)) reportUnknown("backend", "backends", name, backends.keys(), path, context);
+  else if (namespace !== "")
+    report([...path, "backend", "namespace"], { message: "backends of a file have no namespace; leave it out" });
+}
+
+function checkService({ namespace, hostname, port }: ServiceTarget, path: Path, context: Context): void {
+  const service = `${namespace}/${hostname}`;
+  const ports = context.services.get(service);
+  if (ports === undefined) reportUnknown("service", "services", service, context.services.keys(), path, context);
+  else if (port !== undefined && ports[port] === undefined)
+    context.report([...path, "port"], noPort(service, port, ports));
+}
+
+/** Of policies, connections without HTTP have a use for a few. */
+function reportUnusable(what: string, { policy }: TargetedPolicyInput, at: Path, { report }: Context): void {
+  for (const [kind, value] of Object.entries(policy))
+    if (value !== undefined && !TCP_KINDS.includes(kind as PolicyKind))
+      report([...at, "policy"], { message: `${what} no such policy; they have ${TCP_KINDS.join(", ")}` }, kind);
+}
+
+/** The field that lacks something which was wrong, else the one where such things usually stand. */
+function incomplete(kind: keyof typeof FIELDS, context: Context): string {
+  return FIELDS[kind].find((each) => context.incomplete.has(each)) ?? FIELDS[kind][0];
+}
+
+function gatewayText({ gatewayNamespace, gatewayName }: GatewayTarget | ListenerPlace, listener?: string): string {
+  return text(gatewayNamespace, gatewayName, listener);
+}
+
+function routeText({ namespace, name }: RouteTarget | RoutePlace, rule?: string): string {
+  return text(namespace, name, rule);
+}
+
+/** `<name>[/<part>]`, behind the namespace where that is not the usual one. */
+function text(namespace: string, name: string, part: string | undefined): string {
+  return [...(namespace === "default" ? [] : [namespace]), name, ...(part === undefined ? [] : [part])].join("/");
+}
