@@ -19,6 +19,7 @@ const MAX_SOURCE = 200;
 export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & { readonly warning?: boolean };
 
 type Path = readonly PropertyKey[];
+type Place = { readonly line: number; readonly column: number };
 
 /** One configuration text, parsed once, that can tell where each of its values stands. */
 export class ConfigDocument {
@@ -54,6 +55,19 @@ export class ConfigDocument {
     const secret = shown.some((part) => typeof part === "string" && SECRET_NAME.test(part));
     const offset = this.#expanded.toOriginal(this.#offsetOf(path, key));
     this.#add(offset, formatPath(shown), problem, !secret);
+  }
+
+  /**
+   * Adds a problem inside the text at `path`, at a line and column (from 1) of that text. False, with nothing added, when it
+   * is not written line by line, as a literal block (`|`) is.
+   */
+  reportInside(path: Path, text: string, { line, column }: Place, problem: Problem): boolean {
+    const node = path.reduce<unknown>((at, part) => this.#resolve(this.#step(at, part)?.value), this.#root());
+    if (!isScalar(node) || node.type !== "BLOCK_LITERAL") return false;
+    const offset = offsetInBlock(this.#expanded.text, startOf(node) ?? 0, text, line);
+    if (offset === undefined) return false;
+    this.#add(this.#expanded.toOriginal(offset + column - 1), formatPath(path), problem, true);
+    return true;
   }
 
   /** Adds a problem that has no place in the text, such as one of the environment. */
@@ -104,7 +118,7 @@ export class ConfigDocument {
 
   /** Offset in the expanded text of the deepest part of the path that exists. */
   #offsetOf(path: Path, key: string | undefined): number {
-    let node = this.#resolve(this.#document.contents);
+    let node = this.#root();
     let offset = startOf(node) ?? 0;
     for (const part of path) {
       const next = this.#step(node, part);
@@ -123,6 +137,10 @@ export class ConfigDocument {
     return undefined;
   }
 
+  #root(): unknown {
+    return this.#resolve(this.#document.contents);
+  }
+
   #resolve(node: unknown): unknown {
     return isAlias(node) ? node.resolve(this.#document) : node;
   }
@@ -136,4 +154,20 @@ function startOf(node: unknown): number | undefined {
 function isWritten(node: unknown): boolean {
   const range = (node as Node | null | undefined)?.range;
   return range != null && range[1] > range[0];
+}
+
+/**
+ * Where line `line` of a literal block begins, its indentation left out; undefined when the block does not look like its
+ * text. `header` is the offset of the `|`; each line of the text is one of the source.
+ */
+function offsetInBlock(source: string, header: number, text: string, line: number): number | undefined {
+  let start = header;
+  for (let i = 0; i < line; i++) {
+    start = source.indexOf("\n", start) + 1;
+    if (start === 0) return undefined;
+  }
+  const end = source.indexOf("\n", start);
+  const written = source.slice(start, end === -1 ? undefined : end).replace(/\r$/, "");
+  const wanted = text.split("\n")[line - 1] ?? "";
+  return written.endsWith(wanted) ? start + written.length - wanted.length : undefined;
 }

@@ -1,10 +1,12 @@
+import { withFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
 import { cookieSecretProblem } from "./cookie-secret.ts";
+import { customFunctions } from "./custom-functions.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { knownFields } from "./known-fields.ts";
 import { readText } from "./read-file.ts";
-import { NO_RESOURCES } from "./resources/store.ts";
+import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { reportIssues } from "./schema-errors.ts";
@@ -37,6 +39,13 @@ export type LoadResult =
       readonly urls: readonly string[];
     };
 
+/** What a configuration depends on besides its text; `file` is what messages call it. */
+interface Around {
+  readonly file: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly resources: Resources;
+}
+
 const FIELDS = knownFields(configFile);
 const UNDAMAGED = { original: (path: Path) => path, incomplete: new Set<string>(), damaged: () => false };
 
@@ -65,6 +74,13 @@ export function loadConfig(
     document.report([], { message: "a configuration is an object with fields such as binds or gateways" });
     return refuse(document);
   }
+  const functions = customFunctions(document);
+  if (functions === undefined) return refuse(document);
+  return withFunctions(functions, () => checkAndTranslate(value, document, { file, env, resources }));
+}
+
+/** The rest of `loadConfig`, for which the functions that expressions may call are known. */
+function checkAndTranslate(value: object, document: ConfigDocument, { file, env, resources }: Around): LoadResult {
   const checked = check(value, document);
   if (checked === undefined) return refuse(document);
   const { data, original, incomplete, damaged } = checked;
@@ -73,7 +89,7 @@ export function loadConfig(
     const written = original(path);
     if (!damaged(written)) document.report(written, problem, key);
   };
-  const surroundings = { file, home: env.HOME, enableIpv6: settings.enableIpv6, resources };
+  const surroundings = { file, home: env.HOME, enableIpv6: settings.enableIpv6, leafCaching: settings.leafCaching, resources };
   const { ir, files, urls } = translate(data, surroundings, report, incomplete);
   const unsealed = cookieSecretProblem(ir, env);
   if (unsealed !== undefined) document.reportElsewhere(unsealed);

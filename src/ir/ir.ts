@@ -16,6 +16,8 @@ export interface Ir {
   readonly workloads: readonly Workload[];
   /** Policies attached to targets (reference 1.9 and 1.10), kept for the dump; already merged into the `policies` they apply to. */
   readonly targeted: readonly TargetedPolicy[];
+  /** Definitions of functions that the expressions of this configuration may call (reference 1.3); absent: none. */
+  readonly customFunctions?: string;
 }
 
 /** One address, which is listened on unless it is internal. */

@@ -72,7 +72,7 @@ export class Gateway {
       synchronized: false,
       source: describeSource(source),
     };
-    this.supervisor = new Supervisor(supervisorSettings(loaded.config, output, env, this.#internal.socket), {
+    this.supervisor = new Supervisor(supervisorSettings(loaded, output, env, this.#internal.socket), {
       onLog: (text) => output.write(text),
       onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
     });
@@ -245,7 +245,7 @@ export class Gateway {
 }
 
 function supervisorSettings(
-  settings: Settings,
+  { config: settings, ir }: Loaded,
   output: LogOutput,
   env: Readonly<Record<string, string | undefined>>,
   internalSocket: string,
@@ -269,6 +269,7 @@ function supervisorSettings(
       logFormat: output.format,
       internalSocket,
       metricLabels: settings.metrics.fields.add,
+      customFunctions: ir.customFunctions ?? "",
       reusePort: process.platform === "linux",
     },
   };

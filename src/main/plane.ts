@@ -48,9 +48,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     shutdown: () => void gateway.shutdown(),
-    openTrace: async (options, reader) => {
+    openTrace: async ({ expression, ...options }, reader) => {
+      const functions = gateway.ir.customFunctions ?? "";
+      const filter = expression === undefined ? undefined : { expression, functions };
       try {
-        return await supervisor.hub.open(options, reader);
+        return await supervisor.hub.open({ ...options, filter }, reader);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         if (error instanceof CelError) throw new AdminBadRequest(`invalid expression: ${message}`);
@@ -60,7 +62,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async configDump() {
       const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints(), place: gateway.place, hidden };
-      return sorted({ ...dumpIr(gateway.ir, live), version, config: dumpSettings(settings, gateway.addresses) });
+      return sorted({
+        ...dumpIr(gateway.ir, live),
+        version,
+        config: dumpSettings(settings, gateway.ir, gateway.addresses),
+      });
     },
     setLogFilter(directives, reset) {
       const base = parseLogFilter(reset ? startFilter : gateway.logFilter);

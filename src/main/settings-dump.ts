@@ -1,9 +1,14 @@
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Settings } from "../config/settings.ts";
+import type { Ir } from "../ir/ir.ts";
 
-/** The startup settings as the dump shows them (reference 4.4), with the addresses that the servers really have. */
+/**
+ * The startup settings as the dump shows them (reference 4.4), with the addresses that the servers really have and the
+ * functions in force.
+ */
 export function dumpSettings(
   settings: Settings,
+  { customFunctions = "" }: Ir,
   addresses: Readonly<Record<string, readonly string[]>>,
 ): Readonly<Record<string, unknown>> {
   return {
@@ -20,6 +25,8 @@ export function dumpSettings(
     sensitiveHeaders: settings.sensitiveHeaders,
     dns: settings.dns,
     backend: settings.backend,
+    dynamicCaCertCache: { ttl: `${settings.leafCaching.ttl}ms`, capacity: settings.leafCaching.capacity },
+    customFunctions,
   };
 }
 

@@ -1,3 +1,4 @@
+import { type CustomFunctions, compileFunctions, withFunctions } from "../cel/index.ts";
 import { tlsIdentity } from "../http/tls-client.ts";
 import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute, Workload } from "../ir/ir.ts";
@@ -65,6 +66,7 @@ export class IrCompiler {
   readonly #generation: number;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
+  readonly #functions: CustomFunctions;
   readonly #callouts = new Map<string, Callout<Asker>>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
@@ -81,6 +83,7 @@ export class IrCompiler {
     this.#generation = generation;
     this.#ir = ir;
     this.#metrics = metrics;
+    this.#functions = compileFunctions(ir.customFunctions ?? "");
     this.#endpoints = endpoints;
     for (const bind of ir.binds)
       for (const listener of bind.listeners) {
@@ -97,7 +100,9 @@ export class IrCompiler {
     const builder = this.#routers.get(slice.owner);
     const labels = this.#owners.get(slice.owner);
     if (builder === undefined || labels === undefined) return;
-    for (const route of slice.routes) builder.add(route, this.#route(route, labels));
+    withFunctions(this.#functions, () => {
+      for (const route of slice.routes) builder.add(route, this.#route(route, labels));
+    });
   }
 
   finish(): Generation {
@@ -106,7 +111,10 @@ export class IrCompiler {
       const builder = this.#routers.get(groupOwner(group.name));
       if (builder !== undefined) groups.set(group.name, builder.finish());
     }
-    const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
+    const binds = withFunctions(
+      this.#functions,
+      () => new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)])),
+    );
     return { generation: this.#generation, binds, endpoints: [...this.#held.values()] };
   }
 
@@ -138,6 +146,7 @@ export class IrCompiler {
   }
 
   #listener(bind: Bind, listener: Listener): CompiledListener {
+      functions: this.#functions,
     const labels = listenerLabels(bind, listener);
     const { tls, protocol } = listener;
     return {

@@ -1,4 +1,5 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
+import type { CustomFunctions } from "../cel/index.ts";
 import type { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Frontend, Listener, Target } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
@@ -37,6 +38,8 @@ export interface CompiledListener {
   readonly key: string;
   readonly name: string;
   readonly gateway: string;
+  /** What the expressions of such policies may call. */
+  readonly functions: CustomFunctions;
   readonly protocol: Listener["protocol"];
   /** Ends TLS; undefined for plaintext and for TLS that passes through. */
   readonly terminator: TlsTerminator | undefined;

@@ -1,8 +1,8 @@
 import { GatewayError } from "../base/errors.ts";
+import { withFunctions } from "../cel/index.ts";
 import { type CompiledChain, compilePolicies } from "../policies/compile.ts";
-import type { PolicyEnvironment } from "../policies/deps.ts";
 import { mergePolicies } from "../policies/merge.ts";
-import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 import type { Router } from "./match/router.ts";
 import { checkHost } from "./select-listener.ts";
@@ -24,7 +24,7 @@ export function matchRoute(x: ExchangeState): undefined {
     if (backend?.target.type !== "routeGroup") {
       x.route = route;
       x.backend = backend;
-      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.bind.policies);
+      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.bind);
       return undefined;
     }
     chain ??= [];
@@ -75,7 +75,7 @@ const MERGED = new WeakMap<CompiledRoute, Map<string, CompiledChain>>();
 function mergedPolicies(
   route: CompiledRoute,
   parents: readonly CompiledRoute[],
-  environment: PolicyEnvironment,
+  { policies, functions }: CompiledBind,
 ): CompiledChain {
   let known = MERGED.get(route);
   if (known === undefined) {
@@ -86,7 +86,8 @@ function mergedPolicies(
   let chain = known.get(key);
   if (chain === undefined) {
     const sets = [...parents, route].map((each) => each.policySet);
-    chain = compilePolicies(mergePolicies(...sets), "route", environment, `${key} ${route.key}`);
+    const merged = mergePolicies(...sets);
+    chain = withFunctions(functions, () => compilePolicies(merged, "route", policies, `${key} ${route.key}`));
     known.set(key, chain);
   }
   return chain;

@@ -28,7 +28,7 @@ test("nobody is traced while nobody watches, or only watchers of other requests 
   watchers.add(1, 0, undefined, OPTIONS);
   assert.equal(claim("/"), false, "known, but not armed yet");
   watchers.remove(1);
-  watchers.add(2, 0, 'request.path == "/a" && request.headers["x-a"] == "1"', OPTIONS);
+  watchers.add(2, 0, { expression: 'request.path == "/a" && request.headers["x-a"] == "1"', functions: "" }, OPTIONS);
   gate.arm(0);
   assert.equal(claim("/b"), false);
   assert.equal(gate.armed, true);
@@ -48,7 +48,7 @@ test("several watchers take one request each, the oldest first", () => {
 
 test("an expression that fails for a request does not match it", () => {
   const { gate, watchers, claim } = setUp();
-  watchers.add(1, 0, 'request.headers["missing"] == "x"', OPTIONS);
+  watchers.add(1, 0, { expression: 'request.headers["missing"] == "x"', functions: "" }, OPTIONS);
   gate.arm(0);
   assert.equal(claim("/"), false);
   assert.equal(gate.armed, true);

@@ -1,5 +1,6 @@
-import { compileCondition, type Expression, HttpRequestView } from "../cel/index.ts";
+import { type Expression, HttpRequestView } from "../cel/index.ts";
 import type { HttpRequest } from "../http/message.ts";
+import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import type { TraceGate } from "../trace/gate.ts";
 import { type EventPost, type TraceOptions, Tracer } from "../trace/tracer.ts";
 
@@ -23,9 +24,9 @@ export class Watchers {
     this.#send = send;
   }
 
-  /** The expression was compiled before by the thread that took it from the user, so it does not throw here. */
-  add(id: number, slot: number, expression: string | undefined, options: TraceOptions): void {
-    const compiled = expression === undefined ? undefined : compileCondition(expression);
+  /** The filter was compiled before by the thread that took it from the user, so it does not throw here. */
+  add(id: number, slot: number, filter: TraceFilter | undefined, options: TraceOptions): void {
+    const compiled = filter === undefined ? undefined : compileFilter(filter);
     // A thread that starts while a watcher opens may be told twice; a copy would outlive the watcher and take its slot's next.
     this.remove(id);
     this.#list.push({ id, slot, expression: compiled, options });

@@ -4,6 +4,7 @@ import type { RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints.ts";
@@ -30,6 +31,8 @@ export interface WorkerOptions {
   readonly reusePort: boolean;
   /** `config.metrics.fields.add`: label to CEL. */
   readonly metricLabels: Readonly<Record<string, string>>;
+  /** Definitions of the functions that `metricLabels` may call. */
+  readonly customFunctions: string;
   /** Where `internal` backends are served. */
   readonly internalSocket: string;
 }
@@ -48,7 +51,7 @@ export type Command =
       readonly type: "watch";
       readonly id: number;
       readonly slot: number;
-      readonly expression: string | undefined;
+      readonly filter: TraceFilter | undefined;
       readonly options: TraceOptions;
     }
   | { readonly type: "unwatch"; readonly id: number }

@@ -4,6 +4,7 @@ import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { groupOwner, type RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
+import type { TraceFilter } from "../trace/filter.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
@@ -34,7 +35,7 @@ export interface SupervisorEvents {
 
 interface Watch {
   readonly slot: number;
-  readonly expression: string | undefined;
+  readonly filter: TraceFilter | undefined;
   readonly options: TraceOptions;
   /** Index of the worker whose request is being traced. */
   worker: number | undefined;
@@ -66,9 +67,9 @@ export class Supervisor implements WorkerEvents {
     this.#events = events;
     this.#logFilter = settings.worker.logFilter;
     this.hub = new TraceHub(this.#gate, {
-      watch: async (id, slot, expression, options) => {
-        this.#watches.set(id, { slot, expression, options, worker: undefined });
-        await this.#all({ type: "watch", id, slot, expression, options });
+      watch: async (id, slot, filter, options) => {
+        this.#watches.set(id, { slot, filter, options, worker: undefined });
+        await this.#all({ type: "watch", id, slot, filter, options });
       },
       unwatch: (id) => {
         this.#watches.delete(id);
@@ -310,6 +311,6 @@ function withoutRoutes(ir: Ir): Ir {
   };
 }
 
-function watchFields({ slot, expression, options }: Watch): Omit<Watch, "worker"> {
-  return { slot, expression, options };
+function watchFields({ slot, filter, options }: Watch): Omit<Watch, "worker"> {
+  return { slot, filter, options };
 }

@@ -37,7 +37,7 @@ function setUp() {
   const gate = new TraceGate();
   const told: string[] = [];
   const hub = new TraceHub(gate, {
-    watch: async (id, slot, expression) => void told.push(`watch ${id} ${slot} ${expression ?? ""}`.trim()),
+    watch: async (id, slot, filter) => void told.push(`watch ${id} ${slot} ${filter?.expression ?? ""}`.trim()),
     unwatch: (id) => void told.push(`unwatch ${id}`),
   });
   let at = 0;
@@ -49,7 +49,7 @@ function setUp() {
 test("a watcher is known to all workers before it is armed, and forgotten when its trace ends", async () => {
   const { gate, hub, told, event } = setUp();
   const reader = new Reader();
-  const opening = hub.open({ ...OPTIONS, expression: "true" }, reader);
+  const opening = hub.open({ ...OPTIONS, filter: { expression: "true", functions: "" } }, reader);
   assert.equal(gate.armed, false);
   await opening;
   assert.equal(gate.claim(0), true);
@@ -128,7 +128,10 @@ test("the trace of a worker that died ends with the reason", async () => {
 
 test("a bad expression and one watcher too many are refused, and leave nothing behind", async () => {
   const { gate, hub } = setUp();
-  await assert.rejects(hub.open({ ...OPTIONS, expression: "request.path ==" }, new Reader()), CelError);
+  await assert.rejects(
+    hub.open({ ...OPTIONS, filter: { expression: "request.path ==", functions: "" } }, new Reader()),
+    CelError,
+  );
   const handles = [];
   for (let i = 0; i < MAX_WATCHERS; i++) handles.push(await hub.open(OPTIONS, new Reader()));
   await assert.rejects(hub.open(OPTIONS, new Reader()), /32 traces are open already/);

@@ -1,4 +1,4 @@
-import { compileCondition } from "../cel/index.ts";
+import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 
@@ -14,7 +14,7 @@ export interface TraceReader {
 
 /** Tells every worker about watchers. */
 export interface WatchControl {
-  watch(id: number, slot: number, expression: string | undefined, options: TraceOptions): Promise<void>;
+  watch(id: number, slot: number, filter: TraceFilter | undefined, options: TraceOptions): Promise<void>;
   unwatch(id: number): void;
 }
 
@@ -46,10 +46,10 @@ export class TraceHub {
    * Throws CelError for a bad expression and TooManyTraces when too many watchers are open.
    */
   async open(
-    options: TraceOptions & { readonly expression?: string },
+    options: TraceOptions & { readonly filter?: TraceFilter | undefined },
     reader: TraceReader,
   ): Promise<{ close(): void }> {
-    if (options.expression !== undefined) compileCondition(options.expression);
+    if (options.filter !== undefined) compileFilter(options.filter);
     const used = new Set([...this.#watchers.values()].map((watcher) => watcher.slot));
     let slot = 0;
     while (used.has(slot)) slot++;
@@ -59,7 +59,7 @@ export class TraceHub {
     this.#watchers.set(id, watcher);
     reader.onDrain = () => this.#reportDropped(watcher);
     const { reveal, maxBodyBytes } = options;
-    await this.#control.watch(id, slot, options.expression, { reveal, maxBodyBytes });
+    await this.#control.watch(id, slot, options.filter, { reveal, maxBodyBytes });
     // The reader may have left while the workers were told.
     if (this.#watchers.has(id)) this.#gate.arm(slot);
     return { close: () => this.#remove(id) };

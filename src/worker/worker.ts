@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import { compileFunctions, withFunctions } from "../cel/index.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
 import { dynamicEndpoints } from "../proxy/dynamic.ts";
@@ -74,7 +75,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       case "abort":
         return plane.abort();
       case "watch":
-        return watchers.add(command.id, command.slot, command.expression, command.options);
+        return watchers.add(command.id, command.slot, command.filter, command.options);
       case "unwatch":
         return watchers.remove(command.id);
       case "logFilter":
@@ -120,6 +121,10 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       },
     );
   });
+}
+
+function makeLabels({ metricLabels, customFunctions }: WorkerOptions): CustomLabels {
+  return withFunctions(compileFunctions(customFunctions), () => new CustomLabels(metricLabels));
 }
 
 if (parentPort !== null) main(parentPort, workerData as WorkerOptions);

@@ -90,6 +90,13 @@ export const settings = z
       })
       .prefault({})
       .describe("Connections to backends."),
+    customFunctions: z
+      .string()
+      .default("")
+      .describe(
+        "Functions that all expressions may call: `name(a, rest...) { CEL }` and `this.name(a) { CEL }`, one after the other. " +
+          "Unlike the rest of `config` they take effect with a reload.",
+      ),
     sensitiveHeaders: z.array(z.string()).default([]).describe("Further headers whose values traces hide."),
   })
   .describe("Settings of the process, read once at startup.");

@@ -69,6 +69,7 @@ suite("a worker dies", () => {
       logFormat: "json",
       internalSocket: "",
       metricLabels: {},
+      customFunctions: "",
       reusePort: process.platform === "linux",
     } as const;
     supervisor = new Supervisor(
@@ -104,7 +105,8 @@ suite("a worker dies", () => {
     victims.write(GET("/hang"));
     await Promise.all([hanging, calling]);
     const waiting = new Collector();
-    await supervisor.hub.open({ reveal: false, maxBodyBytes: 0, expression: 'request.path == "/later"' }, waiting);
+    const filter = { expression: 'request.path == "/later"', functions: "" };
+    await supervisor.hub.open({ reveal: false, maxBodyBytes: 0, filter }, waiting);
 
     let busy = true;
     const serving = (async () => {
