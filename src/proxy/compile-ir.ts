@@ -64,9 +64,9 @@ export class IrCompiler {
   readonly #endpoints: Endpoints;
   readonly #ir: Ir;
   readonly #generation: number;
+  readonly #functions: CustomFunctions;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
-  readonly #functions: CustomFunctions;
   readonly #callouts = new Map<string, Callout<Asker>>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
@@ -82,8 +82,8 @@ export class IrCompiler {
     this.#place = place;
     this.#generation = generation;
     this.#ir = ir;
-    this.#metrics = metrics;
     this.#functions = compileFunctions(ir.customFunctions ?? "");
+    this.#metrics = metrics;
     this.#endpoints = endpoints;
     for (const bind of ir.binds)
       for (const listener of bind.listeners) {
@@ -140,13 +140,13 @@ export class IrCompiler {
       frontend: bind.frontend,
       listeners: new ListenerTable(listeners),
       policies: this.#policies,
+      functions: this.#functions,
       groups,
       series: new SeriesCache(this.#metrics, { ...UNROUTED, bind: bind.key }),
     };
   }
 
   #listener(bind: Bind, listener: Listener): CompiledListener {
-      functions: this.#functions,
     const labels = listenerLabels(bind, listener);
     const { tls, protocol } = listener;
     return {

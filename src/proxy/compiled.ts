@@ -29,6 +29,8 @@ export interface CompiledBind {
   readonly listeners: ListenerTable<CompiledListener>;
   /** For policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;
+  /** What the expressions of such policies may call. */
+  readonly functions: CustomFunctions;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
   /** Counters of requests that reach no listener. */
   readonly series: SeriesCache;
@@ -38,8 +40,6 @@ export interface CompiledListener {
   readonly key: string;
   readonly name: string;
   readonly gateway: string;
-  /** What the expressions of such policies may call. */
-  readonly functions: CustomFunctions;
   readonly protocol: Listener["protocol"];
   /** Ends TLS; undefined for plaintext and for TLS that passes through. */
   readonly terminator: TlsTerminator | undefined;

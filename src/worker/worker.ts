@@ -38,7 +38,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   let internal: Endpoint | undefined;
   const services: Services = {
     metrics,
-    customLabels: customLabels === 0 ? undefined : new CustomLabels(options.metricLabels),
+    customLabels: customLabels === 0 ? undefined : makeLabels(options),
     watchers,
     log: output.logger("proxy"),
     accessLog: output.logger("request"),
