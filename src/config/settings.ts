@@ -3,6 +3,7 @@ import { parseDuration } from "../base/durations.ts";
 import { type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
 import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import type { LeafCaching } from "../ir/ir.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { ConfigDocument } from "./document.ts";
 import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
@@ -32,6 +33,8 @@ export interface Settings {
     readonly keepalives: { readonly enabled: boolean; readonly time: number };
   };
   readonly sensitiveHeaders: readonly string[];
+  /** Of listeners with `tls.mode: dynamicCa`; from the environment alone. */
+  readonly leafCaching: LeafCaching;
 }
 
 /** Applies environment variables (they win) and defaults (reference 1.3). Problems go to the document. */
@@ -76,6 +79,10 @@ export function resolveSettings(
     metrics: input.metrics,
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
     sensitiveHeaders: input.sensitiveHeaders,
+    leafCaching: {
+      ttl: override("DYNAMIC_CA_CERT_CACHE_TTL", parseLeafTtl, LEAF_TTL) ?? 300_000,
+      capacity: override("DYNAMIC_CA_CERT_CACHE_CAPACITY", parseLeafCapacity, LEAF_CAPACITY) ?? 256,
+    },
   };
 }
 
@@ -109,6 +116,20 @@ function logLevel(level: string | readonly string[], document: ConfigDocument): 
 
 function parseThreads(text: string): string | undefined {
   return WORKER_THREADS.test(text) ? text : undefined;
+}
+
+const LEAF_TTL = "seconds, or a duration such as 5m; from 1s to 12h";
+const LEAF_CAPACITY = "a number of certificates from 1 to 65536";
+
+/** Milliseconds. Certificates are valid for a day: what was kept for half of it is still good for as long again. */
+function parseLeafTtl(text: string): number | undefined {
+  const ttl = parseDuration(/^\d+$/.test(text) ? `${text}s` : text);
+  return ttl !== undefined && ttl >= 1000 && ttl <= 12 * 3_600_000 ? ttl : undefined;
+}
+
+function parseLeafCapacity(text: string): number | undefined {
+  const capacity = /^\d+$/.test(text) ? Number(text) : 0;
+  return capacity >= 1 && capacity <= 65_536 ? capacity : undefined;
 }
 
 function parseBoolean(text: string): boolean | undefined {

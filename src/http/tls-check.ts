@@ -3,6 +3,8 @@ import { createSecureContext } from "node:tls";
 import type { TlsServer } from "../ir/ir.ts";
 import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
 import { serverContext } from "./tls-terminator.ts";
+import { issuerProblem } from "./x509/issuer.ts";
+import { LeafCache } from "./x509/leaf-cache.ts";
 
 /** What is wrong with a server's TLS, and in which field; `suite` is an index into `cipherSuites`. */
 export interface TlsProblem {
@@ -34,13 +36,20 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
     return { field: "key", message: "the private key does not belong to the certificate of cert" };
   if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)
     return { field: "clientCa", message: "the file holds no certificate; expected the client CA in PEM" };
+  const { dynamicCa } = tls;
+  const problem = dynamicCa && issuerProblem(certificate, key, Date.now());
+  if (problem !== undefined) return problem;
   try {
-    createSecureContext(serverContext(tls));
+    const identity = dynamicCa === undefined ? tls : new LeafCache(tls.cert, tls.key, dynamicCa).get(PROBE);
+    createSecureContext(serverContext(tls, identity));
     return undefined;
   } catch (error) {
     return { field: undefined, message: `cannot be used: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
+
+/** Signed to see that it can be: no client gets it. */
+const PROBE = "host.invalid";
 
 function readCertificate(pem: string): X509Certificate | undefined {
   try {

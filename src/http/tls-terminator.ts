@@ -5,6 +5,7 @@ import { type Addresses, Peer } from "./addresses.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "./transport.ts";
+import { LeafCache, type ServerIdentity } from "./x509/leaf-cache.ts";
 
 /** Who waits for a handshake; exactly one call. */
 export interface HandshakeWaiter {
@@ -21,11 +22,14 @@ interface Pending {
   readonly carrier: ByteStream;
 }
 
-/** What OpenSSL needs of a server's configuration, which `checkTlsServer` has found usable. */
-export function serverContext(tls: TlsServer): SecureContextOptions {
+/**
+ * What OpenSSL needs of a server's configuration, which `checkTlsServer` has found usable, to show clients `identity`: the
+ * certificate and key of `tls`, or some that they have signed.
+ */
+export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): SecureContextOptions {
   return {
-    cert: tls.cert,
-    key: tls.key,
+    cert,
+    key,
     minVersion: tls.minVersion ?? "TLSv1.2",
     maxVersion: tls.maxVersion ?? "TLSv1.3",
     ...(tls.clientCa !== undefined && { ca: tls.clientCa }),
@@ -44,8 +48,10 @@ export function serverContext(tls: TlsServer): SecureContextOptions {
 export class TlsTerminator {
   readonly #settings: TlsServer;
   readonly #protocols: readonly string[];
-  /** Made with the first connection: parsing certificates for thousands of listeners would delay a reload. */
-  #server: Server | undefined;
+  /** Made with the first connection of a CA: reading keys for thousands of listeners would delay a reload. */
+  #leaves: LeafCache | undefined;
+  /** Made with the first connection that is shown this identity, kept for as long as the identity. */
+  readonly #servers = new WeakMap<ServerIdentity, Server>();
   /** By the four-tuple of the connection: Node's server does not say which of the sockets it was given has failed. */
   readonly #pending = new Map<string, Pending>();
   #tunnels = 0;
@@ -63,6 +69,14 @@ export class TlsTerminator {
 
   /** Takes over a connection of which `hello` has been read. Destroying `transport` gives the handshake up. */
   accept(transport: Transport, hello: Buffer, serverName: string, waiter: HandshakeWaiter): void {
+    let identity: ServerIdentity;
+    try {
+      identity = this.#identityFor(serverName);
+    } catch (error) {
+      waiter.onHandshakeFailure(error instanceof Error ? error.message : String(error));
+      transport.destroy();
+      return;
+    }
     const from = new Peer(transport);
     const carrier = transport.release(hello);
     const session = { serverName, clientCa: this.clientCa, client: undefined };
@@ -74,11 +88,23 @@ export class TlsTerminator {
     carrier.allowHalfOpen = false;
     if (tunnelled) {
       // Nothing tells streams inside the process apart: each gets a server of its own.
-      this.#createServer(() => key).emit("connection", carrier);
+      this.#createServer(identity, () => key).emit("connection", carrier);
       return;
     }
-    this.#server ??= this.#createServer(identify);
-    this.#server.emit("connection", carrier);
+    let server = this.#servers.get(identity);
+    if (server === undefined) {
+      server = this.#createServer(identity, identify);
+      this.#servers.set(identity, server);
+    }
+    server.emit("connection", carrier);
+  }
+
+  /** Throws an Error when there is no certificate for this name. */
+  #identityFor(serverName: string): ServerIdentity {
+    const { cert, key, dynamicCa } = this.#settings;
+    if (dynamicCa === undefined) return this.#settings;
+    this.#leaves ??= new LeafCache(cert, key, dynamicCa);
+    return this.#leaves.get(serverName);
   }
 
   /** Node closes the connection of a client with another CA's certificate without a word. */
@@ -87,9 +113,9 @@ export class TlsTerminator {
     return this.clientCa === undefined ? closed : `${closed}, or the client's certificate was refused`;
   }
 
-  #createServer(keyOf: (socket: Socket) => string): Server {
+  #createServer(identity: ServerIdentity, keyOf: (socket: Socket) => string): Server {
     const server = createServer({
-      ...serverContext(this.#settings),
+      ...serverContext(this.#settings, identity),
       requestCert: this.#settings.clientCa !== undefined,
       rejectUnauthorized: true,
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),

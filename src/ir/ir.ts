@@ -130,6 +130,15 @@ export interface TlsServer {
   readonly cipherSuites?: readonly string[];
   /** In order of preference. Absent: the runtime's. */
   readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
+  /** Present: `cert` and `key` are a CA's, which signs a certificate for each name that clients ask for. */
+  readonly dynamicCa?: LeafCaching;
+}
+
+/** How long a listener keeps the certificates that its CA has signed, in each worker. */
+export interface LeafCaching {
+  readonly ttl: number;
+  /** Names, at least 1. */
+  readonly capacity: number;
 }
 
 export interface Route {

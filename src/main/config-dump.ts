@@ -83,7 +83,8 @@ function dumpBind(bind: Bind, live: Context): Json {
 
 function dumpListener(listener: Listener, live: Context): Json {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
-  const certificateSource = listener.tls === undefined ? null : { certificateSource: "Static" };
+  const made = listener.tls?.dynamicCa !== undefined;
+  const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
   const tcp = listener.protocol === "TCP" || listener.protocol === "TLS";
   return {
     key: listener.key,

@@ -1,4 +1,4 @@
-import type { Backend, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
+import type { Backend, LeafCaching, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
@@ -44,6 +44,8 @@ export interface Context extends TargetContext {
   readonly calledTargets: CalledTargets;
   /** What listeners with TLS that say nothing else have in common. */
   readonly tls: NonNullable<FrontendInput["tls"]>;
+  /** Of listeners that make their certificates. */
+  readonly leafCaching: LeafCaching;
   /** Texts outside of the configuration that it names. */
   readonly sources: Sources;
 }

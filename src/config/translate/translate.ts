@@ -1,4 +1,4 @@
-import type { Backend, Bind, Ir, RouteGroup } from "../../ir/ir.ts";
+import type { Backend, Bind, Ir, LeafCaching, RouteGroup } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Resources } from "../resources/store.ts";
@@ -33,6 +33,7 @@ export interface Surroundings {
   /** What `~/` at the beginning of a path stands for. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
+  readonly leafCaching: LeafCaching;
   /** What is behind the URLs that it names. */
   readonly resources: Resources;
 }
@@ -43,7 +44,7 @@ export interface Surroundings {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, resources }: Surroundings,
+  { file, home, enableIpv6, leafCaching, resources }: Surroundings,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
@@ -62,6 +63,7 @@ export function translate(
     targeted: translateTargeted(config, { report, sources, calledTargets, incomplete }),
     calledTargets,
     tls: config.frontendPolicies.tls ?? {},
+    leafCaching,
     sources,
   };
   for (const { backend, inline } of translateBackends(config, context)) {

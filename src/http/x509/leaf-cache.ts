@@ -1,0 +1,74 @@
+import { isIPv4 } from "node:net";
+import type { LeafCaching } from "../../ir/ir.ts";
+import { type Issuer, readIssuer } from "./issuer.ts";
+import { mintLeaf } from "./leaf.ts";
+
+/** What a server shows its clients: the chain, its own certificate first, and the key; both PEM. */
+export interface ServerIdentity {
+  readonly cert: string;
+  readonly key: string;
+}
+
+interface Entry {
+  readonly identity: ServerIdentity;
+  /** Milliseconds since 1970. */
+  readonly until: number;
+}
+
+/**
+ * The certificates that one CA has signed for the names that clients asked for. Clients choose the names: what nobody
+ * has asked for the longest makes room, so that no number of names takes more memory than `capacity` says.
+ */
+export class LeafCache {
+  readonly #chain: string;
+  readonly #issuer: Issuer;
+  readonly #caching: LeafCaching;
+  readonly #now: () => number;
+  /** The one that was asked for longest ago comes first. */
+  readonly #entries = new Map<string, Entry>();
+
+  /** `cert`: the CA's certificate, and those above it. Throws an Error when the CA cannot sign. */
+  constructor(cert: string, key: string, caching: LeafCaching, now: () => number = Date.now) {
+    this.#chain = cert;
+    this.#issuer = readIssuer(cert, key);
+    this.#caching = caching;
+    this.#now = now;
+  }
+
+  /** The same object for a name as long as it is kept. Throws an Error that says why there can be none. */
+  get(name: string): ServerIdentity {
+    const now = this.#now();
+    const known = this.#entries.get(name);
+    this.#entries.delete(name);
+    const entry = known !== undefined && known.until > now ? known : this.#mint(name, now);
+    this.#entries.set(name, entry);
+    this.#trim();
+    return entry.identity;
+  }
+
+  #mint(name: string, now: number): Entry {
+    const problem = nameProblem(name);
+    if (problem !== undefined) throw new Error(problem);
+    const { cert, key, notAfter } = mintLeaf(this.#issuer, name, now);
+    return { identity: { cert: cert + this.#chain, key }, until: Math.min(now + this.#caching.ttl, notAfter) };
+  }
+
+  /** One was added at most. */
+  #trim(): void {
+    if (this.#entries.size <= this.#caching.capacity) return;
+    const [oldest = ""] = this.#entries.keys();
+    this.#entries.delete(oldest);
+  }
+}
+
+/** Why there can be no certificate for what a client asked for; undefined when it is a DNS name (RFC 1123 2.1). */
+function nameProblem(name: string): string | undefined {
+  if (name === "") return "the client names no server, so there is no name to make a certificate for";
+  if (isIPv4(name)) return `the client asks for ${name}, an address; certificates are made for DNS names`;
+  return name.length <= 253 && name.split(".").every((label) => LABEL.test(label))
+    ? undefined
+    : `the client asks for ${name}, which is not a DNS name`;
+}
+
+/** With `_`, which names of hosts do not have but names inside a cluster may. */
+const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
