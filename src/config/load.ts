@@ -89,7 +89,13 @@ function checkAndTranslate(value: object, document: ConfigDocument, { file, env,
     const written = original(path);
     if (!damaged(written)) document.report(written, problem, key);
   };
-  const surroundings = { file, home: env.HOME, enableIpv6: settings.enableIpv6, resources };
+  const surroundings = {
+    file,
+    home: env.HOME,
+    enableIpv6: settings.enableIpv6,
+    leafCaching: settings.leafCaching,
+    resources,
+  };
   const { ir, files, urls } = translate(data, surroundings, report, incomplete);
   const unsealed = cookieSecretProblem(ir, env);
   if (unsealed !== undefined) document.reportElsewhere(unsealed);

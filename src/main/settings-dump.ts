@@ -25,6 +25,7 @@ export function dumpSettings(
     sensitiveHeaders: settings.sensitiveHeaders,
     dns: settings.dns,
     backend: settings.backend,
+    dynamicCaCertCache: { ttl: `${settings.leafCaching.ttl}ms`, capacity: settings.leafCaching.capacity },
     customFunctions,
   };
 }
