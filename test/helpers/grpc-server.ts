@@ -1,6 +1,7 @@
 import {
   type handleBidiStreamingCall,
   type handleUnaryCall,
+  type Metadata,
   Server,
   ServerCredentials,
   type ServerDuplexStream,
@@ -8,8 +9,15 @@ import {
 
 /** A method: bytes both ways. */
 type Handler =
-  | { readonly unary: (message: Buffer) => Uint8Array | Promise<Uint8Array> }
+  | { readonly unary: (message: Buffer, metadata: Metadata) => Uint8Array | Promise<Uint8Array> }
   | { readonly stream: (call: ServerDuplexStream<Buffer, Uint8Array>) => void };
+
+/** A certificate for the service; `ca`: clients have to show one of this CA. */
+interface Tls {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca?: string;
+}
 
 /** A gRPC service on a free port of 127.0.0.1. */
 export class GrpcServer {
@@ -17,11 +25,11 @@ export class GrpcServer {
   readonly #server = new Server();
 
   /** `methods` by path, as `/package.Service/Method`. */
-  static async start(methods: Readonly<Record<string, Handler>>, port = 0): Promise<GrpcServer> {
+  static async start(methods: Readonly<Record<string, Handler>>, port = 0, tls?: Tls): Promise<GrpcServer> {
     const service = new GrpcServer();
     for (const [path, handler] of Object.entries(methods)) service.#add(path, handler);
     service.port = await new Promise<number>((resolve, reject) => {
-      service.#server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, bound) =>
+      service.#server.bindAsync(`127.0.0.1:${port}`, credentialsOf(tls), (error, bound) =>
         error === null ? resolve(bound) : reject(error),
       );
     });
@@ -44,7 +52,7 @@ export class GrpcServer {
         ? handler.stream
         : (call, callback) => {
             Promise.resolve(call.request)
-              .then(handler.unary)
+              .then((message) => handler.unary(message, call.metadata))
               .then(
                 (answer) => callback(null, answer),
                 (error: Error) => callback({ code: 13, details: error.message }),
@@ -60,6 +68,13 @@ export class GrpcServer {
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
   }
+}
+
+function credentialsOf(tls: Tls | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure();
+  const pair = { cert_chain: Buffer.from(tls.cert), private_key: Buffer.from(tls.key) };
+  const ca = tls.ca === undefined ? null : Buffer.from(tls.ca);
+  return ServerCredentials.createSsl(ca, [pair], ca !== null);
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

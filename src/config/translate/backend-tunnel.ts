@@ -1,5 +1,6 @@
 import { isFieldValue } from "../../http/h1/characters.ts";
-import type { BackendTunnel } from "../../ir/policies.ts";
+import type { BackendTunnel, PolicySet } from "../../ir/policies.ts";
+import type { Target } from "../../ir/target.ts";
 import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import type { CalledTargets } from "./called-targets.ts";
@@ -19,24 +20,37 @@ export function translateBackendTunnel(
 ): BackendTunnel {
   const { proxy, policies } = input as BackendTunnelInput;
   const at = [...path, "policies"];
-  const named = calledTargets.policiesOf(proxy.backend);
-  const quiet = (): void => {};
+  const named = calledTargets.policiesOf(proxy.backend) as Policies;
+  // What is wrong with a named backend is reported where it stands.
+  const { quiet } = calledTargets;
   const key =
     policies?.backendAuth?.key ??
-    (sources.fill("backendAuth", named?.backendAuth, path) as Policies["backendAuth"])?.key;
+    (quiet.sources.fill("backendAuth", named.backendAuth, path) as Policies["backendAuth"])?.key;
   const authorization = key === undefined ? undefined : authorizationOf(key, [...at, "backendAuth", "key"], report);
   const tls =
     policies?.backendTLS !== undefined
       ? translateBackendTls(policies.backendTLS, [...at, "backendTLS"], sources, report)
-      : named?.backendTLS !== undefined
-        ? // What is wrong with it is reported where it stands.
-          translateBackendTls(named.backendTLS, path, sources, quiet)
+      : named.backendTLS !== undefined
+        ? translateBackendTls(named.backendTLS, path, quiet.sources, quiet.report)
         : undefined;
   return {
     proxy: calledTargets.find(proxy, [...path, "proxy"]),
     ...(authorization !== undefined && { authorization }),
     ...(tls !== undefined && { tls }),
   };
+}
+
+/** Proxies connect to hosts. */
+export function isTunnelled({ type }: Target): boolean {
+  return type !== "unix" && type !== "internal";
+}
+
+/** Reports a proxy on the way to what no proxy can reach; `path` is where `policies` stands. */
+export function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, report: Report): void {
+  if (backendTunnel !== undefined && !isTunnelled(target))
+    report([...path, "policies", "backendTunnel"], {
+      message: `no proxy can reach ${target.type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
+    });
 }
 
 /** The credential as a field value; undefined when it could not be read, or when a proxy has no place for it. */

@@ -1,10 +1,17 @@
 import type { Target } from "../../ir/ir.ts";
+import type { CallPolicies } from "../../ir/policies.ts";
 import type { ConfigFile } from "../schema/config.ts";
-import type { Path } from "./report.ts";
+import { AttachedPolicies, type RawPolicies } from "./attached-policies.ts";
+import { checkTunnel } from "./backend-tunnel.ts";
+import { holding, reportForGrpc, tellNotHolding } from "./call-policies.ts";
+import type { Path, Report } from "./report.ts";
+import type { Sources } from "./sources.ts";
 import { reportUnknown, type TargetContext, translateTarget } from "./target.ts";
 
 /** Kinds that name a service which the gateway asks. */
-const CALLING: ReadonlySet<string> = new Set(["extAuthz", "extProc", "remoteRateLimit"]);
+const CALLING: ReadonlySet<string> = new Set(["extAuthz", "extProc", "networkExtAuthz", "remoteRateLimit"]);
+/** Milliseconds for the answer of a service when nothing else is said. */
+const TIMEOUT = 2000;
 
 interface Named {
   readonly host?: string | undefined;
@@ -12,49 +19,138 @@ interface Named {
   readonly backend?: string | undefined;
 }
 
+/** A policy that asks a service, as the schema gives it. */
+interface Calling extends Named {
+  readonly policies?: RawPolicies;
+  readonly timeout?: number;
+  readonly protocol?: object;
+}
+
 type Backends = ConfigFile["backends"];
 
-/** Finds the services that policies name as `host`, `service` or `backend`. */
+/** Where the policies of calls find files and services, and whom they tell of mistakes. */
+export interface CallContext {
+  readonly sources: Sources;
+  readonly calledTargets: CalledTargets;
+  readonly report: Report;
+}
+
+/** Translates policies of backends. */
+export type TranslatePolicies = (input: RawPolicies, path: Path, context: CallContext) => CallPolicies;
+
+/** Finds the services that policies name as `host`, `service` or `backend`, with the policies of calls to them. */
 export class CalledTargets {
+  readonly #config: Pick<ConfigFile, "backends" | "policies">;
   readonly #backends: ReadonlyMap<string, Backends[number]>;
+  readonly #attached: AttachedPolicies;
+  readonly #sources: Sources;
   readonly #context: TargetContext;
+  readonly #translated = new Map<string, CallPolicies>();
+  #quiet: CallContext | undefined;
 
   constructor(
-    backends: Backends,
+    config: Pick<ConfigFile, "backends" | "policies">,
+    sources: Sources,
     services: TargetContext["services"],
     report: TargetContext["report"],
     incomplete: TargetContext["incomplete"],
   ) {
-    this.#backends = new Map(backends.map((each) => [each.name, each]));
+    this.#config = config;
+    this.#backends = new Map(config.backends.map((each) => [each.name, each]));
+    this.#attached = new AttachedPolicies(config);
+    this.#sources = sources;
     this.#context = { services, routeGroups: new Set(), report, incomplete };
   }
 
+  /** For what stands elsewhere too, where its mistakes are reported. */
+  get quiet(): CallContext {
+    const { services, incomplete } = this.#context;
+    this.#quiet ??= {
+      sources: this.#sources.quiet(),
+      calledTargets: new CalledTargets(this.#config, this.#sources.quiet(), services, NOBODY, incomplete),
+      report: NOBODY,
+    };
+    return this.#quiet;
+  }
+
   /** A policy with `target` in the place of the three; what they name and is not there is reported. */
-  fill(kind: string, policy: unknown, path: Path): unknown {
-    if (kind === "requestMirror") return [policy].flat().map((each, i) => this.#mirror(each, i, policy, path));
+  fill(kind: string, policy: unknown, path: Path, translate: TranslatePolicies): unknown {
+    if (kind === "requestMirror")
+      return [policy].flat().map((each, i) => this.#mirror(each, i, policy, path, translate));
     if (!CALLING.has(kind) || typeof policy !== "object" || policy === null) return policy;
     if ("conditional" in policy) {
       const list = policy.conditional as readonly unknown[];
-      return { conditional: list.map((each, i) => this.fill(kind, each, [...path, "conditional", i])) };
+      return { conditional: list.map((each, i) => this.fill(kind, each, [...path, "conditional", i], translate)) };
     }
-    const { host, service, backend, ...others } = policy as Named;
-    return withoutUndefined({ target: this.find({ host, service, backend }, path), ...others });
+    const { host, service, backend, policies: own, timeout, ...others } = policy as Calling;
+    const named = { host, service, backend };
+    const grpc = !("http" in (others.protocol ?? {}));
+    const target = this.find(named, path);
+    const policies = this.callPolicies(named, own, grpc, path, translate);
+    checkTunnel(target, policies ?? {}, path, this.#context.report);
+    const timeoutMs = timeout ?? policies?.http?.requestTimeout ?? TIMEOUT;
+    return withoutUndefined({ target, policies, timeout: timeoutMs, ...others });
   }
 
   /** One place of `requestMirror`, which may be a list of them. */
-  #mirror(input: unknown, index: number, policy: unknown, path: Path): unknown {
+  #mirror(input: unknown, index: number, policy: unknown, path: Path, translate: TranslatePolicies): unknown {
     const { backend, percentage } = input as { readonly backend: Named; readonly percentage: number };
     const at = Array.isArray(policy) ? [...path, index, "backend"] : [...path, "backend"];
-    return { target: this.find(backend, at), percentage };
+    const target = this.find(backend, at);
+    return withoutUndefined({
+      target,
+      policies: this.callPolicies(backend, undefined, false, at, translate),
+      percentage,
+    });
   }
 
-  /** What a named backend has in the configuration; undefined when there is none. */
-  policiesOf(backend: string | undefined): Backends[number]["policies"] {
-    return backend === undefined ? undefined : this.#named(backend)?.policies;
+  /**
+   * What holds for calls to a service: the policies of the named backend, or those that `policies[]` attaches to it, and
+   * `own` of whoever asks, at `path.policies`. undefined = nothing.
+   */
+  callPolicies(
+    { service, backend }: Named,
+    own: RawPolicies | undefined,
+    grpc: boolean,
+    path: Path,
+    translate: TranslatePolicies,
+  ): CallPolicies | undefined {
+    const { report } = this.#context;
+    const [field, name, attached] =
+      backend !== undefined
+        ? (["backend", backend, this.#attached.ofBackend(nameOf(backend))] as const)
+        : service !== undefined
+          ? (["service", service.name, this.#attached.ofService(service.name, service.port)] as const)
+          : (["host", "", {}] as const);
+    tellNotHolding(attached, name, [...path, field], report);
+    const outer = this.#translate(`${field} ${name} ${service?.port}`, holding(attached), translate);
+    const inner = own === undefined ? {} : translate(own, [...path, "policies"], this.#loud());
+    if (grpc) reportForGrpc(outer, inner, [...path, field], [...path, "policies"], report);
+    const policies = { ...outer, ...inner };
+    return Object.keys(policies).length === 0 ? undefined : policies;
+  }
+
+  #loud(): CallContext {
+    return { sources: this.#sources, calledTargets: this, report: this.#context.report };
+  }
+
+  /** Many may name the same backend, whose files need to be read once. */
+  #translate(key: string, input: RawPolicies, translate: TranslatePolicies): CallPolicies {
+    let policies = this.#translated.get(key);
+    if (policies === undefined) {
+      policies = translate(input, [], this.quiet);
+      this.#translated.set(key, policies);
+    }
+    return policies;
+  }
+
+  /** What a named backend has in the configuration. */
+  policiesOf(backend: string | undefined): RawPolicies {
+    return backend === undefined ? {} : this.#attached.ofBackend(nameOf(backend));
   }
 
   #named(backend: string): Backends[number] | undefined {
-    return this.#backends.get(backend.replace(/^\//, ""));
+    return this.#backends.get(nameOf(backend));
   }
 
   find({ host, service, backend }: Named, path: Path): Target {
@@ -88,6 +184,12 @@ export class CalledTargets {
     });
     return { type: "invalid", reference: backend };
   }
+}
+
+const NOBODY: Report = () => {};
+
+function nameOf(backend: string): string {
+  return backend.replace(/^\//, "");
 }
 
 function withoutUndefined(value: object): object {

@@ -8,7 +8,7 @@ import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
-import type { CalledTargets } from "./called-targets.ts";
+import type { CalledTargets, TranslatePolicies } from "./called-targets.ts";
 import type { Context, Path } from "./context.ts";
 import { translateOidc } from "./oidc.ts";
 import type { Sources } from "./sources.ts";
@@ -29,6 +29,10 @@ export function translatePolicies(
   return set;
 }
 
+/** The policies of calls to a service. */
+export const translateCallPolicies: TranslatePolicies = (input, path, context) =>
+  translatePolicies(input as PolicyInput, "backend", path, context);
+
 /** Drops absent kinds, so that an empty set has no keys. */
 function toPolicySet(
   input: PolicyInput,
@@ -45,12 +49,12 @@ function toPolicySet(
     else if (kind === "backendTLS") set[kind] = translateBackendTls(filled, [...path, kind], sources, report);
     else if (kind === "backendTunnel")
       set[kind] = translateBackendTunnel(filled, [...path, kind], sources, calledTargets, report);
-    else set[kind] = calledTargets.fill(kind, filled, [...path, kind]);
+    else set[kind] = calledTargets.fill(kind, filled, [...path, kind], translateCallPolicies);
   }
   return set as { requestHeaderModifier?: HeaderModifier; urlRewrite?: UrlRewrite; requestRedirect?: RequestRedirect };
 }
 
-function withoutUndefined(value: unknown): unknown {
+export function withoutUndefined(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));
 }
@@ -99,9 +103,19 @@ function wrongEdits(kind: string, { add = {}, set = {}, remove = [] }: HeaderMod
 }
 
 /** Why a policy cannot be used, and the field that its message begins with: `urlRewrite.path.prefix: …`. */
-function refusalOf(kind: string, value: unknown, phase: Phase): { field: string; message: string } | undefined {
+function refusalOf(kind: string, value: unknown, phase: Phase): Refusal | undefined {
+  return refusalBy(kind, () => compilePolicies({ [kind]: value }, phase, CHECKING, ""));
+}
+
+interface Refusal {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** Why `attempt` throws; `kind` is the field when its message names none. */
+export function refusalBy(kind: string, attempt: () => unknown): Refusal | undefined {
   try {
-    compilePolicies({ [kind]: value }, phase, CHECKING, "");
+    attempt();
     return undefined;
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
@@ -111,6 +125,6 @@ function refusalOf(kind: string, value: unknown, phase: Phase): { field: string;
 }
 
 /** `localRateLimit.0.maxTokens` as a path: numbers are places in lists. */
-function fieldPath(field: string): Path {
+export function fieldPath(field: string): Path {
   return field.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) : part));
 }

@@ -11,6 +11,7 @@ export class Sources {
   /** Files that were read, or should have been. */
   readonly files: string[] = [];
   readonly urls: string[] = [];
+  readonly #file: string;
   readonly #folder: string;
   readonly #home: string | undefined;
   readonly #resources: Resources;
@@ -18,10 +19,16 @@ export class Sources {
 
   /** Paths are relative to the folder of `file`; `home` is what `~/` stands for. */
   constructor(file: string, home: string | undefined, resources: Resources, report: Report) {
+    this.#file = file;
     this.#folder = dirname(file);
     this.#home = home;
     this.#resources = resources;
     this.#report = report;
+  }
+
+  /** For what is read once more: it neither remembers nor reports. */
+  quiet(): Sources {
+    return new Sources(this.#file, this.#home, this.#resources, () => {});
   }
 
   /** The text of a file; undefined when it cannot be read, which is reported at `path`. */

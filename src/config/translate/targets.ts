@@ -1,6 +1,7 @@
 import type { RouteBackend, Target } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import { checkTunnel, isTunnelled } from "./backend-tunnel.ts";
 import type { Context, Path } from "./context.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";
@@ -28,7 +29,7 @@ export function translateBackend(
   const own = translatePolicies(input.policies, "backend", [...path, "policies"], context);
   if (input.backend === undefined) {
     const target = translateTarget(input, path, context);
-    checkTunnel(target, own, path, context);
+    checkTunnel(target, own, path, context.report);
     const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_POLICY_SET;
     return { key, weight: input.weight, target, policies: merge(target, around, service, own) };
   }
@@ -40,7 +41,7 @@ export function translateBackend(
     return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own };
   }
   const inline = mergePolicies(context.backendPolicies.get(name) ?? NO_POLICY_SET, own);
-  checkTunnel(named.target, inline, path, context);
+  checkTunnel(named.target, inline, path, context.report);
   const policies = merge(named.target, around, context.targeted.forBackend(name), inline);
   return { key: named.key, weight: input.weight, target: named.target, policies };
 }
@@ -51,16 +52,4 @@ function merge(target: Target, { listener, route }: Surrounding, targeted: Polic
   const { backendTunnel, ...others } = mergePolicies(listener, targeted, route);
   const tunnel = backendTunnel !== undefined && isTunnelled(target) ? { backendTunnel } : NO_POLICY_SET;
   return mergePolicies(others, tunnel, inline);
-}
-
-/** Proxies connect to hosts. */
-function isTunnelled({ type }: Target): boolean {
-  return type !== "unix" && type !== "internal";
-}
-
-function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, { report }: Context): void {
-  if (backendTunnel !== undefined && !isTunnelled(target))
-    report([...path, "policies", "backendTunnel"], {
-      message: `no proxy can reach ${target.type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
-    });
 }

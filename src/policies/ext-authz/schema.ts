@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
+import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
 import { expression } from "../shared/cel-schema.ts";
-import { service } from "../shared/service-schema.ts";
 
 const names = z.array(
   z
@@ -66,7 +66,7 @@ const cache = z.strictObject({
 });
 
 const policy = z.strictObject({
-  ...service,
+  ...calledService("How long an answer may take."),
   protocol: z
     .union([z.strictObject({ grpc }), z.strictObject({ http })])
     .default({ grpc: {} })

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Scope } from "../../cel/index.ts";
+import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
 import { expression } from "../shared/cel-schema.ts";
-import { service } from "../shared/service-schema.ts";
 
 const bodyMode = z
   .literal(["none", "buffered", "bufferedPartial", "fullDuplexStreamed"])
@@ -24,8 +24,7 @@ const options = z.strictObject({
 });
 
 const policy = z.strictObject({
-  ...service,
-  timeout: service.timeout.describe("How long the answer to a message may take. Default: 2s."),
+  ...calledService("How long the answer to a message may take."),
   failureMode: z
     .literal(["failClosed", "failOpen"])
     .default("failClosed")

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
 import { expression } from "../shared/cel-schema.ts";
-import { service } from "../shared/service-schema.ts";
 
 const descriptor = z.strictObject({
   entries: z
@@ -23,7 +23,7 @@ const descriptor = z.strictObject({
 });
 
 const policy = z.strictObject({
-  ...service,
+  ...calledService("How long an answer may take."),
   domain: z.string().min(1).describe("Domain of the service's configuration."),
   descriptors: z
     .array(descriptor)

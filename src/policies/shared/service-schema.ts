@@ -14,6 +14,6 @@ export const service = {
     })
     .optional()
     .describe("An entry of `services`."),
-  backend: z.string().optional().describe("A named backend: `/name`; its address counts, not its policies."),
+  backend: z.string().optional().describe("A named backend: `/name`; of its policies those hold that calls can have."),
   timeout: duration.default(2000).describe("How long an answer may take. Default: 2s."),
 };

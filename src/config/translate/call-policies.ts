@@ -1,0 +1,57 @@
+import type { CallPolicies, CredentialTarget } from "../../ir/policies.ts";
+import type { RawPolicies } from "./attached-policies.ts";
+import type { Path, Report } from "./report.ts";
+
+/** Kinds of a backend's policies that hold for calls of the gateway's own. */
+const HOLDING: ReadonlySet<string> = new Set<keyof CallPolicies>([
+  "backendTLS",
+  "http",
+  "tcp",
+  "backendTunnel",
+  "backendAuth",
+  "requestHeaderModifier",
+]);
+/** Others that whoever attached them would expect to see in what is sent, or in whether it is sent. */
+const MISSED: ReadonlySet<string> = new Set(["authorization", "extAuthz", "transformations", "requestRedirect"]);
+
+export function holding(policies: RawPolicies): RawPolicies {
+  return Object.fromEntries(Object.entries(policies).filter(([kind]) => HOLDING.has(kind)));
+}
+
+/** Warns of policies of `name`, at `path`, that are for requests of clients only. */
+export function tellNotHolding(policies: RawPolicies, name: string, path: Path, report: Report): void {
+  const missed = Object.keys(policies).filter((kind) => MISSED.has(kind));
+  if (missed.length === 0) return;
+  const message = `${missed.join(", ")} of ${name} holds for requests of clients, not for calls of the gateway's own`;
+  report(path, { message, warning: true });
+}
+
+/** What HTTP has and gRPC has not; `outer` belongs to what stands at `outerPath`, `inner` stands at `innerPath`. */
+export function reportForGrpc(
+  outer: CallPolicies,
+  inner: CallPolicies,
+  outerPath: Path,
+  innerPath: Path,
+  report: Report,
+): void {
+  if (inner.http?.version !== undefined)
+    report([...innerPath, "http", "version"], { message: "gRPC is spoken over HTTP/2 only; remove it" });
+  if (inner.backendAuth !== undefined && usesQuery(inner.backendAuth))
+    report([...innerPath, "backendAuth"], { message: NO_QUERY, expected: "a header" });
+  else if (inner.backendAuth === undefined && outer.backendAuth !== undefined && usesQuery(outer.backendAuth))
+    report(outerPath, { message: `its backendAuth cannot be used here: ${NO_QUERY}`, expected: "a header" });
+}
+
+const NO_QUERY = "gRPC calls have no query to put a credential into";
+
+function usesQuery(auth: NonNullable<CallPolicies["backendAuth"]>): boolean {
+  const { passthrough, key, jwtSign, oauthTokenExchange, credentials } = auth;
+  const places: readonly ({ readonly location: CredentialTarget } | undefined)[] = [
+    passthrough,
+    key,
+    jwtSign,
+    oauthTokenExchange,
+    ...credentials,
+  ];
+  return places.some((place) => place !== undefined && "queryParameter" in place.location);
+}
