@@ -10,6 +10,8 @@ export interface Identity {
   readonly keyFile: string;
 }
 
+export type KeyKind = "P-256" | "P-384" | "P-521" | "rsa:2048" | "ed25519";
+
 /** A reason to skip tests that need certificates, or false: Node reads certificates but cannot make them. */
 export const noOpenssl: string | false = (() => {
   try {
@@ -24,27 +26,54 @@ export const noOpenssl: string | false = (() => {
 export class TestCa implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), "tracegate-ca-"));
   readonly certFile = join(this.folder, "ca.pem");
-  readonly #keyFile = join(this.folder, "ca.key");
+  readonly keyFile = join(this.folder, "ca.key");
   #issued = 0;
 
-  constructor(name = "test CA") {
+  constructor(name = "test CA", key: KeyKind = "P-256") {
     const subject = ["-subj", `/CN=${name}`, "-days", "2"];
-    openssl("req", "-x509", ...NEW_KEY, ...subject, "-keyout", this.#keyFile, "-out", this.certFile);
+    // In place of OpenSSL's defaults, which lack what strict verifiers expect.
+    const extensions = [
+      "basicConstraints=critical,CA:TRUE",
+      "keyUsage=critical,keyCertSign,cRLSign",
+      "subjectKeyIdentifier=hash",
+    ].flatMap((each) => ["-addext", each]);
+    const files = ["-keyout", this.keyFile, "-out", this.certFile];
+    openssl("req", "-x509", ...newKey(key), "-config", this.#emptyConfig(), ...subject, ...extensions, ...files);
   }
 
   get cert(): string {
     return readFileSync(this.certFile, "utf8");
   }
 
+  get key(): string {
+    return readFileSync(this.keyFile, "utf8");
+  }
+
   /** A certificate for these DNS names; the first is its common name too. */
   issue(...names: string[]): Identity {
+    return this.#sign(names[0] ?? "", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`);
+  }
+
+  /** A CA below this one, without an identifier of its key. */
+  issueCa(name: string): Identity {
+    return this.#sign(name, "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n");
+  }
+
+  #sign(name: string, extensions: string): Identity {
     const base = join(this.folder, String(this.#issued++));
     const [certFile, keyFile, requestFile] = [`${base}.pem`, `${base}.key`, `${base}.csr`];
-    openssl("req", ...NEW_KEY, "-subj", `/CN=${names[0]}`, "-keyout", keyFile, "-out", requestFile);
-    writeFileSync(`${base}.ext`, `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`);
-    const signer = ["-CA", this.certFile, "-CAkey", this.#keyFile, "-CAcreateserial", "-days", "2"];
+    openssl("req", ...newKey("P-256"), "-subj", `/CN=${name}`, "-keyout", keyFile, "-out", requestFile);
+    writeFileSync(`${base}.ext`, extensions);
+    const signer = ["-CA", this.certFile, "-CAkey", this.keyFile, "-CAcreateserial", "-days", "2"];
     openssl("x509", "-req", "-in", requestFile, ...signer, "-extfile", `${base}.ext`, "-out", certFile);
     return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8"), certFile, keyFile };
+  }
+
+  /** The system's would add extensions. */
+  #emptyConfig(): string {
+    const file = join(this.folder, "openssl.cnf");
+    writeFileSync(file, "[req]\ndistinguished_name=name\n[name]\n");
+    return file;
   }
 
   [Symbol.dispose](): void {
@@ -52,7 +81,11 @@ export class TestCa implements Disposable {
   }
 }
 
-const NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+/** What `openssl req` needs for a new key of this kind. */
+function newKey(kind: KeyKind): string[] {
+  const named = kind.startsWith("P-");
+  return ["-nodes", "-newkey", named ? "ec" : kind, ...(named ? ["-pkeyopt", `ec_paramgen_curve:${kind}`] : [])];
+}
 
 function openssl(...args: string[]): void {
   execFileSync("openssl", args, { stdio: ["ignore", "ignore", "pipe"] });
