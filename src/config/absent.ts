@@ -48,7 +48,25 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   { in: /^config\.logging$/, fields: same(LATER, "filter", "fields", "database") },
   {
     in: /^frontendPolicies$/,
-    fields: same(LATER, ...["networkExtAuthz", "tracing"]),
+    fields: same(LATER, ...["tracing"]),
+  },
+  {
+    in: /^frontendPolicies\.networkExtAuthz$/,
+    fields: {
+      ...same("there is no request yet; remove it, or use extAuthz", "includeRequestHeaders", "includeRequestBody"),
+      conditional: "is not available here; write the one service",
+    },
+  },
+  {
+    in: /^frontendPolicies\.networkExtAuthz\.protocol$/,
+    fields: { grpc: "asks about a request, and there is none yet; use http" },
+  },
+  {
+    in: /^frontendPolicies\.networkExtAuthz\.protocol\.http$/,
+    fields: same(
+      "there is no request yet, and who is refused gets no answer; remove it, or use extAuthz",
+      ...["redirect", "body", "includeResponseHeaders"],
+    ),
   },
   { in: /^frontendPolicies\.tls$/, fields: same(LATER, "alpn") },
   {
@@ -85,6 +103,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
 export function absentField(path: Path, key: string): string | undefined {
   const place = placeOf(path);
   for (const { in: where, fields } of ABSENT) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
+  if (/\.(extAuthz|extProc|remoteRateLimit)(\.conditional)?\.policies$/.test(place))
+    return Object.hasOwn(REGISTRY, key)
+      ? "this policy is for requests of clients; calls of the gateway's own do without"
+      : undefined;
   return holdsPolicies(place) ? policy(key) : undefined;
 }
 

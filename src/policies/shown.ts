@@ -1,17 +1,24 @@
-import type { PolicySet } from "../ir/policies.ts";
+import type { NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
 import { shown as backendAuth } from "./backend-auth/index.ts";
 import { shown as backendTLS } from "./backend-tls/index.ts";
 import { shown as backendTunnel } from "./backend-tunnel/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
-import { shown as extAuthz } from "./ext-authz/shown.ts";
+import { shownCalling } from "./calls/shown.ts";
+import { shown as extAuthz, shownNetwork } from "./ext-authz/shown.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
+import { shown as requestMirror } from "./request-mirror/index.ts";
 import { shownModifier } from "./shared/header-edits.ts";
 import { shown as transformations } from "./transformations/index.ts";
 
+/** Policies, and those settings of connections that name services. */
+interface Kinds extends PolicySet {
+  readonly networkExtAuthz?: NetworkExtAuthz;
+}
+
 type Shown = {
-  readonly [Kind in keyof PolicySet]: (config: NonNullable<PolicySet[Kind]>, hidden: ReadonlySet<string>) => unknown;
+  readonly [Kind in keyof Kinds]: (config: NonNullable<Kinds[Kind]>, hidden: ReadonlySet<string>) => unknown;
 };
 
 /** How policies with secrets in their configuration are shown. */
@@ -22,9 +29,13 @@ const SHOWN: Shown = {
   backendTunnel,
   basicAuth,
   extAuthz,
+  extProc: shownCalling,
   jwtAuth,
+  networkExtAuthz: shownNetwork,
   oidc: shownOidc,
+  remoteRateLimit: shownCalling,
   requestHeaderModifier: shownModifier,
+  requestMirror,
   responseHeaderModifier: shownModifier,
   transformations,
 };

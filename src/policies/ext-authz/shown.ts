@@ -1,5 +1,6 @@
-import type { Conditional, ExtAuthz } from "../../ir/policies.ts";
+import type { Conditional, ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
+import { shownPolicies } from "../calls/shown.ts";
 import { isConditional } from "../conditional/index.ts";
 
 /** The configuration without expressions of headers that hold secrets: they may hold the secret itself. */
@@ -12,14 +13,28 @@ export function shown(
   return shownOne(config, hidden);
 }
 
+/** The same for connections. */
+export function shownNetwork(config: NetworkExtAuthz, hidden: ReadonlySet<string>): NetworkExtAuthz {
+  return {
+    ...config,
+    ...shownPolicies(config, hidden),
+    protocol: { http: shownHttp(config.protocol.http, hidden) },
+  };
+}
+
 function shownOne<Config extends ExtAuthz>(config: Config, hidden: ReadonlySet<string>): Config {
-  if ("grpc" in config.protocol) return config;
-  const { http } = config.protocol;
-  const addRequestHeaders = Object.fromEntries(
-    Object.entries(http.addRequestHeaders).map(([name, text]) => [
-      name,
-      hidden.has(name.toLowerCase()) ? REDACTED : text,
-    ]),
-  );
-  return { ...config, protocol: { http: { ...http, addRequestHeaders } } };
+  const calls = shownPolicies(config, hidden);
+  if ("grpc" in config.protocol) return { ...config, ...calls };
+  return { ...config, ...calls, protocol: { http: shownHttp(config.protocol.http, hidden) } };
+}
+
+function shownHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(
+  http: Http,
+  hidden: ReadonlySet<string>,
+): Http {
+  const headers = Object.entries(http.addRequestHeaders).map(([name, text]) => [
+    name,
+    hidden.has(name.toLowerCase()) ? REDACTED : text,
+  ]);
+  return { ...http, addRequestHeaders: Object.fromEntries(headers) };
 }
