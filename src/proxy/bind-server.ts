@@ -1,4 +1,4 @@
-import { asError } from "../base/errors.ts";
+import { asError, ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Sweeper } from "../base/sweeper.ts";
 import { Acceptor } from "../http/acceptor.ts";
@@ -13,13 +13,14 @@ import type { CompiledBind, CompiledListener } from "./compiled.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./connect/tunnel.ts";
 import { TunnelHost } from "./connect/tunnel-host.ts";
 import { Exchange } from "./exchange.ts";
+import { type Arrival, type NetworkFindings, NetworkGate, type NetworkGateHost } from "./network-gate.ts";
+import { connectionVariables } from "./network-rules.ts";
 import type { Services } from "./services.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./tcp/proxy-header.ts";
 import { TcpConnection, type TcpHost, type TcpOrigin } from "./tcp/tcp-connection.ts";
 import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
 
-const NOTHING = Buffer.alloc(0);
 const SHUT_DOWN = "the gateway shut down before the connection was done";
 
 /** Handles the connections that were closed as soon as they came. */
@@ -30,7 +31,7 @@ type LiveStream = Pick<Exchange, "onClientGone" | "over"> & { readonly activity:
 
 /** One listening port of this thread and its connections; outlives configurations that keep the port. */
 export class BindServer
-  implements ConnectionHost, StreamAcceptor, ProxyHeaderHost, HandshakeHost, TcpHost, TunnelTarget
+  implements ConnectionHost, StreamAcceptor, ProxyHeaderHost, HandshakeHost, NetworkGateHost, TcpHost, TunnelTarget
 {
   readonly #targets: TunnelTargets;
   readonly #services: Services;
@@ -39,7 +40,9 @@ export class BindServer
   readonly #connections = new Map<ServerConnection, LiveStream | undefined>();
   /** Counters of HTTP connections inside TLS, which are those of their listener. */
   readonly #secured = new Map<ServerConnection, ConnectionSeries>();
-  /** Handshakes and connections that are copied. */
+  /** What a service has told of HTTP connections when they came. */
+  readonly #findings = new Map<ServerConnection, NetworkFindings>();
+  /** Connections in a handshake or waiting for leave, and those that are copied. */
   readonly #others = new Set<LiveConnection>();
   readonly #onEmpty: () => void;
   readonly #tunnelHost: TunnelHost;
@@ -114,6 +117,8 @@ export class BindServer
 
   open(downstream: Downstream, request: HttpRequest): Exchange {
     const exchange = new Exchange(downstream, request, this.#bind, this.#services);
+    const findings = this.#findings.size === 0 ? undefined : this.#findings.get(downstream as ServerConnection);
+    if (findings !== undefined) exchange.findings.extauthz = findings;
     this.#connections.set(downstream as ServerConnection, exchange);
     return exchange;
   }
@@ -130,6 +135,7 @@ export class BindServer
     this.#sweeper.delete(connection);
     this.#count(this.#secured.get(connection) ?? this.#series, connection);
     this.#secured.delete(connection);
+    this.#findings.delete(connection);
     this.#checkEmpty();
   }
 
@@ -138,7 +144,7 @@ export class BindServer
   /** What is inside a tunnel has no PROXY header and no tunnel of its own before it. */
   serve(stream: ByteStream, from: Addresses): void {
     if (this.draining || this.connections >= this.#bind.frontend.maxConnections) stream.destroy();
-    else Transport.over(stream, from, (transport) => this.#handlerOf(transport, NOTHING));
+    else Transport.over(stream, from, (transport) => this.#handlerOf(transport));
   }
 
   #openTunnel(downstream: Downstream, request: HttpRequest): Tunnel {
@@ -151,7 +157,7 @@ export class BindServer
 
   onProxyHeader(reader: ProxyHeaderReader, transport: Transport, early: Buffer): void {
     this.#others.delete(reader);
-    this.#enter(transport, early);
+    transport.passTo(this.#outerHandlerOf(transport), early);
   }
 
   onProxyFailure(reader: ProxyHeaderReader, message: string): void {
@@ -173,14 +179,8 @@ export class BindServer
     this.#others.delete(handshake);
     const series = this.#seriesOf(listener);
     series.handshake.observe(seconds);
-    const serverName = transport.tls?.serverName ?? "";
-    if (!this.#allows(transport, serverName)) return REFUSED;
-    if (listener.protocol === "HTTPS") {
-      const connection = new ServerConnection(transport, this);
-      this.#secured.set(connection, series);
-      return this.#track(connection, series);
-    }
-    return this.#copy({ transport, listener, serverName, early: NOTHING });
+    if (listener.protocol === "HTTPS") return this.#enterHttp(transport, this, series);
+    return this.#enterTcp({ transport, listener, serverName: transport.tls?.serverName ?? "" });
   }
 
   onPassthrough(
@@ -188,15 +188,28 @@ export class BindServer
     transport: Transport,
     listener: CompiledListener,
     serverName: string,
-    hello: Buffer,
   ): TransportHandler {
     this.#others.delete(handshake);
-    if (!this.#allows(transport, serverName)) return REFUSED;
-    return this.#copy({ transport, listener, serverName, early: hello });
+    return this.#enterTcp({ transport, listener, serverName });
   }
 
   onHandshakeFailure(handshake: TlsHandshake, message: string): void {
     this.#refused(handshake, message);
+  }
+
+  // ── authorization of connections ──
+
+  onAdmitted(gate: NetworkGate): void {
+    this.#others.delete(gate);
+  }
+
+  onTurnedAway(gate: NetworkGate, arrival: Arrival, why: string): void {
+    this.#others.delete(gate);
+    this.#turnAway(arrival, "TG_EXT_AUTHZ", `: ${why}`);
+  }
+
+  onGateFailure(gate: NetworkGate, message: string): void {
+    this.#refused(gate, message);
   }
 
   // ── TCP ──
@@ -229,33 +242,23 @@ export class BindServer
   #admit(transport: Transport): TransportHandler | undefined {
     const { maxConnections, proxyProtocol } = this.#bind.frontend;
     if (this.connections >= maxConnections) return undefined;
-    if (proxyProtocol === undefined) return this.#outerHandlerOf(transport, NOTHING);
+    if (proxyProtocol === undefined) return this.#outerHandlerOf(transport);
     const reader = new ProxyHeaderReader(transport, proxyProtocol, this);
     this.#others.add(reader);
     return reader;
   }
 
-  /** Gives a transport of which `early` was read to what the bind speaks. */
-  #enter(transport: Transport, early: Buffer): void {
-    const handler = this.#outerHandlerOf(transport, early);
-    // What is copied to a backend waits for it.
-    transport.passTo(handler, handler instanceof TcpConnection ? NOTHING : early);
+  #outerHandlerOf(transport: Transport): TransportHandler {
+    if (this.#bind.frontend.connect !== "tunnel") return this.#handlerOf(transport);
+    return this.#enterHttp(transport, this.#tunnelHost, this.#series);
   }
 
-  #outerHandlerOf(transport: Transport, early: Buffer): TransportHandler {
-    if (this.#bind.frontend.connect !== "tunnel") return this.#handlerOf(transport, early);
-    if (!this.#allows(transport, "")) return REFUSED;
-    return this.#track(new ServerConnection(transport, this.#tunnelHost), this.#series);
-  }
-
-  #handlerOf(transport: Transport, early: Buffer): TransportHandler {
+  #handlerOf(transport: Transport): TransportHandler {
     switch (this.#bind.protocol) {
       case "http":
-        if (!this.#allows(transport, "")) return REFUSED;
-        return this.#track(new ServerConnection(transport, this), this.#series);
+        return this.#enterHttp(transport, this, this.#series);
       case "tcp":
-        if (!this.#allows(transport, "")) return REFUSED;
-        return this.#copy({ transport, listener: this.findListener(""), serverName: "", early });
+        return this.#enterTcp({ transport, listener: this.findListener(""), serverName: "" });
       case "tls": {
         const handshake = new TlsHandshake(transport, this, this.#bind.frontend.handshakeTimeout);
         this.#others.add(handshake);
@@ -264,30 +267,56 @@ export class BindServer
     }
   }
 
-  /** Asks once per connection; one that may not connect is closed. */
-  #allows(transport: Transport, serverName: string): boolean {
-    const { network } = this.#bind;
-    if (network === undefined || network.allows(transport, serverName)) return true;
-    this.#logRefused(transport, "authorization failed");
+  #enterHttp(transport: Transport, host: ConnectionHost, series: ConnectionSeries): TransportHandler {
+    const enter = (findings: NetworkFindings): TransportHandler => {
+      const connection = new ServerConnection(transport, host);
+      if (transport.tls !== undefined) this.#secured.set(connection, series);
+      if (findings !== undefined) this.#findings.set(connection, findings);
+      this.#connections.set(connection, undefined);
+      this.#sweeper.add(connection);
+      series.connections++;
+      return connection;
+    };
+    return this.#guard({ transport, halfClose: false, series, enter }, transport.tls?.serverName ?? "");
+  }
+
+  #enterTcp(origin: TcpOrigin): TransportHandler {
+    const { transport, listener, serverName } = origin;
+    const series = listener === undefined ? this.#series : this.#seriesOf(listener);
+    const enter = (): TransportHandler => {
+      const connection = new TcpConnection(origin, this, this.#services);
+      this.#others.add(connection);
+      this.#sweeper.add(connection);
+      series.connections++;
+      connection.start();
+      return connection;
+    };
+    return this.#guard({ transport, halfClose: true, series, enter }, serverName);
+  }
+
+  /** Asks once per connection whether it may come in; one that may not is closed. */
+  #guard(arrival: Arrival, serverName: string): TransportHandler {
+    const { network, networkAuthorizer } = this.#bind;
+    if (network === undefined && networkAuthorizer === undefined) return arrival.enter(undefined);
+    const variables = connectionVariables(arrival.transport, serverName, this.#services.env);
+    if (network?.allows(variables) === false) {
+      this.#turnAway(arrival, "TG_AUTHORIZATION");
+      return REFUSED;
+    }
+    if (networkAuthorizer === undefined) return arrival.enter(undefined);
+    const gate = new NetworkGate(arrival, this);
+    this.#others.add(gate);
+    gate.ask(networkAuthorizer, variables);
+    return gate;
+  }
+
+  #turnAway({ transport, series }: Arrival, code: ErrorCode, detail = ""): void {
+    const { message, reason } = ERRORS[code];
+    series.connections++;
+    series.received += transport.bytesRead;
+    this.#logRefused(transport, `${message}${detail}`, reason);
     transport.destroy();
     this.#checkEmpty();
-    return false;
-  }
-
-  #track(connection: ServerConnection, series: ConnectionSeries): ServerConnection {
-    this.#connections.set(connection, undefined);
-    this.#sweeper.add(connection);
-    series.connections++;
-    return connection;
-  }
-
-  #copy(origin: TcpOrigin): TcpConnection {
-    const connection = new TcpConnection(origin, this, this.#services);
-    this.#others.add(connection);
-    this.#sweeper.add(connection);
-    (origin.listener === undefined ? this.#series : this.#seriesOf(origin.listener)).connections++;
-    connection.start();
-    return connection;
   }
 
   #seriesOf({ gateway, name, protocol }: CompiledListener): ConnectionSeries {
@@ -306,9 +335,9 @@ export class BindServer
     this.#checkEmpty();
   }
 
-  #logRefused(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string): void {
+  #logRefused(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, reason?: Reason): void {
     const source = formatHostPort(from.remoteAddress, from.remotePort);
-    this.#services.accessLog.info("refused", { "src.addr": source, error });
+    this.#services.accessLog.info("refused", { "src.addr": source, error, ...(reason !== undefined && { reason }) });
   }
 
   #checkEmpty(): void {

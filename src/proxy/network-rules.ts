@@ -8,24 +8,21 @@ export class NetworkRules {
   readonly #deny: readonly Expression[];
   readonly #require: readonly Expression[];
   readonly #allow: readonly Expression[];
-  readonly #env: unknown;
 
   /** Throws CelError for a rule that cannot be used. */
-  constructor(rules: readonly NetworkRule[], env: unknown) {
+  constructor(rules: readonly NetworkRule[]) {
     const of = (mode: NetworkRule["mode"]): Expression[] =>
       rules.filter((rule) => rule.mode === mode).map((rule) => compileCondition(rule.expression, "network"));
     this.#deny = of("deny");
     this.#require = of("require");
     this.#allow = of("allow");
-    this.#env = env;
   }
 
   /** A rule that fails is false, so a failing `deny` denies nothing. Without `allow` rules everyone else may connect. */
-  allows(transport: Transport, serverName: string): boolean {
-    const activation = connectionVariables(transport, serverName, this.#env);
-    if (this.#deny.some((rule) => rule.matches(activation))) return false;
-    if (!this.#require.every((rule) => rule.matches(activation))) return false;
-    return this.#allow.length === 0 || this.#allow.some((rule) => rule.matches(activation));
+  allows(variables: Activation): boolean {
+    if (this.#deny.some((rule) => rule.matches(variables))) return false;
+    if (!this.#require.every((rule) => rule.matches(variables))) return false;
+    return this.#allow.length === 0 || this.#allow.some((rule) => rule.matches(variables));
   }
 }
 

@@ -89,10 +89,10 @@ const proxy = plain("proxy", {
 
 /**
  * What an expression can name: `arrival` the request alone, as when a trace chooses its request; `network` what is known of a
- * connection; `request` both and what the policies before it found; `response` all of that and the response. A name out of
- * scope is an error when the expression is compiled (reference 4.7).
+ * connection; `networkResponse` that and a response; `request` request and connection and what the policies before it found;
+ * `response` all of that and the response. A name out of scope is an error when the expression is compiled (reference 4.7).
  */
-export type Scope = "arrival" | "network" | "request" | "response";
+export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response";
 
 const NETWORK = { source, destination, env: plain("env", { podName: DYN, namespace: DYN, gateway: DYN }) };
 const REQUEST = {
@@ -111,6 +111,7 @@ const REQUEST = {
 export const VARIABLES: Readonly<Record<Scope, ReadonlyMap<string, Variable>>> = {
   arrival: new Map(Object.entries({ request })),
   network: new Map<string, Variable>(Object.entries(NETWORK)),
+  networkResponse: new Map<string, Variable>(Object.entries({ ...NETWORK, response })),
   request: new Map<string, Variable>(Object.entries(REQUEST)),
   response: new Map<string, Variable>(Object.entries({ ...REQUEST, response })),
 };

@@ -1,10 +1,15 @@
 import { parseDuration } from "../../base/durations.ts";
-import { CelDuration, compileExpression, type Expression, toJson } from "../../cel/index.ts";
+import {
+  type Activation,
+  CelDuration,
+  compileExpression,
+  type Expression,
+  type Scope,
+  toJson,
+} from "../../cel/index.ts";
 import type { ExtAuthz } from "../../ir/policies.ts";
-import type { PolicyContext } from "../types.ts";
-import type { Verdict } from "./verdict.ts";
 
-interface Entry {
+interface Entry<Verdict> {
   readonly verdict: Verdict;
   /** `performance.now()` ms. */
   readonly until: number;
@@ -14,16 +19,16 @@ interface Entry {
 const KEPT_REFUSALS = new Set([401, 403]);
 
 /** Verdicts by key, for their time to live; the oldest goes when there is no room. */
-export class VerdictCache {
+export class VerdictCache<Verdict> {
   readonly #key: readonly Expression[];
   readonly #ttl: number | Expression;
   readonly #maxEntries: number;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, Entry<Verdict>>();
 
-  /** Throws CelError for expressions that cannot be used. */
-  constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>) {
-    this.#key = key.map((text) => compileExpression(text, "request"));
-    this.#ttl = parseDuration(ttl) ?? compileExpression(ttl, "request");
+  /** `scope`: what the expressions may read. Throws CelError for those that cannot be used. */
+  constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>, scope: Scope) {
+    this.#key = key.map((text) => compileExpression(text, scope));
+    this.#ttl = parseDuration(ttl) ?? compileExpression(ttl, scope);
     this.#maxEntries = maxEntries;
   }
 
@@ -31,8 +36,8 @@ export class VerdictCache {
     return typeof this.#ttl === "number" ? this.#key : [...this.#key, this.#ttl];
   }
 
-  /** undefined = this request's verdict cannot be kept. */
-  keyOf({ variables }: PolicyContext): string | undefined {
+  /** undefined = the verdict about these variables cannot be kept. */
+  keyOf(variables: Activation): string | undefined {
     try {
       return JSON.stringify(this.#key.map((expression) => toJson(expression.evaluate(variables))));
     } catch {
@@ -48,9 +53,10 @@ export class VerdictCache {
     return undefined;
   }
 
-  put(key: string, verdict: Verdict, context: PolicyContext): void {
-    if (!verdict.allowed && !KEPT_REFUSALS.has(verdict.reply?.status ?? 403)) return;
-    const ttl = this.#ttlOf(context);
+  /** `refusedWith`: status of a refusal; undefined = it allows. */
+  put(key: string, verdict: Verdict, refusedWith: number | undefined, variables: Activation): void {
+    if (refusedWith !== undefined && !KEPT_REFUSALS.has(refusedWith)) return;
+    const ttl = this.#ttlOf(variables);
     if (ttl <= 0) return;
     this.#entries.delete(key);
     this.#entries.set(key, { verdict, until: performance.now() + ttl });
@@ -59,7 +65,7 @@ export class VerdictCache {
   }
 
   /** Milliseconds; 0 when the expression gives no duration. */
-  #ttlOf({ variables }: PolicyContext): number {
+  #ttlOf(variables: Activation): number {
     if (typeof this.#ttl === "number") return this.#ttl;
     try {
       const value = this.#ttl.evaluate(variables);

@@ -1,20 +1,19 @@
-import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
 import { getHeader } from "../../http/message.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "../../ir/policies.ts";
 import type { Callout } from "../../upstream/callout.ts";
+import { callFor } from "../calls/call-for.ts";
 import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
-import type { BodyStart, PolicyContext } from "../types.ts";
+import type { Asker as Asking, BodyStart, PolicyContext } from "../types.ts";
+import { compileAll, evaluateAll } from "./expressions.ts";
 import type { Asker, Verdict } from "./verdict.ts";
 
 /** The name under which filters look for their metadata. */
 const NAMESPACE = "envoy.filters.http.ext_authz";
 
 /** Asks by `Authorization/Check`. */
-export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout): Asker {
-  const metadata = Object.entries(grpc.metadata ?? {}).map(
-    ([name, text]) => [name, compileExpression(text, "request")] as const,
-  );
+export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<Asking>): Asker {
+  const metadata = compileAll(grpc.metadata ?? {}, "request");
   const included = new Set(config.includeRequestHeaders);
   const wants = (name: string): boolean => included.size === 0 || included.has(name);
   const ask: Asker["ask"] = async (context, body) => {
@@ -23,13 +22,10 @@ export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout):
         ...peers(context),
         request: { time: now(), http: describe(context, body, wants, config.includeRequestBody?.packAsBytes === true) },
         context_extensions: grpc.context ?? {},
-        metadata_context: { filter_metadata: { [NAMESPACE]: evaluateAll(metadata, context) } },
+        metadata_context: { filter_metadata: { [NAMESPACE]: evaluateAll(metadata, context.variables) } },
       },
     });
-    const answer = await callout.unary(CHECK, question, config.timeout, {
-      onCancel: (callback) => context.onOver(callback),
-      observer: context.trace?.outbound("ext_authz"),
-    });
+    const answer = await callout.unary(CHECK, question, config.timeout, callFor(context, "ext_authz"));
     return verdictOf(CheckResponse.decode(answer));
   };
   return { expressions: metadata.map(([, expression]) => expression), ask };
@@ -68,22 +64,6 @@ function describe(
     protocol: request.version,
     ...(body !== undefined && (packAsBytes ? { raw_body: body.bytes } : { body: Buffer.from(body.bytes).toString() })),
   };
-}
-
-/** Expressions that fail are left out. */
-function evaluateAll(
-  expressions: readonly (readonly [name: string, expression: Expression])[],
-  { variables }: PolicyContext,
-): Record<string, unknown> {
-  const values: Record<string, unknown> = {};
-  for (const [name, expression] of expressions) {
-    try {
-      values[name] = toJson(expression.evaluate(variables));
-    } catch {
-      // The service sees that it is missing.
-    }
-  }
-  return values;
 }
 
 function now(): { seconds: number; nanos: number } {

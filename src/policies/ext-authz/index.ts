@@ -1,5 +1,4 @@
-import { GatewayError } from "../../base/errors.ts";
-import type { LocalReply } from "../../http/message.ts";
+import { ERRORS, GatewayError } from "../../base/errors.ts";
 import type { ExtAuthz } from "../../ir/policies.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -8,6 +7,7 @@ import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
 import { VerdictCache } from "./cache.ts";
 import { askGrpc } from "./grpc.ts";
 import { askHttp } from "./http.ts";
+import { refuse } from "./refusal.ts";
 import { shown } from "./shown.ts";
 import { type Asker, applyVerdict, type Verdict } from "./verdict.ts";
 
@@ -20,10 +20,10 @@ const TRACED = "ext_auth";
  * response, and answer in the place of the backend. Throws CelError for expressions that cannot be used.
  */
 export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): CompiledPolicy {
-  const callout = callouts(config.target);
+  const callout = callouts(config.target, config.policies);
   const { protocol, failureMode } = config;
   const asker = "grpc" in protocol ? askGrpc(config, protocol.grpc, callout) : askHttp(config, protocol.http, callout);
-  const cache = config.cache === undefined ? undefined : new VerdictCache(config.cache);
+  const cache = config.cache === undefined ? undefined : new VerdictCache<Verdict>(config.cache, "request");
   return {
     kind: KIND,
     shown: shown(config, hidden),
@@ -39,7 +39,7 @@ export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): Comp
       applyVerdict(context, verdict);
       if (verdict.allowed) return undefined;
       if (verdict.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
-      return reply(verdict.reply);
+      return refuse(context.request, verdict.reply);
     }),
   };
 }
@@ -47,15 +47,15 @@ export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): Comp
 async function decide(
   { includeRequestBody }: ExtAuthz,
   asker: Asker,
-  cache: VerdictCache | undefined,
+  cache: VerdictCache<Verdict> | undefined,
   context: PolicyContext,
 ): Promise<Verdict> {
   const { trace } = context;
   const body = includeRequestBody === undefined ? undefined : await readBody(includeRequestBody, context);
-  const key = cache?.keyOf(context);
+  const key = cache?.keyOf(context.variables);
   const known = key === undefined ? undefined : cache?.get(key);
   const verdict = known ?? (await asker.ask(context, body));
-  if (known === undefined && key !== undefined) cache?.put(key, verdict, context);
+  if (known === undefined && key !== undefined) cache?.put(key, verdict, refusalStatus(verdict), context.variables);
   trace?.applied(TRACED, { result: verdict.allowed ? "allow" : "deny", ...(known !== undefined && { cached: true }) });
   return verdict;
 }
@@ -70,7 +70,7 @@ async function readBody(
   throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
 }
 
-/** A copy: what is kept in the cache answers others too. */
-function reply({ headers, ...others }: LocalReply): LocalReply {
-  return { ...others, headers: [...headers] };
+/** undefined: it allows. */
+function refusalStatus(verdict: Verdict): number | undefined {
+  return verdict.allowed ? undefined : (verdict.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
 }

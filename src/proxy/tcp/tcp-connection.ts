@@ -25,9 +25,9 @@ export interface TcpOrigin {
   readonly listener: CompiledListener | undefined;
   /** Name of the TLS handshake, `` without one. */
   readonly serverName: string;
-  /** Bytes of the client that were read already. */
-  readonly early: Buffer;
 }
+
+const NOTHING = Buffer.alloc(0);
 
 /**
  * One client connection whose bytes are copied to a backend and back. Each direction ends by itself (half-close), and a
@@ -48,6 +48,8 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   #cancelConnect: (() => void) | undefined;
   /** Seconds until the backend was connected. */
   #connectSeconds = 0;
+  /** What was read of the client before this connection got it: the backend's first bytes. */
+  #early: Buffer = NOTHING;
   #clientEnded = false;
   #upstreamEnded = false;
   /** A side does not take what the other one sends. */
@@ -118,7 +120,8 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
 
   onData(buffer: Buffer, length: number): void {
     this.#movedAt = performance.now();
-    this.#send(buffer, length);
+    if (this.#upstream !== undefined) this.#send(buffer, length);
+    else if (!this.#over) this.#early = Buffer.concat([this.#early, buffer.subarray(0, length)]);
   }
 
   onEnd(): void {
@@ -226,8 +229,10 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#movedAt = performance.now();
     this.#upstream = upstream;
     upstream.openTunnel(this);
-    const { early } = this.#origin;
+    const early = this.#early;
+    this.#early = NOTHING;
     if (early.length > 0) this.#send(early, early.length);
+    if (this.#clientEnded) upstream.sendEnd([]);
     if (!this.#upstreamBlocked) this.#transport.resume();
   }
 

@@ -8,8 +8,6 @@ import type { LiveConnection } from "./live-connection.ts";
 /** Milliseconds, unless the configuration says otherwise. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
 
-const NOTHING = Buffer.alloc(0);
-
 /** The bind of a handshake. */
 export interface HandshakeHost {
   /** By the configuration in force now. `serverName` is `` when the client names none. */
@@ -21,13 +19,12 @@ export interface HandshakeHost {
     listener: CompiledListener,
     seconds: number,
   ): TransportHandler;
-  /** The listener lets TLS pass; `hello` was read and is the first that the backend gets. */
+  /** The listener lets TLS pass. Returns the handler of the connection, which gets the ClientHello next. */
   onPassthrough(
     handshake: TlsHandshake,
     transport: Transport,
     listener: CompiledListener,
     serverName: string,
-    hello: Buffer,
   ): TransportHandler;
   /** The connection is closed or about to be. */
   onHandshakeFailure(handshake: TlsHandshake, message: string): void;
@@ -100,8 +97,7 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
     } else {
       this.#end();
       this.#hello.clear();
-      const next = this.#host.onPassthrough(this, this.#transport, listener, serverName, hello);
-      this.#transport.passTo(next, NOTHING);
+      this.#transport.passTo(this.#host.onPassthrough(this, this.#transport, listener, serverName), hello);
     }
   }
 

@@ -1,0 +1,30 @@
+import { getHeader, type HeaderList } from "./message.ts";
+
+/** gRPC status for an HTTP status of the gateway's own (reference 2.4); others are 2, unknown. */
+const GRPC_STATUS: Readonly<Record<number, number>> = {
+  400: 13,
+  401: 16,
+  403: 7,
+  404: 12,
+  407: 16,
+  429: 14,
+  502: 14,
+  503: 14,
+  504: 14,
+};
+
+/** Whether a message says that it is gRPC by its Content-Type. */
+export function isGrpc(headers: HeaderList): boolean {
+  const contentType = getHeader(headers, "content-type") ?? "";
+  return contentType === "application/grpc" || contentType.startsWith("application/grpc+");
+}
+
+export function grpcStatusOf(httpStatus: number): number {
+  return GRPC_STATUS[httpStatus] ?? 2;
+}
+
+/** Header fields of a response without body that tells a gRPC client of an error; its HTTP status is 200. */
+export function grpcError(status: number, message: string): HeaderList {
+  const encoded = message.toWellFormed().replace(/[\0-\x20%\x7f-\u{10ffff}]/gu, (char) => encodeURIComponent(char));
+  return ["content-type", "application/grpc", "grpc-status", String(status), "grpc-message", encoded];
+}
