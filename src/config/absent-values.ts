@@ -21,6 +21,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
       TLSRoute: "TLS that passes through is routed as TCP; use TCPRoute",
     },
   },
+  {
+    in: /^frontendPolicies\.networkExtAuthz\.failureMode$/,
+    values: { denyWithStatus: "there is no request yet that a status could answer; use deny" },
+  },
   { in: /^config\.histograms$/, values: { native: NATIVE, both: NATIVE } },
   {
     in: /\.(min|max)(TLS)?Version$/,
@@ -28,11 +32,21 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
   },
 ];
 
-/** More than "not a known value" about one that is known elsewhere; undefined when it is known nowhere. */
+/**
+ * More than "not a known value" about one that is known elsewhere, a text or an object with one field; undefined when it is
+ * known nowhere.
+ */
 export function absentValue(path: readonly PropertyKey[], value: unknown): string | undefined {
-  if (typeof value !== "string") return undefined;
+  const name = nameOf(value);
+  if (name === undefined) return undefined;
   const place = placeOf(path);
   for (const { in: where, values } of ABSENT)
-    if (where.test(place) && Object.hasOwn(values, value)) return values[value];
+    if (where.test(place) && Object.hasOwn(values, name)) return values[name];
   return undefined;
+}
+
+function nameOf(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  const [name, ...others] = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  return others.length === 0 ? name : undefined;
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { networkSchema } from "../../policies/ext-authz/network-schema.ts";
 import { condition, expression } from "../../policies/shared/cel-schema.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
 import { exactlyOne } from "./exactly-one.ts";
@@ -125,6 +126,7 @@ export const frontendPolicies = z
     tls: tls.optional().describe("For listeners with `tls` that do not say it themselves."),
     connect: connect.optional().describe("What becomes of CONNECT requests; default: `deny`."),
     networkAuthorization: networkAuthorization.optional(),
+    networkExtAuthz: networkSchema.optional(),
     proxyProtocol: proxyProtocol.optional(),
     accessLog: accessLog.optional(),
     logging: accessLog.optional().describe("The same as `accessLog`."),

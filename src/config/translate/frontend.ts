@@ -1,4 +1,5 @@
 import type { AccessLog, Bind, Frontend, NetworkRule, TargetedPolicy } from "../../ir/ir.ts";
+import type { NetworkExtAuthz } from "../../ir/policies.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";
 
 interface NetworkRuleInput {
@@ -12,7 +13,7 @@ const TCP = frontendTcp.parse({});
 const PROXY_PROTOCOL = proxyProtocol.parse({});
 
 /** What holds for the connections of every bind. */
-export function translateFrontend(input: FrontendInput): Frontend {
+export function translateFrontend(input: FrontendInput, networkExtAuthz: NetworkExtAuthz | undefined): Frontend {
   const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect, networkAuthorization } = input;
   const { accessLog = input.logging } = input;
   return {
@@ -34,6 +35,7 @@ export function translateFrontend(input: FrontendInput): Frontend {
     ...(connect !== undefined && connect.mode !== "deny" && { connect: connect.mode }),
     ...(input.tls?.handshakeTimeout !== undefined && { handshakeTimeout: input.tls.handshakeTimeout }),
     ...(networkAuthorization !== undefined && { networkAuthorization: networkAuthorization.rules.map(toRule) }),
+    ...(networkExtAuthz !== undefined && { networkExtAuthz }),
   };
 }
 
@@ -47,7 +49,7 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
  * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in force, times
  * in milliseconds.
  */
-export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
+export function dumpFrontend(input: FrontendInput, networkExtAuthz: NetworkExtAuthz | undefined): TargetedPolicy[] {
   const { http, tcp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;
   const { accessLog = input.logging } = input;
   const fields = {
@@ -56,6 +58,7 @@ export function dumpFrontend(input: FrontendInput): TargetedPolicy[] {
     tls,
     connect,
     networkAuthorization,
+    networkExtAuthz,
     proxyProtocol,
     accessLog: accessLog && defined(accessLog),
   };

@@ -1,4 +1,4 @@
-import type { Backend, Bind, Ir, LeafCaching, RouteGroup } from "../../ir/ir.ts";
+import type { Backend, Bind, Frontend, Ir, LeafCaching, RouteGroup } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Resources } from "../resources/store.ts";
@@ -12,6 +12,7 @@ import { reportDuplicates } from "./duplicates.ts";
 import { dumpFrontend, translateFrontend } from "./frontend.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
+import { translateNetworkExtAuthz } from "./network-ext-authz.ts";
 import { translatePolicies } from "./policies.ts";
 import { translateRoute } from "./routes.ts";
 import { Sources } from "./sources.ts";
@@ -71,13 +72,15 @@ export function translate(
     backendPolicies.set(backend.name, inline);
   }
   const routeGroups = translateRouteGroups(config, context);
-  const binds = translateBinds(config, enableIpv6, context);
+  const networkExtAuthz = translateNetworkExtAuthz(config.frontendPolicies, context);
+  const frontend = translateFrontend(config.frontendPolicies, networkExtAuthz);
+  const binds = translateBinds(config, frontend, enableIpv6, context);
   const ir: Ir = {
     binds,
     routeGroups,
     backends: [...backends.values()],
     ...translateDiscovery(config, context),
-    targeted: [...dumpFrontend(config.frontendPolicies), ...context.targeted.all],
+    targeted: [...dumpFrontend(config.frontendPolicies, networkExtAuthz), ...context.targeted.all],
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);
@@ -127,8 +130,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
   return groups;
 }
 
-function translateBinds(config: ConfigFile, enableIpv6: boolean, context: Context): Bind[] {
-  const frontend = translateFrontend(config.frontendPolicies);
+function translateBinds(config: ConfigFile, frontend: Frontend, enableIpv6: boolean, context: Context): Bind[] {
   const host = enableIpv6 ? "::" : "0.0.0.0";
   const binds: Bind[] = [];
   const owners = new Map<number, string>();
