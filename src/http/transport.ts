@@ -34,6 +34,12 @@ export interface TlsSession {
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
+/** The system names no peer of a connection that was reset. */
+interface PeerHandle {
+  /** Returns 0 or an error. */
+  getpeername?(out: object): number;
+}
+
 type WriteDone = (error?: Error | null) => void;
 
 /** What transports need of sockets; streams inside the process have it too. */
@@ -201,6 +207,12 @@ export class Transport extends Peer implements ReadSink {
     if (!this.#paused) return;
     this.#paused = false;
     this.#socket.resume();
+  }
+
+  /** Whether the peer has reset the connection: while reading is paused, no event tells. False where it cannot be told. */
+  get wasReset(): boolean {
+    const handle = (this.#carrier as { _handle?: PeerHandle | null })._handle;
+    return handle?.getpeername !== undefined && handle.getpeername({}) !== 0;
   }
 
   /** Sends FIN after what is written. */

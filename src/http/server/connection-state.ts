@@ -11,6 +11,8 @@ import { ResponseWriter } from "./response-writer.ts";
 
 /** A client that pipelines without reading the answers is not read either once so much of them waits. */
 const BACKLOG_LIMIT = 64 * 1024;
+/** Pipelined or early bytes that are held while they cannot be used; more stop the reading. */
+export const HELD_LIMIT = 64 * 1024;
 /** After the last response: how long and how much of what the client still sends is thrown away before the close. */
 const LINGER_MS = 2000;
 const LINGER_BYTES = 1024 * 1024;
@@ -100,10 +102,24 @@ export abstract class ConnectionState extends Peer implements Sweepable {
       this.refuse("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
       return;
     }
+    if (this.body.paused && this.#leftUnheard()) {
+      this.gone();
+      return;
+    }
     const tooOld = frontend.maxConnectionDuration > 0 && now - this.#created > frontend.maxConnectionDuration;
     if (tooOld) this.keepAlive = false;
     if ((tooOld || draining) && this.idle) this.closeIdle();
     else if (this.deadline !== 0 && now >= this.deadline) this.#expire();
+  }
+
+  /**
+   * Whether a client that is not read, because its upstream takes no more of the body, has reset the connection. That it has
+   * closed is seen only behind the bytes it has sent, so up to HELD_LIMIT of them are read ahead.
+   */
+  #leftUnheard(): boolean {
+    if (this.state !== "body") return false;
+    if (this.held.length < HELD_LIMIT) this.transport.resume();
+    return this.transport.wasReset;
   }
 
   /** Closes at once when idle; else the response under way says `connection: close`. */

@@ -1,11 +1,9 @@
 import type { HeaderList, HttpRequest, HttpResponse } from "../message.ts";
 import { type Downstream, TUNNEL } from "../stream.ts";
 import type { Transport, TransportHandler } from "../transport.ts";
-import { type ConnectionSettings, ConnectionState, type ReadState } from "./connection-state.ts";
+import { type ConnectionSettings, ConnectionState, HELD_LIMIT, type ReadState } from "./connection-state.ts";
 import { HeadReader } from "./head-reader.ts";
 
-/** Pipelined or early bytes that are held while they cannot be used; more stop the reading. */
-const HELD_LIMIT = 64 * 1024;
 const NO_HEADERS: HeaderList = [];
 
 /** The bind of a connection. */
@@ -112,7 +110,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     this.progressed = true;
     if (!this.body.paused) return;
     this.body.resume();
-    this.transport.resume();
+    this.#resume();
   }
 
   sendInformational(status: number, headers: HeaderList): void {
@@ -173,7 +171,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       const before = at;
       const state: ReadState = this.state;
       if (state === "head" && !this.overfull) at = this.#readHead(buffer, at, to);
-      else if (state === "body" && this.body.open) at = this.#readBodyBytes(buffer, at, to);
+      else if (state === "body" && this.body.open && !this.body.paused) at = this.#readBodyBytes(buffer, at, to);
       else if (state === "tunnel" && this.body.open) at = this.#readTunnel(buffer, at, to);
       else if (state === "linger") at = this.discard(to - at, to);
       else if (state === "closed") at = to;

@@ -173,6 +173,31 @@ test("the upstream sees at once that the client has gone", async (t) => {
   }
 });
 
+test("a client that leaves while its body waits for the upstream is noticed", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "tracegate-unix-"));
+  t.after(() => rm(folder, { recursive: true }));
+  for (const [how, size, leave] of [
+    ["reset", 50_000_000, (client: RawPeer) => client.reset()],
+    // A Unix socket takes little before it stops: all that the client has sent is with the gateway.
+    ["close", 288 * 1024, (client: RawPeer) => client.socket.destroy()],
+  ] as const)
+    await t.test(how, async () => {
+      const path = join(folder, how);
+      await using upstream = await RawUpstream.listen(undefined, path);
+      await using plane = await TestPlane.start([{ target: { type: "unix", path } }]);
+      const client = await RawPeer.connect(plane.port);
+      client.send("POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
+      const peer = await upstream.connection();
+      peer.socket.pause();
+      client.send(Buffer.alloc(size, "x"));
+      await settled(() => queueOf(client));
+      leave(client);
+      assert.equal((await plane.logged("/it")).error, "client closed the connection");
+      peer.socket.resume();
+      await peer.closed();
+    });
+});
+
 test("a client that leaves while the connection is being made ends the attempt", async () => {
   await using blocked = await unreachable();
   await using plane = await TestPlane.start(blocked.port);
