@@ -1,5 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
-import type { HeaderList, HttpRequest } from "../http/message.ts";
+import { type HeaderList, type HttpRequest, setHeader } from "../http/message.ts";
 import type { Balancer } from "./balancer.ts";
 import { type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -8,6 +8,8 @@ import type { OnCancel } from "./on-cancel.ts";
 
 /** Who is told of a call. */
 export interface CallObserver {
+  /** Sent with the call, unless its policies remove it (W3C Trace Context). */
+  readonly traceparent?: string;
   /** `target` as `host:port`. */
   started(target: string): void;
   ended(status: number | null, error: string | null): void;
@@ -30,9 +32,10 @@ export type PrepareCall<Asker> = (request: HttpRequest, asker: Asker | undefined
 
 /**
  * A service that the gateway itself asks, such as one that authorizes requests. Each call chooses an endpoint; failures are
- * GatewayErrors whose `cause` says what happened. `Asker` is what the service's policies want to know of whom they ask for.
+ * GatewayErrors whose `cause` says what happened. `Asker` is what the service's policies want to know of whom they ask for;
+ * whoever asks for nobody needs none.
  */
-export class Callout<Asker = unknown> {
+export class Callout<Asker = never> {
   readonly #balancer: Balancer;
   readonly #prepare: PrepareCall<Asker> | undefined;
 
@@ -132,7 +135,12 @@ export class Callout<Asker = unknown> {
   }
 
   /** Resolves with the milliseconds that are left of `timeoutMs`; never when the call is cancelled meanwhile. */
-  async #prepared(head: HttpRequest, timeoutMs: number, { asker, onCancel }: CallContext<Asker>): Promise<number> {
+  async #prepared(
+    head: HttpRequest,
+    timeoutMs: number,
+    { asker, observer, onCancel }: CallContext<Asker>,
+  ): Promise<number> {
+    if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", observer.traceparent);
     const waiting = this.#prepare?.(head, asker);
     if (waiting === undefined) return timeoutMs;
     const startedAt = performance.now();
@@ -180,7 +188,7 @@ function headOf(
 }
 
 /** A service without endpoints. */
-export const NOWHERE = new Callout({ endpoints: [], choose: () => undefined, candidates: () => [] });
+export const NOWHERE = new Callout<unknown>({ endpoints: [], choose: () => undefined, candidates: () => [] });
 
 /** What really happened, for the log: `cause` where there is one. */
 export function reasonOf(error: unknown): string {
