@@ -65,6 +65,15 @@ const EVENTS: Docs = {
       },
     },
   },
+  traceSampling: {
+    when: "tracing is configured, and it was decided whether the request leaves spans",
+    fields: {
+      decision: {
+        schema: { enum: ["sample (client)", "sample (random)", "not sampled (client)", "not sampled (random)"] },
+        text: "`sample` or `not sampled`; `client`: the request has a valid `traceparent`, `random`: it has none",
+      },
+    },
+  },
   policySelection: {
     when: "the policies of a phase were merged",
     fields: {

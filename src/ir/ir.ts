@@ -3,10 +3,12 @@
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
 import type { KeyExchangeGroup } from "./connections.ts";
-import type { PolicySet } from "./policies.ts";
+import type { NetworkExtAuthz, PolicySet } from "./policies.ts";
 import type { Target } from "./target.ts";
+import type { AccessLog, Tracing } from "./telemetry.ts";
 
 export type { Target } from "./target.ts";
+export type * from "./telemetry.ts";
 
 export interface Ir {
   readonly binds: readonly Bind[];
@@ -14,10 +16,10 @@ export interface Ir {
   readonly backends: readonly Backend[];
   readonly services: readonly Service[];
   readonly workloads: readonly Workload[];
-  /** Policies attached to targets (reference 1.9 and 1.10), kept for the dump; already merged into the `policies` they apply to. */
-  readonly targeted: readonly TargetedPolicy[];
   /** Definitions of functions that the expressions of this configuration may call (reference 1.3); absent: none. */
   readonly customFunctions?: string;
+  /** Policies attached to targets (reference 1.9 and 1.10), kept for the dump; already merged into the `policies` they apply to. */
+  readonly targeted: readonly TargetedPolicy[];
 }
 
 /** One address, which is listened on unless it is internal. */
@@ -73,8 +75,12 @@ export interface Frontend {
   readonly handshakeTimeout?: number;
   /** Who may connect at all; others are cut off. */
   readonly networkAuthorization?: readonly NetworkRule[];
+  /** The service that is asked whether a client may connect, after `networkAuthorization`. */
+  readonly networkExtAuthz?: NetworkExtAuthz;
   /** What requests and connections of this bind leave in the access log; absent: everything. */
   readonly accessLog?: AccessLog;
+  /** Which requests leave spans, and where they go; absent: none does. */
+  readonly tracing?: Tracing;
 }
 
 /** A condition on a connection: CEL over `source`, `destination` and `env`. */
@@ -88,16 +94,6 @@ export interface ProxyProtocol {
   readonly version: "v1" | "v2" | "all";
   /** `optional`: connections without a header are served as they are. */
   readonly mode: "strict" | "optional";
-}
-
-/** `frontendPolicies.accessLog` (reference 1.10, 3.29). */
-export interface AccessLog {
-  /** CEL over request and response: only those for which it is true are logged. */
-  readonly filter?: string;
-  /** Field name → CEL; a field of the same name is replaced, one whose expression fails is left out. */
-  readonly add?: Readonly<Record<string, string>>;
-  /** Names of fields that are left out. */
-  readonly remove?: readonly string[];
 }
 
 export interface Keepalives {

@@ -19,8 +19,12 @@ import { ownPlace, type Place } from "../upstream/locality.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { InternalApi } from "./internal-api.ts";
 import { makePlane } from "./plane.ts";
+import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
 
 type Loaded = Extract<LoadResult, { ok: true }>;
+
+/** Time for the last exports when the drain has taken all of its own. */
+const MIN_EXPORT_MS = 1000;
 
 /** The configuration cannot be used; the message holds every problem, ready to be printed. */
 export class StartError extends Error {}
@@ -28,6 +32,7 @@ export class StartError extends Error {}
 /** A running gateway: its workers, its own servers, and the watch on its configuration. */
 export class Gateway {
   readonly supervisor: Supervisor;
+  readonly exports: TelemetryExport;
   readonly settings: Settings;
   /** Where this process runs. */
   readonly place: Place;
@@ -72,8 +77,11 @@ export class Gateway {
       synchronized: false,
       source: describeSource(source),
     };
-    this.supervisor = new Supervisor(supervisorSettings(loaded, output, env, this.#internal.socket), {
+    const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
+    this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
+    this.supervisor = new Supervisor(supervised, {
       onLog: (text) => output.write(text),
+      onExport: (exporter, chunk) => this.exports.take(exporter, chunk),
       onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
     });
     this.#plane = makePlane(this);
@@ -158,7 +166,13 @@ export class Gateway {
 
   async #apply(generation: number, ir: Ir): Promise<void> {
     await this.#internal.prepare(ir, this.#plane, this.#output.logger("admin"));
-    await this.supervisor.apply(generation, ir);
+    this.exports.use(ir);
+    try {
+      await this.supervisor.apply(generation, ir);
+    } catch (error) {
+      this.exports.use(this.#ir);
+      throw error;
+    }
   }
 
   #applied({ ir, warnings }: Loaded, generation: number): void {
@@ -229,9 +243,12 @@ export class Gateway {
     this.#watch?.close();
     this.#log.info("draining", { min: `${terminationMinDeadline}ms`, max: `${terminationMaxDeadline}ms` });
     await new Promise((resolve) => setTimeout(resolve, terminationMinDeadline));
+    const startedAt = performance.now();
     const cut = await this.supervisor.drain(terminationMaxDeadline);
     if (cut > 0)
       this.#log.warn("drain duration expired with pending connections, forcefully shutting down", { connections: cut });
+    // What the last requests have left is exported in the time that they have not used.
+    await this.exports.close(Math.max(MIN_EXPORT_MS, terminationMaxDeadline - (performance.now() - startedAt)));
     await this.#close();
     this.#onStopped();
   }

@@ -9,7 +9,7 @@ import { CelError } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
-import { renderPrometheus } from "../telemetry/prometheus.ts";
+import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import type { Place } from "../upstream/locality.ts";
@@ -25,6 +25,7 @@ import { versionInfo } from "./version.ts";
 interface PlaneSource {
   readonly supervisor: Supervisor;
   readonly settings: Settings;
+  readonly exports: { metrics(): ExtraMetric[] };
   readonly ir: Ir;
   readonly place: Place;
   readonly status: ConfigStatus;
@@ -105,6 +106,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     async metricsText() {
       const snapshot = await supervisor.metrics();
       const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
+      extra.push(...gateway.exports.metrics());
       const { remove, fields } = settings.metrics;
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },

@@ -90,6 +90,8 @@ export interface PolicyContext {
   readonly matchedPrefix: string | undefined;
   /** Present only while this request is being traced: where a policy reports what it did and why. */
   readonly trace: PolicyTrace | undefined;
+  /** Present only for sampled requests: what the gateway's own calls for this request are recorded by. */
+  readonly span?: OutboundSpans | undefined;
   /** What expressions read; made when it is first asked for. */
   readonly variables: Activation;
   readonly findings: Findings;
@@ -113,7 +115,7 @@ export interface PolicyContext {
 }
 
 /** For whom the gateway asks a service. */
-export type Asker = Pick<PolicyContext, "findings" | "trace">;
+export type Asker = Pick<PolicyContext, "findings" | "trace" | "span">;
 
 /** What those policies see that hold for requests of the gateway's own too: what it asks services. */
 export type OutgoingContext = Asker & Pick<PolicyContext, "request" | "authorityMode">;
@@ -140,7 +142,17 @@ export interface AuthorizationRuleResult {
   readonly mode: "allow" | "deny" | "require";
 }
 
+/** What a call of the gateway's own is made for. */
+export type OutboundScope = "ext_authz" | "ext_proc" | "rate_limit" | "oidc" | "http" | "mirror";
+
+export interface OutboundSpans {
+  /** A span for one call; it begins and ends when that does. */
+  outbound(scope: OutboundScope): OutboundTrace;
+}
+
 export interface OutboundTrace {
+  /** Header that lets the service continue the trace of a sampled request. */
+  readonly traceparent?: string;
   /** Emits `backendCallStart`; `target` as `host:port`. */
   started(target: string): void;
   /** Emits `backendCallResult`. */

@@ -35,6 +35,7 @@ export function attempt(x: CallingExchange, fresh: boolean): void {
   startTimers(x);
   if (x.authorityMode === "auto") rewriteAuthority(x, endpoint.pool);
   if (endpoint.pool.viaProxy !== undefined) addressProxy(x, endpoint.pool.viaProxy);
+  x.span?.callStarted(x.request, x.endpointName);
   if (x.trace !== undefined) {
     x.trace.requestSnapshot("final request");
     x.trace.callStarted(x.endpointName);

@@ -6,6 +6,7 @@ import type { CallPolicies, PolicySet } from "../ir/policies.ts";
 import { compileCallPolicies } from "../policies/calls/compile.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
+import { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
 import { CredentialNames } from "../policies/shared/credentials/names.ts";
 import type { Asker } from "../policies/types.ts";
@@ -28,6 +29,8 @@ import { NetworkRules } from "./network-rules.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import type { Services } from "./services.ts";
 import { TcpRouteTable } from "./tcp/routes.ts";
+import { LogExport } from "./telemetry/log-export.ts";
+import { RequestTracing } from "./telemetry/request-tracing.ts";
 
 /** Routes of one listener or route group, a slice at a time. */
 export interface RouteSlice {
@@ -44,6 +47,9 @@ export interface Generation {
   readonly endpoints: readonly Endpoint[];
 }
 
+/** What configurations are compiled with. */
+export type CompilerServices = Pick<Services, "metrics" | "policies" | "place" | "exports" | "random">;
+
 type Destination = Pick<CompiledBackend, "target" | "balancer">;
 
 const UNROUTED: Omit<FixedLabels, "bind"> = {
@@ -59,8 +65,9 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 export class IrCompiler {
   readonly #metrics: Metrics;
   readonly #policies: PolicyEnvironment;
-  readonly #env: Services["env"];
   readonly #place: Place;
+  readonly #exports: Services["exports"];
+  readonly #random: Services["random"];
   readonly #endpoints: Endpoints;
   readonly #ir: Ir;
   readonly #generation: number;
@@ -72,14 +79,20 @@ export class IrCompiler {
   readonly #owners = new Map<string, FixedLabels>();
 
   /** `ir` comes without routes: they follow by `addRoutes`. */
-  constructor(generation: number, ir: Ir, { metrics, policies, env, place }: Services, endpoints: Endpoints) {
+  constructor(
+    generation: number,
+    ir: Ir,
+    { metrics, policies, place, exports, random }: CompilerServices,
+    endpoints: Endpoints,
+  ) {
     this.#policies = {
       ...policies,
-      callouts: (target, policies) => this.#callout(target, policies),
+      callouts: (target, policies) => this.callout(target, policies),
       credentials: new CredentialNames(),
     };
-    this.#env = env;
     this.#place = place;
+    this.#exports = exports;
+    this.#random = random;
     this.#generation = generation;
     this.#ir = ir;
     this.#functions = compileFunctions(ir.customFunctions ?? "");
@@ -129,14 +142,19 @@ export class IrCompiler {
       hostname: listener.protocol === "TCP" ? "" : listener.hostname,
       value: this.#listener(bind, listener),
     }));
+    const service = bind.frontend.networkExtAuthz;
+    const { accessLog, tracing } = bind.frontend;
     return {
       key: bind.key,
       host: bind.host,
       port: bind.port,
       protocol: bind.protocol,
       mode: bind.mode,
-      accessLog: bind.frontend.accessLog && new AccessLogEdits(bind.frontend.accessLog),
-      network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization, this.#env),
+      accessLog: accessLog && new AccessLogEdits(accessLog),
+      logExport: accessLog?.otlp && new LogExport(accessLog.otlp, this.#exports),
+      tracing: tracing && new RequestTracing(tracing, this.#exports, this.#random),
+      network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization),
+      networkAuthorizer: service && new NetworkAuthorizer(service, this.callout(service.target, service.policies)),
       frontend: bind.frontend,
       listeners: new ListenerTable(listeners),
       policies: this.#policies,
@@ -221,7 +239,7 @@ export class IrCompiler {
   }
 
   /** Policies that ask one target in one way share a service; it takes no more endpoints once the configuration is complete. */
-  #callout(target: Target, policies: CallPolicies = NO_POLICY_SET): Callout<Asker> {
+  callout(target: Target, policies: CallPolicies = NO_POLICY_SET): Callout<Asker> {
     const key = JSON.stringify([target, policies]);
     let callout = this.#callouts.get(key);
     if (callout === undefined) {

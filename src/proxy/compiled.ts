@@ -5,6 +5,7 @@ import type { Frontend, Listener, Target } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import type { CompiledChain } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
+import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
@@ -15,6 +16,8 @@ import type { Router } from "./match/router.ts";
 import type { NetworkRules } from "./network-rules.ts";
 import type { SeriesCache } from "./series-cache.ts";
 import type { TcpRouteTable } from "./tcp/routes.ts";
+import type { LogExport } from "./telemetry/log-export.ts";
+import type { RequestTracing } from "./telemetry/request-tracing.ts";
 
 export interface CompiledBind {
   readonly key: string;
@@ -24,7 +27,13 @@ export interface CompiledBind {
   readonly mode: "standard" | "internal";
   /** Who may connect; undefined = everyone. */
   readonly network: NetworkRules | undefined;
+  /** Whom to ask then whether they may; undefined = nobody. */
+  readonly networkAuthorizer: NetworkAuthorizer | undefined;
   readonly accessLog: AccessLogEdits | undefined;
+  /** Records of the access log for a collector. */
+  readonly logExport: LogExport | undefined;
+  /** Which requests leave spans; undefined = none. */
+  readonly tracing: RequestTracing | undefined;
   readonly frontend: Frontend;
   readonly listeners: ListenerTable<CompiledListener>;
   /** For policies that are compiled when routes delegate. */

@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode, type GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
-import type { HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
+import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
@@ -13,6 +13,7 @@ import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } f
 import { NO_ANSWER, type Verdict } from "./endpoint-rules.ts";
 import { RequestTrace } from "./request-trace.ts";
 import type { Services } from "./services.ts";
+import type { RequestSpan } from "./telemetry/request-span.ts";
 import { ExchangeVariables } from "./variables.ts";
 
 /** Indexes of the phases that end an exchange; handle-request.ts names them all. */
@@ -28,6 +29,8 @@ export abstract class ExchangeState implements PolicyContext {
   readonly bind: CompiledBind;
   readonly services: Services;
   readonly trace: RequestTrace | undefined;
+  /** Of sampled requests. */
+  span: RequestSpan | undefined;
 
   /** `performance.now()` ms of: the request, the call to the upstream, the upstream's response head; 0 = not yet. */
   readonly startedAt: number;
@@ -155,6 +158,12 @@ export abstract class ExchangeState implements PolicyContext {
     this.#edits.push(edit);
   }
 
+  /** The call to the upstream has an answer, or none and a reason; nothing when no call is under way. */
+  callEnded(status: number | null, error: string | null, headers: HeaderList = NO_HEADERS): void {
+    this.trace?.callEnded(status, error);
+    this.span?.callEnded(status, error, headers);
+  }
+
   /** Puts the edits that policies have asked for into the response. */
   applyEdits(response: HttpResponse): void {
     if (this.#edits === undefined) return;
@@ -226,6 +235,7 @@ export abstract class ExchangeState implements PolicyContext {
 }
 
 const NO_BYTES = new Uint8Array(0);
+const NO_HEADERS: HeaderList = [];
 
 /** An exchange that can call an upstream and be called back. */
 export interface CallingExchange extends ExchangeState, UpstreamEvents {

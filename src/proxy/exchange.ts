@@ -102,7 +102,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     clearTimeout(this.attemptTimer);
     clearTimeout(this.requestTimer);
     const response: HttpResponse = { status: head.status, headers: head.headers };
-    this.trace?.callEnded(head.status, null);
+    this.callEnded(head.status, null, head.headers);
     this.trace?.responseSnapshot("raw response", response);
     this.verdict = this.backend?.rules?.health?.judge(this, response);
     if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
@@ -164,7 +164,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     if (this.over) return;
     const upstream = this.upstream;
     this.upstream = undefined;
-    this.trace?.callEnded(null, message);
+    this.callEnded(null, message);
     const stale = !this.responded && upstream !== undefined && canRetry(this, upstream, answered);
     // That a connection was closed while it idled says nothing about the endpoint.
     this.giveUpCall(stale ? "nobody" : "endpoint");
@@ -198,14 +198,14 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     clearTimeout(this.attemptTimer);
     clearTimeout(this.requestTimer);
     upstream.openTunnel(this);
-    this.trace?.callEnded(200, null);
+    this.callEnded(200, null);
     this.#respond({ status: 200, headers: [] }, TUNNEL, null);
   }
 
   onConnectFailure(code: ErrorCode, message: string): void {
     this.cancelConnect = undefined;
     if (this.over) return;
-    this.trace?.callEnded(null, message);
+    this.callEnded(null, message);
     this.endCall(0, 0);
     if (this.retryCall(message)) return;
     if (code === "TG_UPSTREAM_FAILED") fail(this, code, message);

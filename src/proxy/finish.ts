@@ -24,7 +24,8 @@ export function finish(x: ExchangeState): void {
     requests.countProcessing(series, (x.calledAt - x.startedAt) / 1000, (now - x.answeredAt) / 1000);
     services.upstreamCall.observe((x.answeredAt - x.calledAt) / 1000);
   }
-  if (services.accessLog.enabled("info")) logAccess(x, now);
+  const logged = services.accessLog.enabled("info");
+  if (logged || x.span !== undefined || x.bind.logExport !== undefined) record(x, now, logged);
   x.trace?.finished(x.status === 0 ? null : x.status, x.error ?? null, x.responseHasBody);
 }
 
@@ -36,12 +37,26 @@ export function endUpstream(x: ExchangeState): void {
   finish(x);
 }
 
-function logAccess(x: ExchangeState, now: number): void {
-  const { request, services } = x;
+/** What a request leaves behind: a line in the access log, and what collectors get. */
+function record(x: ExchangeState, now: number, logged: boolean): void {
+  const facts = factsOf(x, now);
+  if (logged) logAccess(x, facts);
+  x.bind.logExport?.add(facts, x.variables);
+  x.span?.finished(facts, x.request.scheme, x.variables);
+}
+
+function logAccess(x: ExchangeState, facts: AccessRecord): void {
   const edits = x.bind.accessLog;
   if (edits?.wants(x.variables) === false) return;
-  const { output } = services.accessLog;
-  const record: AccessRecord = {
+  const { output } = x.services.accessLog;
+  const line =
+    edits === undefined ? formatAccessLog(facts, output.format) : edits.format(facts, output.format, x.variables);
+  output.write(`${line}\n`);
+}
+
+function factsOf(x: ExchangeState, now: number): AccessRecord {
+  const { request, span } = x;
+  return {
     time: Date.now(),
     gateway: x.listener?.gateway,
     listener: x.listener?.name,
@@ -53,6 +68,8 @@ function logAccess(x: ExchangeState, now: number): void {
     path: shownSearch(x.arrivedTarget, x.bind.policies.credentials.parameters),
     version: request.version,
     status: x.status,
+    traceId: span?.traceId,
+    spanId: span?.spanId,
     jwtSubject: subjectOf(x.found.jwt),
     protocol: "http",
     retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
@@ -60,9 +77,6 @@ function logAccess(x: ExchangeState, now: number): void {
     reason: x.reason,
     durationMs: Math.round(now - x.startedAt),
   };
-  const line =
-    edits === undefined ? formatAccessLog(record, output.format) : edits.format(record, output.format, x.variables);
-  output.write(`${line}\n`);
 }
 
 function subjectOf(jwt: unknown): string | undefined {

@@ -22,7 +22,7 @@ interface PhaseSpec {
 export const PHASES: readonly PhaseSpec[] = [
   // The engine has read, checked and normalised the head before an exchange exists.
   { name: "accept", run: accept },
-  { name: "select-listener", run: selectListener },
+  { name: "select-listener", run: chooseListener },
   { name: "gateway-policies", run: gatewayPolicies },
   { name: "match-route", run: matchRoute },
   { name: "route-policies", run: routePolicies },
@@ -81,6 +81,15 @@ function accept(x: CallingExchange): Outcome {
   if (method === "CONNECT" && x.downstream.requestLength !== 0)
     throw new GatewayError("TG_INVALID_REQUEST", "CONNECT has no body");
   return undefined;
+}
+
+/** Requests that reach no listener may be recorded as well. */
+function chooseListener(x: CallingExchange): Outcome {
+  try {
+    return selectListener(x);
+  } finally {
+    x.span = x.bind.tracing?.begin(x);
+  }
 }
 
 function gatewayPolicies(x: CallingExchange): Outcome {

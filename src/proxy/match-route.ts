@@ -49,6 +49,7 @@ function select(x: ExchangeState, router: Router<CompiledRoute>): CompiledRoute 
   if (pathless) request.path = path;
   if (selected === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
   x.matchedPrefix = selected.matchedPrefix;
+  x.span?.matched(selected.path);
   return selected.route;
 }
 

@@ -2,7 +2,7 @@ import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
-import type { Phase, RequestState } from "../trace/events.ts";
+import type { Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { shownHeaders, shownSearch } from "../trace/redaction.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
 import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
@@ -111,6 +111,10 @@ export class RequestTrace extends PolicyEvents {
       candidates,
       ...(omitted > 0 && { omittedCandidates: omitted }),
     });
+  }
+
+  traceSampling(decision: SamplingDecision): void {
+    this.#tracer.emit("info", { type: "traceSampling", decision });
   }
 
   policySelection(phase: Phase, effectivePolicy: Readonly<Record<string, unknown>>): void {

@@ -1,7 +1,8 @@
 import { asError, type ErrorCode, GatewayError } from "../base/errors.ts";
 import { httpDate } from "../base/http-date.ts";
+import { grpcError, grpcStatusOf, isGrpc } from "../http/grpc-reply.ts";
 import { alignNames } from "../http/h1/names.ts";
-import { getHeader, type HttpResponse, type LocalReply } from "../http/message.ts";
+import type { HttpResponse, LocalReply } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../policies/compile.ts";
 import type { CompiledPolicy } from "../policies/types.ts";
@@ -9,19 +10,6 @@ import type { Phase } from "../trace/events.ts";
 import { ResponseBody } from "./body/response-body.ts";
 import { type ExchangeState, RESPOND } from "./exchange-state.ts";
 import { endUpstream } from "./finish.ts";
-
-/** gRPC status for an HTTP status of the gateway's own (reference 2.4); others are 2, unknown. */
-const GRPC_STATUS: Readonly<Record<number, number>> = {
-  400: 13,
-  401: 16,
-  403: 7,
-  404: 12,
-  407: 16,
-  429: 14,
-  502: 14,
-  503: 14,
-  504: 14,
-};
 
 /**
  * Runs the response side of the policies and sends the head; the body follows by `sendBody`. Throws what a policy throws;
@@ -162,7 +150,7 @@ export function respondLocally(x: ExchangeState, reply: LocalReply): void {
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", String(body.length));
   response.headers.push("date", httpDate());
   // Whoever answers in the place of a backend that was called has given up that call.
-  x.trace?.callEnded(null, x.error ?? null);
+  x.callEnded(null, x.error ?? null);
   x.answeredAt = 0;
   x.heldResponse = new ResponseBody(body.length, response, undefined);
   x.heldResponse.receive(body, 0, body.length);
@@ -187,14 +175,8 @@ export function failWith(x: ExchangeState, error: unknown): void {
 
 /** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. */
 function errorReply(x: ExchangeState, error: GatewayError): LocalReply {
-  const contentType = getHeader(x.request.headers, "content-type") ?? "";
-  if (contentType !== "application/grpc" && !contentType.startsWith("application/grpc+"))
+  if (!isGrpc(x.request.headers))
     return { status: error.status, headers: ["content-type", "text/plain", ...error.headers], body: error.message };
-  const status = error.code === "TG_NO_BACKENDS" ? 14 : (GRPC_STATUS[error.status] ?? 2);
-  const message = error.message.replace(/[\0-\x20%\x7f-￿]/g, (char) => encodeURIComponent(char));
-  return {
-    status: 200,
-    headers: ["content-type", "application/grpc", "grpc-status", String(status), "grpc-message", message],
-    body: "",
-  };
+  const status = error.code === "TG_NO_BACKENDS" ? 14 : grpcStatusOf(error.status);
+  return { status: 200, headers: grpcError(status, error.message), body: "" };
 }

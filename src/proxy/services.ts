@@ -2,6 +2,7 @@ import type { Logger } from "../base/log.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
+import type { EntrySink } from "../telemetry/otlp/entry-sink.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Place } from "../upstream/locality.ts";
 import type { DynamicEndpoints } from "./dynamic.ts";
@@ -17,6 +18,8 @@ export interface Services {
   readonly log: Logger;
   /** Target `request`: one line for each request. */
   readonly accessLog: Logger;
+  /** What goes to collectors. */
+  readonly exports: EntrySink;
   /** Header names (lower-case) whose values traces hide. */
   readonly sensitive: ReadonlySet<string>;
   /** What policies are compiled with. */

@@ -1,16 +1,19 @@
 import { quote, quoteIfNeeded } from "../base/log-quote.ts";
 import { type Activation, compileCondition, compileExpression, type Expression, toJson } from "../cel/index.ts";
-import type { AccessLog } from "../ir/ir.ts";
+import type { LogFields } from "../ir/telemetry.ts";
 import { type AccessLogFormat, type AccessRecord, formatAccessLog } from "./access-log.ts";
 
-/** `frontendPolicies.accessLog`: which requests are logged, and with which fields (reference 3.29). */
+/**
+ * Which requests are logged, or leave another record, and with which fields (`frontendPolicies.accessLog` and its like,
+ * reference 3.29).
+ */
 export class AccessLogEdits {
   readonly #filter: Expression | undefined;
   readonly #add: readonly (readonly [string, Expression])[];
   readonly #remove: readonly string[];
 
   /** Throws CelError for an expression that cannot be used. */
-  constructor({ filter, add = {}, remove = [] }: AccessLog) {
+  constructor({ filter, add = {}, remove = [] }: LogFields) {
     this.#filter = filter === undefined ? undefined : compileCondition(filter, "response");
     this.#add = Object.entries(add).map(([name, text]) => [name, compileExpression(text, "response")] as const);
     this.#remove = remove;
@@ -24,13 +27,18 @@ export class AccessLogEdits {
   /** The line without its newline. */
   format(record: AccessRecord, format: AccessLogFormat, variables: Activation): string {
     if (this.#add.length + this.#remove.length === 0) return formatAccessLog(record, format);
-    const fields = JSON.parse(formatAccessLog(record, "json")) as Record<string, unknown>;
+    const fields = this.edit(JSON.parse(formatAccessLog(record, "json")) as Record<string, unknown>, variables);
+    return format === "json" ? JSON.stringify(fields) : textOf(fields);
+  }
+
+  /** Removes and adds fields, in place. */
+  edit(fields: Record<string, unknown>, variables: Activation): Record<string, unknown> {
     for (const name of this.#remove) delete fields[name];
     for (const [name, expression] of this.#add) {
       const value = readField(expression, variables);
       if (value !== undefined) fields[name] = value;
     }
-    return format === "json" ? JSON.stringify(fields) : textOf(fields);
+    return fields;
   }
 }
 

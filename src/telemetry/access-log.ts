@@ -110,3 +110,33 @@ function formatJson(r: AccessRecord): string {
   if (r.reason !== undefined && r.reason !== "Upstream") line += `,"reason":"${r.reason}"`;
   return `${line},"duration":"${Math.round(r.durationMs)}ms"}`;
 }
+
+/** The same fields as data, in the same order: what is absent in the line is undefined. Without time, level and scope. */
+export function recordFields(r: AccessRecord): Record<string, unknown> {
+  return {
+    "connection.id": r.connectionId,
+    "request.id": r.requestId,
+    gateway: r.gateway,
+    listener: r.listener,
+    route_rule: r.routeRule,
+    route: r.route,
+    endpoint: r.endpoint,
+    "src.addr": r.source,
+    "src.identity": r.sourceIdentity,
+    "http.method": r.method,
+    "http.host": r.host,
+    "http.path": r.path,
+    "http.version": r.version,
+    "http.status": r.status,
+    "grpc.status": r.grpcStatus,
+    "tls.sni": r.host === undefined ? r.sni : undefined,
+    "trace.id": r.traceId,
+    "span.id": r.spanId,
+    "jwt.sub": r.jwtSubject,
+    protocol: r.protocol,
+    "retry.attempt": r.retryAttempt === 0 ? undefined : r.retryAttempt,
+    error: r.error,
+    reason: r.reason === "Upstream" ? undefined : r.reason,
+    duration: `${Math.round(r.durationMs)}ms`,
+  };
+}

@@ -33,6 +33,7 @@ export type TraceMessage =
       readonly phase: Phase;
       readonly effectivePolicy: Readonly<Record<string, unknown>>;
     }
+  | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
   | { readonly type: "policy"; readonly kind: string; readonly result: PolicyResult }
   | { readonly type: "policyEvent"; readonly kind: string; readonly details: unknown }
   | {
@@ -54,6 +55,9 @@ export type TraceMessage =
   | { readonly type: "backendCallResult"; readonly status: number | null; readonly error: string | null }
   | { readonly type: "requestFinished"; readonly status: number | null; readonly error: string | null }
   | { readonly type: "dropped"; readonly count: number };
+
+/** Whether the request leaves spans, and whether its client has begun the trace. */
+export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
 
 export type PolicyResult =
   | {

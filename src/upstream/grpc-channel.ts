@@ -4,6 +4,7 @@ import { GatewayError } from "../base/errors.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { grpcCredentials } from "./grpc-credentials.ts";
 import { metadataOf } from "./grpc-metadata.ts";
+import { GrpcStatusError } from "./grpc-status.ts";
 import type { OnCancel } from "./on-cancel.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
@@ -187,10 +188,15 @@ function loadGrpc(): Promise<typeof Grpc> {
   return library;
 }
 
-function failure(error: { readonly code: number; readonly details: string } | null): GatewayError {
-  const text = error === null ? "an empty answer" : `gRPC status ${error.code}: ${error.details}`;
-  const code = error?.code === DEADLINE_EXCEEDED ? "TG_UPSTREAM_TIMEOUT" : "TG_UPSTREAM_FAILED";
-  return new GatewayError(code, undefined, new Error(text));
+function failure(status: Pick<Grpc.StatusObject, "code" | "details" | "metadata"> | null): GatewayError {
+  if (status === null) return new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error("an empty answer"));
+  const [more] = status.metadata.get("grpc-status-details-bin");
+  const cause = new GrpcStatusError(status.code, status.details, typeof more === "object" ? more : undefined);
+  return new GatewayError(
+    status.code === DEADLINE_EXCEEDED ? "TG_UPSTREAM_TIMEOUT" : "TG_UPSTREAM_FAILED",
+    undefined,
+    cause,
+  );
 }
 
 function toBuffer(bytes: Uint8Array): Buffer {

@@ -4,6 +4,7 @@ import type { RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
@@ -88,4 +89,6 @@ export type Notice =
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
-  | { readonly type: "log"; readonly text: string };
+  | { readonly type: "log"; readonly text: string }
+  /** Spans or log records for one exporter. */
+  | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

@@ -4,6 +4,7 @@ import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { groupOwner, type RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
+import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
@@ -30,6 +31,8 @@ export interface SupervisorSettings {
 
 export interface SupervisorEvents {
   onLog(text: string): void;
+  /** Spans or log records, as `exporterKey` names who is to export them. */
+  onExport(exporter: string, chunk: Chunk): void;
   onWorkerDeath(name: string, error: Error): void;
 }
 
@@ -179,6 +182,10 @@ export class Supervisor implements WorkerEvents {
 
   onLog(text: string): void {
     this.#events.onLog(text);
+  }
+
+  onExport(exporter: string, chunk: Chunk): void {
+    this.#events.onExport(exporter, chunk);
   }
 
   /** What one worker has seen to fail, the others need not try. */

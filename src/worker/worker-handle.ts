@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
+import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import type { Answers, Command, Notice, Request, WorkerOptions } from "./messages.ts";
 
@@ -28,6 +29,7 @@ export interface WorkerEvents {
   onTrace(handle: WorkerHandle, id: number, event: string | undefined): void;
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   onLog(text: string): void;
+  onExport(exporter: string, chunk: Chunk): void;
   /** The thread has ended; `error` is what ended it, undefined after `stop`. */
   onExit(handle: WorkerHandle, error: Error | undefined): void;
 }
@@ -92,6 +94,9 @@ export class WorkerHandle {
         return;
       case "log":
         events.onLog(notice.text);
+        return;
+      case "export":
+        events.onExport(notice.exporter, notice.chunk);
         return;
       default: {
         const waiting = this.#waiting.get(notice.call);

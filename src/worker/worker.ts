@@ -17,6 +17,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
+import { ChunkBatches } from "./chunk-batches.ts";
 import { type RunningCpuProfile, startCpuProfile } from "./diagnostics/cpu-profile.ts";
 import { heapProfile } from "./diagnostics/heap-profile.ts";
 import { LogBatch } from "./log-batch.ts";
@@ -27,6 +28,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const notify = (notice: Notice): void => port.postMessage(notice);
   const batch = new LogBatch((text) => notify({ type: "log", text }));
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
+  const chunks = new ChunkBatches((exporter, chunk) => notify({ type: "export", exporter, chunk }));
   const customLabels = Object.keys(options.metricLabels).length;
   const metrics = new Metrics(customLabels);
   const sweeper = new Sweeper();
@@ -42,6 +44,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     watchers,
     log: output.logger("proxy"),
     accessLog: output.logger("request"),
+    exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {
       hidden: sensitiveHeaders(options.sensitiveHeaders),
@@ -107,6 +110,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
         const cut = plane.destroy();
         // The thread ends after the answer: lines that still wait for others would be lost.
         batch.flush();
+        chunks.flush();
         return cut;
       }
     }

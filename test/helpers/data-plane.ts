@@ -60,6 +60,8 @@ export class TestPlane {
   readonly plane: DataPlane;
   readonly endpoints: Endpoints;
   readonly metrics = new Metrics();
+  /** Spans and log records for collectors, encoded. */
+  readonly exported: Uint8Array[] = [];
   readonly lines: string[] = [];
   port = 0;
   readonly #sweeper: Sweeper;
@@ -84,6 +86,7 @@ export class TestPlane {
       watchers: new Watchers(new TraceGate(), () => {}),
       log: output.logger("proxy"),
       accessLog: output.logger("request"),
+      exports: { add: (_exporter, entry) => this.exported.push(entry) },
       sensitive: sensitiveHeaders([]),
       policies: {
         hidden: sensitiveHeaders([]),

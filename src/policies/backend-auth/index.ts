@@ -1,6 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { BackendAuth, CredentialTarget } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
+import { observerOf } from "../calls/call-for.ts";
 import { sendableText } from "../shared/cel-output.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import type { OutgoingContext, OutgoingPolicy, RequestOutcome } from "../types.ts";
@@ -59,7 +60,7 @@ function mainStep({ passthrough, key, jwtSign, oauthTokenExchange }: BackendAuth
   return async (context) => {
     const { token } = context.findings;
     if (token === undefined) throw new Error("the request has no verified token to exchange");
-    put(context, await exchanger.exchange(token, context.trace?.outbound("http")));
+    put(context, await exchanger.exchange(token, observerOf(context, "http")));
     return undefined;
   };
 }

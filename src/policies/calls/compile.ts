@@ -20,8 +20,8 @@ export function compileCallPolicies(
   const credentials = auth && backendAuth(auth);
   const headers = modifier && requestHeaderModifier(modifier, deps);
   if (credentials === undefined && headers === undefined) return undefined;
-  return (request, { findings, trace } = NOBODY) => {
-    const context: OutgoingContext = { request, findings, trace, authorityMode: "auto" };
+  return (request, { findings, trace, span } = NOBODY) => {
+    const context: OutgoingContext = { request, findings, trace, span, authorityMode: "auto" };
     const waiting = credentials?.onRequest(context);
     if (waiting instanceof Promise)
       return waiting.then(

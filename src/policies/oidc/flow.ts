@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import type { Oidc } from "../../ir/policies.ts";
+import { observerOf } from "../calls/call-for.ts";
 import { tokenFetch } from "../shared/token-call.ts";
 import type { PolicyContext } from "../types.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
@@ -47,13 +48,14 @@ export class LoginFlow {
   }
 
   /** Ends the login that the browser comes back from and sends it to where it wanted to go. Rejects with TG_OIDC. */
-  async finish(callback: URLSearchParams, sent: Cookies, { trace, onOver }: Waiting): Promise<LocalReply> {
+  async finish(callback: URLSearchParams, sent: Cookies, waiting: Waiting): Promise<LocalReply> {
     const { transaction, removal } = this.#transactions.find(sent, callback.get("state") ?? "");
     const error = callback.get("error");
     if (error !== null) throw refused(error, removal);
     const gone = new AbortController();
-    onOver(() => gone.abort());
-    const claims = await this.#provider.redeem(callback, transaction, tokenFetch(trace?.outbound("oidc"), gone.signal));
+    waiting.onOver(() => gone.abort());
+    const call = tokenFetch(observerOf(waiting, "oidc"), gone.signal);
+    const claims = await this.#provider.redeem(callback, transaction, call);
     return redirect(this.#placeOf(transaction), [this.sessions.issue(claims), removal]);
   }
 
@@ -64,7 +66,7 @@ export class LoginFlow {
 }
 
 /** What finishing a login needs of the request that waits for it. */
-type Waiting = Pick<PolicyContext, "trace" | "onOver">;
+type Waiting = Pick<PolicyContext, "trace" | "span" | "onOver">;
 
 /** Who vouches for a session, and for whom: policies that agree in this share their sessions, others cannot read them. */
 function fingerprint(config: Oidc): string {

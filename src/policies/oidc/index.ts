@@ -65,7 +65,7 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies): Reque
 async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSearchParams, cookies: Cookies) {
   const { trace } = context;
   try {
-    const reply = await flow.finish(callback, cookies, { trace, onOver: (tell) => context.onOver(tell) });
+    const reply = await flow.finish(callback, cookies, context);
     trace?.applied(KIND, { action: "callback", result: "logged in" });
     return reply;
   } catch (error) {

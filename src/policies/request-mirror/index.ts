@@ -4,6 +4,7 @@ import type { HeaderList } from "../../http/message.ts";
 import type { Mirror, RequestMirror } from "../../ir/policies.ts";
 import type { CallRequest } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { askerOf, observerOf } from "../calls/call-for.ts";
 import { shownPolicies } from "../calls/shown.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { FRAMING } from "../shared/header-edits.ts";
@@ -78,7 +79,7 @@ async function sendAll(to: readonly Place[], context: PolicyContext, failed: (er
 async function send(
   place: Place,
   request: Copied & Pick<CallRequest, "body">,
-  { findings, trace }: PolicyContext,
+  context: PolicyContext,
 ): Promise<void> {
   if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies have no answer yet`);
   place.pending++;
@@ -87,7 +88,7 @@ async function send(
     // A copy outlives the exchange: nothing cancels it.
     await place.callout.http(
       { ...request, timeoutMs },
-      { onCancel: () => {}, observer: trace?.outbound(SCOPE), asker: { findings, trace: trace?.within(SCOPE) } },
+      { onCancel: () => {}, observer: observerOf(context, SCOPE), asker: askerOf(context, SCOPE) },
     );
   } finally {
     place.pending--;

@@ -10,13 +10,13 @@ export interface Selected<R> {
   readonly matchedPrefix: string | undefined;
   /** Index into the route's `matches`. */
   readonly matchIndex: number;
+  readonly path: PathMatch;
 }
 
 /** One compiled entry of a route's `matches`. It is its own `Selected`, so that choosing it allocates nothing. */
 export interface Entry<R> extends Selected<R> {
   /** Only the path counts. */
   readonly unconditional: boolean;
-  readonly path: PathMatch;
   /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
   readonly length: number;
   readonly pattern: Pattern | undefined;

@@ -76,6 +76,7 @@ suite("a worker dies", () => {
       { workers: 2, worker },
       {
         onLog: () => {},
+        onExport: () => {},
         onWorkerDeath: (name) => {
           deaths.push(name);
           onDeath();
