@@ -1,0 +1,180 @@
+import type { Activation } from "../../cel/index.ts";
+import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message.ts";
+import type { PathMatch } from "../../ir/ir.ts";
+import type { OutboundScope, OutboundTrace } from "../../policies/types.ts";
+import { type AccessRecord, recordFields } from "../../telemetry/access-log.ts";
+import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
+import type { Attributes } from "../../telemetry/otlp/attributes.ts";
+import { encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
+import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
+
+/** What a recorded request continues, or begins. */
+export interface TraceContext {
+  readonly traceId: string;
+  /** The client's span, when it has begun the trace. */
+  readonly parentId: string | undefined;
+  readonly traceState: string | undefined;
+}
+
+/** What is done with the spans of a request. */
+export interface SpanRules {
+  readonly edits: AccessLogEdits;
+  export(span: Uint8Array): void;
+}
+
+/** A call of which the outcome is not known yet. */
+interface OpenCall {
+  readonly spanId: string;
+  readonly name: string;
+  readonly start: number;
+  readonly attributes: Attributes;
+}
+
+/** Kind and subtype of the gateway's own calls (reference 3.30), by their scope in traces. */
+const CALLS: Readonly<Record<OutboundScope, readonly [kind: "Policy" | "Mirror", subtype: string]>> = {
+  ext_authz: ["Policy", "ExtAuthz"],
+  ext_proc: ["Policy", "ExtProc"],
+  rate_limit: ["Policy", "RateLimit"],
+  oidc: ["Policy", "Oidc"],
+  http: ["Policy", "Http"],
+  mirror: ["Mirror", "Http"],
+};
+
+/** The span of one sampled request, and those of the calls that it leads to. They are exported when the request is over. */
+export class RequestSpan {
+  readonly traceId: string;
+  readonly spanId = newSpanId();
+  readonly #context: TraceContext;
+  readonly #rules: SpanRules;
+  /** Milliseconds since the epoch at `performance.now()` 0: one clock for all spans of the request. */
+  readonly #origin = Date.now() - performance.now();
+  readonly #start: number;
+  readonly #ended: Span[] = [];
+  #path: PathMatch | undefined;
+  #call: OpenCall | undefined;
+  /** Undefined while the request goes on; then whether its spans are exported. */
+  #kept: boolean | undefined;
+
+  /** `startedAt` is `performance.now()` of the request. */
+  constructor(context: TraceContext, startedAt: number, rules: SpanRules) {
+    this.traceId = context.traceId;
+    this.#context = context;
+    this.#start = startedAt;
+    this.#rules = rules;
+  }
+
+  /** The header that continues the trace at whoever is asked by `spanId`. */
+  traceparent(spanId = this.spanId): string {
+    return formatTraceparent(this.traceId, spanId);
+  }
+
+  /** The route is chosen, by a match of this path. */
+  matched(path: PathMatch): void {
+    this.#path = path;
+  }
+
+  /** An attempt begins: a span of its own, which the backend's is to be a child of. */
+  callStarted(request: HttpRequest, target: string): void {
+    // The attempt before was given up without an answer.
+    this.callEnded(null, "no answer in time", []);
+    const spanId = newSpanId();
+    // Where a policy has taken the header out, or has put in another trace, that is what the backend gets.
+    if (getHeader(request.headers, "traceparent")?.startsWith(`00-${this.traceId}-`))
+      setHeader(request.headers, "traceparent", this.traceparent(spanId));
+    const attributes = {
+      ...kindOf("Primary", "Http"),
+      "http.method": request.method,
+      "http.host": request.authority,
+      // The query may hold the backend's credentials.
+      "http.path": request.path,
+    };
+    this.#call = { spanId, name: `${request.method} ${target}`, start: performance.now(), attributes };
+  }
+
+  /** The answer's head is there, or the call has failed; nothing when no call is under way. */
+  callEnded(status: number | null, error: string | null, headers: HeaderList): void {
+    if (this.#call === undefined) return;
+    const grpcStatus = getHeader(headers, "grpc-status");
+    this.#end(this.#call, status, error, grpcStatus === undefined ? undefined : Number(grpcStatus));
+    this.#call = undefined;
+  }
+
+  /** A call of the gateway's own, with a span of its own. */
+  outbound(scope: OutboundScope): OutboundTrace {
+    const [kind, subtype] = CALLS[scope];
+    const spanId = newSpanId();
+    let call: OpenCall | undefined;
+    return {
+      traceparent: this.traceparent(spanId),
+      started: (target) => {
+        const attributes = { ...kindOf(kind, subtype), "http.host": target };
+        call = { spanId, name: subtype, start: performance.now(), attributes };
+      },
+      ended: (status, error) => {
+        if (call !== undefined) this.#end(call, status, error, undefined);
+        call = undefined;
+      },
+    };
+  }
+
+  /** The request is over: exports the spans if the filter wants them. */
+  finished(record: AccessRecord, scheme: string, variables: Activation): void {
+    const { edits } = this.#rules;
+    this.callEnded(null, record.error ?? "given up", []);
+    this.#kept = edits.wants(variables);
+    if (!this.#kept) return;
+    const { error, ...fields } = recordFields({ ...record, traceId: undefined, spanId: undefined });
+    const { "span.name": named, ...attributes } = edits.edit(
+      { ...fields, "url.scheme": scheme, "network.protocol.version": record.version?.slice("HTTP/".length) },
+      variables,
+    );
+    const { parentId, traceState } = this.#context;
+    for (const call of this.#ended) this.#rules.export(encodeSpan(call));
+    this.#rules.export(
+      encodeSpan({
+        traceId: this.traceId,
+        spanId: this.spanId,
+        parent: parentId === undefined ? undefined : { spanId: parentId, remote: true },
+        traceState,
+        name: typeof named === "string" && named !== "" ? named : this.#name(record.method),
+        kind: "server",
+        start: this.#origin + this.#start,
+        end: this.#origin + performance.now(),
+        attributes,
+        error: record.error ?? serverError(record.status),
+      }),
+    );
+  }
+
+  #name(method: string | undefined): string {
+    if (this.#path === undefined) return "unknown";
+    const { type, value } = this.#path;
+    return `${method} ${type === "pathPrefix" ? `${value.replace(/\/+$/, "")}/*` : value}`;
+  }
+
+  #end(call: OpenCall, status: number | null, error: string | null, grpcStatus: number | undefined): void {
+    const span: Span = {
+      traceId: this.traceId,
+      spanId: call.spanId,
+      parent: { spanId: this.spanId, remote: false },
+      traceState: this.#context.traceState,
+      name: call.name,
+      kind: "client",
+      start: this.#origin + call.start,
+      end: this.#origin + performance.now(),
+      attributes: { ...call.attributes, "http.status": status ?? undefined, "grpc.status": grpcStatus },
+      error: error ?? serverError(status ?? undefined),
+    };
+    // What ends after the request, such as a mirror's answer, follows by itself.
+    if (this.#kept === undefined) this.#ended.push(span);
+    else if (this.#kept) this.#rules.export(encodeSpan(span));
+  }
+}
+
+function kindOf(kind: string, subtype: string): Attributes {
+  return { "tracegate.outbound.kind": kind, "tracegate.outbound.subtype": subtype };
+}
+
+function serverError(status: number | undefined): string | undefined {
+  return status !== undefined && status >= 500 ? `status ${status}` : undefined;
+}

@@ -1,0 +1,68 @@
+import type { Activation } from "../../cel/index.ts";
+import { type HttpRequest, removeHeader, setHeader } from "../../http/message.ts";
+import type { Tracing } from "../../ir/ir.ts";
+import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
+import { type EntrySink, exporterKey } from "../../telemetry/otlp/entry-sink.ts";
+import { Sampler } from "../../telemetry/tracing/sampling.ts";
+import { newTraceId, parseTraceparent } from "../../telemetry/tracing/traceparent.ts";
+import type { SamplingDecision } from "../../trace/events.ts";
+import { RequestSpan, type SpanRules, type TraceContext } from "./request-span.ts";
+
+/** A request that may be sampled. */
+interface Sampled {
+  readonly request: HttpRequest;
+  readonly variables: Activation;
+  /** `performance.now()` ms. */
+  readonly startedAt: number;
+  readonly trace: { traceSampling(decision: SamplingDecision): void } | undefined;
+}
+
+/** `frontendPolicies.tracing`: which requests leave spans (reference 3.30). */
+export class RequestTracing {
+  readonly #sampler: Sampler;
+  readonly #rules: SpanRules;
+
+  /** `random` is uniform in [0, 1). Throws CelError for an expression that cannot be used. */
+  constructor(config: Tracing, sink: EntrySink, random: () => number) {
+    const { collector, attributes, remove, filter } = config;
+    const exporter = exporterKey("traces", collector);
+    this.#sampler = new Sampler(config, random);
+    this.#rules = {
+      edits: new AccessLogEdits({ add: attributes, remove, ...(filter !== undefined && { filter }) }),
+      export: (span) => sink.add(exporter, span),
+    };
+  }
+
+  /**
+   * Decides about a request. The span of a sampled one stands in its `traceparent` from then on; the headers of others go on
+   * as they are, since who records nothing takes no part in a trace.
+   */
+  begin(x: Sampled): RequestSpan | undefined {
+    const parent = contextOf(x.request);
+    const origin = parent === undefined ? "random" : "client";
+    const sampled = this.#sampler.wants(origin, () => x.variables);
+    x.trace?.traceSampling(`${sampled ? "sample" : "not sampled"} (${origin})`);
+    if (!sampled) return undefined;
+    const context = parent ?? { traceId: newTraceId(), parentId: undefined, traceState: undefined };
+    const span = new RequestSpan(context, x.startedAt, this.#rules);
+    setHeader(x.request.headers, "traceparent", span.traceparent());
+    // Vendors' state of a trace that is not continued (W3C Trace Context, section 4.3).
+    if (parent === undefined) removeHeader(x.request.headers, "tracestate");
+    return span;
+  }
+}
+
+/** What the client says of its trace; undefined when it says nothing, or nothing valid, or says it twice. */
+function contextOf({ headers }: HttpRequest): TraceContext | undefined {
+  let text: string | undefined;
+  let state: string | undefined;
+  for (let i = 0; i < headers.length; i += 2) {
+    const value = headers[i + 1] as string;
+    if (headers[i] === "traceparent") {
+      if (text !== undefined) return undefined;
+      text = value;
+    } else if (headers[i] === "tracestate") state = state === undefined ? value : `${state},${value}`;
+  }
+  const parent = text === undefined ? undefined : parseTraceparent(text);
+  return parent && { traceId: parent.traceId, parentId: parent.spanId, traceState: state };
+}

@@ -1,0 +1,81 @@
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { type Attributes, writeAnyValue, writeAttributes } from "./attributes.ts";
+
+/** One finished operation (opentelemetry/proto/trace/v1/trace.proto, `Span`). Ids are hexadecimal, times milliseconds. */
+export interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parent?: { readonly spanId: string; readonly remote: boolean } | undefined;
+  /** The `tracestate` that belongs to the trace. */
+  readonly traceState?: string | undefined;
+  readonly name: string;
+  readonly kind: "server" | "client";
+  /** Since the epoch. */
+  readonly start: number;
+  readonly end: number;
+  readonly attributes: Attributes;
+  /** Set when the operation has failed. */
+  readonly error?: string | undefined;
+}
+
+/** One event (opentelemetry/proto/logs/v1/logs.proto, `LogRecord`), at level info. */
+export interface LogRecord {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly body: string;
+  readonly attributes: Attributes;
+  /** The span that it belongs to. */
+  readonly span?: { readonly traceId: string; readonly spanId: string } | undefined;
+}
+
+const KINDS = { server: 2, client: 3 } as const;
+const STATUS_ERROR = 2;
+const SAMPLED = 0x01;
+/** The parent is known to be remote, or known not to be. */
+const HAS_IS_REMOTE = 0x100;
+const IS_REMOTE = 0x200;
+const SEVERITY_INFO = 9;
+
+export function encodeSpan(span: Span): Uint8Array {
+  const writer = new BinaryWriter();
+  writer.tag(1, WireType.LengthDelimited).bytes(Buffer.from(span.traceId, "hex"));
+  writer.tag(2, WireType.LengthDelimited).bytes(Buffer.from(span.spanId, "hex"));
+  if (span.traceState !== undefined) writer.tag(3, WireType.LengthDelimited).string(span.traceState);
+  if (span.parent !== undefined) writer.tag(4, WireType.LengthDelimited).bytes(Buffer.from(span.parent.spanId, "hex"));
+  writer.tag(5, WireType.LengthDelimited).string(span.name.toWellFormed());
+  writer.tag(6, WireType.Varint).int32(KINDS[span.kind]);
+  writer.tag(7, WireType.Bit64).fixed64(nanoseconds(span.start));
+  writer.tag(8, WireType.Bit64).fixed64(nanoseconds(span.end));
+  writeAttributes(writer, 9, span.attributes);
+  if (span.error !== undefined) {
+    writer.tag(15, WireType.LengthDelimited).fork();
+    writer.tag(2, WireType.LengthDelimited).string(span.error.toWellFormed());
+    writer.tag(3, WireType.Varint).int32(STATUS_ERROR);
+    writer.join();
+  }
+  const remote = span.parent === undefined ? 0 : HAS_IS_REMOTE | (span.parent.remote ? IS_REMOTE : 0);
+  writer.tag(16, WireType.Bit32).fixed32(SAMPLED | remote);
+  return writer.finish();
+}
+
+export function encodeLogRecord(record: LogRecord): Uint8Array {
+  const writer = new BinaryWriter();
+  const time = nanoseconds(record.time);
+  writer.tag(1, WireType.Bit64).fixed64(time);
+  writer.tag(2, WireType.Varint).int32(SEVERITY_INFO);
+  writer.tag(3, WireType.LengthDelimited).string("INFO");
+  writeAnyValue(writer, 5, record.body);
+  writeAttributes(writer, 6, record.attributes);
+  if (record.span !== undefined) {
+    writer.tag(8, WireType.Bit32).fixed32(SAMPLED);
+    writer.tag(9, WireType.LengthDelimited).bytes(Buffer.from(record.span.traceId, "hex"));
+    writer.tag(10, WireType.LengthDelimited).bytes(Buffer.from(record.span.spanId, "hex"));
+  }
+  writer.tag(11, WireType.Bit64).fixed64(time);
+  return writer.finish();
+}
+
+/** In whole microseconds: a double holds no more of a time since the epoch. */
+function nanoseconds(ms: number): bigint {
+  return BigInt(Math.round(ms * 1000)) * 1000n;
+}

@@ -1,0 +1,180 @@
+import type { Chunk } from "./messages.ts";
+
+/** What became of one request to a collector. */
+export type SendOutcome =
+  /** All but `rejected` entries. */
+  | { readonly type: "taken"; readonly rejected: number; readonly message: string }
+  /** It may take the same later: after `waitMs` when it has said so. */
+  | { readonly type: "later"; readonly waitMs: number | undefined; readonly message: string }
+  | { readonly type: "refused"; readonly message: string };
+
+/** Sends chunks as one request; never rejects. `gone` aborts when nobody waits for the outcome: then it ends soon. */
+export type Send = (chunks: readonly Chunk[], gone: AbortSignal) => Promise<SendOutcome>;
+
+/** Why entries were given up. */
+export const DROP_REASONS = ["queue_full", "failed", "rejected", "shutdown"] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+/** What has become of all entries so far. */
+export interface ExportCounts {
+  exported: number;
+  readonly dropped: Record<DropReason, number>;
+}
+
+/** Told when exports begin to fail and when they work again. */
+export interface ExportReports {
+  failing(message: string): void;
+  working(dropped: number): void;
+}
+
+/** Entries that wait: a collector that is down costs this much memory and no more. */
+const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_ENTRIES = 8192;
+/** Of one request: collectors refuse gRPC messages of more than 4 MiB by default. */
+const REQUEST_BYTES = 1024 * 1024;
+const REQUEST_ENTRIES = 512;
+/** Between attempts with the same entries; doubled each time, with jitter (OTLP specification, "Failures"). */
+const FIRST_WAIT_MS = 1000;
+const MAX_WAIT_MS = 30_000;
+const MAX_ATTEMPTS = 6;
+/** The same at shutdown, whose deadline ends the attempts. */
+const CLOSING_WAIT_MS = 100;
+
+/** Spans or log records on their way to one collector: one request at a time, the same again while the collector asks for it. */
+export class ExportQueue {
+  readonly #send: Send;
+  readonly #counts: ExportCounts;
+  readonly #reports: ExportReports;
+  readonly #random: () => number;
+  readonly #gone = new AbortController();
+  readonly #waiting: Chunk[] = [];
+  #bytes = 0;
+  #entries = 0;
+  #running: Promise<void> | undefined;
+  #failing = false;
+  #droppedWhileFailing = 0;
+  #closing = false;
+  #wake: (() => void) | undefined;
+
+  /** `counts` is added to; `random` is uniform in [0, 1). */
+  constructor(send: Send, counts: ExportCounts, reports: ExportReports, random: () => number = Math.random) {
+    this.#send = send;
+    this.#counts = counts;
+    this.#reports = reports;
+    this.#random = random;
+  }
+
+  /** What there is no room for is dropped: the newest, since what is oldest is under way already. */
+  add(chunk: Chunk): void {
+    if (this.#gone.signal.aborted) this.#drop("shutdown", chunk.count);
+    else if (this.#entries + chunk.count > MAX_ENTRIES || this.#bytes + chunk.bytes.length > MAX_BYTES)
+      this.#drop("queue_full", chunk.count);
+    else {
+      this.#waiting.push(chunk);
+      this.#bytes += chunk.bytes.length;
+      this.#entries += chunk.count;
+      this.#running ??= this.#run();
+    }
+  }
+
+  /** Sends what is there, for at most `deadlineMs`; what is left then is dropped. */
+  async close(deadlineMs: number): Promise<void> {
+    this.#closing = true;
+    this.#wake?.();
+    const timer = setTimeout(() => this.#gone.abort(), deadlineMs);
+    await this.#running;
+    clearTimeout(timer);
+    this.#gone.abort();
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const chunks = this.#take();
+      if (this.#gone.signal.aborted) this.#drop("shutdown", countOf(chunks));
+      else await this.#deliver(chunks);
+    }
+    this.#running = undefined;
+  }
+
+  /** As many as one request holds, at least one. */
+  #take(): Chunk[] {
+    let bytes = 0;
+    let entries = 0;
+    let taken = 0;
+    for (const chunk of this.#waiting) {
+      if (taken > 0 && (entries + chunk.count > REQUEST_ENTRIES || bytes + chunk.bytes.length > REQUEST_BYTES)) break;
+      bytes += chunk.bytes.length;
+      entries += chunk.count;
+      taken++;
+    }
+    this.#bytes -= bytes;
+    this.#entries -= entries;
+    return this.#waiting.splice(0, taken);
+  }
+
+  async #deliver(chunks: readonly Chunk[]): Promise<void> {
+    const entries = countOf(chunks);
+    for (let attempt = 1; ; attempt++) {
+      const outcome = await this.#send(chunks, this.#gone.signal);
+      if (this.#gone.signal.aborted && outcome.type !== "taken") {
+        this.#drop("shutdown", entries);
+        return;
+      }
+      if (outcome.type === "taken") {
+        const rejected = Math.min(outcome.rejected, entries);
+        this.#counts.exported += entries - rejected;
+        this.#drop("rejected", rejected);
+        if (rejected > 0) this.#fail(`the collector has not taken ${rejected} of ${entries}: ${outcome.message}`);
+        else this.#succeed();
+        return;
+      }
+      this.#fail(outcome.message);
+      if (outcome.type === "refused" || attempt >= MAX_ATTEMPTS) {
+        this.#drop(outcome.type === "refused" ? "rejected" : "failed", entries);
+        return;
+      }
+      await this.#pause(Math.min(MAX_WAIT_MS, outcome.waitMs ?? this.#backoff(attempt)));
+    }
+  }
+
+  #backoff(attempt: number): number {
+    return FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + this.#random() / 2);
+  }
+
+  /** At shutdown nobody waits long: the next attempt follows soon, until the deadline. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#wake = undefined;
+        this.#gone.signal.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = setTimeout(done, this.#closing ? Math.min(ms, CLOSING_WAIT_MS) : ms);
+      this.#wake = done;
+      this.#gone.signal.addEventListener("abort", done);
+    });
+  }
+
+  #fail(message: string): void {
+    if (this.#failing) return;
+    this.#failing = true;
+    this.#reports.failing(message);
+  }
+
+  #succeed(): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#reports.working(this.#droppedWhileFailing);
+    this.#droppedWhileFailing = 0;
+  }
+
+  #drop(reason: DropReason, count: number): void {
+    this.#counts.dropped[reason] += count;
+    if (this.#failing) this.#droppedWhileFailing += count;
+  }
+}
+
+function countOf(chunks: readonly Chunk[]): number {
+  return chunks.reduce((sum, { count }) => sum + count, 0);
+}

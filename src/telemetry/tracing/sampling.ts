@@ -1,0 +1,40 @@
+import { type Activation, compileExpression, type Expression, toJson } from "../../cel/index.ts";
+import type { Tracing } from "../../ir/telemetry.ts";
+
+/** Who began the trace: the client, or nobody yet. */
+export type Origin = "client" | "random";
+
+/** Which requests leave spans (reference 3.30). */
+export class Sampler {
+  readonly #rules: Readonly<Record<Origin, Rule>>;
+  readonly #random: () => number;
+
+  /** `random` is uniform in [0, 1). Throws CelError for an expression that cannot be used. */
+  constructor({ clientSampling, randomSampling }: Tracing, random: () => number) {
+    this.#rules = { client: compile(clientSampling ?? true), random: compile(randomSampling ?? false) };
+    this.#random = random;
+  }
+
+  /** An expression that fails, or gives anything but a boolean or a number, samples nothing. */
+  wants(origin: Origin, variables: () => Activation): boolean {
+    const rule = this.#rules[origin];
+    const share = typeof rule === "number" ? rule : evaluate(rule, variables());
+    return share >= 1 || (share > 0 && this.#random() < share);
+  }
+}
+
+/** A share of the requests from 0 to 1, or what gives it. */
+type Rule = number | Expression;
+
+function compile(rule: boolean | number | string): Rule {
+  return typeof rule === "string" ? compileExpression(rule, "request") : Number(rule);
+}
+
+function evaluate(expression: Expression, variables: Activation): number {
+  try {
+    const value = toJson(expression.evaluate(variables));
+    return typeof value === "boolean" || typeof value === "number" ? Number(value) : 0;
+  } catch {
+    return 0;
+  }
+}

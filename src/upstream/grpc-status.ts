@@ -1,0 +1,12 @@
+/** A gRPC call has ended with a status other than OK; the `cause` of the GatewayError that says so. */
+export class GrpcStatusError extends Error {
+  readonly code: number;
+  /** `google.rpc.Status`, encoded, where the service has sent one: what else it says about the failure. */
+  readonly status: Uint8Array | undefined;
+
+  constructor(code: number, details: string, status: Uint8Array | undefined) {
+    super(`gRPC status ${code}: ${details}`);
+    this.code = code;
+    this.status = status;
+  }
+}

@@ -1,0 +1,111 @@
+import { asError } from "../base/errors.ts";
+import type { Send, SendOutcome } from "../telemetry/otlp/export-queue.ts";
+import {
+  type Chunk,
+  decodeExportResponse,
+  decodeRetryDelay,
+  EXPORT_METHODS,
+  type Signal,
+} from "../telemetry/otlp/messages.ts";
+import { type Callout, reasonOf } from "./callout.ts";
+import { GrpcStatusError } from "./grpc-status.ts";
+import { retryAfter } from "./retry-after.ts";
+
+/** How a collector is called. */
+export interface OtlpCall {
+  readonly protocol: "grpc" | "http";
+  /** Of HTTP requests. */
+  readonly path: string;
+  /** Milliseconds for one export. */
+  readonly timeout: number;
+}
+
+/** Statuses of HTTP after which the same may be sent again (OTLP specification, "Retryable Response Codes"). */
+const RETRYABLE_HTTP = new Set([429, 502, 503, 504]);
+/** The same of gRPC: cancelled, deadline exceeded, aborted, out of range, unavailable, data loss. */
+const RETRYABLE_GRPC = new Set([1, 4, 10, 11, 14, 15]);
+/** Only with a `RetryInfo`. */
+const RESOURCE_EXHAUSTED = 8;
+const MAX_ANSWER = 64 * 1024;
+
+/** Sends what `encode` makes of chunks to the collector that `callout` gives at that time. */
+export function otlpSender(
+  callout: () => Callout,
+  signal: Signal,
+  call: OtlpCall,
+  encode: (chunks: readonly Chunk[]) => Uint8Array,
+): Send {
+  const sendOnce = call.protocol === "grpc" ? sendGrpc : sendHttp;
+  return async (chunks, gone) => {
+    // The signal of all sends must not keep what one of them has left.
+    const own = new AbortController();
+    const abort = (): void => own.abort();
+    gone.addEventListener("abort", abort);
+    const context = {
+      onCancel: (callback: () => void) => own.signal.addEventListener("abort", callback),
+      observer: undefined,
+    };
+    // A call that is cancelled never ends.
+    const cancelled = new Promise<SendOutcome>((resolve) =>
+      context.onCancel(() => resolve({ type: "later", waitMs: undefined, message: "no time is left" })),
+    );
+    try {
+      return await Promise.race([sendOnce(callout(), signal, call, encode(chunks), context), cancelled]);
+    } catch (error) {
+      return failed(asError(error));
+    } finally {
+      gone.removeEventListener("abort", abort);
+    }
+  };
+}
+
+type Context = Parameters<Callout["http"]>[1];
+
+async function sendHttp(
+  callout: Callout,
+  _signal: Signal,
+  { path, timeout }: OtlpCall,
+  body: Uint8Array,
+  context: Context,
+): Promise<SendOutcome> {
+  const {
+    status,
+    headers,
+    body: answer,
+  } = await callout.http(
+    {
+      method: "POST",
+      path,
+      headers: ["content-type", "application/x-protobuf", "user-agent", "tracegate"],
+      body,
+      timeoutMs: timeout,
+      maxBytes: MAX_ANSWER,
+    },
+    context,
+  );
+  if (status >= 200 && status < 300) return { type: "taken", ...decodeExportResponse(answer) };
+  const message = `status ${status}`;
+  if (!RETRYABLE_HTTP.has(status)) return { type: "refused", message };
+  return { type: "later", waitMs: retryAfter(headers, Date.now()), message };
+}
+
+async function sendGrpc(
+  callout: Callout,
+  signal: Signal,
+  { timeout }: OtlpCall,
+  body: Uint8Array,
+  context: Context,
+): Promise<SendOutcome> {
+  const answer = await callout.unary(EXPORT_METHODS[signal], body, timeout, context);
+  return { type: "taken", ...decodeExportResponse(answer) };
+}
+
+/** Without an answer it is worth another attempt; an answer of gRPC says whether it is. */
+function failed(error: Error): SendOutcome {
+  const message = reasonOf(error);
+  if (!(error.cause instanceof GrpcStatusError)) return { type: "later", waitMs: undefined, message };
+  const { code, status } = error.cause;
+  const waitMs = status === undefined ? undefined : decodeRetryDelay(status);
+  const retryable = RETRYABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
+  return retryable ? { type: "later", waitMs, message } : { type: "refused", message };
+}
