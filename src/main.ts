@@ -9,7 +9,10 @@ import { check } from "./main/check.ts";
 import { createDefaultConfig, defaultConfigPath, NoConfigError } from "./main/default-config.ts";
 import { startEcho } from "./main/echo.ts";
 import { Gateway, StartError } from "./main/gateway.ts";
+import { migrate } from "./main/migrate.ts";
+import { oneshot } from "./main/oneshot.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./main/options.ts";
+import { onOrphaned, tellReady } from "./main/supervised.ts";
 import { versionInfo } from "./main/version.ts";
 
 /** Where the quick start's configuration sends requests. */
@@ -28,6 +31,12 @@ async function main(): Promise<void> {
       return;
     case "check":
       process.exitCode = await check({ kind: "file", path: options.file }, options.json, process.env, print);
+      return;
+    case "oneshot":
+      process.exitCode = await oneshot(options);
+      return;
+    case "migrate":
+      process.exitCode = migrate(options.file, print);
       return;
     case "quickstart":
       await quickstart();
@@ -49,16 +58,21 @@ async function run(options: Extract<Options, { command: "run" }>): Promise<void>
     return;
   }
   const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
-  await start(source, (log) => {
+  const introduce = (log: Logger): void => {
     if (!byDefault || source.kind !== "file") return;
     log.info(created ? "created a configuration" : "no configuration was named, using the default", {
       file: source.path,
     });
-  });
+  };
+  await start(source, introduce, options.supervised);
 }
 
-/** `introduce` writes the first lines of the log. */
-async function start(source: ConfigSource, introduce: (log: Logger) => void = () => {}): Promise<Gateway> {
+/** `introduce` writes the first lines of the log. A `supervised` gateway reports to the process that started it. */
+async function start(
+  source: ConfigSource,
+  introduce: (log: Logger) => void = () => {},
+  supervised = false,
+): Promise<Gateway> {
   let gateway: Gateway | undefined;
   // Listened to before the start, or a signal that comes with the first requests would end them. Before that there is
   // nothing to drain.
@@ -72,12 +86,14 @@ async function start(source: ConfigSource, introduce: (log: Logger) => void = ()
     stop(130);
     process.once("SIGINT", () => process.exit(130));
   });
+  if (supervised) onOrphaned(() => stop(143));
   const output = (settings: Settings): LogOutput => {
     const made = makeOutput(settings);
     introduce(made.logger("gateway"));
     return made;
   };
   gateway = await Gateway.start(source, process.env, output, () => process.exit(0));
+  if (supervised) tellReady();
   return gateway;
 }
 

@@ -45,7 +45,13 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       ),
     },
   },
-  { in: /^config\.logging$/, fields: same(LATER, "filter", "fields", "database") },
+  {
+    in: /^config\.logging$/,
+    fields: {
+      ...same("has moved to frontendPolicies.accessLog; tracegate migrate -f FILE moves it there", "filter", "fields"),
+      database: "requests are kept in no database; remove it, and read the log",
+    },
+  },
   {
     in: /^frontendPolicies$/,
     fields: same(LATER, ...["tracing"]),

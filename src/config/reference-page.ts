@@ -51,6 +51,25 @@ With \`--json\` it prints one object: \`ok\`; \`diagnostics\`, a list of \`sever
 \`suggestion\` and \`source\`, the line itself; and when it is valid \`summary\` with the numbers of \`binds\`, \`listeners\`,
 \`routes\` and \`backends\`. \`tracegate -f FILE --validate-only\` prints problems to standard error, or
 \`Configuration is valid!\` to standard output.
+
+## Settings that have moved
+
+\`config.logging.filter\` and \`config.logging.fields\` are now \`frontendPolicies.accessLog\`, \`config.tracing\` is
+\`frontendPolicies.tracing\`. \`tracegate migrate -f FILE\` rewrites a file that has the old ones, in place: comments and
+variables stay, JSON stays JSON, how comments line up does not. When something cannot be moved, because both places say it for
+example, that is told with its line, exit code 1, and the file stays as it is.
+
+## A gateway for one command
+
+\`tracegate oneshot -f FILE -- COMMAND...\` (or \`-c CONFIG\`) starts a gateway, runs the command once it serves, stops the
+gateway when the command has ended, and exits with the command's code: 128 and the signal's number when a signal ended it, 127
+when there is no such program, 1 when the gateway does not start. Standard input and output are the command's; the gateway's
+log goes to standard error, or with \`--output FILE\` to a file, which is emptied first. Signals go on to the command. Killed,
+even by SIGKILL, it leaves no gateway behind: the gateway notices at once that nobody waits for it, and stops.
+
+\`\`\`sh
+tracegate oneshot -f gateway.yaml --output gateway.log -- npm test
+\`\`\`
 `;
 
 const FIRST = "Top level";

@@ -1,0 +1,72 @@
+import { isMap, isScalar, type Node, Pair, Scalar, YAMLMap } from "yaml";
+
+/** A map that may be written as nothing at all (`frontendPolicies:`). */
+export type Holder = YAMLMap<Node, Node | null>;
+type Entry = Pair<Node, Node | null>;
+
+/** The map under a key; undefined when there is none. */
+export function mapAt(holder: Holder, key: string): Holder | undefined {
+  const value = holder.get(key, true);
+  return isMap<Node, Node | null>(value) ? value : undefined;
+}
+
+/** The same, made if there is none: behind the entry `after`, or at the end. */
+export function ensureMap(holder: Holder, key: string, after?: string): Holder {
+  const found = mapAt(holder, key);
+  if (found !== undefined) return found;
+  const made = new YAMLMap<Node, Node | null>();
+  if (holder.flow !== undefined) made.flow = holder.flow;
+  const entry = entryOf(holder, key);
+  if (entry !== undefined) entry.value = made;
+  else {
+    const index = holder.items.findIndex(({ key }) => nameOf(key) === after);
+    holder.items.splice(
+      index < 0 ? holder.items.length : index + 1,
+      0,
+      new Pair<Node, Node | null>(new Scalar(key), made),
+    );
+  }
+  return made;
+}
+
+export function entryOf(holder: Holder, key: string): Entry | undefined {
+  return holder.items.find((item) => nameOf(item.key) === key);
+}
+
+/** Takes an entry out of its map, with the comment above it; the parser gives that of a first entry to the map. */
+export function take(holder: Holder, key: string): Entry | undefined {
+  const entry = entryOf(holder, key);
+  if (entry === undefined) return undefined;
+  if (entry === holder.items[0]) {
+    prepend(entry, holder.commentBefore);
+    holder.commentBefore = null;
+  }
+  holder.items.splice(holder.items.indexOf(entry), 1);
+  return entry;
+}
+
+/** Takes out an entry whose map has become empty; what was written about it goes above `heir`. */
+export function drop(holder: Holder, key: string, heir: Entry | undefined): void {
+  const value = mapAt(holder, key);
+  if (value === undefined || value.items.length > 0) return;
+  const entry = take(holder, key);
+  if (entry === undefined || heir === undefined) return;
+  prepend(heir, entry.key.commentBefore, value.commentBefore, value.comment);
+}
+
+/** Adds an entry under the name that it has there. */
+export function put(holder: Holder, entry: Entry, key: string): void {
+  if (isScalar(entry.key)) entry.key.value = key;
+  // The line above the first entry of a map would stay empty.
+  if (holder.items.length === 0) entry.key.spaceBefore = false;
+  holder.items.push(entry);
+}
+
+export function nameOf(key: unknown): string | undefined {
+  return isScalar(key) ? String(key.value) : undefined;
+}
+
+function prepend(entry: Entry, ...comments: readonly (string | null | undefined)[]): void {
+  const all = [...comments, entry.key.commentBefore].filter((each) => each !== null && each !== undefined);
+  if (all.length > 0) entry.key.commentBefore = all.join("\n");
+}

@@ -1,0 +1,52 @@
+import { randomBytes } from "node:crypto";
+import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { formatDiagnostics } from "../config/diagnostics.ts";
+import { migrateConfig } from "../config/migrate/migrate.ts";
+import { readText } from "../config/read-file.ts";
+
+/**
+ * Rewrites in a configuration file what has moved (`migrateConfig`): the whole file or, when something cannot be moved,
+ * nothing. Prints what it did. Returns the exit code: 0 when the file says what it should, 1 when not.
+ */
+export function migrate(file: string, print: (text: string) => void): number {
+  let text: string;
+  try {
+    text = readText(file);
+  } catch (error) {
+    print(`${file}: error: cannot read the file: ${messageOf(error)}\n`);
+    return 1;
+  }
+  const migration = migrateConfig(file, text);
+  if (!migration.ok) {
+    print(formatDiagnostics(migration.diagnostics));
+    return 1;
+  }
+  if (!migration.changed) {
+    print(`Nothing to migrate: ${file}\n`);
+    return 0;
+  }
+  try {
+    replace(realpathSync(file), migration.text);
+  } catch (error) {
+    print(`${file}: error: cannot write the file: ${messageOf(error)}\n`);
+    return 1;
+  }
+  print(`Migrated config: ${file}\n`);
+  return 0;
+}
+
+/** At once: a gateway that watches the file must not read half of it. */
+function replace(path: string, text: string): void {
+  const beside = `${path}.${randomBytes(6).toString("hex")}`;
+  try {
+    writeFileSync(beside, text, { mode: statSync(path).mode, flag: "wx" });
+    renameSync(beside, path);
+  } catch (error) {
+    rmSync(beside, { force: true });
+    throw error;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
