@@ -37,10 +37,9 @@ export class HttpQuestion {
     this.#metadata = compileAll(metadata, scopes.answer);
   }
 
-  /** What is evaluated before the service is asked. */
   get expressions(): readonly Expression[] {
-    const added = this.#added.map(([, expression]) => expression);
-    return this.#path === undefined ? added : [this.#path, ...added];
+    const named = [...this.#added, ...this.#metadata].map(([, expression]) => expression);
+    return this.#path === undefined ? named : [this.#path, ...named];
   }
 
   /** undefined = none is configured. Throws for an expression that fails or gives no path. */

@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { after, suite, test } from "node:test";
+import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
+import { type RawMessage, RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { LocalReply } from "../../http/message.ts";
+import type { ExtAuthz, ExtAuthzHttp } from "../../ir/policies.ts";
+import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../envoy/auth.ts";
+import { TestCallouts } from "../testing/callouts.ts";
+import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import type { CompiledPolicy } from "../types.ts";
+import { create } from "./index.ts";
+
+const calls = new TestCallouts();
+after(() => calls[Symbol.dispose]());
+
+/** A policy that asks the service at `port` by HTTP. */
+function byHttp(port: number, http: Partial<ExtAuthzHttp> = {}, more: Partial<ExtAuthz> = {}): CompiledPolicy {
+  const fields = { includeResponseHeaders: [], addRequestHeaders: {}, metadata: {}, ...http };
+  return byGrpc(port, { protocol: { http: fields }, ...more });
+}
+
+function byGrpc(port: number, more: Partial<ExtAuthz> = {}): CompiledPolicy {
+  const config: ExtAuthz = {
+    target: { type: "static", host: "127.0.0.1", port },
+    protocol: { grpc: {} },
+    failureMode: "deny",
+    includeRequestHeaders: [],
+    timeout: 5000,
+    ...more,
+  };
+  return create(config, { ...DEPS, callouts: calls.callouts });
+}
+
+async function run(policy: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
+  return policy.onRequest?.(context);
+}
+
+async function rejection(policy: CompiledPolicy, context = contextOf()): Promise<GatewayError> {
+  const error: unknown = await run(policy, context).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof GatewayError);
+  return error;
+}
+
+/** A gRPC service that keeps what it is asked. */
+async function grpcService(answer: CheckAnswer) {
+  const questions: ReturnType<typeof CheckRequest.decode>[] = [];
+  const server = await GrpcServer.start({
+    [CHECK]: {
+      unary(message) {
+        questions.push(CheckRequest.decode(message));
+        return CheckResponse.encode(answer);
+      },
+    },
+  });
+  return Object.assign(server, { questions });
+}
+
+/** An HTTP service that keeps what it is asked. */
+async function httpService(answer: (question: RawMessage) => string) {
+  const questions: RawMessage[] = [];
+  const server = await RawUpstream.answering((question) => {
+    questions.push(question);
+    return answer(question);
+  });
+  return Object.assign(server, { questions });
+}
+
+const textOf = (answer: LocalReply | undefined): string => Buffer.from(answer?.body ?? "").toString();
+
+suite("extAuthz by HTTP", () => {
+  test("asks with the request's method and target, Authorization and nothing else of its headers", async () => {
+    await using service = await httpService(() => reply(""));
+    const headers = ["authorization", "Bearer t", "cookie", "a=1", "content-length", "5"];
+    assert.equal(await run(byHttp(service.port), contextOf({ method: "PUT", headers })), undefined);
+    const [question] = service.questions;
+    assert.equal(question?.start, "PUT /shop/cart?page=2 HTTP/1.1");
+    assert.deepEqual(question?.fields, [
+      `host: 127.0.0.1:${service.port}`,
+      "authorization: Bearer t",
+      "content-length: 0",
+    ]);
+  });
+
+  test("sends the headers that are named, those that are made, and a body of its own", async () => {
+    await using service = await httpService(() => reply(""));
+    const policy = byHttp(
+      service.port,
+      {
+        path: '"/check?for=" + request.path',
+        body: '{"user": request.headers["x-user"]}',
+        addRequestHeaders: { "X-From": "source.address", "x-missing": 'request.headers["x-none"]' },
+      },
+      { includeRequestHeaders: ["x-user"] },
+    );
+    const headers = ["authorization", "Bearer t", "x-user", "ann"];
+    assert.equal(await run(policy, contextOf({ method: "POST", headers })), undefined);
+    const [question] = service.questions;
+    assert.equal(question?.start, "POST /check?for=/shop/cart HTTP/1.1");
+    assert.deepEqual(question?.fields.slice(1), ["x-user: ann", "x-from: 192.0.2.1", "content-length: 14"]);
+    assert.equal(question?.body, '{"user":"ann"}');
+  });
+
+  test("the body goes along with a word on whether it is all; a longer one is refused where it may not be cut", async () => {
+    await using service = await httpService(() => reply(""));
+    const limits = { maxRequestBytes: 5, allowPartialMessage: false, packAsBytes: false };
+    const more = (allowPartialMessage: boolean): Partial<ExtAuthz> => ({
+      includeRequestBody: { ...limits, allowPartialMessage },
+    });
+    const post = (body: string): TestContext => contextOf({ method: "POST" }, { body });
+    await run(byHttp(service.port, {}, more(false)), post("hello"));
+    await run(byHttp(service.port, {}, more(true)), post("hello world"));
+    const partial = service.questions.map((each) => [each.body, valuesOf(each, "x-envoy-auth-partial-body").join()]);
+    assert.deepEqual(partial, [
+      ["hello", "false"],
+      ["hello", "true"],
+    ]);
+    const refused = await rejection(byHttp(service.port, {}, more(false)), post("hello world"));
+    assert.deepEqual([refused.status, refused.message], [413, "external authorization failed"]);
+    assert.equal(service.questions.length, 2);
+  });
+
+  test("named headers of the answer replace those of the request, with all of their values", async () => {
+    const fields = ["x-role: admin", "x-role: editor", "x-other: 1", "connection: keep-alive"];
+    await using service = await httpService(() => reply("", fields));
+    const policy = byHttp(service.port, { includeResponseHeaders: ["x-role", "connection"] });
+    const context = contextOf({ headers: ["x-role", "forged", "accept", "*/*"] });
+    assert.equal(await run(policy, context), undefined);
+    assert.deepEqual(context.request.headers.sort(), ["*/*", "accept", "admin", "editor", "x-role", "x-role"]);
+  });
+
+  test("what is found in the answer adds to what was found before, also when it refuses", async () => {
+    let status = "200 OK";
+    await using service = await httpService(() => reply('{"id": 7}', ["x-team: blue"], status));
+    const metadata = {
+      team: 'response.headers["x-team"]',
+      id: "json(response.body).id",
+      missing: 'response.headers["x-none"]',
+    };
+    const policy = byHttp(service.port, { metadata });
+    const context = contextOf();
+    context.findings.extauthz = { before: 1 };
+    await run(policy, context);
+    assert.deepEqual(context.findings.extauthz, { before: 1, team: "blue", id: 7 });
+    status = "403 Forbidden";
+    const refused = contextOf();
+    assert.equal((await run(policy, refused))?.status, 403);
+    assert.deepEqual(refused.findings.extauthz, { team: "blue", id: 7 });
+  });
+
+  test("a refusal is passed on as it is; with redirect, a 401 or 403 sends the client elsewhere", async () => {
+    let status = "429 Slow Down";
+    await using service = await httpService(() => reply("not now", ["x-why: busy", "connection: close"], status));
+    const answer = await run(byHttp(service.port, { redirect: "'/login'" }), contextOf());
+    assert.deepEqual([answer?.status, textOf(answer), answer?.reason], [429, "not now", "ExtAuth"]);
+    assert.deepEqual(answer?.headers, ["x-why", "busy"]);
+    for (status of ["401 Who", "403 Forbidden"]) {
+      const redirected = await run(byHttp(service.port, { redirect: "'/login?from=' + request.path" }), contextOf());
+      assert.deepEqual([redirected?.status, redirected?.headers], [302, ["location", "/login?from=/shop/cart"]]);
+    }
+  });
+
+  test("an expression that gives no path is a failure of the service", async () => {
+    await using service = await httpService(() => reply(""));
+    const policy = byHttp(service.port, { path: "request.method" });
+    assert.match(String((await rejection(policy)).cause), /"GET" must begin with "\/"/);
+    assert.equal(
+      await run(byHttp(service.port, { path: "request.method" }, { failureMode: "allow" }), contextOf()),
+      undefined,
+    );
+    assert.equal(service.questions.length, 0);
+  });
+
+  test("headers that frame the question cannot be set, nor can Host", () => {
+    for (const [name, message] of [
+      ["Content-Length", /^Error: extAuthz.protocol.http.addRequestHeaders: Content-Length frames the message/],
+      ["a b", /is not a header name/],
+      ["Host", /Host is that of the service; use another name, such as X-Forwarded-Host/],
+    ] as const)
+      assert.throws(() => byHttp(1, { addRequestHeaders: { [name]: "'x'" } }), message);
+  });
+});
+
+suite("extAuthz by gRPC", () => {
+  test("tells of the request; the id is traceparent, values of a header are joined", async () => {
+    await using service = await grpcService({});
+    const headers = ["traceparent", "00-1-2-01", "accept", "a", "accept", "b", "cookie", "x=1", "cookie", "y=2"];
+    const context = contextOf({ headers, method: "POST" }, { source: { spiffeId: "spiffe://td/ns/a/sa/b" } });
+    const policy = byGrpc(service.port, { protocol: { grpc: { metadata: { who: "request.host", none: "jwt.sub" } } } });
+    assert.equal(await run(policy, context), undefined);
+    const { attributes } = service.questions[0] ?? {};
+    const http = attributes?.request?.http;
+    assert.equal(http?.id, "00-1-2-01");
+    assert.equal(http?.method, "POST");
+    assert.equal(http?.scheme, "http");
+    assert.equal(http?.protocol, "HTTP/1.1");
+    assert.equal(Number(http?.size), -1);
+    assert.equal(http?.headers?.accept, "a, b");
+    assert.equal(http?.headers?.cookie, "x=1; y=2");
+    assert.equal(http?.headers?.[":authority"], "example.com:8080");
+    assert.equal(attributes?.source?.principal, "spiffe://td/ns/a/sa/b");
+    const metadata = attributes?.metadata_context?.filter_metadata?.["envoy.filters.http.ext_authz"];
+    assert.deepEqual({ ...metadata }, { who: "example.com:8080" });
+  });
+
+  test("only the headers that are named", async () => {
+    await using service = await grpcService({});
+    const headers = ["authorization", "t", "x-user", "ann"];
+    await run(byGrpc(service.port, { includeRequestHeaders: ["x-user"] }), contextOf({ headers }));
+    const sent = service.questions[0]?.attributes?.request?.http?.headers ?? {};
+    assert.deepEqual(
+      Object.keys(sent).filter((name) => !name.startsWith(":")),
+      ["x-user"],
+    );
+  });
+
+  test("headers are removed, set, added; some go to the response", async () => {
+    await using service = await grpcService({
+      ok_response: {
+        headers_to_remove: ["x-a", "host", "content-length"],
+        headers: [
+          { header: { key: "x-a", value: "new" } },
+          { header: { key: "x-b", value: "2" }, append: { value: true } },
+          { header: { key: "transfer-encoding", value: "chunked" } },
+        ],
+        response_headers_to_add: [{ header: { key: "x-c", value: "3" } }],
+      },
+    });
+    const context = contextOf({ headers: ["x-a", "old", "x-b", "1", "content-length", "0"] });
+    assert.equal(await run(byGrpc(service.port), context), undefined);
+    assert.deepEqual(context.request.headers, ["x-b", "1", "content-length", "0", "x-a", "new", "x-b", "2"]);
+    assert.deepEqual(context.responseHeaders(), ["x-c", "3"]);
+  });
+
+  test("a refusal without status is 403, and so is one without response; a status that is none is too", async () => {
+    for (const denied of [{ body: "no" }, { body: "no", status: { code: 99 } }]) {
+      await using service = await grpcService({ status: { code: 7 }, denied_response: denied });
+      const answer = await run(byGrpc(service.port), contextOf());
+      assert.deepEqual([answer?.status, textOf(answer)], [403, "no"]);
+    }
+    await using service = await grpcService({ status: { code: 16 } });
+    const error = await rejection(byGrpc(service.port));
+    assert.deepEqual([error.code, error.status], ["TG_EXT_AUTHZ", 403]);
+  });
+});
+
+suite("gRPC clients of extAuthz", () => {
+  const grpcContext = (type = "application/grpc"): TestContext => contextOf({ headers: ["content-type", type] });
+  const fieldsOf = ({ headers }: LocalReply): Record<string, string> =>
+    Object.fromEntries(headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1] ?? ""]] : [])));
+
+  test("get a status in the header fields in the place of an answer that is none of gRPC", async () => {
+    for (const [status, body, code, message] of [
+      ["401 Who", "who are you? 🙂", "16", "who%20are%20you?%20%F0%9F%99%82"],
+      ["403 No", "", "7", "external%20authorization%20failed"],
+      ["302 Elsewhere", "", "7", "external%20authorization%20failed"],
+      ["503 Later", "later", "14", "later"],
+      ["500 Oops", "x".repeat(5000), "2", "x".repeat(1024)],
+    ] as const) {
+      const bytes = Buffer.from(body).toString("latin1");
+      const fields = ["content-type: text/plain", "location: /login", "www-authenticate: Bearer"];
+      await using service = await httpService(() => reply(bytes, fields, status));
+      const answer = await run(byHttp(service.port), grpcContext("application/grpc+proto"));
+      assert.ok(answer !== undefined);
+      assert.deepEqual([answer.status, answer.body, answer.reason], [200, "", "ExtAuth"]);
+      assert.deepEqual(fieldsOf(answer), {
+        "content-type": "application/grpc",
+        "grpc-status": code,
+        "grpc-message": message,
+        "www-authenticate": "Bearer",
+      });
+    }
+  });
+
+  test("get the answer as it is when it is gRPC; others than gRPC clients do too", async () => {
+    const fields = ["content-type: application/grpc", "grpc-status: 9"];
+    await using service = await httpService(() => reply("", fields, "403 No"));
+    const answer = await run(byHttp(service.port), grpcContext());
+    assert.equal(answer?.status, 403);
+    assert.equal(fieldsOf(answer)["grpc-status"], "9");
+    const web = await run(byHttp(service.port), grpcContext("application/grpc-web"));
+    assert.equal(web?.status, 403);
+  });
+});
+
+suite("extAuthz keeps answers", () => {
+  const cache = (ttl: string): Partial<ExtAuthz> => ({ cache: { key: ["request.host"], ttl, maxEntries: 10 } });
+
+  test("for as long as an expression says; one that gives no time keeps nothing", async () => {
+    await using service = await httpService(() => reply("no", [], "401 Who"));
+    const asked = async (ttl: string): Promise<number> => {
+      const policy = byHttp(service.port, {}, cache(ttl));
+      const before = service.questions.length;
+      for (let i = 0; i < 3; i++) assert.equal((await run(policy, contextOf()))?.status, 401);
+      return service.questions.length - before;
+    };
+    assert.equal(await asked("duration('1h')"), 1);
+    assert.equal(await asked("request.method == 'GET' ? duration('1h') : duration('0s')"), 1);
+    assert.equal(await asked("duration('0s')"), 3);
+    assert.equal(await asked("request.path"), 3);
+    assert.equal(await asked("jwt.ttl"), 3);
+  });
+
+  test("failures are not kept, and an answer that is kept does not change", async () => {
+    let answers = 0;
+    await using service = await RawUpstream.listen(async (peer) => {
+      await peer.message();
+      if (++answers === 1) peer.reset();
+      else peer.send(reply("no", ["x-n: 1"], "403 No"));
+    });
+    const policy = byHttp(service.port, {}, cache("1h"));
+    await rejection(policy);
+    const first = await run(policy, contextOf());
+    first?.headers.push("x-more", "2");
+    assert.deepEqual((await run(policy, contextOf()))?.headers, ["x-n", "1"]);
+    const grpc = await run(policy, contextOf({ headers: ["content-type", "application/grpc"] }));
+    assert.deepEqual([grpc?.status, grpc?.headers.includes("grpc-status")], [200, true]);
+    assert.equal(answers, 2);
+  });
+});
+
+test("a trace tells of the call, and of the verdict with where it came from", async () => {
+  await using service = await httpService(() => reply(""));
+  const trace = new RecordedTrace();
+  const policy = byHttp(service.port, {}, { cache: { key: ["1"], ttl: "1h", maxEntries: 1 } });
+  for (let i = 0; i < 2; i++) await run(policy, contextOf({}, { trace }));
+  assert.deepEqual(trace.events, [
+    { scope: "ext_authz", target: `127.0.0.1:${service.port}` },
+    { scope: "ext_authz", status: 200, error: null },
+    { kind: "ext_auth", details: { result: "allow" } },
+    { kind: "ext_auth", details: { result: "allow", cached: true } },
+  ]);
+});

@@ -1,0 +1,33 @@
+import { Sweeper } from "../../base/sweeper.ts";
+import { SingleEndpoint } from "../../upstream/balancer.ts";
+import { Callout } from "../../upstream/callout.ts";
+import type { Endpoint } from "../../upstream/endpoint.ts";
+import { Endpoints } from "../../upstream/endpoints.ts";
+import { Pools } from "../../upstream/pools.ts";
+import { Resolver } from "../../upstream/resolver.ts";
+import type { Callouts } from "../deps.ts";
+
+/** Real connections to services at fixed addresses, for policies under test. */
+export class TestCallouts implements Disposable {
+  readonly #sweeper = new Sweeper();
+  readonly #endpoints: Endpoints;
+  readonly #held: Endpoint[] = [];
+
+  constructor() {
+    const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+    const pools = new Pools(settings, new Resolver("All"), { onConnected: () => {} }, this.#sweeper);
+    this.#endpoints = new Endpoints(pools);
+  }
+
+  readonly callouts: Callouts = (target) => {
+    if (target.type !== "static") throw new Error(`a test has no services of type ${target.type}`);
+    const endpoint = this.#endpoints.acquire({ host: target.host, port: target.port }, 1);
+    this.#held.push(endpoint);
+    return new Callout(new SingleEndpoint(endpoint));
+  };
+
+  [Symbol.dispose](): void {
+    this.#endpoints.release(this.#held);
+    this.#sweeper.close();
+  }
+}
