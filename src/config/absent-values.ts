@@ -40,8 +40,7 @@ export function absentValue(path: readonly PropertyKey[], value: unknown): strin
   const name = nameOf(value);
   if (name === undefined) return undefined;
   const place = placeOf(path);
-  for (const { in: where, values } of ABSENT)
-    if (where.test(place) && Object.hasOwn(values, name)) return values[name];
+  for (const { in: where, values } of ABSENT) if (where.test(place) && Object.hasOwn(values, name)) return values[name];
   return undefined;
 }
 
