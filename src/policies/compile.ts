@@ -58,7 +58,7 @@ export function compilePolicies(
 ): CompiledChain {
   const created = new Map<PolicyKind, CompiledPolicy>();
   for (const kind of Object.keys(set) as PolicyKind[]) {
-    const policy = create(kind, set, phase, { ...environment, identity: `${phase} ${owner} ${kind}` });
+    const policy = create(kind, set, phase, { ...environment, phase, identity: `${phase} ${owner} ${kind}` });
     if (policy !== undefined) created.set(kind, policy);
   }
   if (created.size === 0) return NO_POLICIES;

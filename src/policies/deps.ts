@@ -1,6 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import type { Target } from "../ir/ir.ts";
 import type { CallPolicies } from "../ir/policies.ts";
+import type { Phase } from "../trace/events.ts";
 import { type Callout, NOWHERE } from "../upstream/callout.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
 import type { CredentialNames } from "./shared/credentials/names.ts";
@@ -34,6 +35,7 @@ export interface PolicyEnvironment extends ThreadEnvironment {
 
 /** What every policy is created with besides its own configuration. */
 export interface PolicyDeps extends PolicyEnvironment {
+  readonly phase: Phase;
   /** Where the policy is attached, with its phase and kind: what survives a reload is kept under this name. */
   readonly identity: string;
 }

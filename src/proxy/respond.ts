@@ -173,10 +173,10 @@ export function failWith(x: ExchangeState, error: unknown): void {
   respondLocally(x, errorReply(x, known));
 }
 
-/** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. */
+/** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. Either has the error's headers. */
 function errorReply(x: ExchangeState, error: GatewayError): LocalReply {
   if (!isGrpc(x.request.headers))
     return { status: error.status, headers: ["content-type", "text/plain", ...error.headers], body: error.message };
   const status = error.code === "TG_NO_BACKENDS" ? 14 : grpcStatusOf(error.status);
-  return { status: 200, headers: grpcError(status, error.message), body: "" };
+  return { status: 200, headers: [...grpcError(status, error.message), ...error.headers], body: "" };
 }

@@ -63,6 +63,7 @@ export const CommonResponse = new MessageType("envoy.service.ext_proc.v3.CommonR
   status: [1, "int32"],
   header_mutation: [2, HeaderMutation],
   body_mutation: [3, BodyMutation],
+  clear_route_cache: [5, "bool"],
 });
 
 export const HeadersResponse = new MessageType("envoy.service.ext_proc.v3.HeadersResponse", {
@@ -75,10 +76,13 @@ export const TrailersResponse = new MessageType("envoy.service.ext_proc.v3.Trail
   header_mutation: [1, HeaderMutation],
 });
 
+export const GrpcStatus = new MessageType("envoy.service.ext_proc.v3.GrpcStatus", { status: [1, "uint32"] });
+
 export const ImmediateResponse = new MessageType("envoy.service.ext_proc.v3.ImmediateResponse", {
   status: [1, HttpStatus],
   headers: [2, HeaderMutation],
   body: [3, "bytes"],
+  grpc_status: [4, GrpcStatus],
   details: [5, "string"],
 });
 

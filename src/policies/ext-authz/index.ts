@@ -3,11 +3,11 @@ import type { ExtAuthz } from "../../ir/policies.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
+import { refuse } from "../shared/refusal.ts";
 import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
 import { VerdictCache } from "./cache.ts";
 import { askGrpc } from "./grpc.ts";
 import { askHttp } from "./http.ts";
-import { refuse } from "./refusal.ts";
 import { shown } from "./shown.ts";
 import { type Asker, applyVerdict, type Verdict } from "./verdict.ts";
 
@@ -39,7 +39,7 @@ export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): Comp
       applyVerdict(context, verdict);
       if (verdict.allowed) return undefined;
       if (verdict.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
-      return refuse(context.request, verdict.reply);
+      return refuse(context.request, verdict.reply, "TG_EXT_AUTHZ");
     }),
   };
 }

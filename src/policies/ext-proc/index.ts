@@ -1,7 +1,8 @@
 import { GatewayError } from "../../base/errors.ts";
 import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
-import type { HttpResponse, LocalReply } from "../../http/message.ts";
+import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { ExtProc } from "../../ir/policies.ts";
+import type { Phase } from "../../trace/events.ts";
 import { shownCalling } from "../calls/shown.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { Immediate } from "../envoy/ext-proc.ts";
@@ -11,14 +12,14 @@ import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts"
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { immediateReply } from "./immediate.ts";
 import type { Modes } from "./modes.ts";
-import { Session } from "./session.ts";
-import { processSide, type Side } from "./side.ts";
+import { Session, TRACED } from "./session.ts";
+import { mayHaveTrailers, processSide, type Side } from "./side.ts";
 
 const KIND = "extProc";
-/** Kind in traces. */
-const TRACED = "ext_proc";
 /** The name under which filters look for their attributes. */
 const NAMESPACE = "envoy.filters.http.ext_proc";
+
+const ROUTE_STAYS = "clear_route_cache: the route is chosen; a policy of the gateway runs before that";
 
 type Values = readonly (readonly [name: string, expression: Expression])[];
 
@@ -31,7 +32,7 @@ interface Running {
  * Sends requests and responses through a processing service (reference 3.9). It may change headers and bodies, and answer in
  * the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtProc, { callouts, hidden }: PolicyDeps): CompiledPolicy {
+export function create(config: ExtProc, { callouts, hidden, phase }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const metadata = Object.entries(config.metadataContext).map(
     ([namespace, values]) => [namespace, compileValues(values, "request")] as const,
@@ -42,7 +43,8 @@ export function create(config: ExtProc, { callouts, hidden }: PolicyDeps): Compi
   };
   const running = new WeakMap<PolicyContext, Running>();
   const failOpen = config.failureMode === "failOpen";
-  const { allowModeOverride, responseHeaderMode, responseBodyMode } = config.processingOptions;
+  const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
+  const inResponses = responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride;
 
   const run = async (context: PolicyContext, side: Omit<Side, "context" | "limit">): Promise<Immediate | undefined> => {
     let state = running.get(context);
@@ -82,28 +84,36 @@ export function create(config: ExtProc, { callouts, hidden }: PolicyDeps): Compi
     kind: KIND,
     shown: shownCalling(config, hidden),
     onRequest: async (context) => {
-      const immediate = await run(context, requestSide(context));
-      return immediate === undefined ? undefined : immediateReply(immediate);
+      const immediate = await run(context, requestSide(context, phase));
+      return immediate === undefined ? undefined : immediateReply(immediate, context.request);
     },
-    // A response that no mode asks for is not held for a turn of the event loop.
-    ...((responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride) && {
-      async onResponse(context, response) {
-        const immediate = await run(context, responseSide(context, response));
-        if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate));
+    ...((inResponses || responseTrailerMode === "send") && {
+      onResponse(context, response) {
+        const side = responseSide(context, response);
+        // A response that no mode asks for is not held for a turn of the event loop.
+        if (!inResponses && !mayHaveTrailers(config.processingOptions, side)) return undefined;
+        return run(context, side).then((immediate) => {
+          if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate, context.request));
+        });
       },
       upstreamOnly: true,
     }),
   };
 }
 
-function requestSide(context: PolicyContext): Omit<Side, "context" | "limit"> {
+function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context" | "limit"> {
   const { request } = context;
   return {
     direction: "request",
     body: context.requestBody,
     headers: () => [...Object.entries(pseudoHeaders(context)).flat(), ...request.headers],
-    edit: ({ set_headers, remove_headers }) =>
-      editRequest(context, [...headerRemovals(remove_headers), ...headerEdits(set_headers, "set")]),
+    hasLength: () => getHeader(request.headers, "content-length") !== undefined,
+    apply({ header_mutation: mutation, clear_route_cache }) {
+      const removed = headerRemovals(mutation?.remove_headers);
+      editRequest(context, [...removed, ...headerEdits(mutation?.set_headers, "set")]);
+      // Before there is a route, the request as it is now chooses it anyway.
+      if (clear_route_cache === true && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS);
+    },
   };
 }
 
@@ -112,8 +122,9 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
     direction: "response",
     body: context.responseBody,
     headers: () => [":status", String(response.status), ...response.headers],
-    edit({ set_headers, remove_headers }) {
-      const edits = [...headerRemovals(remove_headers), ...headerEdits(set_headers, "set")];
+    hasLength: () => getHeader(response.headers, "content-length") !== undefined,
+    apply({ header_mutation: mutation }) {
+      const edits = [...headerRemovals(mutation?.remove_headers), ...headerEdits(mutation?.set_headers, "set")];
       applyHeaderEdits(
         edits.filter(({ name }) => !name.startsWith(":")),
         response.headers,

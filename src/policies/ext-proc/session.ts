@@ -1,9 +1,21 @@
 import { GatewayError } from "../../base/errors.ts";
+import type { LocalReply } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { GrpcStream } from "../../upstream/grpc-channel.ts";
 import { callFor } from "../calls/call-for.ts";
-import { type Answer, PROCESS, ProcessingRequest, ProcessingResponse, type Question } from "../envoy/ext-proc.ts";
+import {
+  type Answer,
+  type Immediate,
+  PROCESS,
+  ProcessingRequest,
+  ProcessingResponse,
+  type Question,
+} from "../envoy/ext-proc.ts";
 import type { Asker, PolicyContext } from "../types.ts";
+import { immediateReply } from "./immediate.ts";
+
+/** Kind in traces. */
+export const TRACED = "ext_proc";
 
 /** The parts of an exchange that the service is asked about, as its answers name them. */
 export type Part =
@@ -13,6 +25,9 @@ export type Part =
   | "response_headers"
   | "response_body"
   | "response_trailers";
+
+/** How far a service may stretch the time for one answer, as a multiple of the configured one. */
+const MAX_STRETCH = 10;
 
 /** Who waits for answers. */
 export interface Listener {
@@ -33,6 +48,8 @@ export class Session {
   /** Messages that wait for the call to be open. */
   #waiting: Uint8Array[] | undefined;
   readonly #timers = new Map<Part, NodeJS.Timeout>();
+  /** Parts for whose answer the service has asked for more time. */
+  readonly #stretched = new Set<Part>();
   #over = false;
   #failure: GatewayError | undefined;
   /** The service takes no part in the exchange any more. */
@@ -62,12 +79,32 @@ export class Session {
 
   /** From now on an answer has to come within the deadline. */
   expect(part: Part): void {
+    this.#stretched.delete(part);
+    this.#wait(part, this.#timeoutMs);
+  }
+
+  #wait(part: Part, ms: number): void {
     if (this.#over) return;
     clearTimeout(this.#timers.get(part));
     this.#timers.set(
       part,
-      setTimeout(() => this.#fail("no answer in time"), this.#timeoutMs),
+      setTimeout(() => this.#fail("no answer in time"), ms),
     );
+  }
+
+  /** Another deadline for the message that has waited longest, once for each message; it begins anew. */
+  #stretch({ seconds = 0, nanos = 0 }: NonNullable<Answer["override_message_timeout"]>): void {
+    const { trace } = this.#context;
+    const [part] = this.#timers.keys();
+    const ms = seconds * 1000 + nanos / 1_000_000;
+    const max = MAX_STRETCH * this.#timeoutMs;
+    if (part === undefined || this.#stretched.has(part) || !(ms >= 1 && ms <= max)) {
+      trace?.skipped(TRACED, `another timeout, ${ms}ms, is not taken: once for each message, from 1ms to ${max}ms`);
+      return;
+    }
+    this.#stretched.add(part);
+    this.#wait(part, ms);
+    trace?.applied(TRACED, { part, timeout: ms });
   }
 
   listen(part: Part, listener: Listener): void {
@@ -76,6 +113,7 @@ export class Session {
 
   unlisten(part: Part): void {
     clearTimeout(this.#timers.get(part));
+    this.#timers.delete(part);
     this.#listeners.delete(part);
   }
 
@@ -98,6 +136,11 @@ export class Session {
       if (timed) this.expect(part);
       this.send(question);
     });
+  }
+
+  /** What the service answers in the place of a backend. */
+  reply(immediate: Immediate): LocalReply {
+    return immediateReply(immediate, this.#context.request);
   }
 
   close(): void {
@@ -145,6 +188,11 @@ export class Session {
       answer = ProcessingResponse.decode(message);
     } catch (error) {
       this.#fail("an answer is no message of the protocol", reasonOf(error));
+      return;
+    }
+    // Such a message says nothing else.
+    if (answer.override_message_timeout !== undefined) {
+      this.#stretch(answer.override_message_timeout);
       return;
     }
     if (answer.dynamic_metadata !== undefined)

@@ -6,7 +6,6 @@ import {
   CONTINUE_AND_REPLACE,
   type Common,
   type Immediate,
-  type Mutation,
   type Question,
 } from "../envoy/ext-proc.ts";
 import { headerMap } from "../envoy/headers.ts";
@@ -15,6 +14,7 @@ import { type Modes, overridden } from "./modes.ts";
 import { PrefixStage } from "./prefix-stage.ts";
 import type { Session } from "./session.ts";
 import { StreamedBody } from "./streamed-body.ts";
+import { TrailerStage } from "./trailer-stage.ts";
 
 /** The request or the response of an exchange. */
 export interface Side {
@@ -24,7 +24,10 @@ export interface Side {
   readonly limit: number;
   /** Pseudo headers first. */
   headers(): HeaderList;
-  edit(mutation: Mutation): void;
+  /** Its length is said in its head: then it has no trailers (RFC 9112 7.1.2). */
+  hasLength(): boolean;
+  /** What the service says besides the body. */
+  apply(common: Common): void;
   /** What goes with the first message. */
   readonly context: Question;
 }
@@ -67,7 +70,7 @@ export async function processSide(
     if (answer.immediate_response !== undefined) return { modes, immediate: answer.immediate_response };
     if (allowModeOverride && answer.mode_override !== undefined) modes = overridden(modes, answer.mode_override);
     const common = answer[part]?.response;
-    if (common?.header_mutation !== undefined) side.edit(common.header_mutation);
+    if (common !== undefined) side.apply(common);
     if (common?.status === CONTINUE_AND_REPLACE && !streaming) {
       const replacement = mutatedBody(common);
       if (replacement !== undefined) body.replace(replacement);
@@ -77,20 +80,28 @@ export async function processSide(
   }
   if (streaming) return { modes };
   const mode = bodyMode(modes, side);
-  if (mode === "fullDuplexStreamed") stream();
-  else if (mode !== "none") {
-    const immediate = await processBuffered(session, side, mode === "bufferedPartial", context);
-    if (immediate !== undefined) return { modes, immediate };
+  if (mode === "fullDuplexStreamed") {
+    stream();
+    return { modes };
   }
+  const trailers = mayHaveTrailers(modes, side);
+  if (mode !== "none") {
+    const how = { partial: mode === "bufferedPartial", keepTrailers: trailers };
+    const immediate = await processBuffered(session, side, how, context);
+    if (immediate !== undefined) return { modes, immediate };
+    context = {};
+  }
+  if (trailers) body.through((sink) => new TrailerStage(session, sink, direction, context, failOpen));
   return { modes };
 }
 
 async function processBuffered(
   session: Session,
-  { direction, body, limit, edit }: Side,
-  partial: boolean,
+  side: Side,
+  { partial, keepTrailers }: { readonly partial: boolean; readonly keepTrailers: boolean },
   context: Question,
 ): Promise<Immediate | undefined> {
+  const { direction, body, limit } = side;
   const { bytes, complete } = await body.peek(limit);
   if (!complete && !partial) {
     if (direction === "request") throw new GatewayError("TG_BODY_TOO_LARGE");
@@ -100,10 +111,11 @@ async function processBuffered(
   const answer: Answer = await session.ask(part, { ...context, [part]: { body: bytes, end_of_stream: complete } });
   if (answer.immediate_response !== undefined) return answer.immediate_response;
   const common = answer[part]?.response;
-  if (common?.header_mutation !== undefined) edit(common.header_mutation);
+  if (common !== undefined) side.apply(common);
   const replacement = mutatedBody(common);
   if (replacement === undefined) return undefined;
-  if (complete) body.replace(replacement);
+  // A body with another length has it announced, and so no trailers.
+  if (complete && !keepTrailers) body.replace(replacement);
   else body.through((sink) => new PrefixStage(sink, bytes.length, replacement));
   return undefined;
 }
@@ -116,6 +128,11 @@ function mutatedBody(common: Common | undefined): Uint8Array | undefined {
 
 function bodyMode(modes: Modes, { direction, body }: Side): Modes["requestBodyMode"] {
   return body.empty ? "none" : modes[`${direction}BodyMode`];
+}
+
+/** Trailers that the service is to see are looked for, without the body. */
+export function mayHaveTrailers(modes: Modes, side: Pick<Side, "direction" | "body" | "hasLength">): boolean {
+  return sendsTrailers(modes, side.direction) && !side.body.empty && !side.hasLength();
 }
 
 function sendsTrailers(modes: Modes, direction: Side["direction"]): boolean {

@@ -1,10 +1,9 @@
 import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { Answer } from "../envoy/ext-proc.ts";
-import { headerEdits, headerMap, headerRemovals } from "../envoy/headers.ts";
-import { applyHeaderEdits } from "../shared/header-edits.ts";
+import { headerMap } from "../envoy/headers.ts";
 import type { BodySink, BodyStage } from "../types.ts";
-import { immediateReply } from "./immediate.ts";
+import { editTrailers } from "./edit-trailers.ts";
 import type { Listener, Part, Session } from "./session.ts";
 
 /** A body that goes to the service piece by piece while the pieces of another come from it. */
@@ -55,7 +54,7 @@ export class StreamedBody implements BodyStage, Listener {
     if (answer.immediate_response !== undefined) {
       this.#finish();
       this.#session.close();
-      this.#sink.breakOff(immediateReply(answer.immediate_response));
+      this.#sink.breakOff(this.#session.reply(answer.immediate_response));
       return;
     }
     if (this.#ended) this.#session.expect(`${this.#direction}_body`);
@@ -63,14 +62,7 @@ export class StreamedBody implements BodyStage, Listener {
     const streamed = mutation?.streamed_response;
     this.#sink.write(streamed?.body ?? mutation?.body ?? NO_BYTES);
     const trailers = answer[`${this.#direction}_trailers`];
-    if (trailers !== undefined)
-      applyHeaderEdits(
-        [
-          ...headerRemovals(trailers.header_mutation?.remove_headers),
-          ...headerEdits(trailers.header_mutation?.set_headers, "set"),
-        ],
-        this.#trailers,
-      );
+    if (trailers !== undefined) editTrailers(this.#trailers, trailers.header_mutation);
     if (trailers === undefined && streamed?.end_of_stream !== true) return;
     this.#finish();
     this.#sink.end(this.#trailers);

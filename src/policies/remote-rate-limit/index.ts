@@ -16,6 +16,7 @@ import {
 } from "../envoy/rate-limit.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
+import { refuse } from "../shared/refusal.ts";
 import type { Asker, CompiledPolicy, PolicyContext } from "../types.ts";
 import { DescriptorMaker } from "./descriptors.ts";
 
@@ -84,7 +85,7 @@ async function limit(
     ...limitHeaders(answer.statuses ?? []),
     ...headerEdits(asOptions(answer.response_headers_to_add), "set"),
   ];
-  if (limited) return refuse(answer, toClient);
+  if (limited) return reply(context, answer, toClient);
   editRequest(context, headerEdits(asOptions(answer.request_headers_to_add), "set"));
   for (const edit of toClient) context.editResponse(edit);
   return undefined;
@@ -94,7 +95,8 @@ function asOptions(headers: readonly { readonly key?: string; readonly value?: s
   return headers?.map((header) => ({ header }));
 }
 
-function refuse(
+function reply(
+  { request }: PolicyContext,
   { statuses = [], raw_body }: ReturnType<typeof RateLimitResponse.decode>,
   edits: readonly HeaderEdit[],
 ): LocalReply {
@@ -105,7 +107,7 @@ function refuse(
   const body = raw_body ?? new Uint8Array(0);
   // Without a body of the service the gateway answers as for its own limits.
   if (body.length === 0) throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers });
-  return { status: 429, headers, body, reason: "RateLimit" };
+  return refuse(request, { status: 429, headers, body, reason: "RateLimit" }, "TG_RATE_LIMITED");
 }
 
 /** `x-ratelimit-*` of the limit that leaves least. */

@@ -22,6 +22,7 @@ export const DEPS: PolicyDeps = {
   callouts: NO_CALLOUTS,
   credentials: new CredentialNames(),
   buckets: new TokenBuckets(),
+  phase: "route",
   identity: "route test policy",
 };
 

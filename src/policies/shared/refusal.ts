@@ -1,4 +1,4 @@
-import { ERRORS } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcError, grpcStatusOf, isGrpc } from "../../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, LocalReply } from "../../http/message.ts";
 
@@ -6,14 +6,20 @@ import type { HeaderList, HttpRequest, LocalReply } from "../../http/message.ts"
 const MAX_MESSAGE = 1024;
 
 /**
- * The service's refusal as this client can read it: a gRPC client gets a status in its header fields, unless the service has
- * answered in gRPC itself. Always a copy: what is kept in the cache answers others too.
+ * A service's refusal as this client can read it: a gRPC client gets a status in its header fields, unless the service has
+ * answered in gRPC itself. `code` says what the refusal is where the service does not, `grpcStatus` is what it has said.
+ * Always a copy: what a service has said may answer others too.
  */
-export function refuse(request: Pick<HttpRequest, "headers">, reply: LocalReply): LocalReply {
+export function refuse(
+  request: Pick<HttpRequest, "headers">,
+  reply: LocalReply,
+  code: ErrorCode,
+  grpcStatus?: number,
+): LocalReply {
   if (!isGrpc(request.headers) || isGrpc(reply.headers)) return { ...reply, headers: [...reply.headers] };
   // A gRPC client cannot be sent elsewhere, and has nothing of a success that is none.
-  const status = grpcStatusOf(reply.status < 400 ? ERRORS.TG_EXT_AUTHZ.status : reply.status);
-  const message = Buffer.from(reply.body).toString("utf8", 0, MAX_MESSAGE) || ERRORS.TG_EXT_AUTHZ.message;
+  const status = grpcStatus ?? grpcStatusOf(reply.status < 400 ? ERRORS[code].status : reply.status);
+  const message = Buffer.from(reply.body).toString("utf8", 0, MAX_MESSAGE) || ERRORS[code].message;
   return { ...reply, status: 200, headers: [...grpcError(status, message), ...beside(reply.headers)], body: "" };
 }
 
