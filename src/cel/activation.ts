@@ -45,7 +45,8 @@ export interface SourceParts {
   readonly subjectCn?: string | undefined;
   readonly certificate?: unknown;
   readonly unverifiedWorkload?: unknown;
-  readonly connectHeaders?: unknown;
+  /** The head of the CONNECT request that opened the tunnel in which the client speaks; absent without a tunnel. */
+  readonly connectHeaders?: Pick<RequestParts, "authority" | "headers"> | undefined;
 }
 
 /** The gateway's side of a connection. */

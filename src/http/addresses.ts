@@ -1,3 +1,5 @@
+import type { HttpRequest } from "./message.ts";
+
 /** Where a connection comes from and where it went. */
 export interface Addresses {
   /** Of the client: the TCP peer's, or what a PROXY header says. IPv4 clients of a dual-stack socket appear as IPv4. */
@@ -9,7 +11,12 @@ export interface Addresses {
   /** Of the TCP peer, whatever a PROXY header says. */
   readonly rawAddress: string;
   readonly rawPort: number;
+  /** Of the CONNECT request inside whose tunnel the client speaks; undefined without a tunnel. */
+  readonly connectHead?: ConnectHead | undefined;
 }
+
+/** What expressions read of a CONNECT request. */
+export type ConnectHead = Pick<HttpRequest, "authority" | "headers">;
 
 /** Base of what stands for a connection. */
 export class Peer implements Addresses {
@@ -19,6 +26,7 @@ export class Peer implements Addresses {
   localPort: number;
   readonly rawAddress: string;
   readonly rawPort: number;
+  readonly connectHead: ConnectHead | undefined;
 
   constructor(from: Addresses) {
     this.remoteAddress = from.remoteAddress;
@@ -27,6 +35,7 @@ export class Peer implements Addresses {
     this.localPort = from.localPort;
     this.rawAddress = from.rawAddress;
     this.rawPort = from.rawPort;
+    this.connectHead = from.connectHead;
   }
 }
 

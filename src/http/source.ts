@@ -4,14 +4,15 @@ import type { TlsSession } from "./transport.ts";
 
 /** A connection's client as expressions see it (`source`, reference 4.7). Its certificate is taken apart when it is read. */
 export function sourceOf(from: Addresses & { readonly tls: TlsSession | undefined }): SourceParts {
-  const { remoteAddress: address, remotePort: port, rawAddress, rawPort, tls } = from;
+  const { remoteAddress: address, remotePort: port, rawAddress, rawPort, connectHead: connectHeaders, tls } = from;
   const client = tls?.client;
-  if (client === undefined) return { address, port, rawAddress, rawPort };
+  if (client === undefined) return { address, port, rawAddress, rawPort, connectHeaders };
   return {
     address,
     port,
     rawAddress,
     rawPort,
+    connectHeaders,
     get identity() {
       return client.identity;
     },

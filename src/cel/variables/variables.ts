@@ -50,7 +50,7 @@ const source = recordVariable("source", {
   subjectCn: [STRING, (a) => a.source?.subjectCn],
   certificate: open((a) => a.source?.certificate),
   unverifiedWorkload: open((a) => a.source?.unverifiedWorkload),
-  connectHeaders: open((a) => a.source?.connectHeaders),
+  connectHeaders: [HEADERS, (a) => a.source?.connectHeaders && new HeadersView(a.source.connectHeaders, "joined")],
 });
 
 const destination = recordVariable("destination", {

@@ -65,7 +65,7 @@ export class Tunnel implements ServerStream {
       const port = Number(authority.slice(authority.lastIndexOf(":") + 1));
       const target = this.#targets.findTarget(port);
       if (target === undefined) this.#refuse("TG_BIND_NOT_FOUND");
-      else this.#open(target, insideAddresses(this.#downstream, hostOf(authority), port));
+      else this.#open(target, insideAddresses(this.#downstream, this.#request, port));
     }
   }
 
@@ -157,9 +157,9 @@ export class Tunnel implements ServerStream {
 }
 
 /** A connection inside a tunnel comes from the tunnel's client and goes where the client asked for. */
-function insideAddresses(outside: Addresses, host: string, localPort: number): Addresses {
+function insideAddresses(outside: Addresses, connectHead: HttpRequest, localPort: number): Addresses {
   const { remoteAddress, remotePort, rawAddress, rawPort } = outside;
-  const literal = host.replace(/^\[|\]$/g, "");
+  const literal = hostOf(connectHead.authority).replace(/^\[|\]$/g, "");
   const localAddress = isIP(literal) === 0 ? outside.localAddress : literal;
-  return { remoteAddress, remotePort, localAddress, localPort, rawAddress, rawPort };
+  return { remoteAddress, remotePort, localAddress, localPort, rawAddress, rawPort, connectHead };
 }

@@ -4,17 +4,18 @@ import { after, before, suite, test } from "node:test";
 import { connect } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { EchoServer } from "../tcp/echo-server.ts";
 import { logged } from "../tls/support.ts";
+import { closedPort } from "../trace/support.ts";
 
 const outer = { port: 0, tunnelProtocol: "connect", listeners: [{ routes: [] }] };
 const request = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
 /** A connection whose tunnel to `authority` is open. */
-async function tunnel(gateway: TestGateway, authority: string, early = ""): Promise<RawPeer> {
-  const peer = await RawPeer.connect(gateway.port());
-  peer.send(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n${early}`);
+async function tunnel(gateway: TestGateway, authority: string, early = "", fields = ""): Promise<RawPeer> {
+  const peer = await RawPeer.connect(gateway.port("bind/0"));
+  peer.send(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${fields}\r\n${early}`);
   assert.equal(statusOf(await peer.message(true)), 200);
   return peer;
 }
@@ -38,9 +39,41 @@ suite("binds that speak CONNECT", () => {
     }
   });
 
+  test("expressions read the headers of the tunnel's CONNECT request, which there are in tunnels alone", async () => {
+    await using upstream = await RawUpstream.answering(() => reply("inside"));
+    const header = (value: string): object => ({ transformations: { response: { set: { "x-is": value } } } });
+    const inside = {
+      name: "inside",
+      matches: [{ path: { pathPrefix: "/" } }],
+      policies: header('source.connectHeaders["proxy-authorization"] + " to " + source.connectHeaders.host'),
+      backends: [{ host: `127.0.0.1:${upstream.port}` }],
+    };
+    const direct = { ...inside, name: "direct", policies: header("has(source.connectHeaders) ? 'there' : 'absent'") };
+    await using gateway = await TestGateway.start({
+      frontendPolicies: {
+        networkAuthorization: { rules: [{ deny: 'source.connectHeaders["x-user"] == "mallory"' }] },
+      },
+      binds: [
+        outer,
+        { port: 8080, mode: "internal", listeners: [{ routes: [inside] }] },
+        { port: await closedPort(), listeners: [{ routes: [direct] }] },
+      ],
+    });
+    const xIs = async (peer: RawPeer): Promise<string[]> => {
+      peer.send(request("h"));
+      return valuesOf(await peer.message(), "x-is");
+    };
+    const alice = "Proxy-Authorization: Basic YTpi\r\nX-User: alice\r\n";
+    assert.deepEqual(await xIs(await tunnel(gateway, "any:8080", "", alice)), ["Basic YTpi to any:8080"]);
+    const refused = await tunnel(gateway, "any:8080", "", "X-User: mallory\r\n");
+    await refused.closed();
+    const port = gateway.lines.findLast((line) => line.message === "serving" && line.bind !== "bind/0")?.port;
+    assert.deepEqual(await xIs(await RawPeer.connect(Number(port))), ["absent"]);
+  });
+
   test("a port without a bind is 404, another method 405, and the connection goes on", async () => {
     await using gateway = await TestGateway.start({ binds: [outer] });
-    const peer = await RawPeer.connect(gateway.port());
+    const peer = await RawPeer.connect(gateway.port("bind/0"));
     peer.send("CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n");
     const missing = await peer.message();
     assert.deepEqual([statusOf(missing), missing.body], [404, "bind not found"]);
