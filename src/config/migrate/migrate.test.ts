@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parse } from "yaml";
 import { formatDiagnostics } from "../diagnostics.ts";
 import { loadConfig } from "../load.ts";
 import { migrateConfig } from "./migrate.ts";
@@ -144,6 +145,25 @@ test("maps on one line, and maps without anything in them", () => {
   );
 });
 
+test("where traces go, in all the ways to write it", () => {
+  const tracing = (text: string): unknown => parse(migrated(`config: {tracing: ${text}}`)).frontendPolicies.tracing;
+  assert.deepEqual(tracing("{otlpEndpoint: 'c:4317'}"), { host: "c:4317" });
+  assert.deepEqual(tracing("{otlpEndpoint: 'http://c/'}"), { host: "c:80" });
+  assert.deepEqual(tracing("{otlpEndpoint: 'https://c/x/'}"), {
+    host: "c:443",
+    path: "/x",
+    policies: { backendTLS: {} },
+  });
+  assert.deepEqual(tracing("{otlpEndpoint: 'http://[::1]:1/x', path: /y}"), { host: "[::1]:1", path: "/y" });
+  assert.deepEqual(tracing('{otlpEndpoint: "http://${H:-c}:${P:-1}"}'), { host: "${H:-c}:${P:-1}" });
+  for (const endpoint of ["c", "$C", "http://$C", "ftp://c:1", "http://c:1 x"])
+    assert.match(
+      problems(`config: {tracing: {otlpEndpoint: "${endpoint}"}}`).join(),
+      /is no address with a port/,
+      endpoint,
+    );
+});
+
 test("a file without what has moved is left as it is, to the byte", () => {
   for (const text of ["config:   {logging: {level: info}}\n\n\n# end", "binds: [ ]", "{}"]) {
     assert.deepEqual(migrateConfig("a", text), { ok: true, text, changed: false });
@@ -183,9 +203,6 @@ frontendPolicies:
   assert.deepEqual(problems("config:\n  logging: {fields: [a]}\n  tracing: {path: /x}\n"), [
     "2:21: config.logging.fields: is no object with add and remove; mend it first",
     "3:3: config.tracing.otlpEndpoint: is required: where traces are sent, such as http://collector:4317",
-  ]);
-  assert.deepEqual(problems("config: {tracing: {otlpEndpoint: 'http://c:1/x', path: /y}}\n"), [
-    "1:50: config.tracing.path: path is in otlpEndpoint too; keep one of the two",
   ]);
   assert.deepEqual(problems("config: {tracing: {otlpEndpoint: 'c:1'}}\nfrontendPolicies: {tracing: {host: 'd:1'}}\n"), [
     "1:10: config.tracing: frontendPolicies.tracing is set too; keep one of the two",

@@ -20,8 +20,10 @@ const TRACING: Readonly<Record<string, string>> = {
 };
 const TRACING_FIELDS: Readonly<Record<string, string>> = { add: "attributes", remove: "remove" };
 const LOGGING_FIELDS: Readonly<Record<string, string>> = { add: "add", remove: "remove" };
-/** `http://collector:4317/path`; variables may stand in any part. */
-const ENDPOINT = /^(?:(https?|grpc):\/\/)?([^/\s]+:(?:\d+|\$\S+))(\/.*)?$/;
+/** `http://collector:4317/path`, in parts; variables may stand in any of them. */
+const ENDPOINT =
+  /^(?:(https?):\/\/)?(\[[^\]\s]+\]|(?:\$\{[^}]*\}|[^/\s:])+)(?::(\d+|\$\w+|\$\{[^}]*\}))?(?:\/|(\/\S+?)\/?)?$/;
+const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
 /**
  * A configuration with what has moved where it belongs now: `config.logging.filter` and `fields` in
@@ -85,11 +87,9 @@ function moveTracing(config: Holder, tracing: Holder, frontend: Holder, report: 
   }
   const target = ensureMap(frontend, "tracing");
   const heir = entryOf(frontend, "tracing");
-  const move = (from: Holder, key: string, to: string, path: readonly string[]): void => {
+  const move = (from: Holder, key: string, to: string): void => {
     const entry = take(from, key);
-    if (entry === undefined) return;
-    if (target.has(to)) report(entry.key, path, `${to} is in otlpEndpoint too; keep one of the two`);
-    else put(target, entry, to);
+    if (entry !== undefined) put(target, entry, to);
   };
   moveEndpoint(entryOf(config, "tracing")?.key, tracing, target, report);
   const headers = take(tracing, "headers");
@@ -97,7 +97,7 @@ function moveTracing(config: Holder, tracing: Holder, frontend: Holder, report: 
     const policies = ensureMap(target, "policies");
     put(ensureMap(policies, "requestHeaderModifier"), headers, "set");
   }
-  for (const [from, to] of Object.entries(TRACING)) move(tracing, from, to, [...at, from]);
+  for (const [from, to] of Object.entries(TRACING)) move(tracing, from, to);
   moveFields(tracing, [...at, "fields"], TRACING_FIELDS, move, report);
   drop(tracing, "fields", heir);
   for (const { key } of tracing.items)
@@ -114,14 +114,18 @@ function moveEndpoint(place: Node | undefined, tracing: Holder, target: Holder, 
     report(place, path, "is required: where traces are sent, such as http://collector:4317");
     return;
   }
-  const [, scheme, host, rest = "/"] = ENDPOINT.exec(String(value.value)) ?? [];
-  if (host === undefined) {
+  const [, scheme = "", host = "$", written, rest] = ENDPOINT.exec(String(value.value)) ?? [];
+  // A variable may hold the port too.
+  const port = written ?? (host.includes("$") ? undefined : PORTS[scheme]);
+  if (port === undefined) {
     report(value, path, "is no address with a port, such as http://collector:4317; mend it first");
     return;
   }
-  value.value = host;
+  value.value = `${host}:${port}`;
   put(target, entry, "host");
-  if (rest !== "/") target.items.push(new Pair<Node, Node | null>(new Scalar("path"), new Scalar(rest)));
+  // The field wins.
+  if (rest !== undefined && !tracing.has("path"))
+    target.items.push(new Pair<Node, Node | null>(new Scalar("path"), new Scalar(rest)));
   if (scheme === "https") ensureMap(ensureMap(target, "policies"), "backendTLS").flow = true;
 }
 
