@@ -104,7 +104,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),
     async metricsText() {
-      const snapshot = await supervisor.metrics();
+      const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
       extra.push(...gateway.exports.metrics());
       const { remove, fields } = settings.metrics;

@@ -14,33 +14,37 @@ export interface HistogramSnapshot {
   readonly sum: number;
 }
 
-/** Counts observations per bucket; a bucket holds what is at most its bound and above the one before (not cumulative). */
+/** Bytes of a histogram: the sum, then its buckets. */
+export function histogramBytes(bounds: readonly number[]): number {
+  return (bounds.length + 2) * Float64Array.BYTES_PER_ELEMENT;
+}
+
+/**
+ * Counts observations per bucket; a bucket holds what is at most its bound and above the one before (not cumulative). One
+ * thread counts; others that have the memory may read.
+ */
 export class Histogram {
   readonly bounds: readonly number[];
-  readonly counts: Float64Array;
-  sum = 0;
+  readonly #cells: Float64Array;
 
-  constructor(bounds: readonly number[]) {
+  /** `memory` begins as zeros; the histogram takes `histogramBytes` of it from `offset` on. */
+  constructor(bounds: readonly number[], memory = new SharedArrayBuffer(histogramBytes(bounds)), offset = 0) {
     this.bounds = bounds;
-    this.counts = new Float64Array(bounds.length + 1);
+    this.#cells = new Float64Array(memory, offset, bounds.length + 2);
   }
 
   observe(seconds: number): void {
-    const { bounds, counts } = this;
+    const { bounds } = this;
+    const cells = this.#cells;
     let index = 0;
     // Most observations lie in the first buckets, so a scan beats a binary search.
     while (index < bounds.length && seconds > (bounds[index] ?? 0)) index++;
-    counts[index] = (counts[index] ?? 0) + 1;
-    this.sum += seconds;
-  }
-
-  get count(): number {
-    let total = 0;
-    for (const count of this.counts) total += count;
-    return total;
+    cells[index + 1] = (cells[index + 1] ?? 0) + 1;
+    cells[0] = (cells[0] ?? 0) + seconds;
   }
 
   snapshot(): HistogramSnapshot {
-    return { bounds: this.bounds, counts: Array.from(this.counts), sum: this.sum };
+    const [sum = 0, ...counts] = this.#cells;
+    return { bounds: this.bounds, counts, sum };
   }
 }

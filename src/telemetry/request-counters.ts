@@ -30,21 +30,35 @@ export interface RequestCounts {
 /**
  * The counters of all request series of a thread in one table. With ten thousand routes the series do not fit the
  * processor's cache, so what a request touches counts: two cache lines here, over twenty with an object for each
- * histogram (measured: 1 µs of CPU per request).
+ * histogram (measured: 1 µs of CPU per request). The table is in shared memory, so that it can be read at any time, also
+ * after the end of its thread.
  */
 export class RequestCounters {
-  #rows = new Float64Array(FIRST_ROWS * ROW);
+  #rows: Float64Array;
   #used = 0;
+  readonly #onMemory: (memory: SharedArrayBuffer) => void;
+
+  /** `onMemory` gets the table's memory whenever that is another one, because it has grown. */
+  constructor(onMemory: (memory: SharedArrayBuffer) => void = () => {}) {
+    this.#onMemory = onMemory;
+    this.#rows = this.#allocate(FIRST_ROWS * ROW);
+  }
 
   /** A new series; returns its handle. */
   add(): number {
     const row = this.#used++ * ROW;
     if (row + ROW > this.#rows.length) {
-      const larger = new Float64Array(this.#rows.length * 2);
+      const larger = this.#allocate(this.#rows.length * 2);
       larger.set(this.#rows);
       this.#rows = larger;
     }
     return row;
+  }
+
+  #allocate(length: number): Float64Array {
+    const memory = new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT);
+    this.#onMemory(memory);
+    return new Float64Array(memory);
   }
 
   /** Counts a request that has ended; `seconds` from its first byte to the end of its response. */
@@ -64,24 +78,25 @@ export class RequestCounters {
     increase(rows, row + RESPONSE_SUM, response);
     increase(rows, row + RESPONSE + STEP * bucket(PROCESSING_BOUNDS, response), 1);
   }
+}
 
-  read(row: number): RequestCounts {
-    const at = (offset: number): number => this.#rows[row + offset] ?? 0;
-    const histogram = (bounds: readonly number[], first: number, sum: number): HistogramSnapshot => ({
-      bounds,
-      counts: Array.from({ length: bounds.length + 1 }, (_, index) => at(first + STEP * index)),
-      sum: at(sum),
-    });
-    const duration = histogram(REQUEST_BOUNDS, DURATION, DURATION_SUM);
-    return {
-      requests: duration.counts.reduce((sum, count) => sum + count, 0),
-      bytes: at(BYTES),
-      retries: at(RETRIES),
-      duration,
-      requestProcessing: histogram(PROCESSING_BOUNDS, REQUEST, REQUEST_SUM),
-      responseProcessing: histogram(PROCESSING_BOUNDS, RESPONSE, RESPONSE_SUM),
-    };
-  }
+/** The series `row` of a table. */
+export function readCounts(table: Float64Array, row: number): RequestCounts {
+  const at = (offset: number): number => table[row + offset] ?? 0;
+  const histogram = (bounds: readonly number[], first: number, sum: number): HistogramSnapshot => ({
+    bounds,
+    counts: Array.from({ length: bounds.length + 1 }, (_, index) => at(first + STEP * index)),
+    sum: at(sum),
+  });
+  const duration = histogram(REQUEST_BOUNDS, DURATION, DURATION_SUM);
+  return {
+    requests: duration.counts.reduce((sum, count) => sum + count, 0),
+    bytes: at(BYTES),
+    retries: at(RETRIES),
+    duration,
+    requestProcessing: histogram(PROCESSING_BOUNDS, REQUEST, REQUEST_SUM),
+    responseProcessing: histogram(PROCESSING_BOUNDS, RESPONSE, RESPONSE_SUM),
+  };
 }
 
 function increase(rows: Float64Array, index: number, by: number): void {

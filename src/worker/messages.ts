@@ -3,7 +3,7 @@ import type { Ir } from "../ir/ir.ts";
 import type { RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
-import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
@@ -57,7 +57,6 @@ export type Command =
     }
   | { readonly type: "unwatch"; readonly id: number }
   | { readonly type: "logFilter"; readonly filter: string }
-  | { readonly type: "metrics" }
   | { readonly type: "endpoints" }
   | { readonly type: "tasks" }
   | { readonly type: "memory" }
@@ -71,7 +70,6 @@ export type Command =
 
 /** What the answer to each command carries. */
 export interface Answers {
-  readonly metrics: MetricsSnapshot;
   readonly endpoints: readonly EndpointStats[];
   readonly tasks: readonly unknown[];
   readonly destroy: number;
@@ -88,6 +86,8 @@ export type Notice =
   | { readonly type: "failure"; readonly call: number; readonly message: string; readonly code: string | undefined }
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
+  /** Where new counters are, for whoever wants to read them. */
+  | { readonly type: "series"; readonly notice: SeriesNotice }
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
   | { readonly type: "log"; readonly text: string }
   /** Spans or log records for one exporter. */

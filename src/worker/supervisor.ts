@@ -54,8 +54,7 @@ export class Supervisor implements WorkerEvents {
   readonly #evictions = new Evictions();
   readonly #workers = new Map<number, WorkerHandle>();
   readonly #watches = new Map<number, Watch>();
-  readonly #lastMetrics = new Map<number, MetricsSnapshot>();
-  /** Counts of workers that have died, as of the last time they were asked. */
+  /** Counts of workers that have died. */
   #retired: MetricsSnapshot = {};
   readonly #startedAt = new Map<number, number>();
   #current: { readonly generation: number; readonly ir: Ir } | undefined;
@@ -116,11 +115,9 @@ export class Supervisor implements WorkerEvents {
     });
   }
 
-  async metrics(): Promise<MetricsSnapshot> {
-    await this.#ask({ type: "metrics" }, (index, snapshot) =>
-      this.#lastMetrics.set(index, snapshot as MetricsSnapshot),
-    );
-    return mergeSnapshots([this.#retired, ...this.#lastMetrics.values()]);
+  /** What all workers have counted up to now, those that have died included. */
+  metrics(): MetricsSnapshot {
+    return mergeSnapshots([this.#retired, ...this.workers.map(({ counters }) => counters.snapshot())]);
   }
 
   /** What all workers know of each endpoint, by key: counts summed, health and latency averaged over those that used it. */
@@ -200,9 +197,7 @@ export class Supervisor implements WorkerEvents {
     const { index } = handle;
     this.#workers.delete(index);
     this.#buckets.releaseLocksOf(index);
-    const last = this.#lastMetrics.get(index);
-    if (last !== undefined) this.#retired = mergeSnapshots([this.#retired, last]);
-    this.#lastMetrics.delete(index);
+    this.#retired = mergeSnapshots([this.#retired, handle.counters.snapshot()]);
     const orphans = [...this.#watches].filter(([, watch]) => watch.worker === index).map(([id]) => id);
     this.hub.abandon(orphans, "the worker that served the request has died");
     this.#events.onWorkerDeath(handle.name, error);

@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
+import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import type { Answers, Command, Notice, Request, WorkerOptions } from "./messages.ts";
@@ -38,6 +39,8 @@ export interface WorkerEvents {
 export class WorkerHandle {
   readonly index: number;
   readonly name: string;
+  /** What the thread has counted; stays when it has died. */
+  readonly counters = new CounterMemory();
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
   #calls = 0;
@@ -88,6 +91,9 @@ export class WorkerHandle {
     switch (notice.type) {
       case "trace":
         events.onTrace(this, notice.id, notice.event);
+        return;
+      case "series":
+        this.counters.add(notice.notice);
         return;
       case "evicted":
         events.onEvicted(this, notice.notice);

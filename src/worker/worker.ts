@@ -30,7 +30,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
   const chunks = new ChunkBatches((exporter, chunk) => notify({ type: "export", exporter, chunk }));
   const customLabels = Object.keys(options.metricLabels).length;
-  const metrics = new Metrics(customLabels);
+  const metrics = new Metrics(customLabels, (series) => notify({ type: "series", notice: series }));
   const sweeper = new Sweeper();
   const connectTimes = metrics.upstreamConnect("plaintext");
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
@@ -84,8 +84,6 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       case "logFilter":
         output.filter = parseLogFilter(command.filter);
         return undefined;
-      case "metrics":
-        return metrics.snapshot();
       case "endpoints":
         return endpoints.stats();
       case "tasks":

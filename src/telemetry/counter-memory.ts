@@ -1,0 +1,157 @@
+import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, histogramBytes, REQUEST_BOUNDS } from "./histogram.ts";
+import { type MetricName, PLACE_LABELS, REQUEST_LABELS } from "./metric-table.ts";
+import { readCounts } from "./request-counters.ts";
+
+/** One series: label values in the order of the metric's table entry. */
+export interface Sample {
+  readonly labels: readonly string[];
+  readonly value: number | HistogramSnapshot;
+}
+
+/** Plain data. A metric without samples is absent. */
+export type MetricsSnapshot = { readonly [name in MetricName]?: readonly Sample[] };
+
+/**
+ * Where counters are: told once for each series, by the thread that counts. From then on whoever has been told reads them
+ * from the shared memory, without asking the thread, which may be busy or dead.
+ */
+export type SeriesNotice =
+  /** The table of all request series; a later one takes the place of an earlier one. */
+  | { readonly kind: "table"; readonly memory: SharedArrayBuffer }
+  /** `labels`: those of requests, then the custom ones. */
+  | { readonly kind: "request"; readonly labels: readonly string[]; readonly row: number }
+  | { readonly kind: "connection"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer }
+  | { readonly kind: "connect" | "call"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer };
+
+const CONNECTIONS = 0;
+const RECEIVED = 1;
+const SENT = 2;
+const NUMBERS = 3 * Float64Array.BYTES_PER_ELEMENT;
+/** Bytes of a `ConnectionSeries`. */
+const CONNECTION_BYTES = NUMBERS + histogramBytes(HANDSHAKE_BOUNDS);
+
+/** Counters of the client connections that share all labels. */
+export class ConnectionSeries {
+  readonly memory: SharedArrayBuffer;
+  readonly handshake: Histogram;
+  readonly #cells: Float64Array;
+
+  constructor(memory = new SharedArrayBuffer(CONNECTION_BYTES)) {
+    this.memory = memory;
+    this.#cells = new Float64Array(memory, 0, NUMBERS / Float64Array.BYTES_PER_ELEMENT);
+    this.handshake = new Histogram(HANDSHAKE_BOUNDS, memory, NUMBERS);
+  }
+
+  get connections(): number {
+    return this.#cells[CONNECTIONS] ?? 0;
+  }
+
+  set connections(count: number) {
+    this.#cells[CONNECTIONS] = count;
+  }
+
+  /** Bytes from clients. */
+  get received(): number {
+    return this.#cells[RECEIVED] ?? 0;
+  }
+
+  set received(bytes: number) {
+    this.#cells[RECEIVED] = bytes;
+  }
+
+  /** Bytes to clients. */
+  get sent(): number {
+    return this.#cells[SENT] ?? 0;
+  }
+
+  set sent(bytes: number) {
+    this.#cells[SENT] = bytes;
+  }
+}
+
+/** The counters of one thread, as its notices tell where they are. */
+export class CounterMemory {
+  readonly #series: Exclude<SeriesNotice, { readonly kind: "table" }>[] = [];
+  #table: Float64Array = new Float64Array(0);
+
+  add(notice: SeriesNotice): void {
+    if (notice.kind === "table") this.#table = new Float64Array(notice.memory);
+    else this.#series.push(notice);
+  }
+
+  /** All counters as plain data. Series that have counted nothing yet are included. */
+  snapshot(): MetricsSnapshot {
+    const samples = new Map<MetricName, Sample[]>();
+    const add = (name: MetricName, labels: readonly string[], value: Sample["value"]): void => {
+      const list = samples.get(name);
+      if (list === undefined) samples.set(name, [{ labels, value }]);
+      else list.push({ labels, value });
+    };
+    const places = new Map<
+      string,
+      { labels: readonly string[]; request: Sample["value"]; response: Sample["value"] }
+    >();
+    for (const series of this.#series) {
+      const { labels } = series;
+      if (series.kind === "request") {
+        const counts = readCounts(this.#table, series.row);
+        add("requests_total", labels, counts.requests);
+        add("request_duration_seconds", labels, counts.duration);
+        add("response_bytes_total", labels, counts.bytes);
+        add("retries_total", labels, counts.retries);
+        // Times of processing are told by place, whatever the method and status.
+        const place = PLACE.map((index) => labels[index] ?? "");
+        const key = seriesKey(place);
+        const known = places.get(key);
+        const { requestProcessing: request, responseProcessing: response } = counts;
+        if (known === undefined) places.set(key, { labels: place, request, response });
+        else {
+          known.request = sumOf(known.request, request);
+          known.response = sumOf(known.response, response);
+        }
+      } else if (series.kind === "connection") {
+        const { connections, received, sent, handshake } = new ConnectionSeries(series.memory);
+        add("downstream_connections_total", labels, connections);
+        add("downstream_received_bytes_total", labels, received);
+        add("downstream_sent_bytes_total", labels, sent);
+        add("tls_handshake_duration_seconds", labels, handshake.snapshot());
+      } else {
+        const name = series.kind === "connect" ? "upstream_connect_duration_seconds" : "upstream_call_duration_seconds";
+        add(name, labels, new Histogram(REQUEST_BOUNDS, series.memory).snapshot());
+      }
+    }
+    for (const { labels, request, response } of places.values()) {
+      add("request_processing_seconds", labels, request);
+      add("response_processing_seconds", labels, response);
+    }
+    return Object.fromEntries(samples);
+  }
+}
+
+const PLACE = PLACE_LABELS.map((name) => REQUEST_LABELS.indexOf(name));
+
+/** Adds up the snapshots of several threads, series by series. */
+export function mergeSnapshots(list: readonly MetricsSnapshot[]): MetricsSnapshot {
+  const merged = new Map<string, Map<string, Sample>>();
+  for (const snapshot of list)
+    for (const [name, samples] of Object.entries(snapshot)) {
+      const known = merged.get(name) ?? new Map<string, Sample>();
+      merged.set(name, known);
+      for (const { labels, value } of samples) {
+        const key = seriesKey(labels);
+        const before = known.get(key);
+        known.set(key, { labels, value: before === undefined ? value : sumOf(before.value, value) });
+      }
+    }
+  return Object.fromEntries(Array.from(merged, ([name, samples]) => [name, [...samples.values()]]));
+}
+
+function sumOf(a: Sample["value"], b: Sample["value"]): Sample["value"] {
+  if (typeof a === "number" || typeof b === "number") return Number(a) + Number(b);
+  return { bounds: a.bounds, counts: a.counts.map((count, i) => count + (b.counts[i] ?? 0)), sum: a.sum + b.sum };
+}
+
+/** No name in a configuration and no method or status holds the separator. */
+export function seriesKey(labels: readonly string[]): string {
+  return labels.join("\u0000");
+}
