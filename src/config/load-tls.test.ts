@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
@@ -80,6 +81,41 @@ binds:
     assert.deepEqual(
       result.diagnostics.map(({ line, column, path, message }) => ({ line, column, path, message })),
       [{ line: 1, column: 42, path: "gateways.web.tls.cert", message: "cannot read later.pem: it does not exist" }],
+    );
+  });
+
+  test("may be a CA that makes certificates; the environment says how long they are kept", () => {
+    const files = `cert: ${ca.certFile}, key: ${ca.keyFile}`;
+    const text = `gateways: {web: {port: 8443, tls: {mode: dynamicCa, ${files}}}}`;
+    assert.deepEqual(tlsOf(load(text)), { cert: ca.cert, key: ca.key, dynamicCa: { ttl: 300_000, capacity: 256 } });
+    const kept = (ttl: string, capacity: string) =>
+      load(text, { DYNAMIC_CA_CERT_CACHE_TTL: ttl, DYNAMIC_CA_CERT_CACHE_CAPACITY: capacity });
+    assert.deepEqual(tlsOf(kept("30", "1"))?.dynamicCa, { ttl: 30_000, capacity: 1 });
+    assert.deepEqual(tlsOf(kept("1h30m", "65536"))?.dynamicCa, { ttl: 5_400_000, capacity: 65_536 });
+    for (const [ttl, capacity] of [
+      ["0", "0"],
+      ["13h", "65537"],
+      ["-1", "1.5"],
+      ["soon", "x"],
+    ] as const) {
+      const result = kept(ttl, capacity);
+      assert.ok(!result.ok);
+      assert.deepEqual(
+        result.diagnostics.map(({ message }) => message),
+        ["TTL", "CAPACITY"].map((name) => `environment variable DYNAMIC_CA_CERT_CACHE_${name} is not valid`),
+      );
+    }
+  });
+
+  test("of a CA that has expired are refused at their place", (t) => {
+    const expired = new X509Certificate(ca.cert).validToDate;
+    t.mock.timers.enable({ apis: ["Date"], now: expired });
+    const result = load(`gateways: {web: {port: 1, tls: {mode: dynamicCa, cert: ${ca.certFile}, key: ${ca.keyFile}}}}`);
+    assert.ok(!result.ok);
+    const message = `the CA's certificate expired at ${expired.toISOString()}; replace cert and key`;
+    assert.deepEqual(
+      result.diagnostics.map(({ path, column, message }) => ({ path, column, message })),
+      [{ path: "gateways.web.tls.cert", column: 56, message }],
     );
   });
 

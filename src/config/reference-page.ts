@@ -35,6 +35,32 @@ is wrong with it the old one goes on serving; the log, the metric \`tracegate_co
 \`GET /config/status\` of the admin server say so and why. \`config\` is read once, at the start. Standard input (\`-f -\`)
 and text on the command line (\`-c\`) are never read again.
 
+## Certificates made on demand
+
+With \`tls.mode: dynamicCa\`, \`cert\` and \`key\` are those of a CA. Each name that a client asks for (SNI), and that the
+hostname of the listener fits, gets a certificate of its own that the CA signs:
+
+\`\`\`yaml
+gateways:
+  inside:
+    port: 8443
+    listeners:
+      - hostname: "*.dev.example"
+        tls: { mode: dynamicCa, cert: ca.pem, key: ca.key }
+\`\`\`
+
+- \`cert\` holds the CA's certificate first, then those above it, if any: clients get all of them. \`key\` is RSA, or ECDSA on
+  P-256 or P-384. A CA that has expired, or that is none, is an error; one that expires later makes no more certificates,
+  and the log says so.
+- The certificates have ECDSA keys on P-256; \`cipherSuites\` for TLS 1.2 need \`TLS_ECDHE_ECDSA_…\`. They are valid for 24 hours,
+  and from an hour before they were made, but never longer than the CA's.
+- Every worker keeps those of the last 256 names of a listener for five minutes, and makes others after that or after a
+  reload. \`DYNAMIC_CA_CERT_CACHE_CAPACITY\` and \`DYNAMIC_CA_CERT_CACHE_TTL\` (seconds, or a duration such as \`10m\`, up to 12
+  hours) set other limits.
+- A client that names no server, or an address, or what is no DNS name, is cut off; the log says why.
+- Who has the CA's key can be any host to those who trust the CA: make one for this purpose, with name constraints where
+  you can, and give the listener a hostname. With \`*\` it signs for every name that is asked for.
+
 ## Check
 
 \`tracegate check -f FILE\` (or \`-f -\` for standard input) does all that a start does short of opening ports, and prints

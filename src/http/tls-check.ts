@@ -37,7 +37,7 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)
     return { field: "clientCa", message: "the file holds no certificate; expected the client CA in PEM" };
   const { dynamicCa } = tls;
-  const problem = dynamicCa && issuerProblem(certificate, key, Date.now());
+  const problem = dynamicCa && (issuerProblem(certificate, key, Date.now()) ?? leafProblem(tls));
   if (problem !== undefined) return problem;
   try {
     const identity = dynamicCa === undefined ? tls : new LeafCache(tls.cert, tls.key, dynamicCa).get(PROBE);
@@ -46,6 +46,17 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   } catch (error) {
     return { field: undefined, message: `cannot be used: ${error instanceof Error ? error.message : String(error)}` };
   }
+}
+
+/** Up to TLS 1.2 a suite names the kind of the certificate's key, which nobody but the gateway chooses here. */
+function leafProblem({ maxVersion, cipherSuites }: TlsServer): TlsProblem | undefined {
+  if (maxVersion !== "TLSv1.2" || cipherSuites === undefined) return undefined;
+  if (cipherSuites.some((name) => opensslCipher(name)?.includes("ECDSA"))) return undefined;
+  return {
+    field: "cipherSuites",
+    message:
+      "none of these fits the certificates that are made, which have ECDSA keys; add TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+  };
 }
 
 /** Signed to see that it can be: no client gets it. */

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { copyFile } from "node:fs/promises";
+import { suite, test } from "node:test";
+import type { ConnectionOptions } from "node:tls";
+import { AdminClient } from "../../../src/admin/client.ts";
+import { type KeyKind, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { EchoServer } from "../tcp/echo-server.ts";
+import { traceOf } from "../trace/support.ts";
+import { get, logged, tlsConnect } from "./support.ts";
+
+type Files = Pick<TestCa, "certFile" | "keyFile">;
+
+suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
+  const listener = (hostname: string, { certFile, keyFile }: Files, options: object = {}) => ({
+    hostname,
+    protocol: "HTTPS",
+    tls: { mode: "dynamicCa", cert: certFile, key: keyFile, ...options },
+    routes: [{ policies: { directResponse: { status: 200, body: "made" } } }],
+  });
+  const bind = (...listeners: object[]): object => ({ binds: [{ port: 0, listeners }] });
+
+  /** The serial number of the certificate for `servername`, which the client has verified. */
+  async function serialOf(port: number, servername: string, options: ConnectionOptions): Promise<string> {
+    const { socket } = await tlsConnect(port, { servername, ...options });
+    const { serialNumber, subjectaltname } = socket.getPeerCertificate();
+    assert.equal(subjectaltname, `DNS:${servername}`);
+    socket.destroy();
+    return serialNumber;
+  }
+
+  const kinds: readonly KeyKind[] = ["P-256", "P-384", "rsa:2048"];
+  for (const kind of kinds)
+    test(`each name gets a certificate that fits, and keeps it, from a CA with a key ${kind}`, async () => {
+      using ca = new TestCa("the CA", kind);
+      await using gateway = await TestGateway.start(bind(listener("*", ca)));
+      const port = gateway.port();
+      for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+        const options = { ca: ca.cert, minVersion: version, maxVersion: version };
+        assert.equal((await get(port, "one.example", options)).body, "made");
+        const { socket } = await tlsConnect(port, { ...options, servername: "one.example" });
+        assert.equal(socket.getProtocol(), version);
+        socket.destroy();
+      }
+      const trusted = { ca: ca.cert };
+      const one = await serialOf(port, "one.example", trusted);
+      const two = await serialOf(port, "two.example", trusted);
+      assert.notEqual(one, two);
+      assert.deepEqual(
+        [await serialOf(port, "two.example", trusted), await serialOf(port, "one.example", trusted)],
+        [two, one],
+      );
+    });
+
+  test("TLS that ends at a TCP listener is served in the same way", async () => {
+    using ca = new TestCa();
+    await using inside = await EchoServer.start("inside");
+    const { routes: _http, ...rest } = listener("*.ends.example", ca);
+    const tcp = { ...rest, protocol: "TLS", tcpRoutes: [{ name: "e", backends: [{ host: inside.address }] }] };
+    await using gateway = await TestGateway.start(bind(tcp, listener("web.example", ca)));
+    const { peer, socket } = await tlsConnect(gateway.port(), { ca: ca.cert, servername: "a.ends.example" });
+    await peer.take("inside");
+    assert.equal(socket.getPeerCertificate().subject.CN, "a.ends.example");
+    socket.destroy();
+    assert.equal((await get(gateway.port(), "web.example", { ca: ca.cert })).body, "made");
+  });
+
+  test("who asks for no name, for none of the listener's or for what is none is cut off, and the log says why", async () => {
+    using ca = new TestCa();
+    await using gateway = await TestGateway.start(bind(listener("*.host.example", ca), listener("a.example", ca)));
+    const nameless = { ca: ca.cert, checkServerIdentity: () => undefined };
+    const refused = async (options: ConnectionOptions, error: string): Promise<void> => {
+      await assert.rejects(tlsConnect(gateway.port(), options));
+      await logged(gateway, { scope: "request", message: "refused", error });
+    };
+    await serialOf(gateway.port(), "one.host.example", { ca: ca.cert });
+    await refused({ ca: ca.cert, servername: "host.example" }, "no TLS listener match for host.example");
+    await refused(nameless, "no TLS listener match for a client that names no server");
+    assert.equal(await gateway.reconfigure(bind(listener("*", ca))), "applied");
+    const why = "TLS handshake failed: the client";
+    await refused(nameless, `${why} names no server, so there is no name to make a certificate for`);
+    const odd = { ...nameless, servername: "-odd.example" };
+    await refused(odd, `${why} asks for -odd.example, which is not a DNS name`);
+    await serialOf(gateway.port(), "one.host.example", { ca: ca.cert });
+  });
+
+  test("another CA in the same files makes other certificates", async () => {
+    using ca = new TestCa();
+    using next = new TestCa("the next CA", "P-384");
+    await using gateway = await TestGateway.start(bind(listener("*", ca)));
+    const port = gateway.port();
+    await serialOf(port, "one.example", { ca: ca.cert });
+    await copyFile(next.keyFile, ca.keyFile);
+    await copyFile(next.certFile, ca.certFile);
+    await logged(gateway, { message: "configuration reloaded" });
+    await serialOf(port, "one.example", { ca: next.cert });
+  });
+
+  test("files that are no CA, and a CA for clients beside it, are refused at their place", async () => {
+    using ca = new TestCa();
+    using odd = new TestCa("odd", "P-521");
+    using other = new TestCa();
+    const host = ca.issue("one.example");
+    await using gateway = await TestGateway.launch(
+      bind(
+        listener("a.example", host),
+        listener("b.example", { certFile: ca.certFile, keyFile: other.keyFile }),
+        listener("c.example", odd),
+        listener("d.example", ca, { root: other.certFile }),
+        listener("e.example", ca, {
+          maxTLSVersion: "TLS_V1_2",
+          cipherSuites: ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+        }),
+      ),
+    );
+    assert.equal(await gateway.exited(), 1);
+    for (const problem of [
+      "0].tls.cert: the certificate is not a CA's",
+      "1].tls.key: the private key does not belong to the certificate of cert",
+      "2].tls.key: a CA with this kind of key cannot be used",
+      "3].tls.root: cannot be set with mode: dynamicCa",
+      "4].tls.cipherSuites: none of these fits",
+    ])
+      assert.ok(gateway.stderr.includes(`binds[0].listeners[${problem}`), `${problem} in ${gateway.stderr}`);
+  });
+
+  test("the CA's key is shown nowhere", async () => {
+    using ca = new TestCa();
+    await using gateway = await TestGateway.start(bind(listener("*", ca)));
+    const admin = new AdminClient(gateway.url("admin"));
+    await admin.setLogging("trace");
+    const events = await traceOf(gateway, () => get(gateway.port(), "one.example", { ca: ca.cert }));
+    const dump = JSON.stringify(await admin.configDump());
+    assert.match(dump, /"protocol":\{"HTTPS":\{"certificateSource":"DynamicCa"\}\}/);
+    const text = dump + JSON.stringify([await admin.tasks(), events, gateway.lines, gateway.stderr]);
+    assert.ok(events.length > 0);
+    assert.doesNotMatch(text, /PRIVATE KEY/);
+    for (const line of ca.key.split("\n").filter((each) => each !== "" && !each.startsWith("-")))
+      assert.ok(!text.includes(line));
+  });
+
+  test("the number of certificates that are kept is bounded by the environment", async () => {
+    using ca = new TestCa();
+    const env = { DYNAMIC_CA_CERT_CACHE_CAPACITY: "1", DYNAMIC_CA_CERT_CACHE_TTL: "1h" };
+    await using gateway = await TestGateway.start(bind(listener("*", ca)), { env });
+    const [port, trusted] = [gateway.port(), { ca: ca.cert }];
+    const one = await serialOf(port, "one.example", trusted);
+    assert.equal(await serialOf(port, "one.example", trusted), one);
+    await serialOf(port, "two.example", trusted);
+    assert.notEqual(await serialOf(port, "one.example", trusted), one);
+    const { config } = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as { config: object };
+    assert.deepEqual("dynamicCaCertCache" in config && config.dynamicCaCertCache, { ttl: "3600000ms", capacity: 1 });
+  });
+
+  test("values of the environment that cannot be used fail the start", async () => {
+    using ca = new TestCa();
+    const env = { DYNAMIC_CA_CERT_CACHE_CAPACITY: "many", DYNAMIC_CA_CERT_CACHE_TTL: "0" };
+    await using gateway = await TestGateway.launch(bind(listener("*", ca)), { env });
+    assert.equal(await gateway.exited(), 1);
+    assert.match(gateway.stderr, /DYNAMIC_CA_CERT_CACHE_TTL is not valid; expected seconds, or a duration/);
+    assert.match(gateway.stderr, /DYNAMIC_CA_CERT_CACHE_CAPACITY is not valid; expected a number/);
+  });
+});
