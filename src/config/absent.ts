@@ -21,18 +21,15 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       listener: "was renamed: write frontendPolicies at the top of the file",
       localXdsPath: "the file given with -f is the configuration; remove it",
       ...same(`${LATER}; use frontendPolicies.http for limits of connections`, "hbone"),
+      session: "seals sessions of MCP, which tracegate does not speak; remove it",
+      mcp: "tracegate does not speak MCP; remove it",
+      modelCatalog: "tracegate does not route to language models; remove it",
+      database: "requests are kept in no database; remove it, or use frontendPolicies.accessLog.otlp",
+      standardAttributes: "belongs to the database of requests, which tracegate does not have; remove it",
+      storage: "nothing but the file is written to or read from, there is no web UI; remove it",
       ...same(
         LATER,
-        ...["tracing", "session", "database", "storage", "standardAttributes", "mcp"],
-        ...[
-          "modelCatalog",
-          "caAddress",
-          "caAuthToken",
-          "trustDomain",
-          "additionalTrustDomains",
-          "clusterId",
-          "network",
-        ],
+        ...["caAddress", "caAuthToken", "trustDomain", "additionalTrustDomains", "clusterId", "network"],
         ...[
           "skipValidateTrustDomain",
           "serviceAccount",
@@ -53,8 +50,8 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     },
   },
   {
-    in: /^frontendPolicies$/,
-    fields: same(LATER, ...["tracing"]),
+    in: /^frontendPolicies\.(accessLog|logging)$/,
+    fields: { database: "requests are kept in no database; remove it, or use otlp" },
   },
   {
     in: /^frontendPolicies\.networkExtAuthz$/,
@@ -109,7 +106,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
 export function absentField(path: Path, key: string): string | undefined {
   const place = placeOf(path);
   for (const { in: where, fields } of ABSENT) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
-  if (/\.(extAuthz|extProc|remoteRateLimit)(\.conditional)?\.policies$/.test(place))
+  if (/\.(extAuthz|extProc|remoteRateLimit|tracing|otlp)(\.conditional)?\.policies$/.test(place))
     return Object.hasOwn(REGISTRY, key)
       ? "this policy is for requests of clients; calls of the gateway's own do without"
       : undefined;

@@ -4,6 +4,7 @@ import { cookieSecretProblem } from "./cookie-secret.ts";
 import { customFunctions } from "./custom-functions.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
+import { formerTracing } from "./former-tracing.ts";
 import { knownFields } from "./known-fields.ts";
 import { readText } from "./read-file.ts";
 import { NO_RESOURCES, type Resources } from "./resources/store.ts";
@@ -95,6 +96,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, { file, env,
     enableIpv6: settings.enableIpv6,
     leafCaching: settings.leafCaching,
     resources,
+    formerTracing: formerTracing(data.config.tracing, env, document),
   };
   const { ir, files, urls } = translate(data, surroundings, report, incomplete);
   const unsealed = cookieSecretProblem(ir, env);

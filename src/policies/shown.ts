@@ -1,3 +1,4 @@
+import type { AccessLog, Tracing } from "../ir/ir.ts";
 import type { NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
 import { shown as backendAuth } from "./backend-auth/index.ts";
@@ -5,6 +6,7 @@ import { shown as backendTLS } from "./backend-tls/index.ts";
 import { shown as backendTunnel } from "./backend-tunnel/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
 import { shownCalling } from "./calls/shown.ts";
+import { shownAccessLog, shownTracing } from "./calls/shown-collector.ts";
 import { shown as extAuthz, shownNetwork } from "./ext-authz/shown.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
@@ -15,6 +17,8 @@ import { shown as transformations } from "./transformations/index.ts";
 /** Policies, and those settings of connections that name services. */
 interface Kinds extends PolicySet {
   readonly networkExtAuthz?: NetworkExtAuthz;
+  readonly accessLog?: AccessLog;
+  readonly tracing?: Tracing;
 }
 
 type Shown = {
@@ -23,6 +27,7 @@ type Shown = {
 
 /** How policies with secrets in their configuration are shown. */
 const SHOWN: Shown = {
+  accessLog: shownAccessLog,
   apiKey,
   backendAuth,
   backendTLS,
@@ -37,6 +42,7 @@ const SHOWN: Shown = {
   requestHeaderModifier: shownModifier,
   requestMirror,
   responseHeaderModifier: shownModifier,
+  tracing: shownTracing,
   transformations,
 };
 

@@ -4,6 +4,7 @@ import { condition, expression } from "../../policies/shared/cel-schema.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
 import { exactlyOne } from "./exactly-one.ts";
 import { cipherSuites, keyExchangeGroups, tlsVersion } from "./scalars.ts";
+import { accessLogExport, tracing } from "./telemetry.ts";
 
 export const keepalives = z
   .strictObject({
@@ -69,6 +70,7 @@ const accessLog = z
       .optional()
       .describe("Field name to CEL, evaluated at the end of the request; replaces a field of the same name."),
     remove: z.array(z.string()).optional().describe("Names of fields that are left out."),
+    otlp: accessLogExport.optional(),
   })
   .meta({ id: "AccessLog", description: "What requests leave in the access log." });
 
@@ -129,6 +131,7 @@ export const frontendPolicies = z
     networkExtAuthz: networkSchema.optional(),
     proxyProtocol: proxyProtocol.optional(),
     accessLog: accessLog.optional(),
+    tracing: tracing.optional(),
     logging: accessLog.optional().describe("The same as `accessLog`."),
     proxy: proxyProtocol.optional().describe("The same as `proxyProtocol`."),
   })

@@ -4,6 +4,7 @@ import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";
 import { listenAddress } from "./scalars.ts";
+import { formerTracing } from "./telemetry.ts";
 
 const MAX_LABELS = 16;
 
@@ -80,6 +81,7 @@ export const settings = z
       })
       .prefault({})
       .describe("Metrics."),
+    tracing: formerTracing.optional(),
     histograms: z.literal("classic").default("classic").describe("How durations are counted: in buckets."),
     backend: z
       .strictObject({

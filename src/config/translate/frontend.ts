@@ -1,5 +1,4 @@
-import type { AccessLog, Bind, Frontend, NetworkRule, TargetedPolicy } from "../../ir/ir.ts";
-import type { NetworkExtAuthz } from "../../ir/policies.ts";
+import type { Bind, Frontend, NetworkRule, TargetedPolicy } from "../../ir/ir.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";
 
 interface NetworkRuleInput {
@@ -12,10 +11,12 @@ const HTTP = frontendHttp.parse({});
 const TCP = frontendTcp.parse({});
 const PROXY_PROTOCOL = proxyProtocol.parse({});
 
+/** What names services, as runtime types. */
+export type Calling = Pick<Frontend, "networkExtAuthz" | "accessLog" | "tracing">;
+
 /** What holds for the connections of every bind. */
-export function translateFrontend(input: FrontendInput, networkExtAuthz: NetworkExtAuthz | undefined): Frontend {
+export function translateFrontend(input: FrontendInput, calling: Calling): Frontend {
   const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect, networkAuthorization } = input;
-  const { accessLog = input.logging } = input;
   return {
     maxBufferSize: http.maxBufferSize,
     maxHeadSize: http.maxHeadSize,
@@ -31,11 +32,10 @@ export function translateFrontend(input: FrontendInput, networkExtAuthz: Network
     headerCase: http.http1HeaderCase,
     keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
     ...(proxyProtocol !== undefined && { proxyProtocol }),
-    ...(accessLog !== undefined && { accessLog: defined(accessLog) }),
     ...(connect !== undefined && connect.mode !== "deny" && { connect: connect.mode }),
     ...(input.tls?.handshakeTimeout !== undefined && { handshakeTimeout: input.tls.handshakeTimeout }),
     ...(networkAuthorization !== undefined && { networkAuthorization: networkAuthorization.rules.map(toRule) }),
-    ...(networkExtAuthz !== undefined && { networkExtAuthz }),
+    ...calling,
   };
 }
 
@@ -49,18 +49,18 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
  * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in force, times
  * in milliseconds.
  */
-export function dumpFrontend(input: FrontendInput, networkExtAuthz: NetworkExtAuthz | undefined): TargetedPolicy[] {
+export function dumpFrontend(input: FrontendInput, calling: Calling): TargetedPolicy[] {
   const { http, tcp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;
-  const { accessLog = input.logging } = input;
   const fields = {
     http: http && { ...http, headerReadTimeout: headerReadTimeout(http) },
     tcp,
     tls,
     connect,
     networkAuthorization,
-    networkExtAuthz,
+    networkExtAuthz: calling.networkExtAuthz,
     proxyProtocol,
-    accessLog: accessLog && defined(accessLog),
+    accessLog: calling.accessLog,
+    tracing: calling.tracing,
   };
   return Object.entries(fields).flatMap(([field, value]) =>
     value === undefined
@@ -70,14 +70,6 @@ export function dumpFrontend(input: FrontendInput, networkExtAuthz: NetworkExtAu
 }
 
 const ALL = { gateway: { gatewayName: "default", gatewayNamespace: "default", listenerName: null } };
-
-function defined({ filter, add, remove }: NonNullable<FrontendInput["accessLog"]>): AccessLog {
-  return {
-    ...(filter !== undefined && { filter }),
-    ...(add !== undefined && { add }),
-    ...(remove !== undefined && { remove }),
-  };
-}
 
 function toRule({ allow, deny, require }: NetworkRuleInput): NetworkRule {
   if (deny !== undefined) return { mode: "deny", expression: deny };

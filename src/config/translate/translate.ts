@@ -3,13 +3,15 @@ import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import type { FrontendInput } from "../schema/frontend.ts";
+import type { TracingInput } from "../schema/telemetry.ts";
 import { CalledTargets } from "./called-targets.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
 import { reportDangling } from "./dangling.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
 import { reportDuplicates } from "./duplicates.ts";
-import { dumpFrontend, translateFrontend } from "./frontend.ts";
+import { type Calling, dumpFrontend, translateFrontend } from "./frontend.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
 import { translateNetworkExtAuthz } from "./network-ext-authz.ts";
@@ -18,6 +20,7 @@ import { translateRoute } from "./routes.ts";
 import { Sources } from "./sources.ts";
 import { translateTarget } from "./target.ts";
 import { translateTargeted } from "./targeted.ts";
+import { translateAccessLog, translateTracing } from "./telemetry.ts";
 
 export interface Translated {
   readonly ir: Ir;
@@ -37,6 +40,8 @@ export interface Surroundings {
   readonly leafCaching: LeafCaching;
   /** What is behind the URLs that it names. */
   readonly resources: Resources;
+  /** What the environment and `config.tracing` say in the place of `frontendPolicies.tracing`. */
+  readonly formerTracing: TracingInput | undefined;
 }
 
 /**
@@ -45,7 +50,7 @@ export interface Surroundings {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, leafCaching, resources }: Surroundings,
+  { file, home, enableIpv6, leafCaching, resources, formerTracing }: Surroundings,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
@@ -72,15 +77,15 @@ export function translate(
     backendPolicies.set(backend.name, inline);
   }
   const routeGroups = translateRouteGroups(config, context);
-  const networkExtAuthz = translateNetworkExtAuthz(config.frontendPolicies, context);
-  const frontend = translateFrontend(config.frontendPolicies, networkExtAuthz);
+  const calling = translateCalling(config.frontendPolicies, formerTracing, context);
+  const frontend = translateFrontend(config.frontendPolicies, calling);
   const binds = translateBinds(config, frontend, enableIpv6, context);
   const ir: Ir = {
     binds,
     routeGroups,
     backends: [...backends.values()],
     ...translateDiscovery(config, context),
-    targeted: [...dumpFrontend(config.frontendPolicies, networkExtAuthz), ...context.targeted.all],
+    targeted: [...dumpFrontend(config.frontendPolicies, calling), ...context.targeted.all],
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);
@@ -90,6 +95,19 @@ export function translate(
 }
 
 /** `inline`: the policies at the backend itself. */
+/** Those of `frontendPolicies` that name services. */
+function translateCalling(input: FrontendInput, formerTracing: TracingInput | undefined, context: Context): Calling {
+  const networkExtAuthz = translateNetworkExtAuthz(input, context);
+  const accessLog = translateAccessLog(input, context);
+  const place = input.tracing === undefined ? ["config", "tracing"] : ["frontendPolicies", "tracing"];
+  const tracing = input.tracing ?? formerTracing;
+  return {
+    ...(networkExtAuthz !== undefined && { networkExtAuthz }),
+    ...(accessLog !== undefined && { accessLog }),
+    ...(tracing !== undefined && { tracing: translateTracing(tracing, place, context) }),
+  };
+}
+
 function translateBackends(config: ConfigFile, context: Context): { backend: Backend; inline: PolicySet }[] {
   const named = config.backends.map(({ name }, i) => ({ key: name, name, path: ["backends", i] }));
   reportDuplicates("backend", named, context.report);

@@ -76,11 +76,7 @@ async function sendAll(to: readonly Place[], context: PolicyContext, failed: (er
   for (const place of to) send(place, { ...request, body, ...(!place.named && { authority }) }, context).catch(failed);
 }
 
-async function send(
-  place: Place,
-  request: Copied & Pick<CallRequest, "body">,
-  context: PolicyContext,
-): Promise<void> {
+async function send(place: Place, request: Copied & Pick<CallRequest, "body">, context: PolicyContext): Promise<void> {
   if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies have no answer yet`);
   place.pending++;
   try {

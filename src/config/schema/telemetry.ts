@@ -1,0 +1,119 @@
+import { z } from "zod";
+import { compileExpression } from "../../cel/index.ts";
+import { calledService } from "../../policies/calls/schema.ts";
+import { condition, expression } from "../../policies/shared/cel-schema.ts";
+import { duration } from "../../policies/shared/duration-schema.ts";
+import { parsePathAndQuery } from "../../policies/shared/target-parts.ts";
+
+/** Names to CEL that is evaluated when a request is over. */
+const fields = z.record(z.string(), expression("response"));
+const names = z.array(z.string());
+
+/** CEL for an attribute of the resource. */
+const resource = expression("network").check(({ value, issues }) => {
+  const others = readsOf(value).filter((name) => name !== "env");
+  if (others.length > 0)
+    issues.push({
+      code: "custom",
+      input: value,
+      message: `reads ${others.join(", ")}; a resource is the same for all requests and can read env only`,
+    });
+});
+
+function readsOf(text: string): readonly string[] {
+  try {
+    return [...compileExpression(text, "network").reads];
+  } catch {
+    // What is wrong with it is told already.
+    return [];
+  }
+}
+
+const path = z.string().check(({ value, issues }) => {
+  try {
+    parsePathAndQuery("path", value);
+  } catch (error) {
+    issues.push({ code: "custom", input: value, message: error instanceof Error ? error.message : String(error) });
+  }
+});
+
+/** Fields of what names a collector. */
+function collector(defaultPath: string) {
+  return {
+    ...calledService("How long one export may take."),
+    timeout: duration
+      .optional()
+      .describe("How long one export may take. Default: `http.requestTimeout` of the policies that hold, else 10s."),
+    protocol: z.enum(["grpc", "http"]).default("grpc").describe("OTLP over gRPC, or over HTTP as binary protobuf."),
+    path: path.default(defaultPath).describe("Path of exports over HTTP."),
+  };
+}
+
+const sampling = z.union([z.boolean(), z.number().min(0).max(1), expression("request")]);
+
+/** What `config.tracing` has too. */
+export const samplings = {
+  clientSampling: sampling
+    .optional()
+    .describe(
+      "Which requests with a `traceparent` are sampled: all or none, a share from 0 to 1, or CEL that gives one of these. " +
+        "Default: all.",
+    ),
+  randomSampling: sampling.optional().describe("The same for requests without one. Default: none."),
+};
+
+export const tracing = z
+  .strictObject({
+    ...collector("/v1/traces"),
+    attributes: fields
+      .default({})
+      .describe("Attribute name to CEL, evaluated at the end of the request; `span.name` is the span's name."),
+    resources: z
+      .record(z.string(), resource)
+      .default({})
+      .describe("Attributes of the resource, such as `service.name`: name to CEL over `env`."),
+    remove: names.default([]).describe("Names of attributes that are left out."),
+    ...samplings,
+    filter: condition("response").optional().describe("CEL; only spans of requests for which it is true are exported."),
+  })
+  .meta({
+    id: "Tracing",
+    description: "Sampled requests leave spans, which a collector gets by OTLP, and continue the trace at backends.",
+  });
+
+export const accessLogExport = z
+  .strictObject({
+    ...collector("/v1/logs"),
+    filter: condition("response").optional().describe("Default: that of the access log."),
+    fields: z
+      .strictObject({
+        add: fields.optional().describe("Attribute name to CEL."),
+        remove: names.optional().describe("Names of attributes that are left out."),
+      })
+      .optional()
+      .describe("Default: those of the access log."),
+  })
+  .meta({ id: "AccessLogExport", description: "A collector gets the access log by OTLP." });
+
+export type TracingInput = z.output<typeof tracing>;
+export type AccessLogExportInput = z.output<typeof accessLogExport>;
+
+/** `config.tracing`, which `frontendPolicies.tracing` has replaced. */
+export const formerTracing = z
+  .strictObject({
+    otlpEndpoint: z.string().optional().describe("URL of the collector, or `host:port`. Or `OTLP_ENDPOINT`."),
+    headers: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe("Sent with every export. Or `OTLP_HEADERS`: `name=value` pairs with commas between."),
+    otlpProtocol: z.enum(["grpc", "http"]).optional().describe("Default `grpc`. Or `OTLP_PROTOCOL`."),
+    path: path.optional().describe("Path of exports over HTTP; default: that of the URL, else `/v1/traces`."),
+    fields: z
+      .strictObject({ add: fields.optional(), remove: names.optional() })
+      .optional()
+      .describe("Attributes to add, name to CEL, and names of those to leave out."),
+    ...samplings,
+  })
+  .describe("Former place of `frontendPolicies.tracing`, which wins where both are set.");
+
+export type FormerTracingInput = z.output<typeof formerTracing>;
