@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
 import { commandPage, completionFiles } from "../src/cli/generated.ts";
 import { generated as configFiles } from "../src/config/generated.ts";
+import { celPage } from "./lib/cel-docs.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
@@ -12,6 +13,7 @@ import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
     ...Object.entries(configFiles(readExample)),
+    ["docs/cel.md", celPage(readText("docs/cel.md"))],
     ["docs/errors.md", errorPage()],
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
