@@ -1,7 +1,7 @@
 import { placeOf } from "./absent.ts";
 
-const HBONE = "tracegate does not speak HBONE";
-const NATIVE = "native histograms are not available in this version; use classic";
+const HBONE = "tracegate is no part of a service mesh";
+const NATIVE = "metrics are served as text, in which there are no native histograms; use classic";
 const OLD_TLS = "tracegate does not speak TLS before 1.2; use TLS_V1_2 or TLS_V1_3";
 
 /** Values that configurations of this family know and tracegate does not have, by the field they stand in. */

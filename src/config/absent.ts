@@ -1,9 +1,11 @@
 import { REGISTRY } from "../policies/registry.ts";
-import { UNAVAILABLE_POLICIES } from "../policies/schemas.ts";
+import { TCP_KINDS } from "./schema/policies.ts";
 
 type Path = readonly PropertyKey[];
 
-const LATER = "is not available in this version; remove it";
+const MCP = "tracegate does not speak MCP; remove it";
+const MODELS = "tracegate does not route to language models; remove it";
+const MESH = "tracegate is no part of a service mesh; remove it";
 
 /** Fields that configurations of this family know and this version does not have, by the object they stand in. */
 const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<string, string>> }[] = [
@@ -11,8 +13,8 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     in: /^$/,
     fields: {
       ui: "there is no web UI; remove it",
-      llm: "tracegate does not route to language models; remove it",
-      mcp: "tracegate does not speak MCP; remove it",
+      llm: MODELS,
+      mcp: MCP,
     },
   },
   {
@@ -20,25 +22,20 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     fields: {
       listener: "was renamed: write frontendPolicies at the top of the file",
       localXdsPath: "the file given with -f is the configuration; remove it",
-      ...same(`${LATER}; use frontendPolicies.http for limits of connections`, "hbone"),
       session: "seals sessions of MCP, which tracegate does not speak; remove it",
-      mcp: "tracegate does not speak MCP; remove it",
-      modelCatalog: "tracegate does not route to language models; remove it",
+      mcp: MCP,
+      modelCatalog: MODELS,
       database: "requests are kept in no database; remove it, or use frontendPolicies.accessLog.otlp",
       standardAttributes: "belongs to the database of requests, which tracegate does not have; remove it",
       storage: "nothing but the file is written to or read from, there is no web UI; remove it",
       ...same(
-        LATER,
-        ...["caAddress", "caAuthToken", "trustDomain", "additionalTrustDomains", "clusterId", "network"],
-        ...[
-          "skipValidateTrustDomain",
-          "serviceAccount",
-          "spiffe",
-          "xdsAddress",
-          "xdsAuthToken",
-          "namespace",
-          "gateway",
-        ],
+        MESH,
+        ...["hbone", "spiffe", "caAddress", "caAuthToken", "serviceAccount"],
+        ...["trustDomain", "additionalTrustDomains", "skipValidateTrustDomain"],
+      ),
+      ...same(
+        "is for gateways that a control plane configures, and the file is the configuration; remove it",
+        ...["xdsAddress", "xdsAuthToken", "namespace", "gateway"],
       ),
     },
   },
@@ -46,7 +43,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     in: /^config\.logging$/,
     fields: {
       ...same("has moved to frontendPolicies.accessLog; tracegate migrate -f FILE moves it there", "filter", "fields"),
-      database: "requests are kept in no database; remove it, and read the log",
+      database: "requests are kept in no database; remove it, or use frontendPolicies.accessLog.otlp",
     },
   },
   {
@@ -71,11 +68,14 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       ...["redirect", "body", "includeResponseHeaders"],
     ),
   },
-  { in: /^frontendPolicies\.tls$/, fields: same(LATER, "alpn") },
+  {
+    in: /^frontendPolicies\.tls$/,
+    fields: { alpn: "HTTPS listeners offer http/1.1, which is what they speak, and TLS listeners nothing; remove it" },
+  },
   {
     in: /^frontendPolicies\.http$/,
     fields: same(
-      LATER,
+      "client connections speak HTTP/1.1 only; remove it",
       ...["http2WindowSize", "http2ConnectionWindowSize", "http2FrameSize", "http2MaxHeaderSize"],
       ...["http2KeepaliveInterval", "http2KeepaliveTimeout"],
     ),
@@ -92,15 +92,47 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   { in: /(^|\.)tcpRoutes\.backends$/, fields: { internal: "the admin API is HTTP; give it an HTTP route" } },
   {
     in: /\.backendAuth$/,
-    fields: same(
-      "is not available in this version; use key, jwtSign or oauthTokenExchange",
-      ...["gcp", "aws", "azure", "copilot", "crossAppAccess"],
-    ),
+    fields: {
+      ...same(
+        "asks a cloud for credentials, which tracegate cannot; use key, jwtSign or oauthTokenExchange",
+        ...["gcp", "aws", "azure", "copilot"],
+      ),
+      crossAppAccess: "takes two exchanges of tokens, and tracegate makes one; use oauthTokenExchange",
+    },
   },
-  { in: /\.tls$/, fields: same(LATER, "spiffe") },
+  {
+    in: /\.(tls|backendTLS)$/,
+    fields: { spiffe: "there is no SPIFFE agent to ask for certificates; use cert, key and root" },
+  },
+  {
+    in: /(^|\.)tcpRoutes(\.backends)?\.policies\.health$/,
+    fields: { unhealthyExpression: "connections have no responses; those that fail count as failures, remove it" },
+  },
+  {
+    in: /^services$/,
+    fields: {
+      ...same(MESH, "waypoint", "ingressUseWaypoint"),
+      endpoints: "is what dumps show; write workloads",
+      ipFamilies: "workloads are called at the addresses that they have; remove it",
+      subjectAltNames: "is a matter of TLS; set it in backendTLS, which policies may attach to a service",
+    },
+  },
+  {
+    in: /^workloads$/,
+    fields: same(MESH, "waypoint", "networkGateway", "networkMode", "protocol", "authorizationPolicies"),
+  },
   { in: /\.target$/, fields: { listenerSet: "there are no listener sets in a file; target a gateway" } },
   { in: /\.target\.backend\.backend$/, fields: { section: "a backend has one address and no sections; leave it out" } },
 ];
+
+/** The same for kinds of policies. */
+const POLICIES: Readonly<Record<string, string>> = {
+  a2a: "tracegate does not speak A2A; remove it",
+  ai: MODELS,
+  inferenceRouting: MODELS,
+  llm: MODELS,
+  ...same(MCP, "mcpAuthentication", "mcpAuthorization", "mcpGuardrails"),
+};
 
 /** More than "unknown field" about a name that is known elsewhere; undefined when it is known nowhere. */
 export function absentField(path: Path, key: string): string | undefined {
@@ -110,12 +142,14 @@ export function absentField(path: Path, key: string): string | undefined {
     return Object.hasOwn(REGISTRY, key)
       ? "this policy is for requests of clients; calls of the gateway's own do without"
       : undefined;
-  return holdsPolicies(place) ? policy(key) : undefined;
+  return holdsPolicies(place) ? policy(key, place) : undefined;
 }
 
-function policy(key: string): string | undefined {
-  if (UNAVAILABLE_POLICIES.includes(key)) return `this policy ${LATER}`;
+function policy(key: string, place: string): string | undefined {
+  if (Object.hasOwn(POLICIES, key)) return POLICIES[key];
   if (!Object.hasOwn(REGISTRY, key)) return undefined;
+  if (/(^|\.)tcpRoutes(\.backends)?\.policies$/.test(place))
+    return `connections without HTTP have no such policy; they have ${TCP_KINDS.join(", ")}`;
   const phases = REGISTRY[key as keyof typeof REGISTRY].phases.map((phase) => `a ${phase}`).join(" or ");
   return `this policy belongs to ${phases}; move it there`;
 }

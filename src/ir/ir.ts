@@ -231,11 +231,19 @@ export interface Workload {
   readonly hostname?: string;
   readonly network?: string;
   readonly node?: string;
+  readonly clusterId?: string;
   readonly status: "healthy" | "unhealthy";
   readonly capacity: number;
   readonly locality?: { readonly region?: string; readonly zone?: string; readonly subzone?: string };
   /** service key (`<namespace>/<hostname>`) → service port → workload port */
   readonly services: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** From here on only shown. */
+  readonly serviceAccount?: string;
+  readonly trustDomain?: string;
+  readonly workloadName?: string;
+  readonly workloadType?: string;
+  readonly canonicalName?: string;
+  readonly canonicalRevision?: string;
 }
 
 export interface TargetedPolicy {

@@ -61,6 +61,3 @@ export const POLICY_SCHEMAS = {
   delay,
   buffer,
 } as const satisfies Record<PolicyKind, z.ZodType>;
-
-/** Kinds that configurations of this family know and this version does not have. */
-export const UNAVAILABLE_POLICIES: readonly string[] = ["a2a", "ai", "mcpAuthentication", "mcpAuthorization"];

@@ -189,6 +189,7 @@ export class IrCompiler {
       policies: compilePolicies(route.policies, "route", this.#policies, route.key),
       key: route.key,
       label,
+      rule: route.ruleName,
       policySet: route.policies,
       backends,
       totalWeight: totalWeight(backends),
@@ -232,7 +233,10 @@ export class IrCompiler {
       case "unix":
         return this.#single(target, { path: target.path, ...how });
       case "service":
-        return { target, balancer: new PowerOfTwoChoices(this.#serviceBuckets(target.key, target.port, how)) };
+        return {
+          target,
+          balancer: new PowerOfTwoChoices(this.#serviceBuckets(target.key, target.port, how), this.#random),
+        };
       default:
         return { target, balancer: undefined };
     }

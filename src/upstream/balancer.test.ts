@@ -44,8 +44,8 @@ test("draws are weighted by capacity; an endpoint without capacity is never chos
   const balancer = new PowerOfTwoChoices([[drained, big, small]], cycle(0.74));
   assert.equal(balancer.choose(), big);
   assert.equal(new PowerOfTwoChoices([[drained, big, small]], cycle(0.76)).choose(), small);
-  assert.equal(new PowerOfTwoChoices([[drained]]).choose(), undefined);
-  assert.equal(new PowerOfTwoChoices([]).choose(), undefined);
+  assert.equal(new PowerOfTwoChoices([[drained]], cycle(0)).choose(), undefined);
+  assert.equal(new PowerOfTwoChoices([], cycle(0)).choose(), undefined);
 });
 
 test("an evicted endpoint is not chosen until its time is over; then with the health that is configured", () => {

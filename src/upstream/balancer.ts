@@ -41,7 +41,7 @@ export class PowerOfTwoChoices implements Balancer {
   /** `buckets`: the best first. `random` is uniform in [0, 1), `now` the clock of evictions. */
   constructor(
     buckets: readonly (readonly Endpoint[])[],
-    random: () => number = Math.random,
+    random: () => number,
     now: () => number = () => performance.now(),
   ) {
     const usable = buckets.map((bucket) => bucket.filter((endpoint) => endpoint.capacity > 0));

@@ -44,6 +44,13 @@ test("Standard, Passthrough and nothing: one bucket", () => {
     assert.deepEqual(names(balancer), [["far", "region", "zone", "nowhere"]]);
 });
 
+test("a cluster that a workload names counts more than the one in its uid", () => {
+  const routingPreferences = ["cluster"] as const;
+  const moved = workload("moved", { clusterId: "c2" });
+  const joined = workload("joined", { uid: "c2//Pod/a/joined", clusterId: "c1" });
+  assert.deepEqual(names({ routingPreferences }, [moved, joined]), [["joined"], ["moved"]]);
+});
+
 test("AllowAll also takes workloads that are not healthy", () => {
   assert.deepEqual(names({ healthPolicy: "AllowAll" })[0], ["zone", "ill"]);
 });

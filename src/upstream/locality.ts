@@ -9,9 +9,9 @@ export function ownPlace(env: Readonly<Record<string, string | undefined>>): Pla
   return known({ region, zone, subzone, node: env.NODE_NAME, cluster: env.CLUSTER_ID, network: env.NETWORK });
 }
 
-/** The cluster is the first part of the uid: `<cluster>//Pod/<namespace>/<name>`. */
-function placeOf({ locality, node, network, uid }: Workload): Place {
-  const cluster = uid.includes("//") ? uid.slice(0, uid.indexOf("//")) : undefined;
+/** Unless it is told, the cluster is the first part of the uid: `<cluster>//Pod/<namespace>/<name>`. */
+function placeOf({ locality, node, network, clusterId, uid }: Workload): Place {
+  const cluster = clusterId ?? (uid.includes("//") ? uid.slice(0, uid.indexOf("//")) : undefined);
   return known({ ...locality, node, network, cluster });
 }
 

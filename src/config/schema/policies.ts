@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { PolicyKind } from "../../ir/policies.ts";
+import { schema as health } from "../../policies/health/schema.ts";
 import { REGISTRY } from "../../policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
 import type { Phase } from "../../trace/events.ts";
@@ -23,6 +24,12 @@ export const gatewayPolicies = policySet("gateway").meta({
 /** Of the policies of backends those that connections without HTTP have a use for (reference 3.33). */
 export const tcpPolicies = backendPolicies
   .pick({ backendTLS: true, tcp: true, backendTunnel: true })
+  .extend({
+    health: health
+      .omit({ unhealthyExpression: true })
+      .optional()
+      .describe("When endpoints that cannot be connected, or break off, get no connections for a while."),
+  })
   .meta({ id: "TcpPolicies", description: "How the backends of a TCP route are connected to." });
 
 /** The names of those. */

@@ -7,6 +7,7 @@ const port = z.int().min(1).max(65535);
 const portKey = z.string().refine((text) => /^\d{1,5}$/.test(text) && port.safeParse(Number(text)).success, {
   message: "a port is a number from 1 to 65535",
 });
+const shown = z.string().optional().describe("Shown in dumps, not used.");
 const portMap = z.record(portKey, port);
 
 export const service = z
@@ -48,6 +49,12 @@ export const workload = z
     namespace: z.string().min(1).describe("Namespace of the workload."),
     workloadIps: z.array(ipAddress).default([]).describe("Addresses; several count as one endpoint each."),
     hostname: z.string().optional().describe("Host name to look up where there are no addresses."),
+    clusterId: z
+      .string()
+      .optional()
+      .describe(
+        "Cluster that the workload is in; for `routingPreferences`. Default: what stands before `//` in `uid`.",
+      ),
     network: z.string().optional().describe("Network that the workload is in; for `routingPreferences`."),
     node: z.string().optional().describe("Machine that the workload runs on; for `routingPreferences`."),
     status: z
@@ -64,5 +71,11 @@ export const workload = z
       .optional()
       .describe("Where the workload runs; for `routingPreferences`."),
     services: z.record(z.string(), portMap).default({}).describe("`namespace/hostname` → service port → own port."),
+    serviceAccount: shown,
+    trustDomain: shown,
+    workloadName: shown,
+    workloadType: shown,
+    canonicalName: shown,
+    canonicalRevision: shown,
   })
   .meta({ id: "Workload", description: "An endpoint of services." });

@@ -7,10 +7,14 @@ import { formatAccessLog } from "../../telemetry/access-log.ts";
 import type { UpstreamConnection, UpstreamEvents } from "../../upstream/connection.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
+import { type HealthRule, NO_ANSWER, type Verdict } from "../endpoint-rules.ts";
 import { pick } from "../match-route.ts";
 import { connectionVariables } from "../network-rules.ts";
 import type { Services } from "../services.ts";
 import type { LiveConnection } from "./live-connection.ts";
+
+/** The backend was connected, and neither side broke off. */
+const SERVED: Verdict = { healthy: true, wait: undefined };
 
 /** The bind of a connection. */
 export interface TcpHost {
@@ -43,6 +47,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   readonly #startedAt = performance.now();
   #route: CompiledTcpRoute | undefined;
   #endpoint: Endpoint | undefined;
+  #health: HealthRule | undefined;
   #endpointName: string | undefined;
   #upstream: UpstreamConnection | undefined;
   #cancelConnect: (() => void) | undefined;
@@ -194,6 +199,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
     const endpoint = this.#choose(backend);
     this.#endpoint = endpoint;
+    this.#health = backend.rules?.health;
     this.#endpointName = endpoint.pool.name;
     endpoint.begin();
     const waiter = {
@@ -254,7 +260,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#upstream = undefined;
     upstream?.destroy();
     if (code === "TG_CLIENT_GONE" || code === "TG_INTERNAL") this.#endpoint?.abandon();
-    else this.#endpoint?.end(false, 0);
+    else this.#release(NO_ANSWER);
     this.#endpoint = undefined;
     this.#finish(message, reason);
   }
@@ -265,9 +271,17 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#over = true;
     // What is written may still be on its way; nothing refers to the backend any more.
     this.#upstream = undefined;
-    this.#endpoint?.end(true, this.#connectSeconds);
+    this.#release(SERVED);
     this.#endpoint = undefined;
     if (this.#services.accessLog.enabled("info")) this.#logAccess(error, reason);
+  }
+
+  /** What the connection says about its endpoint (reference 3.26): there are no responses to judge by. */
+  #release(verdict: Verdict): void {
+    const endpoint = this.#endpoint;
+    if (endpoint === undefined) return;
+    if (this.#health === undefined) endpoint.end(verdict.healthy, this.#connectSeconds);
+    else this.#health.end(endpoint, verdict, this.#connectSeconds, 0);
   }
 
   #logAccess(error: string | undefined, reason: Reason): void {

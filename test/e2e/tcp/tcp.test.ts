@@ -123,6 +123,34 @@ suite("TCP listeners", () => {
     await second.take("service");
   });
 
+  test("an endpoint that cannot be connected is left out for a while where health says so", async () => {
+    await using alive = await EchoServer.start("alive");
+    const dead = await closedPort();
+    const service = { name: "db", namespace: "ns", hostname: "db.local", ports: { 1: 1 } };
+    const member = (uid: string, port: number): object => ({
+      ...{ uid, name: uid, namespace: "ns", workloadIps: ["127.0.0.1"], services: { "ns/db.local": { 1: port } } },
+    });
+    const health = { eviction: { duration: "1h" } };
+    await using gateway = await TestGateway.start({
+      ...bind({ policies: { health }, backends: [{ service: { name: "ns/db.local", port: 1 } }] }),
+      services: [service],
+      workloads: [member("alive", alive.port), member("dead", dead)],
+    });
+    /** Whether the backend has greeted. */
+    const greeted = async (): Promise<boolean> => {
+      const client = await RawPeer.connect(gateway.port());
+      const closed = client.closed().then(() => false);
+      return Promise.race([client.take("alive").then(() => true), closed]);
+    };
+    let tries = 0;
+    while (await greeted()) assert.ok(++tries < 200, "the dead endpoint is never chosen");
+    for (let i = 0; i < 20; i++) assert.equal(await greeted(), true);
+    const dump = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as {
+      services: { endpoints: { rejected: object }[] }[];
+    };
+    assert.deepEqual(Object.keys(dump.services[0]?.endpoints[0]?.rejected ?? {}), ["dead:ns/db.local"]);
+  });
+
   test("without a route, a backend or a server behind it the connection is closed and the log says why", async () => {
     const port = await closedPort();
     await using gateway = await TestGateway.start(bind());
