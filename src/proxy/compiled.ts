@@ -64,6 +64,8 @@ export interface CompiledRoute {
   readonly key: string;
   /** `<namespace>/<name>` */
   readonly label: string;
+  /** The name of the rule among those of the route. */
+  readonly rule: string | undefined;
   readonly policies: CompiledChain;
   /** What `policies` was compiled from, for merging with the routes that delegate to this one. */
   readonly policySet: PolicySet;

@@ -36,6 +36,8 @@ export abstract class ExchangeState implements PolicyContext {
   readonly startedAt: number;
   calledAt = 0;
   answeredAt = 0;
+  /** `performance.now()` ms of its end; 0 = not yet. */
+  endedAt = 0;
 
   /** Target as the client sent it: rewrites change the request. */
   readonly arrivedTarget: string;

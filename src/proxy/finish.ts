@@ -12,6 +12,7 @@ export function finish(x: ExchangeState): void {
   clearTimeout(x.attemptTimer);
   x.tellOver();
   const now = performance.now();
+  x.endedAt = now;
   const { services } = x;
   const cache = (x.backend ?? x.route ?? x.listener ?? x.bind).series;
   const custom = services.customLabels?.read(x.variables);

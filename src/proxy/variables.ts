@@ -1,4 +1,4 @@
-import type { Activation, RequestParts, ResponseParts, SourceParts } from "../cel/index.ts";
+import { type Activation, CelDuration, type RequestParts, type ResponseParts, type SourceParts } from "../cel/index.ts";
 import { getHeader, type HttpRequest, type HttpResponse } from "../http/message.ts";
 import { sourceOf } from "../http/source.ts";
 import type { Downstream } from "../http/stream.ts";
@@ -23,6 +23,7 @@ interface ReadableExchange {
   readonly startedAt: number;
   readonly calledAt: number;
   readonly answeredAt: number;
+  readonly endedAt: number;
 }
 
 /** What expressions read of one exchange; everything is looked up when an expression asks for it. */
@@ -49,15 +50,18 @@ export class ExchangeVariables implements Activation {
     return { address: localAddress, port: localPort, hostname: tls?.serverName };
   }
   get proxy(): unknown {
-    const { bind, listener, route, startedAt, calledAt, answeredAt } = this.#x;
+    const { bind, listener, route, startedAt, calledAt, answeredAt, endedAt } = this.#x;
     const [namespace, name] = listener?.gateway.split("/") ?? [];
     const [routeNamespace, routeName] = route?.label.split("/") ?? [];
     return {
       bind: bind.key,
       ...(listener !== undefined && { gateway: { namespace, name }, listener: { name: listener.name } }),
-      ...(route !== undefined && { route: { namespace: routeNamespace, name: routeName, kind: "HTTPRoute" } }),
-      ...(calledAt !== 0 && { requestProcessingDuration: (calledAt - startedAt) / 1000 }),
-      ...(answeredAt !== 0 && { upstreamDuration: (answeredAt - calledAt) / 1000 }),
+      ...(route !== undefined && {
+        route: { namespace: routeNamespace, name: routeName, kind: "HTTPRoute", ...definedRule(route) },
+      }),
+      ...(calledAt !== 0 && { requestProcessingDuration: duration(calledAt - startedAt) }),
+      ...(answeredAt !== 0 && { upstreamDuration: duration(answeredAt - calledAt) }),
+      ...(answeredAt !== 0 && endedAt !== 0 && { responseProcessingDuration: duration(endedAt - answeredAt) }),
     };
   }
   get env(): unknown {
@@ -85,6 +89,12 @@ export class ExchangeVariables implements Activation {
   get metadata(): unknown {
     return this.#x.findings.metadata;
   }
+}
+
+const duration = CelDuration.fromMilliseconds;
+
+function definedRule({ rule }: CompiledRoute): { readonly rule?: string } {
+  return rule === undefined ? {} : { rule };
 }
 
 class RequestVariable implements RequestParts {
@@ -119,6 +129,10 @@ class RequestVariable implements RequestParts {
   }
   get startTime(): Date {
     return new Date(performance.timeOrigin + this.#x.startedAt);
+  }
+  get endTime(): Date | undefined {
+    const { endedAt } = this.#x;
+    return endedAt === 0 ? undefined : new Date(performance.timeOrigin + endedAt);
   }
 }
 

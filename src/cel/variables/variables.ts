@@ -1,6 +1,6 @@
 import type { Activation } from "../activation.ts";
 import type { Variable } from "../check/environment.ts";
-import { BYTES, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../check/types.ts";
+import { BYTES, DURATION, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../check/types.ts";
 import { adopt } from "../values/access.ts";
 import { CelTimestamp, type CelValue } from "../values/types.ts";
 import { HeadersView } from "./headers.ts";
@@ -82,9 +82,9 @@ const proxy = plain("proxy", {
   gateway: record("proxy.gateway", NAMED),
   listener: record("proxy.listener", { name: DYN }),
   route: record("proxy.route", { ...NAMED, kind: DYN, rule: DYN }),
-  requestProcessingDuration: DYN,
-  upstreamDuration: DYN,
-  responseProcessingDuration: DYN,
+  requestProcessingDuration: DURATION,
+  upstreamDuration: DURATION,
+  responseProcessingDuration: DURATION,
 });
 
 /**

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { logged } from "../tls/support.ts";
+import { call, Upstream } from "../trace/support.ts";
+
+test("at the end of a request expressions know its rule, when it ended, and how long each part took", async () => {
+  const upstream = await Upstream.start();
+  const add = {
+    rule: "proxy.route.rule",
+    ended: "request.endTime >= request.startTime",
+    took: '[proxy.requestProcessingDuration, proxy.responseProcessingDuration].all(x, x >= duration("0s"))',
+    upstream: 'proxy.upstreamDuration > duration("0s")',
+    text: "string(proxy.upstreamDuration)",
+  };
+  // What is too early for a response to know is absent.
+  const early = "[has(request.endTime), has(proxy.responseProcessingDuration), has(proxy.upstreamDuration)]";
+  const policies = { transformations: { response: { set: { "x-early": `${early}.map(x, string(x)).join()` } } } };
+  const route = { name: "shop", ruleName: "cart", policies, backends: [{ host: upstream.address }] };
+  await using gateway = await TestGateway.start({
+    frontendPolicies: { accessLog: { add } },
+    binds: [{ port: 0, listeners: [{ routes: [route] }] }],
+  });
+  try {
+    const answer = await call(gateway.port(), {});
+    assert.equal(answer.headers["x-early"], "falsefalsetrue");
+    await logged(gateway, { scope: "request", rule: "cart", ended: true, took: true, upstream: true });
+    const line = gateway.lines.find((each) => each.scope === "request");
+    assert.match(String(line?.text), /^0?\.?\d[\d.]*s$/);
+  } finally {
+    await upstream.close();
+  }
+});
