@@ -21,7 +21,7 @@ This page is made from the same schema. [Examples](../examples) are complete fil
 Before the file is parsed, \`$NAME\` and \`\${NAME}\` become the variable's value, \`\${NAME:-default}\` the default where it
 is not set, and \`$$\` a dollar sign. A variable that is not set and has no default is an error. Lines that begin with \`#\`
 are left alone. Some variables win over settings of the file: \`ADMIN_ADDR\`, \`STATS_ADDR\`, \`READINESS_ADDR\`,
-\`WORKER_THREADS\`, \`IPV6_ENABLED\`, \`DNS_LOOKUP_FAMILY\`, \`CONNECTION_TERMINATION_DEADLINE\`,
+\`WORKER_THREADS\`, \`IPV6_ENABLED\`, \`DNS_LOOKUP_FAMILY\`, \`CLUSTER_ID\`, \`NETWORK\`, \`CONNECTION_TERMINATION_DEADLINE\`,
 \`CONNECTION_MIN_TERMINATION_DEADLINE\`; \`RUST_LOG\` over \`config.logging.level\`, \`LOG_FORMAT\` over
 \`config.logging.format\`. \`TERMINATION_GRACE_PERIOD_SECONDS\` gives the default of \`config.connectionTerminationDeadline\`,
 \`CPU_LIMIT\` that of \`config.workerThreads\`.

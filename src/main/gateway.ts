@@ -15,7 +15,6 @@ import type { Settings } from "../config/settings.ts";
 import { watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
-import { ownPlace, type Place } from "../upstream/locality.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { InternalApi } from "./internal-api.ts";
 import { makePlane } from "./plane.ts";
@@ -34,8 +33,6 @@ export class Gateway {
   readonly supervisor: Supervisor;
   readonly exports: TelemetryExport;
   readonly settings: Settings;
-  /** Where this process runs. */
-  readonly place: Place;
   readonly #source: ConfigSource;
   readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #output: LogOutput;
@@ -67,7 +64,6 @@ export class Gateway {
     this.#log = output.logger("gateway");
     this.#ir = loaded.ir;
     this.settings = loaded.config;
-    this.place = ownPlace(env);
     this.#onStopped = onStopped;
     this.#status = {
       generation: 0,
@@ -281,7 +277,7 @@ function supervisorSettings(
       sensitiveHeaders: settings.sensitiveHeaders,
       oidcCookieKey: parseCookieKey(env[COOKIE_SECRET] ?? ""),
       env: snapshotEnv(env),
-      place: ownPlace(env),
+      place: settings.place,
       logFilter: output.filter.toString(),
       logFormat: output.format,
       internalSocket,

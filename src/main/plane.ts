@@ -12,7 +12,6 @@ import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
-import type { Place } from "../upstream/locality.ts";
 import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
 import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
@@ -27,7 +26,6 @@ interface PlaneSource {
   readonly settings: Settings;
   readonly exports: { metrics(): ExtraMetric[] };
   readonly ir: Ir;
-  readonly place: Place;
   readonly status: ConfigStatus;
   readonly pending: readonly string[];
   readonly logFilter: string;
@@ -62,7 +60,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       }
     },
     async configDump() {
-      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints(), place: gateway.place, hidden };
+      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints(), place: settings.place, hidden };
       return sorted({
         ...dumpIr(gateway.ir, live),
         version,

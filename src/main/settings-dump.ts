@@ -24,6 +24,7 @@ export function dumpSettings(
     logging: settings.logging,
     sensitiveHeaders: settings.sensitiveHeaders,
     dns: settings.dns,
+    place: settings.place,
     backend: settings.backend,
     dynamicCaCertCache: { ttl: `${settings.leafCaching.ttl}ms`, capacity: settings.leafCaching.capacity },
     customFunctions,

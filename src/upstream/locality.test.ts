@@ -51,6 +51,11 @@ test("a cluster that a workload names counts more than the one in its uid", () =
   assert.deepEqual(names({ routingPreferences }, [moved, joined]), [["joined"], ["moved"]]);
 });
 
+test("the environment wins over what is configured, unless it says nothing", () => {
+  const configured = { cluster: "c9", network: "net9" };
+  assert.deepEqual(ownPlace({ CLUSTER_ID: "c1", NETWORK: "" }, configured), { cluster: "c1", network: "net9" });
+});
+
 test("AllowAll also takes workloads that are not healthy", () => {
   assert.deepEqual(names({ healthPolicy: "AllowAll" })[0], ["zone", "ill"]);
 });

@@ -3,10 +3,18 @@ import type { Preference, Service, Workload } from "../ir/ir.ts";
 /** Where this gateway or a workload runs; what is not known is undefined. */
 export type Place = { readonly [Each in Preference]?: string | undefined };
 
-/** Of this process: `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`. */
-export function ownPlace(env: Readonly<Record<string, string | undefined>>): Place {
+/**
+ * Of this process: `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; where the environment does not
+ * tell, what is `configured` counts.
+ */
+export function ownPlace(
+  env: Readonly<Record<string, string | undefined>>,
+  configured: Pick<Place, "cluster" | "network"> = {},
+): Place {
   const [region, zone, subzone] = (env.LOCALITY ?? "").split("/");
-  return known({ region, zone, subzone, node: env.NODE_NAME, cluster: env.CLUSTER_ID, network: env.NETWORK });
+  const cluster = env.CLUSTER_ID || configured.cluster;
+  const network = env.NETWORK || configured.network;
+  return known({ region, zone, subzone, node: env.NODE_NAME, cluster, network });
 }
 
 /** Unless it is told, the cluster is the first part of the uid: `<cluster>//Pod/<namespace>/<name>`. */

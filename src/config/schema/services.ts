@@ -36,7 +36,7 @@ export const service = z
       })
       .optional()
       .describe(
-        "Prefers workloads that are near. Where this gateway runs is told by the variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; what is not set agrees with nothing.",
+        "Prefers workloads that are near. Where this gateway runs is told by the variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`, the last two also by `config.clusterId` and `config.network`; what is not set agrees with nothing.",
       ),
     appProtocols: z.record(portKey, z.string()).optional().describe("Service port → protocol, such as `http`."),
   })

@@ -99,6 +99,8 @@ export const settings = z
         "Functions that all expressions may call: `name(a, rest...) { CEL }` and `this.name(a) { CEL }`, one after the other. " +
           "Unlike the rest of `config` they take effect with a reload.",
       ),
+    clusterId: z.string().optional().describe("Cluster that this gateway is in; for `routingPreferences` of services."),
+    network: z.string().optional().describe("Network that it is in; the same."),
     sensitiveHeaders: z.array(z.string()).default([]).describe("Further headers whose values traces hide."),
   })
   .describe("Settings of the process, read once at startup.");
