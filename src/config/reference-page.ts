@@ -57,6 +57,7 @@ gateways:
 - Every worker keeps those of the last 256 names of a listener for five minutes, and makes others after that or after a
   reload. \`DYNAMIC_CA_CERT_CACHE_CAPACITY\` and \`DYNAMIC_CA_CERT_CACHE_TTL\` (seconds, or a duration such as \`10m\`, up to 12
   hours) set other limits.
+- At level \`debug\` the log tells of every certificate that is made: listener, name, serial number and end.
 - A client that names no server, or an address, or what is no DNS name, is cut off; the log says why.
 - Who has the CA's key can be any host to those who trust the CA: make one for this purpose, with name constraints where
   you can, and give the listener a hostname. With \`*\` it signs for every name that is asked for.

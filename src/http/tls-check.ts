@@ -3,8 +3,8 @@ import { createSecureContext } from "node:tls";
 import type { TlsServer } from "../ir/ir.ts";
 import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
 import { serverContext } from "./tls-terminator.ts";
-import { issuerProblem } from "./x509/issuer.ts";
-import { LeafCache } from "./x509/leaf-cache.ts";
+import { issuerProblem, readIssuer } from "./x509/issuer.ts";
+import { mintLeaf } from "./x509/leaf.ts";
 
 /** What is wrong with a server's TLS, and in which field; `suite` is an index into `cipherSuites`. */
 export interface TlsProblem {
@@ -40,7 +40,7 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   const problem = dynamicCa && (issuerProblem(certificate, key, Date.now()) ?? leafProblem(tls));
   if (problem !== undefined) return problem;
   try {
-    const identity = dynamicCa === undefined ? tls : new LeafCache(tls.cert, tls.key, dynamicCa).get(PROBE);
+    const identity = dynamicCa === undefined ? tls : mintLeaf(readIssuer(tls.cert, tls.key), PROBE, Date.now());
     createSecureContext(serverContext(tls, identity));
     return undefined;
   } catch (error) {

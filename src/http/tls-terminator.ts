@@ -5,7 +5,7 @@ import { type Addresses, Peer } from "./addresses.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "./transport.ts";
-import { LeafCache, type ServerIdentity } from "./x509/leaf-cache.ts";
+import { LeafCache, type LeafListener, type ServerIdentity } from "./x509/leaf-cache.ts";
 
 /** Who waits for a handshake; exactly one call. */
 export interface HandshakeWaiter {
@@ -48,6 +48,7 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
 export class TlsTerminator {
   readonly #settings: TlsServer;
   readonly #protocols: readonly string[];
+  readonly #onMade: LeafListener;
   /** Made with the first connection of a CA: reading keys for thousands of listeners would delay a reload. */
   #leaves: LeafCache | undefined;
   /** Made with the first connection that is shown this identity, kept for as long as the identity. */
@@ -56,10 +57,11 @@ export class TlsTerminator {
   readonly #pending = new Map<string, Pending>();
   #tunnels = 0;
 
-  /** `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered. */
-  constructor(settings: TlsServer, protocols: readonly string[]) {
+  /** `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered. `onMade`: with a dynamic CA. */
+  constructor(settings: TlsServer, protocols: readonly string[], onMade: LeafListener) {
     this.#settings = settings;
     this.#protocols = protocols;
+    this.#onMade = onMade;
   }
 
   /** PEM of the CA that clients must have a certificate of. */
@@ -103,7 +105,7 @@ export class TlsTerminator {
   #identityFor(serverName: string): ServerIdentity {
     const { cert, key, dynamicCa } = this.#settings;
     if (dynamicCa === undefined) return this.#settings;
-    this.#leaves ??= new LeafCache(cert, key, dynamicCa);
+    this.#leaves ??= new LeafCache(cert, key, dynamicCa, this.#onMade);
     return this.#leaves.get(serverName);
   }
 

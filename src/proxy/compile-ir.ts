@@ -166,18 +166,26 @@ export class IrCompiler {
 
   #listener(bind: Bind, listener: Listener): CompiledListener {
     const labels = listenerLabels(bind, listener);
-    const { tls, protocol } = listener;
     return {
       key: listener.key,
       name: listener.name,
       gateway: labels.gateway,
-      protocol,
-      terminator: tls === undefined ? undefined : new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : []),
+      protocol: listener.protocol,
+      terminator: this.#terminator(listener),
       tcpRoutes: new TcpRouteTable(listener.tcpRoutes.map((route) => this.#tcpRoute(route, labels))),
       policies: compilePolicies(listener.policies, "gateway", this.#policies, listener.key),
       router: (this.#routers.get(listener.key) ?? new RouterBuilder<CompiledRoute>()).finish(),
       series: new SeriesCache(this.#metrics, labels),
     };
+  }
+
+  #terminator({ key, protocol, tls }: Listener): TlsTerminator | undefined {
+    if (tls === undefined) return undefined;
+    const { log } = this.#policies;
+    return new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : [], (name, { serialNumber, notAfter }) => {
+      const expires = new Date(notAfter).toISOString();
+      log?.debug("certificate made", { listener: key, "tls.sni": name, serial: serialNumber, expires });
+    });
   }
 
   #route(route: Route, owner: FixedLabels): CompiledRoute {

@@ -35,7 +35,8 @@ export class TestCa implements Disposable {
     const extensions = [
       "basicConstraints=critical,CA:TRUE",
       "keyUsage=critical,keyCertSign,cRLSign",
-      "subjectKeyIdentifier=hash",
+      // Any bytes will do: that most CAs take a hash of their key is no rule.
+      `subjectKeyIdentifier=${Buffer.from(name).toString("hex")}`,
     ].flatMap((each) => ["-addext", each]);
     const files = ["-keyout", this.keyFile, "-out", this.certFile];
     openssl("req", "-x509", ...newKey(key), "-config", this.#emptyConfig(), ...subject, ...extensions, ...files);

@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
-import { after, before, suite, test } from "node:test";
+import { after, before, beforeEach, suite, test } from "node:test";
 import { noOpenssl, TestCa } from "../../../test/helpers/certificates.ts";
 import { LeafCache } from "./leaf-cache.ts";
 
 suite("kept certificates", { skip: noOpenssl }, () => {
   let ca: TestCa;
   let now = 0;
+  let made: string[] = [];
 
+  beforeEach(() => {
+    made = [];
+  });
   before(() => {
     ca = new TestCa();
     now = new X509Certificate(ca.cert).validFromDate.getTime();
@@ -15,7 +19,13 @@ suite("kept certificates", { skip: noOpenssl }, () => {
   after(() => ca[Symbol.dispose]());
 
   const cache = (ttl: number, capacity: number): LeafCache =>
-    new LeafCache(ca.cert, ca.key, { ttl, capacity }, () => now);
+    new LeafCache(
+      ca.cert,
+      ca.key,
+      { ttl, capacity },
+      (name) => made.push(name),
+      () => now,
+    );
 
   test("are the same for a name until their time is over, however often they are asked for", () => {
     const leaves = cache(1000, 10);
@@ -27,6 +37,7 @@ suite("kept certificates", { skip: noOpenssl }, () => {
     assert.equal(leaves.get("one.example"), first);
     now += 1;
     assert.notEqual(leaves.get("one.example").cert, first.cert);
+    assert.deepEqual(made, ["one.example", "two.example", "one.example"]);
   });
 
   test("come with the CA's certificate", () => {

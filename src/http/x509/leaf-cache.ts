@@ -1,13 +1,16 @@
 import { isIPv4 } from "node:net";
 import type { LeafCaching } from "../../ir/ir.ts";
 import { type Issuer, readIssuer } from "./issuer.ts";
-import { mintLeaf } from "./leaf.ts";
+import { type Leaf, mintLeaf } from "./leaf.ts";
 
 /** What a server shows its clients: the chain, its own certificate first, and the key; both PEM. */
 export interface ServerIdentity {
   readonly cert: string;
   readonly key: string;
 }
+
+/** Is told of each certificate that is made for `name`. */
+export type LeafListener = (name: string, leaf: Leaf) => void;
 
 interface Entry {
   readonly identity: ServerIdentity;
@@ -23,15 +26,17 @@ export class LeafCache {
   readonly #chain: string;
   readonly #issuer: Issuer;
   readonly #caching: LeafCaching;
+  readonly #onMade: LeafListener;
   readonly #now: () => number;
   /** The one that was asked for longest ago comes first. */
   readonly #entries = new Map<string, Entry>();
 
   /** `cert`: the CA's certificate, and those above it. Throws an Error when the CA cannot sign. */
-  constructor(cert: string, key: string, caching: LeafCaching, now: () => number = Date.now) {
+  constructor(cert: string, key: string, caching: LeafCaching, onMade: LeafListener, now: () => number = Date.now) {
     this.#chain = cert;
     this.#issuer = readIssuer(cert, key);
     this.#caching = caching;
+    this.#onMade = onMade;
     this.#now = now;
   }
 
@@ -49,7 +54,9 @@ export class LeafCache {
   #mint(name: string, now: number): Entry {
     const problem = nameProblem(name);
     if (problem !== undefined) throw new Error(problem);
-    const { cert, key, notAfter } = mintLeaf(this.#issuer, name, now);
+    const leaf = mintLeaf(this.#issuer, name, now);
+    this.#onMade(name, leaf);
+    const { cert, key, notAfter } = leaf;
     return { identity: { cert: cert + this.#chain, key }, until: Math.min(now + this.#caching.ttl, notAfter) };
   }
 

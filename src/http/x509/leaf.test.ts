@@ -42,7 +42,8 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
   test("say what a server's certificate has to say, and no more", () => {
     using ca = new TestCa();
     const file = join(ca.folder, "leaf.pem");
-    writeFileSync(file, mintLeaf(readIssuer(ca.cert, ca.key), "one.example", Date.now()).cert);
+    const { cert } = mintLeaf(readIssuer(ca.cert, ca.key), "one.example", Date.now());
+    writeFileSync(file, cert);
     const text = openssl("x509", "-in", file, "-noout", "-text");
     for (const line of ["Version: 3 (0x2)", "Subject: CN = one.example", "DNS:one.example", "NIST CURVE: P-256"])
       assert.ok(text.includes(line), line);
@@ -56,6 +57,8 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
       ],
     );
     assert.match(text, /Key Usage: critical\n +Digital Signature\n/);
+    // X.690 11.2.2: no bits after the last one that is set.
+    assert.match(new X509Certificate(cert).raw.toString("hex"), /0603551d0f0101ff040403020780/);
   });
 
   test("name what is too long for a common name among the alternative names alone", () => {
@@ -94,7 +97,11 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
     const issuer = readIssuer(ca.cert, ca.key);
     const made = Array.from({ length: 50 }, () => mintLeaf(issuer, "one.example", Date.now()));
     assert.equal(new Set(made.map(({ key }) => key)).size, 50);
-    const numbers = made.map(({ cert }) => new X509Certificate(cert).serialNumber);
+    const numbers = made.map(({ serialNumber }) => serialNumber);
+    assert.deepEqual(
+      made.map(({ cert }) => new X509Certificate(cert).serialNumber),
+      numbers,
+    );
     assert.equal(new Set(numbers).size, 50);
     for (const number of numbers) assert.match(number, /^[4-7][0-9A-F]{31}$/);
   });

@@ -23,6 +23,8 @@ const EXTENDED_KEY_USAGE = extension(oid("2.5.29.37"), sequence(oid("1.3.6.1.5.5
 export interface Leaf {
   readonly cert: string;
   readonly key: string;
+  /** Hexadecimal, as other tools write it. */
+  readonly serialNumber: string;
   /** Milliseconds since 1970. */
   readonly notAfter: number;
 }
@@ -40,10 +42,11 @@ export function mintLeaf(issuer: Issuer, name: string, now: number): Leaf {
     publicKeyEncoding: { type: "spki", format: "der" },
     privateKeyEncoding: { type: "pkcs8", format: "pem" },
   });
+  const serial = randomSerial();
   const named = name.length <= MAX_COMMON_NAME;
   const toBeSigned = sequence(
     VERSION_3,
-    integer(serialNumber()),
+    integer(serial),
     issuer.algorithm,
     issuer.subject,
     sequence(time(new Date(notBefore)), time(new Date(notAfter))),
@@ -62,11 +65,12 @@ export function mintLeaf(issuer: Issuer, name: string, now: number): Leaf {
     ),
   );
   const certificate = sequence(toBeSigned, issuer.algorithm, bitString(issuer.sign(toBeSigned)));
-  return { cert: pem(certificate), key: privateKey, notAfter };
+  const serialNumber = serial.toString("hex").toUpperCase();
+  return { cert: pem(certificate), key: privateKey, serialNumber, notAfter };
 }
 
 /** Not zero, and of 126 random bits: nobody can foretell it, and no two are the same. */
-function serialNumber(): Buffer {
+function randomSerial(): Buffer {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
   return bytes;

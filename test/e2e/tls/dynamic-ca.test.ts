@@ -130,6 +130,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     const admin = new AdminClient(gateway.url("admin"));
     await admin.setLogging("trace");
     const events = await traceOf(gateway, () => get(gateway.port(), "one.example", { ca: ca.cert }));
+    await logged(gateway, { message: "certificate made", listener: "default/default/bind/0/listener0" });
     const dump = JSON.stringify(await admin.configDump());
     assert.match(dump, /"protocol":\{"HTTPS":\{"certificateSource":"DynamicCa"\}\}/);
     const text = dump + JSON.stringify([await admin.tasks(), events, gateway.lines, gateway.stderr]);
