@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import { compare } from "bcryptjs";
+import { compareSync } from "bcryptjs";
 import { sameSecret } from "../shared/credentials/verified.ts";
 import { md5Crypt } from "./md5-crypt.ts";
 import { shaCrypt } from "./sha-crypt.ts";
 
 /** Whether a password is the right one. */
-export type Verifier = (password: string) => boolean | Promise<boolean>;
+type Verifier = (password: string) => boolean;
 
 const BCRYPT = /^\$2[aby]\$\d\d\$[./0-9A-Za-z]{53}$/;
 const MD5 = /^(\$apr1\$|\$1\$)([./0-9A-Za-z]{1,8})\$([./0-9A-Za-z]{22})$/;
@@ -17,9 +17,23 @@ const DEFAULT_ROUNDS = 5000;
 /** More would keep a processor busy for seconds with each wrong password. */
 const MAX_ROUNDS = 1_000_000;
 
-/** What verifies passwords against a hash as htpasswd writes it. Throws an Error that does not repeat it. */
-export function verifierOf(hashed: string): Verifier {
-  if (BCRYPT.test(hashed)) return (password) => compare(password, hashed);
+/** Throws an Error for a hash that is none of those that htpasswd writes, and does not repeat it. */
+export function requireKnownHash(hashed: string): void {
+  verifierOf(hashed);
+}
+
+/** Whether to check against the hash takes so long that requests should not wait for it. */
+export function isSlow(hashed: string): boolean {
+  return !SHA1.test(hashed);
+}
+
+/** Whether the password is the right one; takes as long as the hash was made to take. Throws as `requireKnownHash`. */
+export function verifyPassword(hashed: string, password: string): boolean {
+  return verifierOf(hashed)(password);
+}
+
+function verifierOf(hashed: string): Verifier {
+  if (BCRYPT.test(hashed)) return (password) => compareSync(password, hashed);
   return md5Verifier(hashed) ?? shaVerifier(hashed) ?? sha1Verifier(hashed) ?? refuse(hashed);
 }
 
@@ -36,7 +50,7 @@ function shaVerifier(hashed: string): Verifier | undefined {
   if (rounds > MAX_ROUNDS) throw new Error(`takes ${rounds} rounds, at most ${MAX_ROUNDS} are allowed`);
   // Fewer than a thousand count as a thousand.
   const counted = Math.max(1000, rounds);
-  return async (password) => sameSecret(await shaCrypt(id, Buffer.from(password), salt, counted), expected);
+  return (password) => sameSecret(shaCrypt(id, Buffer.from(password), salt, counted), expected);
 }
 
 function sha1Verifier(hashed: string): Verifier | undefined {

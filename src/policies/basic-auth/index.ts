@@ -6,11 +6,23 @@ import { afterRequestBody } from "../shared/bodies.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { BoundedCache, secretDigest } from "../shared/credentials/verified.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { isSlow, verifyPassword } from "./hashes.ts";
 import { parseHtpasswd } from "./htpasswd.ts";
+import { type CheckResult, PasswordChecks } from "./password-checks.ts";
 
 const KIND = "basicAuth";
 /** Passwords that are known to be right, by keyed digests of 32 bytes. */
 const MAX_KNOWN = 4096;
+/** Wrong ones, which clients send again and again whose password has changed. */
+const MAX_WRONG = 1024;
+/** Bytes; crypt(3) takes no longer ones either. The hashes of the SHA family take time by the square of it. */
+const MAX_PASSWORD = 512;
+
+/** Of this thread, whatever the configuration. */
+const checks = new PasswordChecks();
+
+/** The answer to those who would have to wait too long. */
+const BUSY = { status: 503, headers: ["retry-after", "1"] };
 
 interface Credentials {
   readonly user: string;
@@ -19,7 +31,8 @@ interface Credentials {
 
 /**
  * Lets in who knows the password of a user (RFC 7617, reference 3.6). A right password is remembered under a keyed digest,
- * because a good hash takes longer than everything else of a request. Throws for a list of users that cannot be used.
+ * because a good hash takes longer than everything else of a request; so is a wrong one for a while. Throws for a list of
+ * users that cannot be used.
  */
 export function create(config: BasicAuth, { credentials }: PolicyDeps): CompiledPolicy {
   const { mode, authorizationLocation } = config;
@@ -29,22 +42,37 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
   const finder = credentialFinder(authorizationLocation, credentials);
   const challenge = challengeOf(config);
 
-  const verify = ({ user, password }: Credentials): boolean | Promise<boolean> => {
-    const verifier = users.get(user);
+  const wrong = new BoundedCache<true>(MAX_WRONG);
+  const underWay = new Map<string, Promise<CheckResult>>();
+
+  const verify = ({ user, password }: Credentials, context: PolicyContext): CheckResult | Promise<CheckResult> => {
     const digest = secretDigest(user, password).toString("latin1");
-    if (verifier !== undefined && known.get(digest)) return true;
+    if (known.get(digest)) return "right";
+    if (wrong.get(digest)) return "wrong";
     // Takes as long for users that do not exist, or the time would tell which do.
-    const outcome = (verifier ?? anyone)?.(password) ?? false;
-    const conclude = (right: boolean): boolean => {
-      if (!right || verifier === undefined) return false;
-      known.set(digest, true);
-      return true;
+    const own = users.get(user);
+    const hashed = own ?? anyone;
+    if (hashed === undefined || Buffer.byteLength(password) > MAX_PASSWORD) return "wrong";
+    const conclude = (result: CheckResult): CheckResult => {
+      underWay.delete(digest);
+      if (result === "busy") return result;
+      const right = result === "right" && own !== undefined;
+      (right ? known : wrong).set(digest, true);
+      return right ? "right" : "wrong";
     };
-    return outcome instanceof Promise ? outcome.then(conclude) : conclude(outcome);
+    if (!isSlow(hashed)) return conclude(verifyPassword(hashed, password) ? "right" : "wrong");
+    let check = underWay.get(digest);
+    if (check === undefined) {
+      check = checks.check(context.variables.source?.address ?? "", hashed, password).then(conclude);
+      underWay.set(digest, check);
+    }
+    return check;
   };
-  const conclude = (context: PolicyContext, user: string, right: boolean): undefined => {
-    context.trace?.applied("basic_auth", { valid: right });
-    if (!right) throw challenge("invalid credentials");
+  const conclude = (context: PolicyContext, user: string, result: CheckResult): undefined => {
+    context.trace?.applied("basic_auth", { valid: result === "right", ...(result === "busy" && { busy: true }) });
+    if (result === "busy")
+      throw new GatewayError("TG_BASIC_AUTH", "too many passwords are being checked", undefined, BUSY);
+    if (result === "wrong") throw challenge("invalid credentials");
     context.findings.basicAuth = { username: user };
     finder.remove(context);
   };
@@ -60,10 +88,10 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
         return undefined;
       }
       const credentials = parseCredentials(credential);
-      if (credentials === undefined) return conclude(context, "", false);
-      const right = verify(credentials);
-      if (right instanceof Promise) return right.then((each) => conclude(context, credentials.user, each));
-      return conclude(context, credentials.user, right);
+      if (credentials === undefined) return conclude(context, "", "wrong");
+      const result = verify(credentials, context);
+      if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
+      return conclude(context, credentials.user, result);
     }),
   };
 }

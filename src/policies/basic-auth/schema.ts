@@ -25,5 +25,5 @@ export const schema = z
       ),
   })
   .describe(
-    "Asks for a user and a password (RFC 7617). Valid ones are taken out of the request, and expressions read `basicAuth.username`.",
+    "Asks for a user and a password (RFC 7617). Valid ones are taken out of the request, and expressions read `basicAuth.username`. Passwords are checked beside the traffic, one at a time for each worker; when too many wait, 503 with `Retry-After`. Longer ones than 512 bytes are wrong.",
   );

@@ -1,10 +1,6 @@
 /** "Unix crypt using SHA-256 and SHA-512" by Ulrich Drepper: the formats `$5$` and `$6$` of crypt(3). */
 import { hash } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
 import { encode64 } from "./crypt64.ts";
-
-/** Rounds, a few hundred microseconds, after which others get their turn. */
-const SLICE = 500;
 
 interface Variant {
   readonly name: "sha256" | "sha512";
@@ -30,7 +26,7 @@ const VARIANTS: Readonly<Record<"5" | "6", Variant>> = {
 };
 
 /** What stands behind the salt. */
-export async function shaCrypt(id: "5" | "6", password: Buffer, salt: string, rounds: number): Promise<string> {
+export function shaCrypt(id: "5" | "6", password: Buffer, salt: string, rounds: number): string {
   const variant = VARIANTS[id];
   const digestOf = (parts: readonly Uint8Array[]): Buffer => hash(variant.name, Buffer.concat(parts), "buffer");
   const saltBytes = Buffer.from(salt, "latin1");
@@ -47,7 +43,6 @@ export async function shaCrypt(id: "5" | "6", password: Buffer, salt: string, ro
     if (i % 7 !== 0) round.push(p);
     round.push(odd ? digest : p);
     digest = digestOf(round);
-    if (i % SLICE === SLICE - 1) await setImmediate();
   }
   return encode(digest, variant);
 }
