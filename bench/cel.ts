@@ -3,7 +3,13 @@
  * Run: node bench/cel.ts
  */
 import { Environment } from "@marcbachmann/cel-js";
-import { type Activation, compileExpression } from "../src/cel/index.ts";
+import {
+  type Activation,
+  compileExpression,
+  compileFunctions,
+  type Expression,
+  withFunctions,
+} from "../src/cel/index.ts";
 
 const ITERATIONS = 300_000;
 const ROUNDS = 7;
@@ -110,4 +116,29 @@ for (const row of ROWS) {
   const hand = row.byHand === undefined ? "-" : measure(row.byHand).toFixed(0);
   const cells = [own.padStart(7), withOther(row.other ?? row.text).padStart(8), hand.padStart(8)];
   console.log(`${cells.join(" ")}  ${row.text}${row.other === undefined ? "" : ` (cel-js: ${row.other})`}`);
+}
+
+/** What a call of a function of the configuration adds to the same expression without it. */
+const FUNCTIONS = compileFunctions(`
+  internal() { request.headers["x-user"] == "admin" }
+  this.under(prefix) { this.startsWith(prefix + "/") }
+  joined(first, rest...) { first + rest.join(",") }
+`);
+const CALLS: readonly (readonly [call: string, inline: string])[] = [
+  ["internal()", 'request.headers["x-user"] == "admin"'],
+  ['request.path.under("/api")', 'request.path.startsWith("/api" + "/")'],
+  ['joined("a", request.method, request.path)', '"a" + [request.method, request.path].join(",")'],
+];
+console.log("   call  without  (ns)");
+for (const texts of CALLS) {
+  const [call, inline] = texts.map((text) => withFunctions(FUNCTIONS, () => compileExpression(text, "request"))) as [
+    Expression,
+    Expression,
+  ];
+  const cells = [call, inline].map((it) =>
+    measure((activation) => it.evaluate(activation))
+      .toFixed(0)
+      .padStart(7),
+  );
+  console.log(`${cells.join("  ")}  ${call.text}`);
 }

@@ -32,8 +32,9 @@ A file, with the certificates and keys that it names, is watched: written in pla
 through a symbolic link as with a mounted ConfigMap.
 A new version is checked and built as a whole beside the old one, then takes over without a request lost. When anything
 is wrong with it the old one goes on serving; the log, the metric \`tracegate_config_synchronized\` (0) and
-\`GET /config/status\` of the admin server say so and why. \`config\` is read once, at the start. Standard input (\`-f -\`)
-and text on the command line (\`-c\`) are never read again.
+\`GET /config/status\` of the admin server say so and why. \`config\` is read once, at the start, but for its
+[\`customFunctions\`](expressions.md#functions-of-your-own). Standard input (\`-f -\`) and text on the command line (\`-c\`) are
+never read again.
 
 ## Certificates made on demand
 
