@@ -49,7 +49,8 @@ export async function processSide(
   let modes = before;
   let context = side.context;
   const stream = (): void => {
-    body.through((sink) => new StreamedBody(session, sink, direction, sendsTrailers(modes, direction), failOpen));
+    const trailers = sendsTrailers(modes, direction);
+    body.through((sink) => new StreamedBody(session, sink, direction, trailers, failOpen, context));
   };
   let streaming = false;
   if (modes[`${direction}HeaderMode`] === "send") {
@@ -65,6 +66,7 @@ export async function processSide(
       [part]: { headers: headerMap(side.headers()), end_of_stream: body.empty },
     };
     const asked = session.ask(part, question, !streaming);
+    context = {};
     if (streaming) stream();
     const answer = await asked;
     if (answer.immediate_response !== undefined) return { modes, immediate: answer.immediate_response };
@@ -76,7 +78,6 @@ export async function processSide(
       if (replacement !== undefined) body.replace(replacement);
       return { modes };
     }
-    context = {};
   }
   if (streaming) return { modes };
   const mode = bodyMode(modes, side);

@@ -1,6 +1,6 @@
 import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { Answer } from "../envoy/ext-proc.ts";
+import type { Answer, Question } from "../envoy/ext-proc.ts";
 import { headerMap } from "../envoy/headers.ts";
 import type { BodySink, BodyStage } from "../types.ts";
 import { editTrailers } from "./edit-trailers.ts";
@@ -13,6 +13,8 @@ export class StreamedBody implements BodyStage, Listener {
   readonly #direction: "request" | "response";
   readonly #sendTrailers: boolean;
   readonly #failOpen: boolean;
+  /** Goes with the first message. */
+  #context: Question;
   #state: "streaming" | "bypassed" | "over" = "streaming";
   #ended = false;
   #trailers: HeaderList = [];
@@ -23,7 +25,9 @@ export class StreamedBody implements BodyStage, Listener {
     direction: "request" | "response",
     sendTrailers: boolean,
     failOpen: boolean,
+    context: Question,
   ) {
+    this.#context = context;
     this.#session = session;
     this.#sink = sink;
     this.#direction = direction;
@@ -36,7 +40,7 @@ export class StreamedBody implements BodyStage, Listener {
     if (this.#state === "bypassed") this.#sink.write(bytes);
     if (this.#state !== "streaming") return true;
     this.#session.consumed = true;
-    return this.#session.send({ [`${this.#direction}_body`]: { body: bytes } });
+    return this.#send({ [`${this.#direction}_body`]: { body: bytes } });
   }
 
   end(trailers: HeaderList): void {
@@ -46,8 +50,14 @@ export class StreamedBody implements BodyStage, Listener {
     if (this.#state !== "streaming") return;
     this.#session.expect(`${this.#direction}_body`);
     if (trailers.length > 0 && this.#sendTrailers)
-      this.#session.send({ [`${this.#direction}_trailers`]: { trailers: headerMap(trailers) } });
-    else this.#session.send({ [`${this.#direction}_body`]: { end_of_stream: true } });
+      this.#send({ [`${this.#direction}_trailers`]: { trailers: headerMap(trailers) } });
+    else this.#send({ [`${this.#direction}_body`]: { end_of_stream: true } });
+  }
+
+  #send(question: Question): boolean {
+    const context = this.#context;
+    this.#context = {};
+    return this.#session.send({ ...context, ...question });
   }
 
   onAnswer(answer: Answer): void {

@@ -5,9 +5,11 @@ import type { Endpoint } from "../../upstream/endpoint.ts";
 import { Endpoints } from "../../upstream/endpoints.ts";
 import { Pools } from "../../upstream/pools.ts";
 import { Resolver } from "../../upstream/resolver.ts";
+import { compileCallPolicies } from "../calls/compile.ts";
 import type { Callouts } from "../deps.ts";
+import { DEPS } from "./context.ts";
 
-/** Real connections to services at fixed addresses, for policies under test. */
+/** Real connections to services at fixed addresses, without TLS, for policies under test. */
 export class TestCallouts implements Disposable {
   readonly #sweeper = new Sweeper();
   readonly #endpoints: Endpoints;
@@ -19,11 +21,11 @@ export class TestCallouts implements Disposable {
     this.#endpoints = new Endpoints(pools);
   }
 
-  readonly callouts: Callouts = (target) => {
+  readonly callouts: Callouts = (target, policies) => {
     if (target.type !== "static") throw new Error(`a test has no services of type ${target.type}`);
     const endpoint = this.#endpoints.acquire({ host: target.host, port: target.port }, 1);
     this.#held.push(endpoint);
-    return new Callout(new SingleEndpoint(endpoint));
+    return new Callout(new SingleEndpoint(endpoint), policies && compileCallPolicies(policies, DEPS));
   };
 
   [Symbol.dispose](): void {

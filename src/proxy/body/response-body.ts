@@ -26,7 +26,8 @@ export class ResponseBody implements MessageBody, StagedBody {
   readonly held = new HeldBody();
   readonly #announced: number;
   readonly #response: HttpResponse;
-  readonly #source: Source | undefined;
+  /** undefined once it has sent everything: the connection may serve another exchange by then. */
+  #source: Source | undefined;
   #waiter: { readonly limit: number; readonly done: (whole: Uint8Array | undefined) => void } | undefined;
   /** The bytes of a policy stand in the place of those that came. */
   replaced = false;
@@ -154,6 +155,7 @@ export class ResponseBody implements MessageBody, StagedBody {
   }
 
   end(trailers: HeaderList): void {
+    this.#source = undefined;
     if (this.#stages.empty) this.finish(trailers);
     else if (!this.replaced) this.#stages.end(trailers);
   }

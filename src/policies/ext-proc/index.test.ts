@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { HttpResponse, LocalReply } from "../../http/message.ts";
+import type { ExtProc, ExtProcOptions } from "../../ir/policies.ts";
+import { type Answer, PROCESS, ProcessingRequest, ProcessingResponse, type Question } from "../envoy/ext-proc.ts";
+import { TestCallouts } from "../testing/callouts.ts";
+import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import type { CompiledPolicy } from "../types.ts";
+import { create } from "./index.ts";
+
+const calls = new TestCallouts();
+after(() => calls[Symbol.dispose]());
+
+const NOTHING: ExtProcOptions = {
+  requestHeaderMode: "skip",
+  responseHeaderMode: "skip",
+  requestBodyMode: "none",
+  responseBodyMode: "none",
+  requestTrailerMode: "skip",
+  responseTrailerMode: "skip",
+  allowModeOverride: false,
+};
+const HEADERS = { requestHeaderMode: "send" } as const;
+
+interface More extends Partial<Omit<ExtProc, "processingOptions">> {
+  readonly phase?: "gateway" | "route";
+}
+
+function policy(
+  port: number,
+  options: Partial<ExtProcOptions>,
+  { phase = "route", ...more }: More = {},
+): CompiledPolicy {
+  const config: ExtProc = {
+    target: { type: "static", host: "127.0.0.1", port },
+    failureMode: "failClosed",
+    metadataContext: {},
+    requestAttributes: {},
+    responseAttributes: {},
+    timeout: 5000,
+    processingOptions: { ...NOTHING, ...options },
+    ...more,
+  };
+  return create(config, { ...DEPS, phase, callouts: calls.callouts });
+}
+
+/** A service that answers each message with a list; a number is a pause, in milliseconds, before what follows. */
+async function processor(answer: (question: Question) => readonly (Answer | number)[]) {
+  const questions: Question[] = [];
+  const service = { cancelled: Promise.withResolvers<void>() };
+  const server = await GrpcServer.start({
+    [PROCESS]: {
+      stream(call) {
+        call.on("data", async (message: Buffer) => {
+          const question = ProcessingRequest.decode(message);
+          questions.push(question);
+          for (const each of answer(question)) {
+            if (typeof each === "number") await new Promise((resolve) => setTimeout(resolve, each));
+            else call.write(ProcessingResponse.encode(each));
+          }
+        });
+        call.on("cancelled", () => service.cancelled.resolve());
+        call.on("error", () => {});
+      },
+    },
+  });
+  return Object.assign(server, { questions, cancelled: service.cancelled.promise });
+}
+
+async function run(each: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
+  return each.onRequest?.(context);
+}
+
+async function rejection(outcome: Promise<unknown>): Promise<GatewayError> {
+  const error: unknown = await outcome.catch((reason: unknown) => reason);
+  assert.ok(error instanceof GatewayError);
+  return error;
+}
+
+const setting = (key: string, value: string) => ({
+  response: { header_mutation: { set_headers: [{ header: { key, raw_value: Buffer.from(value) } }] } },
+});
+
+test("headers of both sides are changed within one call, which ends with the exchange", async () => {
+  await using service = await processor(({ request_headers }) =>
+    request_headers !== undefined
+      ? [{ request_headers: setting("x-seen", "request"), dynamic_metadata: { team: "blue" } }]
+      : [{ response_headers: setting(":status", "201") }],
+  );
+  const each = policy(service.port, { ...HEADERS, responseHeaderMode: "send" });
+  const context = contextOf({ headers: ["x-a", "b"] });
+  assert.equal(await run(each, context), undefined);
+  assert.deepEqual(context.request.headers, ["x-a", "b", "x-seen", "request"]);
+  assert.deepEqual(context.findings.extproc, { team: "blue" });
+  const response: HttpResponse = { status: 200, headers: ["content-length", "0"] };
+  await each.onResponse?.(context, response);
+  assert.equal(response.status, 201);
+  const [first] = service.questions;
+  assert.deepEqual(first?.protocol_config, { request_body_mode: 0, response_body_mode: 0 });
+  assert.equal(first?.request_headers?.end_of_stream, true);
+  context.end();
+  await service.cancelled;
+});
+
+test("what a service may not change stays as it is, with a word in the trace", async () => {
+  await using service = await processor(() => [
+    {
+      request_headers: {
+        response: {
+          header_mutation: {
+            set_headers: ["transfer-encoding", ":path", "bad name", ":method"].map((key) => ({
+              header: { key, raw_value: Buffer.from("no good") },
+            })),
+            remove_headers: ["host", ":path", "content-length"],
+          },
+        },
+      },
+    },
+  ]);
+  const trace = new RecordedTrace();
+  const context = contextOf({ headers: ["content-length", "0"] }, { trace });
+  await run(policy(service.port, HEADERS), context);
+  const { headers, path, method, authority } = context.request;
+  assert.deepEqual(
+    [headers, path, method, authority],
+    [["content-length", "0"], "/shop/cart", "GET", "example.com:8080"],
+  );
+  assert.match(JSON.stringify(trace.events), /":method","reason"/);
+});
+
+test("clear_route_cache: before the route there is nothing to clear; behind it the trace says that the route stays", async () => {
+  await using service = await processor(() => [
+    { request_headers: { response: { clear_route_cache: true, ...setting(":path", "/other").response } } },
+  ]);
+  for (const [phase, told] of [
+    ["gateway", false],
+    ["route", true],
+  ] as const) {
+    const trace = new RecordedTrace();
+    const context = contextOf({}, { trace });
+    await run(policy(service.port, HEADERS, { phase }), context);
+    assert.equal(context.request.path, "/other");
+    assert.equal(JSON.stringify(trace.events).includes("clear_route_cache"), told, phase);
+  }
+});
+
+test("a service may ask for more time, once for each message and up to ten times the configured", async () => {
+  const wants = (seconds: number, nanos = 0): Answer => ({ override_message_timeout: { seconds, nanos } });
+  const ok: Answer = { request_headers: {} };
+  const cases: [answers: (Answer | number)[], timeout: number, passes: boolean][] = [
+    [[wants(10), 1500, ok], 1000, true],
+    [[1500, ok], 1000, false],
+    // More than ten times, less than a millisecond, and once more: as if it had not been said.
+    [[wants(11), 1500, ok], 1000, false],
+    [[wants(0, 1000), 10, ok], 5000, true],
+    [[wants(0, 100_000_000), wants(10), 1500, ok], 1000, false],
+  ];
+  const outcomes = cases.map(async ([answers, timeout, passes]) => {
+    await using service = await processor(() => answers);
+    const outcome = run(policy(service.port, HEADERS, { timeout }), contextOf());
+    if (passes) assert.equal(await outcome, undefined);
+    else assert.match((await rejection(outcome)).message, /no answer in time/);
+  });
+  await Promise.all(outcomes);
+});
+
+test("modes: what the service says about the rest of the exchange holds where it may say so", async () => {
+  const override = { request_body_mode: 2, response_header_mode: 2, response_body_mode: 2 };
+  await using service = await processor(({ request_headers, request_body, response_body }) => {
+    const body_mutation = { body: Buffer.from("other") };
+    if (request_headers !== undefined) return [{ request_headers: {}, mode_override: override }];
+    if (request_body !== undefined) return [{ request_body: { response: { body_mutation } } }];
+    return response_body === undefined ? [] : [{ response_body: { response: {} } }];
+  });
+  const asked = async (allowModeOverride: boolean): Promise<string[]> => {
+    service.questions.length = 0;
+    const each = policy(service.port, { ...HEADERS, allowModeOverride });
+    const context = contextOf({ method: "POST", headers: ["content-length", "4"] }, { body: "body" });
+    await run(each, context);
+    await each.onResponse?.(context, { status: 200, headers: ["content-length", "0"] });
+    return service.questions.map((question) => Object.keys(question)[0] ?? "");
+  };
+  assert.deepEqual(await asked(true), ["request_headers", "request_body"]);
+  assert.deepEqual(await asked(false), ["request_headers"]);
+});
+
+test("responses without anything to process are not held", () => {
+  const headersAlone = policy(9, HEADERS);
+  assert.equal(headersAlone.onResponse, undefined);
+  const trailers = policy(9, { ...HEADERS, responseTrailerMode: "send" });
+  const response = { status: 200, headers: ["content-length", "5"] };
+  assert.equal(trailers.onResponse?.(contextOf(), response), undefined);
+});
+
+test("an immediate response to a gRPC client is a status: the one that the service says, or the nearest", async () => {
+  const body = Buffer.from("not you");
+  const immediate = (more: object): Answer => ({ immediate_response: { status: { code: 403 }, body, ...more } });
+  const headers = ["content-type", "application/grpc"];
+  for (const [answer, status] of [
+    [immediate({}), "7"],
+    [immediate({ grpc_status: { status: 16 } }), "16"],
+  ] as const) {
+    await using service = await processor(() => [answer]);
+    const reply = await run(policy(service.port, HEADERS), contextOf({ headers }));
+    assert.deepEqual(
+      [reply?.status, reply?.headers, reply?.body],
+      [200, [...headers, "grpc-status", status, "grpc-message", "not%20you"], ""],
+    );
+    const plain = await run(policy(service.port, HEADERS), contextOf());
+    assert.deepEqual(
+      [plain?.status, Buffer.from(plain?.body ?? "").toString(), plain?.reason],
+      [403, "not you", "ExtProc"],
+    );
+  }
+});
+
+test("a service that cannot be reached fails the request, or has no part in it any more", async () => {
+  const gone = await GrpcServer.start({});
+  gone.stop();
+  const error = await rejection(run(policy(gone.port, HEADERS), contextOf()));
+  assert.deepEqual([error.code, error.status], ["TG_EXT_PROC", 500]);
+  const open = policy(gone.port, { ...HEADERS, responseHeaderMode: "send" }, { failureMode: "failOpen" });
+  const context = contextOf();
+  assert.equal(await run(open, context), undefined);
+  const response = { status: 200, headers: [] };
+  await open.onResponse?.(context, response);
+  assert.deepEqual(response, { status: 200, headers: [] });
+});
+
+test("answers to what nobody asked, and what is no message, fail the exchange", async () => {
+  await using service = await processor(() => [{ response_headers: {} }]);
+  assert.match((await rejection(run(policy(service.port, HEADERS), contextOf()))).message, /nothing that was asked/);
+});
