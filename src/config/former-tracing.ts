@@ -32,7 +32,10 @@ export function formerTracing(
   document: ConfigDocument,
 ): TracingInput | undefined {
   if (input !== undefined)
-    document.report(PATH, { message: "has moved to frontendPolicies.tracing; tracegate migrate -f FILE moves it there", warning: true });
+    document.report(PATH, {
+      message: "has moved to frontendPolicies.tracing; tracegate migrate -f FILE moves it there",
+      warning: true,
+    });
   const endpoint = find(env, ["OTLP_ENDPOINT", ...variables("ENDPOINT")], input?.otlpEndpoint);
   if (endpoint === undefined) {
     if (input !== undefined) document.report(PATH, { message: "names no collector", expected: "otlpEndpoint" });

@@ -175,6 +175,20 @@ test("what cannot be moved is told with its place", () => {
   assert.deepEqual(problems("config: [\n"), [
     "2:1: : not valid YAML: flow sequence in block collection must be sufficiently indented and end with a ]; is the indentation right?",
   ]);
+  assert.deepEqual(
+    problems("a: &a {logging: {filter: 'true'}}\nconfig: *a\nfrontendPolicies: 1\n").concat(
+      problems("config: {logging: {filter: 'true'}}\nfrontendPolicies: {http: &x {}, accessLog: *x}\n"),
+    ),
+    [
+      "2:9: config: is an alias; write out what it stands for",
+      "3:19: frontendPolicies: is no object; mend it first",
+      "2:44: frontendPolicies.accessLog: is an alias; write out what it stands for",
+    ],
+  );
+  assert.deepEqual(
+    problems("config: {logging: {filter: &f 'true'}}\na: *f\nfrontendPolicies: {accessLog: {add: {}}}\n"),
+    ["1:1: : an anchor would come to stand behind its alias; write out what the alias stands for"],
+  );
   assert.deepEqual(problems("- a"), ["1:1: : is no configuration; nothing was changed"]);
   assert.deepEqual(problems(""), ["1:1: : is no configuration; nothing was changed"]);
   assert.deepEqual(

@@ -1,4 +1,4 @@
-import { type Document, isMap, isScalar, type Node, Pair, parseDocument, Scalar } from "yaml";
+import { type Document, isAlias, isMap, isScalar, type Node, Pair, parseDocument, Scalar } from "yaml";
 import { type Diagnostic, formatPath } from "../diagnostics.ts";
 import { Lines } from "../lines.ts";
 import { syntaxProblems } from "../yaml-errors.ts";
@@ -44,9 +44,35 @@ export function migrateConfig(file: string, text: string): Migration {
     add(0, "", "is no configuration; nothing was changed");
   if (diagnostics.length > 0 || !isMap<Node, Node | null>(root)) return { ok: false, diagnostics };
   const report: Report = (node, path, message) => add(node?.range?.[0] ?? 0, formatPath(path), message);
-  const changed = moveAll(root, report);
+  checkObjects(root, report);
+  const changed = diagnostics.length === 0 && moveAll(root, report);
   if (diagnostics.length > 0) return { ok: false, diagnostics };
-  return { ok: true, text: changed ? formatLike(text, document) : text, changed };
+  if (!changed) return { ok: true, text, changed };
+  try {
+    return { ok: true, text: formatLike(text, document), changed };
+  } catch {
+    add(0, "", "an anchor would come to stand behind its alias; write out what the alias stands for");
+    return { ok: false, diagnostics };
+  }
+}
+
+/** What things are moved out of or into must be written out: what an alias stands for belongs to another place too. */
+const OBJECTS = [
+  ["config"],
+  ["config", "logging"],
+  ["config", "tracing"],
+  ["frontendPolicies"],
+  ["frontendPolicies", "accessLog"],
+  ["frontendPolicies", "logging"],
+];
+
+function checkObjects(root: Holder, report: Report): void {
+  for (const path of OBJECTS) {
+    const holder = path.slice(0, -1).reduce<Holder | undefined>((map, key) => map && mapAt(map, key), root);
+    const value = holder && entryOf(holder, path.at(-1) ?? "")?.value;
+    if (value == null || isMap(value) || (isScalar(value) && value.value === null)) continue;
+    report(value, path, isAlias(value) ? "is an alias; write out what it stands for" : "is no object; mend it first");
+  }
 }
 
 function moveAll(root: Holder, report: Report): boolean {
