@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AccessRecord, formatAccessLog } from "./access-log.ts";
+import { type AccessRecord, formatAccessLog, recordFields } from "./access-log.ts";
 
 const time = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
 
@@ -53,6 +53,14 @@ test("a JSON line holds the same fields in the same order", () => {
   assert.equal(parsed["http.status"], 503);
   assert.equal(parsed.duration, "12ms");
   assert.equal(parsed.error, full.error);
+});
+
+test("the fields as data are those of the line, in the same order", () => {
+  const few: AccessRecord = { time, protocol: "tls", sni: "db", retryAttempt: 0, reason: "Upstream", durationMs: 0.6 };
+  for (const record of [full, few]) {
+    const { level: _l, time: _t, scope: _s, ...fields } = JSON.parse(formatAccessLog(record, "json"));
+    assert.equal(JSON.stringify(recordFields(record)), JSON.stringify(fields));
+  }
 });
 
 test("absent fields are left out, the server name stands in for a missing host", () => {

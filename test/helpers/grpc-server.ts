@@ -55,7 +55,8 @@ export class GrpcServer {
               .then((message) => handler.unary(message, call.metadata))
               .then(
                 (answer) => callback(null, answer),
-                (error: Error) => callback({ code: 13, details: error.message }),
+                (error: Error & { readonly code?: number }) =>
+                  callback({ code: error.code ?? 13, details: error.message }),
               );
           };
     this.#server.addService({ [path]: method }, { [path]: handle });

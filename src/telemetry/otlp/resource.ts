@@ -48,10 +48,10 @@ export function resourceAttributes(
 function parseAttributes(text: string): Record<string, string> {
   const attributes: Record<string, string> = {};
   for (const pair of text.split(",")) {
-    const at = pair.indexOf("=");
-    if (at <= 0) continue;
+    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+    if (name === undefined || value === undefined) continue;
     try {
-      attributes[decodeURIComponent(pair.slice(0, at).trim())] = decodeURIComponent(pair.slice(at + 1).trim());
+      attributes[decodeURIComponent(name)] = decodeURIComponent(value);
     } catch {
       // A pair that is not encoded as it should be is ignored.
     }

@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { type ExportCounts, ExportQueue, type SendOutcome } from "./export-queue.ts";
+import type { Chunk } from "./messages.ts";
+
+const TAKEN: SendOutcome = { type: "taken", rejected: 0, message: "" };
+const later = (waitMs?: number): SendOutcome => ({ type: "later", waitMs, message: "down" });
+
+function chunk(count = 1, size = 10): Chunk {
+  return { count, bytes: new Uint8Array(size) };
+}
+
+/** A queue to a collector whose answers the test gives; `sent` counts the entries of each request. */
+function queueOf(outcomes: SendOutcome[] | "never") {
+  const counts: ExportCounts = { exported: 0, dropped: { queue_full: 0, failed: 0, rejected: 0, shutdown: 0 } };
+  const sent: number[] = [];
+  const told: (string | number)[] = [];
+  const queue = new ExportQueue(
+    (chunks, gone) => {
+      sent.push(chunks.reduce((sum, each) => sum + each.count, 0));
+      if (outcomes !== "never") return Promise.resolve(outcomes.shift() ?? TAKEN);
+      return new Promise((resolve) => gone.addEventListener("abort", () => resolve(later())));
+    },
+    counts,
+    { failing: (message) => told.push(message), working: (dropped) => told.push(dropped) },
+    () => 1,
+  );
+  return { queue, counts, sent, told };
+}
+
+/** Lets time pass while promises settle. */
+async function pass(t: TestContext, ms: number): Promise<void> {
+  await turn();
+  t.mock.timers.tick(ms);
+  await turn();
+}
+
+test("what comes while a request is under way goes with the next one, up to the size of a request", async () => {
+  const { queue, counts, sent } = queueOf([]);
+  for (let i = 0; i < 5; i++) queue.add(chunk(200));
+  await queue.close(1000);
+  assert.deepEqual(sent, [200, 400, 400]);
+  assert.equal(counts.exported, 1000);
+  const large = queueOf([]);
+  for (let i = 0; i < 4; i++) large.queue.add(chunk(1, 600_000));
+  await large.queue.close(1000);
+  assert.deepEqual(large.sent, [1, 1, 1, 1]);
+});
+
+test("the same is sent again, when the collector says or later and later", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { queue, counts, sent, told } = queueOf([later(), later(), later(7000), TAKEN]);
+  queue.add(chunk());
+  await pass(t, 999);
+  assert.equal(sent.length, 1);
+  await pass(t, 1);
+  assert.equal(sent.length, 2);
+  await pass(t, 2000);
+  assert.equal(sent.length, 3);
+  await pass(t, 6999);
+  assert.equal(sent.length, 3);
+  await pass(t, 1);
+  assert.equal(sent.length, 4);
+  assert.equal(counts.exported, 1);
+  assert.deepEqual(told, ["down", 0], "told once, and when it is over");
+});
+
+test("after six attempts, or a refusal, entries are given up and the next ones follow", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const outcomes = [...Array.from({ length: 6 }, () => later()), { type: "refused", message: "no" } as const, TAKEN];
+  const { queue, counts, told } = queueOf(outcomes);
+  queue.add(chunk(2));
+  for (let i = 0; i < 6; i++) await pass(t, 30_000);
+  assert.equal(counts.dropped.failed, 2);
+  queue.add(chunk(3));
+  await turn();
+  assert.equal(counts.dropped.rejected, 3);
+  queue.add(chunk(4));
+  await turn();
+  assert.equal(counts.exported, 4);
+  assert.deepEqual(told, ["down", 5]);
+});
+
+test("of what a collector takes in part, the rest is counted", async () => {
+  const { queue, counts, told } = queueOf([{ type: "taken", rejected: 2, message: "too old" }]);
+  queue.add(chunk(5));
+  await queue.close(1000);
+  assert.deepEqual([counts.exported, counts.dropped.rejected], [3, 2]);
+  assert.deepEqual(told, ["the collector has not taken 2 of 5: too old"]);
+});
+
+test("a collector that does not answer costs a bounded number of entries and of bytes", async () => {
+  const many = queueOf("never");
+  for (let i = 0; i < 100; i++) many.queue.add(chunk(100));
+  assert.equal(many.counts.dropped.queue_full, 100 * 100 - 100 - 8100, "one request is under way, the rest waits");
+  const large = queueOf("never");
+  for (let i = 0; i < 20; i++) large.queue.add(chunk(1, 1024 * 1024));
+  assert.equal(large.counts.dropped.queue_full, 20 - 1 - 8);
+  await Promise.all([many.queue.close(0), large.queue.close(0)]);
+  assert.equal(many.counts.dropped.shutdown, 8200);
+  assert.equal(large.counts.dropped.shutdown, 9);
+});
+
+test("at the end what is there is sent, soon again if need be, and given up at the deadline", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { queue, counts, sent } = queueOf([later(), later(), TAKEN]);
+  queue.add(chunk());
+  await turn();
+  const closed = queue.close(5000);
+  await turn();
+  assert.equal(sent.length, 2, "nobody waits for the backoff");
+  await pass(t, 100);
+  await closed;
+  assert.equal(counts.exported, 1);
+  queue.add(chunk());
+  assert.equal(counts.dropped.shutdown, 1);
+
+  const silent = queueOf("never");
+  silent.queue.add(chunk());
+  silent.queue.add(chunk(2));
+  const given = silent.queue.close(5000);
+  await pass(t, 5000);
+  await given;
+  assert.equal(silent.counts.dropped.shutdown, 3);
+});
