@@ -13,7 +13,7 @@ import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
     ...Object.entries(configFiles(readExample)),
-    ["docs/cel.md", celPage(readText("docs/cel.md"))],
+    ["docs/expressions.md", celPage(readText("docs/expressions.md"))],
     ["docs/errors.md", errorPage()],
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],

@@ -1,6 +1,5 @@
 import { FUNCTIONS } from "../../src/cel/functions/functions.ts";
 import { type Activation, compileExpression, toJson } from "../../src/cel/index.ts";
-import { VARIABLES } from "../../src/cel/variables/variables.ts";
 import { CEL_EXAMPLES } from "./cel-examples.ts";
 
 /** What the examples are evaluated over. */
@@ -19,22 +18,23 @@ const ACTIVATION: Activation = {
 };
 
 /**
- * docs/cel.md with its table of functions. Throws when an example does not give what it says, a function has no example, or
- * the page does not name a variable: what stands there is true and whole.
+ * docs/expressions.md with its tables of functions. Throws when an example does not give what it says, or a function has no
+ * example: what stands there is true and whole.
  */
 export function celPage(page: string): string {
   const covered = CEL_EXAMPLES.map(([, examples]) => examples.map(([text]) => text).join("\n")).join("\n");
   for (const name of FUNCTIONS.keys())
     if (!covered.includes(`${name}(`)) throw new Error(`scripts/lib/cel-examples.ts: ${name}() has no example`);
-  for (const name of VARIABLES.response.keys())
-    if (!page.includes(`\`${name}`)) throw new Error(`docs/cel.md: the variable ${name} is missing`);
   const sections = CEL_EXAMPLES.map(
     ([title, examples]) =>
       `### ${title}\n\n| Expression | Value |\n|---|---|\n${examples.map(([text, value]) => row(text, value)).join("\n")}\n`,
   );
-  const [before, after] = ["<!-- functions: generated -->", "<!-- end of functions -->"];
+  const [before, after] = [
+    "<!-- functions: generated from scripts/lib/cel-examples.ts -->",
+    "<!-- end of functions -->",
+  ];
   const [start, end] = [page.indexOf(before), page.indexOf(after)];
-  if (start < 0 || end < start) throw new Error(`docs/cel.md: the lines ${before} and ${after} are missing`);
+  if (start < 0 || end < start) throw new Error(`docs/expressions.md: the lines ${before} and ${after} are missing`);
   return `${page.slice(0, start)}${before}\n\n${sections.join("\n")}\n${page.slice(end)}`;
 }
 

@@ -2,7 +2,7 @@
 type Example = readonly [expression: string, value: string];
 type Group = readonly [title: string, examples: readonly Example[]];
 
-/** The functions on docs/cel.md, by what they are for. */
+/** The functions on docs/expressions.md, by what they are for. */
 export const CEL_EXAMPLES: readonly Group[] = [
   [
     "When something may be missing",
@@ -17,6 +17,7 @@ export const CEL_EXAMPLES: readonly Group[] = [
       ["optional.ofNonZeroValue(0).hasValue()", "false"],
       ["[optional.of(1), optional.none()].unwrapOpt()", "[1]"],
       ["optional.unwrap([optional.of(1), optional.none()])", "[1]"],
+      ["optional.of(2).optFlatMap(x, optional.of(x)).value()", "2"],
       ["optional.of(2).optMap(x, x + 1).value()", "3"],
     ],
   ],
@@ -57,6 +58,7 @@ export const CEL_EXAMPLES: readonly Group[] = [
       ['{"a": 1, "b": 2}.filterKeys(k, k != "b")', '{"a":1}'],
       ['{"a": 1}.mapValues(v, v + 1)', '{"a":2}'],
       ["[5, 6].transformList(i, v, i + v)", "[5,7]"],
+      ['{"a": 1}.transformMapEntry(k, v, {k + "b": v})', '{"ab":1}'],
       ['{"a": 1}.transformMap(k, v, k + string(v))', '{"a":"a1"}'],
       ['{"a": 1}.merge({"b": 2})', '{"b":2,"a":1}'],
       ['merge({"a": 1}, {"a": 2})', '{"a":2}'],
@@ -88,6 +90,7 @@ export const CEL_EXAMPLES: readonly Group[] = [
       ["request.uri.query()", '{"x":"1"}'],
       ['request.uri.addQuery("y", "2")', '"http://shop.example/a/b?x=1&x=2&y=2"'],
       ['request.pathAndQuery.setQuery("x", "3")', '"/a/b?x=3"'],
+      ["variables().jwt", '{"sub":"alice","roles":["admin"]}'],
       ["random()", "…"],
       ["uuid()", "…"],
     ],
