@@ -11,6 +11,9 @@ const bodyMode = z
     "`none`: the body flows past; `buffered`: whole, 413 when it is too long for the buffer; `bufferedPartial`: as much as the buffer takes; `fullDuplexStreamed`: piece by piece, and the service gives the pieces of another. Default: `fullDuplexStreamed`.",
   );
 const sent = z.literal(["send", "skip"]).default("send").describe("`send` or `skip`. Default: `send`.");
+const trailers = sent.describe(
+  "Trailers, of messages that do not announce their length: `send` or `skip`. Default: `send`.",
+);
 const values = (scope: Scope) => z.record(z.string(), expression(scope)).default({});
 
 const options = z.strictObject({
@@ -18,13 +21,15 @@ const options = z.strictObject({
   responseHeaderMode: sent,
   requestBodyMode: bodyMode,
   responseBodyMode: bodyMode,
-  requestTrailerMode: sent.describe("Trailers of streamed bodies: `send` or `skip`. Default: `send`."),
-  responseTrailerMode: sent.describe("Trailers of streamed bodies: `send` or `skip`. Default: `send`."),
+  requestTrailerMode: trailers,
+  responseTrailerMode: trailers,
   allowModeOverride: z.boolean().default(false).describe("The service may change these modes. Default: false."),
 });
 
 const policy = z.strictObject({
-  ...calledService("How long the answer to a message may take."),
+  ...calledService(
+    "How long the answer to a message may take; the service may ask for up to ten times of it, once for each message.",
+  ),
   failureMode: z
     .literal(["failClosed", "failOpen"])
     .default("failClosed")
@@ -43,7 +48,7 @@ const policy = z.strictObject({
 export const schema = conditionally(
   "ExtProc",
   policy.describe(
-    "Sends requests and responses through a service by Envoy's ext_proc protocol; it may change headers and bodies, or answer itself.",
+    "Sends requests and responses through a service by Envoy's ext_proc protocol; it may change headers, bodies and trailers, or answer itself. For another route the policy has to run in the gateway phase, before the route is chosen.",
   ),
   policy,
 );

@@ -157,3 +157,27 @@ test("a service that cannot be asked: 500, or on without a limit", async () => {
   await plane.configure(route(upstream.port, policy(gone.port, { failureMode: "failOpen" })));
   assert.equal(statusOf(await ask(plane, "ann")), 200);
 });
+
+test("a gRPC client that is over a limit, of a service or of the gateway, learns it from the same headers", async () => {
+  const statuses = [{ code: OVER_LIMIT, current_limit: { requests_per_unit: 1, unit: 1 } }];
+  await using service = await limiter(() => ({ overall_code: OVER_LIMIT, statuses }));
+  await using upstream = await backend();
+  await using plane = await TestPlane.start([]);
+  const local = {
+    localRateLimit: [{ maxTokens: 0, tokensPerFill: 0, fillInterval: 60_000, type: "requests" }],
+  } as const;
+  for (const policies of [policy(service.port), local]) {
+    await plane.configure(route(upstream.port, policies));
+    const client = await RawPeer.connect(plane.port);
+    client.send("POST /a.B/C HTTP/1.1\r\nHost: a\r\nX-User: ann\r\nContent-Type: application/grpc\r\n\r\n");
+    const response = await client.message();
+    client.socket.destroy();
+    assert.deepEqual([statusOf(response), response.body], [200, ""]);
+    assert.deepEqual(
+      ["grpc-status", "grpc-message", "x-ratelimit-remaining"].map((name) => valuesOf(response, name).join()),
+      ["14", "rate%20limit%20exceeded", "0"],
+    );
+    assert.equal(valuesOf(response, "x-ratelimit-limit").length, 1);
+    assert.deepEqual(valuesOf(response, "content-type"), ["application/grpc"]);
+  }
+});

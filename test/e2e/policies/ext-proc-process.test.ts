@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  type Answer,
+  PROCESS,
+  ProcessingRequest,
+  ProcessingResponse,
+  type Question,
+} from "../../../src/policies/envoy/ext-proc.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { traceOf } from "../trace/support.ts";
+
+async function processor(answer: (question: Question) => readonly Answer[]) {
+  const questions: Question[] = [];
+  const server = await GrpcServer.start({
+    [PROCESS]: {
+      stream(call) {
+        call.on("data", (message: Buffer) => {
+          const question = ProcessingRequest.decode(message);
+          questions.push(question);
+          for (const each of answer(question)) call.write(ProcessingResponse.encode(each));
+        });
+        call.on("error", () => {});
+      },
+    },
+  });
+  return Object.assign(server, { questions });
+}
+
+const echo = () => RawUpstream.answering(({ start, body }) => reply(`${start.split(" ")[1]}|${body}`));
+const HEADERS = { requestBodyMode: "none", responseBodyMode: "none", responseHeaderMode: "skip" };
+
+/** Routes `/a` and `/b` answer with what they were asked and their name. */
+function config(port: number, upstream: number, place: "gateway" | "route", extProc: object): object {
+  const policy = { extProc: { host: `127.0.0.1:${port}`, ...extProc } };
+  const routes = ["a", "b"].map((name) => ({
+    matches: [{ path: { pathPrefix: `/${name}` } }],
+    policies: { responseHeaderModifier: { set: { "x-route": name } }, ...(place === "route" && policy) },
+    backends: [{ host: `127.0.0.1:${upstream}` }],
+  }));
+  return { binds: [{ port: 0, listeners: [{ ...(place === "gateway" && { policies: policy }), routes }] }] };
+}
+
+test("the service chooses another route before there is one; afterwards the trace says that the route stays", async () => {
+  await using service = await processor(() => [
+    {
+      request_headers: {
+        response: {
+          clear_route_cache: true,
+          header_mutation: { set_headers: [{ header: { key: ":path", raw_value: Buffer.from("/b/there") } }] },
+        },
+      },
+    },
+  ]);
+  await using upstream = await echo();
+  const options = { processingOptions: HEADERS };
+  await using gateway = await TestGateway.start(config(service.port, upstream.port, "gateway", options));
+  const ask = async () => {
+    const response = await fetch(`http://127.0.0.1:${gateway.port()}/a`);
+    return [response.headers.get("x-route"), await response.text()];
+  };
+  assert.deepEqual(await ask(), ["b", "/b/there|"]);
+
+  await gateway.reconfigure(config(service.port, upstream.port, "route", options));
+  let answer: unknown;
+  const events = await traceOf(gateway, async () => {
+    answer = await ask();
+  });
+  assert.deepEqual(answer, ["a", "/b/there|"]);
+  const told = events.filter(({ message }) => message.type === "policy" && message.kind === "ext_proc");
+  assert.match(JSON.stringify(told), /"type":"skip","reason":"clear_route_cache: the route is chosen/);
+});
+
+test("the modes that the service sets hold for both sides; streamed is full duplex", async () => {
+  const piece = (body: Question["request_body"]) => ({
+    response: {
+      body_mutation: {
+        streamed_response: {
+          body: Buffer.from(
+            Buffer.from(body?.body ?? [])
+              .toString()
+              .toUpperCase(),
+          ),
+          ...(body?.end_of_stream === true && { end_of_stream: true }),
+        },
+      },
+    },
+  });
+  await using service = await processor(({ request_headers, request_body, response_headers, response_body }) => {
+    if (request_headers !== undefined)
+      return [{ request_headers: {}, mode_override: { request_body_mode: 1, response_header_mode: 1 } }];
+    if (request_body !== undefined) return [{ request_body: piece(request_body) }];
+    if (response_headers !== undefined) return [{ response_headers: {}, mode_override: { response_body_mode: 4 } }];
+    return response_body === undefined ? [] : [{ response_body: piece(response_body) }];
+  });
+  await using upstream = await echo();
+  const extProc = {
+    processingOptions: { ...HEADERS, allowModeOverride: true },
+    responseAttributes: { status: "response.code" },
+  };
+  await using gateway = await TestGateway.start(config(service.port, upstream.port, "route", extProc));
+  const response = await fetch(`http://127.0.0.1:${gateway.port()}/a`, { method: "POST", body: "hello" });
+  assert.equal(await response.text(), "/A|HELLO");
+  const about = service.questions.find(({ response_headers }) => response_headers !== undefined);
+  assert.equal(about?.attributes?.["envoy.filters.http.ext_proc"]?.status, 200);
+});
+
+test("a service that needs more time than configured says so", async () => {
+  await using service = await processor(() => [{ override_message_timeout: { seconds: 2 } }]);
+  await using upstream = await echo();
+  const options = { timeout: "1s", processingOptions: HEADERS };
+  await using gateway = await TestGateway.start(config(service.port, upstream.port, "route", options));
+  let status = 0;
+  const events = await traceOf(gateway, async () => {
+    status = (await fetch(`http://127.0.0.1:${gateway.port()}/a`)).status;
+  });
+  assert.equal(status, 500);
+  const details = events.flatMap(({ message }) =>
+    message.type === "policy" && message.result.type === "apply" ? [message.result.details] : [],
+  );
+  assert.deepEqual(details[0], { part: "request_headers", timeout: 2000 });
+  // It has not answered within that time either.
+  assert.match(JSON.stringify(details[1]), /no answer in time/);
+});
