@@ -88,6 +88,11 @@ Policies of a gateway run before the route is known, those of a route once it is
 inline they belong to the listener, route or backend that they stand in; in \`policies[]\` they name their target. Where
 several of a kind meet, the more specific one wins; rules of \`authorization\` add up.
 
+Calls that the gateway itself makes, to the services that policies ask and to mirrors, have policies too: of those of a named
+backend, of those that \`policies[]\` attaches to a backend or service, and of the \`policies\` beside the name of a service hold
+\`backendTLS\`, \`http.requestTimeout\`, \`tcp\`, \`backendTunnel\`, \`backendAuth\` and \`requestHeaderModifier\`. The others are for
+requests of clients. When a call cannot get its credentials, it counts as one that the service has not answered.
+
 | Policy | Phases | |
 |---|---|---|
 ${rows.join("\n")}

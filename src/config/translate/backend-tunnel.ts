@@ -1,6 +1,5 @@
 import { isFieldValue } from "../../http/h1/characters.ts";
-import type { BackendTunnel, PolicySet } from "../../ir/policies.ts";
-import type { Target } from "../../ir/target.ts";
+import type { BackendTunnel } from "../../ir/policies.ts";
 import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import type { CalledTargets } from "./called-targets.ts";
@@ -38,19 +37,6 @@ export function translateBackendTunnel(
     ...(authorization !== undefined && { authorization }),
     ...(tls !== undefined && { tls }),
   };
-}
-
-/** Proxies connect to hosts. */
-export function isTunnelled({ type }: Target): boolean {
-  return type !== "unix" && type !== "internal";
-}
-
-/** Reports a proxy on the way to what no proxy can reach; `path` is where `policies` stands. */
-export function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, report: Report): void {
-  if (backendTunnel !== undefined && !isTunnelled(target))
-    report([...path, "policies", "backendTunnel"], {
-      message: `no proxy can reach ${target.type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
-    });
 }
 
 /** The credential as a field value; undefined when it could not be read, or when a proxy has no place for it. */

@@ -1,7 +1,7 @@
 import type { RouteBackend, Target } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
-import { checkTunnel, isTunnelled } from "./backend-tunnel.ts";
+import { checkTunnel, isTunnelled } from "./check-tunnel.ts";
 import type { Context, Path } from "./context.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";

@@ -10,7 +10,9 @@ import { schema as tcp } from "../tcp/schema.ts";
 
 const callPolicies = z
   .strictObject({
-    backendTLS: backendTLS.optional(),
+    backendTLS: backendTLS
+      .optional()
+      .describe("Connections use TLS; for gRPC `h2` alone is offered, whatever `alpn` says."),
     http: http
       .optional()
       .describe("`requestTimeout` is the default of `timeout`; gRPC has no other version than HTTP/2."),
