@@ -9,7 +9,7 @@ import {
 
 /** A method: bytes both ways. */
 type Handler =
-  | { readonly unary: (message: Buffer, metadata: Metadata) => Uint8Array | Promise<Uint8Array> }
+  | { readonly unary: (message: Buffer, metadata: Metadata, authority: string) => Uint8Array | Promise<Uint8Array> }
   | { readonly stream: (call: ServerDuplexStream<Buffer, Uint8Array>) => void };
 
 /** A certificate for the service; `ca`: clients have to show one of this CA. */
@@ -52,7 +52,7 @@ export class GrpcServer {
         ? handler.stream
         : (call, callback) => {
             Promise.resolve(call.request)
-              .then((message) => handler.unary(message, call.metadata))
+              .then((message) => handler.unary(message, call.metadata, call.getHost()))
               .then(
                 (answer) => callback(null, answer),
                 (error: Error & { readonly code?: number }) =>

@@ -34,7 +34,7 @@ export function reportForGrpc(
   innerPath: Path,
   report: Report,
 ): void {
-  if (inner.http?.version !== undefined)
+  if (inner.http?.version === "HTTP/1.1")
     report([...innerPath, "http", "version"], { message: "gRPC is spoken over HTTP/2 only; remove it" });
   if (inner.backendAuth !== undefined && usesQuery(inner.backendAuth))
     report([...innerPath, "backendAuth"], { message: NO_QUERY, expected: "a header" });
