@@ -298,7 +298,7 @@ export class BindServer
   #guard(arrival: Arrival, serverName: string): TransportHandler {
     const { network, networkAuthorizer } = this.#bind;
     if (network === undefined && networkAuthorizer === undefined) return arrival.enter(undefined);
-    const variables = connectionVariables(arrival.transport, serverName, this.#services.env);
+    const variables = connectionVariables(arrival.transport, serverName, this.#services);
     if (network?.allows(variables) === false) {
       this.#turnAway(arrival, "TG_AUTHORIZATION");
       return REFUSED;

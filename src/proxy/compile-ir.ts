@@ -45,6 +45,7 @@ export interface Generation {
   readonly binds: ReadonlyMap<string, CompiledBind>;
   /** Held for as long as the generation lives; released afterwards. */
   readonly endpoints: readonly Endpoint[];
+  readonly workloads: readonly Workload[];
 }
 
 /** What configurations are compiled with. */
@@ -128,7 +129,7 @@ export class IrCompiler {
       this.#functions,
       () => new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)])),
     );
-    return { generation: this.#generation, binds, endpoints: [...this.#held.values()] };
+    return { generation: this.#generation, binds, endpoints: [...this.#held.values()], workloads: this.#ir.workloads };
   }
 
   /** Gives back what `finish` would have held. */

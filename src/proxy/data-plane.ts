@@ -82,6 +82,7 @@ export class DataPlane implements TunnelTargets {
         server.drain();
       }
     }
+    this.#services.workloads.replace(generation.workloads);
     const before = this.#current;
     this.#current = generation;
     if (before !== undefined) this.#endpoints.release(before.endpoints);

@@ -1,7 +1,8 @@
 import { type Activation, compileCondition, type Expression } from "../cel/index.ts";
-import { sourceOf } from "../http/source.ts";
+import { Source } from "../http/source.ts";
 import type { Transport } from "../http/transport.ts";
 import type { NetworkRule } from "../ir/ir.ts";
+import type { Services } from "./services.ts";
 
 /** `frontendPolicies.networkAuthorization`: who may connect at all (reference 1.10, 3.3). */
 export class NetworkRules {
@@ -27,7 +28,11 @@ export class NetworkRules {
 }
 
 /** What expressions can read of a connection. */
-export function connectionVariables(transport: Transport, serverName: string, env: unknown): Activation {
+export function connectionVariables(
+  transport: Transport,
+  serverName: string,
+  { env, workloads }: Pick<Services, "env" | "workloads">,
+): Activation {
   const destination = { address: transport.localAddress, port: transport.localPort, hostname: serverName };
-  return { source: sourceOf(transport), destination, env };
+  return { source: new Source(transport, workloads), destination, env };
 }

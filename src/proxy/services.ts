@@ -7,6 +7,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Place } from "../upstream/locality.ts";
 import type { DynamicEndpoints } from "./dynamic.ts";
 import type { Watchers } from "./watchers.ts";
+import type { Workloads } from "./workloads.ts";
 
 /** What every exchange of a worker needs besides the configuration; made once per thread. */
 export interface Services {
@@ -26,6 +27,8 @@ export interface Services {
   readonly policies: ThreadEnvironment;
   /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
   readonly env: Readonly<Record<string, string>>;
+  /** Who clients are by their addresses. */
+  readonly workloads: Workloads;
   /** Where this gateway runs, for the choice between near and far workloads. */
   readonly place: Place;
   /** Seconds from the call to the upstream's response head. */

@@ -1,6 +1,6 @@
 import { type Activation, CelDuration, type RequestParts, type ResponseParts, type SourceParts } from "../cel/index.ts";
 import { getHeader, type HttpRequest, type HttpResponse } from "../http/message.ts";
-import { sourceOf } from "../http/source.ts";
+import { Source } from "../http/source.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { Findings } from "../policies/types.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
@@ -17,7 +17,7 @@ interface ReadableExchange {
   readonly listener: CompiledListener | undefined;
   readonly route: CompiledRoute | undefined;
   readonly backend: CompiledBackend | undefined;
-  readonly services: Pick<Services, "env">;
+  readonly services: Pick<Services, "env" | "workloads">;
   readonly findings: Findings;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -43,7 +43,7 @@ export class ExchangeVariables implements Activation {
     return this.#response;
   }
   get source(): SourceParts {
-    return sourceOf(this.#x.downstream);
+    return new Source(this.#x.downstream, this.#x.services.workloads);
   }
   get destination(): Activation["destination"] {
     const { localAddress, localPort, tls } = this.#x.downstream;

@@ -8,6 +8,7 @@ import { DataPlane } from "../proxy/data-plane.ts";
 import { dynamicEndpoints } from "../proxy/dynamic.ts";
 import type { Services } from "../proxy/services.ts";
 import { Watchers } from "../proxy/watchers.ts";
+import { Workloads } from "../proxy/workloads.ts";
 import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
@@ -53,6 +54,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       oidcCookieKey: options.oidcCookieKey,
     },
     env: options.env,
+    workloads: new Workloads(),
     place: options.place,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,

@@ -8,6 +8,7 @@ import { DataPlane } from "../../src/proxy/data-plane.ts";
 import { dynamicEndpoints } from "../../src/proxy/dynamic.ts";
 import type { Services } from "../../src/proxy/services.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
+import { Workloads } from "../../src/proxy/workloads.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
@@ -95,6 +96,7 @@ export class TestPlane {
         oidcCookieKey: options.oidcCookieKey,
       },
       env: {},
+      workloads: new Workloads(),
       place: options.place ?? {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       random: Math.random,

@@ -218,7 +218,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
     // A dynamic backend is the server that the client asked TLS for, on the port that it came to (reference 3.33).
     const target =
-      backend.dynamic?.read(connectionVariables(transport, serverName, this.#services.env)) ??
+      backend.dynamic?.read(connectionVariables(transport, serverName, this.#services)) ??
       (backend.target.type === "dynamic" ? serverName : "");
     if (backend.balancer === undefined && target === "") throw new GatewayError("TG_NO_BACKENDS");
     const endpoint =

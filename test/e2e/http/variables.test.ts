@@ -17,16 +17,55 @@ test("at the end of a request expressions know its rule, when it ended, and how 
   const early = "[has(request.endTime), has(proxy.responseProcessingDuration), has(proxy.upstreamDuration)]";
   const policies = { transformations: { response: { set: { "x-early": `${early}.map(x, string(x)).join()` } } } };
   const route = { name: "shop", ruleName: "cart", policies, backends: [{ host: upstream.address }] };
-  await using gateway = await TestGateway.start({
-    frontendPolicies: { accessLog: { add } },
-    binds: [{ port: 0, listeners: [{ routes: [route] }] }],
-  });
   try {
+    await using gateway = await TestGateway.start({
+      frontendPolicies: { accessLog: { add } },
+      binds: [{ port: 0, listeners: [{ routes: [route] }] }],
+    });
     const answer = await call(gateway.port(), {});
     assert.equal(answer.headers["x-early"], "falsefalsetrue");
     await logged(gateway, { scope: "request", rule: "cart", ended: true, took: true, upstream: true });
     const line = gateway.lines.find((each) => each.scope === "request");
     assert.match(String(line?.text), /^0?\.?\d[\d.]*s$/);
+  } finally {
+    await upstream.close();
+  }
+});
+
+test("a client is known by the workload that has its address, as far as addresses can be trusted", async () => {
+  const upstream = await Upstream.start();
+  const config = (serviceAccount: string): object => ({
+    workloads: [
+      { uid: "other", name: "other", namespace: "shop", workloadIps: ["10.0.0.1", "::1"] },
+      { uid: "front", name: "front-1", namespace: "shop", workloadIps: ["127.0.0.1"], serviceAccount },
+    ],
+    frontendPolicies: {
+      networkAuthorization: { rules: ['source.unverifiedWorkload.namespace == "shop"'] },
+      accessLog: { add: { from: "source.unverifiedWorkload.serviceAccount" } },
+    },
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          {
+            routes: [
+              {
+                policies: { authorization: { rules: ['source.unverifiedWorkload.serviceAccount == "front"'] } },
+                backends: [{ host: upstream.address }],
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+  try {
+    await using gateway = await TestGateway.start(config("front"));
+    assert.equal((await call(gateway.port(), {})).status, 200);
+    await logged(gateway, { scope: "request", from: "front" });
+    assert.equal(await gateway.reconfigure(config("back")), "applied");
+    assert.equal((await call(gateway.port(), {})).status, 403);
+    await logged(gateway, { scope: "request", from: "back" });
   } finally {
     await upstream.close();
   }
