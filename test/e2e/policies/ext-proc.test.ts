@@ -295,3 +295,13 @@ test("responses of the gateway's own are not sent through the service", async ()
   assert.equal(statusOf(await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")), 204);
   assert.deepEqual(service.questions, []);
 });
+
+test("alternatives: what was chosen for the request has its response too", async () => {
+  await using service = await processor(shouting);
+  await using upstream = await echo();
+  const { extProc } = policy(service.port, { responseBodyMode: "fullDuplexStreamed" });
+  const conditional = [{ condition: "request.method == 'POST'", ...(extProc as ExtProc) }];
+  await using plane = await TestPlane.start(route(upstream.port, { extProc: { conditional } }));
+  assert.equal((await ask(plane, post("hello"))).body, "|HELLO");
+  assert.equal((await ask(plane, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")).body, "|hello");
+});

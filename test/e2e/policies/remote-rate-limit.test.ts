@@ -181,3 +181,20 @@ test("a gRPC client that is over a limit, of a service or of the gateway, learns
     assert.deepEqual(valuesOf(response, "content-type"), ["application/grpc"]);
   }
 });
+
+test("alternatives: the first whose condition is true says what is counted", async () => {
+  await using service = await limiter(() => ({ overall_code: 1 }));
+  await using upstream = await backend();
+  const { remoteRateLimit } = policy(service.port);
+  const entry = (domain: string) => ({ ...(remoteRateLimit as RemoteRateLimit), domain });
+  const conditional = [
+    { condition: "request.headers['x-user'] == 'ann'", ...entry("for-ann") },
+    { condition: "'x-user' in request.headers", ...entry("for-others") },
+  ];
+  await using plane = await TestPlane.start(route(upstream.port, { remoteRateLimit: { conditional } }));
+  for (const user of ["ann", "bob", undefined]) assert.equal(statusOf(await ask(plane, user)), 200);
+  assert.deepEqual(
+    service.questions.map(({ domain }) => domain),
+    ["for-ann", "for-others"],
+  );
+});
