@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type Activation, CelError, compileExpression, toJson, toText } from "./index.ts";
+import {
+  type Activation,
+  CelError,
+  type CustomFunctions,
+  compileExpression,
+  NO_FUNCTIONS,
+  readFunctions,
+  toJson,
+  toText,
+  withFunctions,
+} from "./index.ts";
 
 const ACTIVATION: Activation = {
   request: {
@@ -107,3 +117,43 @@ const { expression } = fc.letrec<{ expression: string }>((tie) => {
 test("well-formed expressions of any types end with a value or a CelError", () => {
   fc.assert(fc.property(expression, run), { seed: 7, numRuns: 8000 });
 });
+
+test("any text is definitions of functions or CelErrors", () => {
+  const words = [..."f g this . ( ) { } , ... # // x y 1 \"a\" '' ; \n if f(x) g() this.f(y) { x } { 1 }".split(" ")];
+  const text = fc.array(fc.constantFrom(...words), { maxLength: 25 }).map((parts) => parts.join(" "));
+  fc.assert(
+    fc.property(text, (definitions) => void readFunctions(definitions)),
+    { seed: 7, numRuns: 4000 },
+  );
+});
+
+test("a call gives what the body gives with its parameter bound to the argument", () => {
+  let compared = 0;
+  fc.assert(
+    fc.property(expression, fc.constantFrom("1", '"a"', "[1, 2]", "jwt", "request.headers", "{}[1]"), (body, given) => {
+      const argument = `dyn(${given})`;
+      const { functions, problems } = readFunctions(`f(x) { ${body} }`);
+      const [bound, called] = [outcome(`cel.bind(x, ${argument}, ${body})`), outcome(`f(${argument})`, functions)];
+      // Text that cannot be compiled, and an argument that fails, which a body need not look at, are told apart.
+      if (problems.length > 0 || bound === "refused" || called === "refused" || outcome(argument) === "failed") return;
+      assert.deepEqual(called, bound, `${body} of ${argument}`);
+      compared++;
+    }),
+    { seed: 7, numRuns: 3000 },
+  );
+  assert.ok(compared > 200, `${compared} compared`);
+});
+
+function outcome(text: string, functions: CustomFunctions = NO_FUNCTIONS): unknown {
+  let compiled: ReturnType<typeof compileExpression>;
+  try {
+    compiled = withFunctions(functions, () => compileExpression(text, "response"));
+  } catch {
+    return "refused";
+  }
+  try {
+    return { value: toJson(compiled.evaluate(ACTIVATION)) };
+  } catch {
+    return "failed";
+  }
+}

@@ -1,7 +1,7 @@
 export type { Activation, DestinationParts, RequestParts, ResponseParts, SourceParts } from "./activation.ts";
 export { CelError, type Position } from "./cel-error.ts";
 export { compileCondition, compileExpression, type Expression, withFunctions } from "./compile.ts";
-export { compileFunctions, type ReadFunctions, readFunctions } from "./custom/compile-functions.ts";
+export { compileFunctions, readFunctions } from "./custom/compile-functions.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";

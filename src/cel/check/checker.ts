@@ -1,5 +1,5 @@
 import { CelError } from "../cel-error.ts";
-import { select } from "../custom/custom-function.ts";
+import { definitionFor } from "../custom/custom-function.ts";
 import { OPERATORS } from "../functions/operators.ts";
 import type { Overload } from "../functions/overload.ts";
 import type { Bind, Call, Identifier, Loop, Node, OptionalMap, Select } from "../syntax/ast.ts";
@@ -211,7 +211,7 @@ class Checker {
     if (definitions === undefined || definitions.length === 0) return undefined;
     const args = target === undefined ? node.args : [target, ...node.args];
     const types = args.map((arg) => formatType(this.#substitution.resolve(this.#check(arg))));
-    const definition = select(definitions, target !== undefined, args.length);
+    const definition = definitionFor(definitions, target !== undefined, args.length);
     if (definition === undefined) {
       const given = `${target === undefined ? "" : `${types.shift()}.`}${name}(${types.join(", ")})`;
       return this.#fail(wrongArguments(name, definitions, given), node.at);

@@ -133,6 +133,7 @@ function broken({ name, member, params, variadic }: Definition): CustomFunction 
   return { name, member, params, variadic, type: DYN, reads, readsAll: false, needs: new Map(), loops: 0, run };
 }
 
+/** Of calls only `variables()` is a reference. */
 function readsAll({ references, customCalls }: Checked): boolean {
   if ([...references.keys()].some((node) => node.kind === "call")) return true;
   return [...customCalls.values()].some((call) => call.definition.readsAll);

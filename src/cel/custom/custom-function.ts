@@ -37,7 +37,7 @@ export const NO_FUNCTIONS: CustomFunctions = new Map();
  * The definition that a call with `count` arguments means, what stands before the dot among them: one with as many
  * parameters, else the variadic one that names most of the arguments.
  */
-export function select<T extends Signature>(
+export function definitionFor<T extends Signature>(
   definitions: readonly T[] | undefined,
   member: boolean,
   count: number,

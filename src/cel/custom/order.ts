@@ -1,7 +1,7 @@
 import { CelError } from "../cel-error.ts";
 import type { Node } from "../syntax/ast.ts";
 import { children } from "../syntax/children.ts";
-import { formatSignature, select } from "./custom-function.ts";
+import { definitionFor, formatSignature } from "./custom-function.ts";
 import type { Definition } from "./read-definitions.ts";
 
 /** Every function after those that it calls. */
@@ -24,7 +24,7 @@ export function orderByCalls(
     if (order.has(definition)) return;
     const inside = [...path, definition];
     for (const { name, member, count, at } of callsIn(definition.body)) {
-      const called = select(byName.get(name), member, count);
+      const called = definitionFor(byName.get(name), member, count);
       if (called === undefined) continue;
       const start = inside.indexOf(called);
       if (start === -1) {
