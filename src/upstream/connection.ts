@@ -296,7 +296,7 @@ export class UpstreamConnection implements TransportHandler {
       this.#finish(NO_HEADERS, more);
     } else if (head.chunked) {
       this.#decoder ??= new ChunkedDecoder();
-      this.#decoder.reset();
+      this.#decoder.reset(this.#preserveCase);
       this.#state = "chunked";
       events.onResponse(head, UNKNOWN_LENGTH);
     } else if (head.contentLength > 0) {

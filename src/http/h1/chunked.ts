@@ -4,6 +4,7 @@ import type { HeaderList } from "../message.ts";
 import { CR, LF, TOKEN, VALUE } from "./characters.ts";
 import { FieldSection, parseFields, TRAILER_FIELDS } from "./fields.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
+import { rememberNames } from "./names.ts";
 
 /** `buffer[from, to)` is a run of body bytes, valid during the call only. */
 export interface BodySink {
@@ -64,8 +65,11 @@ export class ChunkedDecoder {
   #extensionPart = 0;
   #extensionBytes = 0;
   #trailerText = "";
+  #preserveCase = false;
 
-  reset(): void {
+  /** `preserveCase`: how the names of trailers are written is remembered (names.ts). */
+  reset(preserveCase = false): void {
+    this.#preserveCase = preserveCase;
     this.done = false;
     this.error = "";
     this.trailers = [];
@@ -213,10 +217,11 @@ export class ChunkedDecoder {
   #finish(): void {
     if (this.#trailerText !== "") {
       const bytes = HEAD_BYTES.load(this.#trailerText);
-      const error = parseFields(this.#trailerText, bytes, 0, MAX_TRAILERS, TRAILER_FIELDS, false, section);
+      const error = parseFields(this.#trailerText, bytes, 0, MAX_TRAILERS, TRAILER_FIELDS, this.#preserveCase, section);
       if (error !== undefined) this.error = `${error.detail} in the trailers`;
       else if (changesFraming(section)) this.error = "field about framing or connection in the trailers";
       this.trailers = section.headers;
+      if (section.rawNames !== null) rememberNames(section.headers, section.rawNames);
     }
     this.done = this.error === "";
   }

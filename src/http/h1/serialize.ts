@@ -4,6 +4,7 @@
  */
 import { STATUS_CODES } from "node:http";
 import type { HeaderList } from "../message.ts";
+import { rememberedNames } from "./names.ts";
 
 /** Status lines by status, made once. */
 const STATUS_LINES: readonly string[] = Array.from({ length: 1000 }, (_, status) => {
@@ -44,9 +45,9 @@ export function chunkHeader(size: number): string {
 /** Ends a chunked body without trailers. */
 export const LAST_CHUNK = "0\r\n\r\n";
 
-/** Ends a chunked body with trailers. */
+/** Ends a chunked body with trailers; their names as they were written where that is remembered. */
 export function trailerText(trailers: HeaderList): string {
-  return `${appendFields("0\r\n", trailers, null)}\r\n`;
+  return `${appendFields("0\r\n", trailers, rememberedNames(trailers))}\r\n`;
 }
 
 function appendFields(start: string, headers: HeaderList, rawNames: readonly string[] | null): string {

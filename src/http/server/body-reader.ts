@@ -30,7 +30,7 @@ export class BodyReader {
     this.#chunked = head.chunked;
     if (head.chunked) {
       this.#decoder ??= new ChunkedDecoder();
-      this.#decoder.reset();
+      this.#decoder.reset(head.rawNames !== null);
       return UNKNOWN_LENGTH;
     }
     this.#left = Math.max(0, head.contentLength);
