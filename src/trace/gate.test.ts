@@ -18,6 +18,16 @@ test("a watcher is claimed once, and counts as armed until then", () => {
   assert.equal(gate.armed, false);
 });
 
+test("who has claimed a watcher is known to all, until it ends", () => {
+  const gate = new TraceGate();
+  gate.arm(2);
+  assert.equal(gate.claimant(2), undefined);
+  new TraceGate(gate.buffer, 5).claim(2);
+  assert.equal(gate.claimant(2), 5);
+  gate.free(2);
+  assert.equal(gate.claimant(2), undefined);
+});
+
 test("a watcher that leaves takes nothing with it, armed or claimed", () => {
   const gate = new TraceGate();
   gate.arm(3);

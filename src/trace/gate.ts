@@ -3,6 +3,7 @@ export const MAX_WATCHERS = 32;
 
 const FREE = 0;
 const ARMED = 1;
+/** Claimed by thread 0; those after it follow. */
 const CLAIMED = 2;
 
 /**
@@ -12,9 +13,12 @@ const CLAIMED = 2;
 export class TraceGate {
   readonly buffer: SharedArrayBuffer;
   readonly #cells: Int32Array;
+  readonly #thread: number;
 
-  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer(4 * (MAX_WATCHERS + 1))) {
+  /** `thread`: index of the one that claims. */
+  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer(4 * (MAX_WATCHERS + 1)), thread = 0) {
     this.buffer = buffer;
+    this.#thread = thread;
     this.#cells = new Int32Array(buffer);
   }
 
@@ -30,9 +34,15 @@ export class TraceGate {
 
   /** Takes the watcher for the calling request; false when another request has it or the watcher has left. */
   claim(slot: number): boolean {
-    if (Atomics.compareExchange(this.#cells, slot + 1, ARMED, CLAIMED) !== ARMED) return false;
+    if (Atomics.compareExchange(this.#cells, slot + 1, ARMED, CLAIMED + this.#thread) !== ARMED) return false;
     Atomics.sub(this.#cells, 0, 1);
     return true;
+  }
+
+  /** Index of the thread whose request has taken the watcher. */
+  claimant(slot: number): number | undefined {
+    const cell = Atomics.load(this.#cells, slot + 1);
+    return cell >= CLAIMED ? cell - CLAIMED : undefined;
   }
 
   /** Ends a watcher, armed or claimed; an armed one takes no request any more. */

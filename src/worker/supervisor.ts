@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { asError } from "../base/errors.ts";
 import type { Ir } from "../ir/ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { groupOwner, type RouteSlice } from "../proxy/compile-ir.ts";
@@ -40,8 +41,6 @@ interface Watch {
   readonly slot: number;
   readonly filter: TraceFilter | undefined;
   readonly options: TraceOptions;
-  /** Index of the worker whose request is being traced. */
-  worker: number | undefined;
 }
 
 /** Keeps the workers alive and of one mind: the same configuration, the same watchers, the same log filter. */
@@ -70,7 +69,7 @@ export class Supervisor implements WorkerEvents {
     this.#logFilter = settings.worker.logFilter;
     this.hub = new TraceHub(this.#gate, {
       watch: async (id, slot, filter, options) => {
-        this.#watches.set(id, { slot, filter, options, worker: undefined });
+        this.#watches.set(id, { slot, filter, options });
         await this.#all({ type: "watch", id, slot, filter, options });
       },
       unwatch: (id) => {
@@ -100,6 +99,8 @@ export class Supervisor implements WorkerEvents {
   apply(generation: number, ir: Ir): Promise<void> {
     return this.#enqueue(async () => {
       const ports = await probePorts(ir.binds, this.#ports);
+      // Others replace those that are missing later; somebody has to prove that the configuration can be used.
+      if (this.#workers.size === 0) for (const index of this.#missing()) await this.#replace(index);
       try {
         await this.#prepareAll(generation, ir, ports);
       } catch (error) {
@@ -160,8 +161,11 @@ export class Supervisor implements WorkerEvents {
     const timer = new AbortController();
     await Promise.race([drained, delay(deadlineMs, undefined, { signal: timer.signal }).catch(() => undefined)]);
     timer.abort();
-    const cut = await Promise.all(this.workers.map((worker) => worker.call({ type: "destroy" }).catch(() => 0)));
-    return cut.reduce<number>((sum, count) => sum + Number(count), 0);
+    let cut = 0;
+    await this.#ask({ type: "destroy" }, (_index, count) => {
+      cut += Number(count);
+    });
+    return cut;
   }
 
   async stop(): Promise<void> {
@@ -171,9 +175,7 @@ export class Supervisor implements WorkerEvents {
 
   // ── from the workers ──
 
-  onTrace(handle: WorkerHandle, id: number, event: string | undefined): void {
-    const watch = this.#watches.get(id);
-    if (watch !== undefined) watch.worker = handle.index;
+  onTrace(id: number, event: string | undefined): void {
     this.hub.deliver(id, event);
   }
 
@@ -198,7 +200,7 @@ export class Supervisor implements WorkerEvents {
     this.#workers.delete(index);
     this.#buckets.releaseLocksOf(index);
     this.#retired = mergeSnapshots([this.#retired, handle.counters.snapshot()]);
-    const orphans = [...this.#watches].filter(([, watch]) => watch.worker === index).map(([id]) => id);
+    const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
     this.hub.abandon(orphans, "the worker that served the request has died");
     this.#events.onWorkerDeath(handle.name, error);
     const early = performance.now() - (this.#startedAt.get(index) ?? 0) < EARLY_DEATH_MS;
@@ -235,12 +237,14 @@ export class Supervisor implements WorkerEvents {
     try {
       if (this.#current !== undefined) {
         await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
-        await worker.call({ type: "commit" });
+        await worker.obey({ type: "commit" });
       }
-      for (const notice of this.#evictions.inForce(performance.now())) await worker.call({ type: "evict", notice });
-      for (const [id, watch] of this.#watches) await worker.call({ type: "watch", id, ...watchFields(watch) });
-    } catch {
-      // It has died again: its exit starts the next attempt.
+      for (const notice of this.#evictions.inForce(performance.now())) await worker.obey({ type: "evict", notice });
+      for (const [id, watch] of this.#watches) await worker.obey({ type: "watch", id, ...watch });
+    } catch (error) {
+      // It has died again, or lives but cannot serve, for example because its port was taken meanwhile: in both cases its
+      // exit starts the next attempt.
+      worker.fail(asError(error));
     }
   }
 
@@ -265,7 +269,7 @@ export class Supervisor implements WorkerEvents {
   }
 
   async #all(command: Command): Promise<void> {
-    await Promise.allSettled(this.workers.map((worker) => worker.call(command)));
+    await Promise.allSettled(this.workers.map((worker) => worker.obey(command)));
   }
 
   async #ask(command: Command, take: (index: number, value: unknown) => void): Promise<void> {
@@ -291,7 +295,7 @@ async function prepare(worker: WorkerHandle, generation: number, ir: Ir, ports: 
     for (const listener of bind.listeners) steps.push(...slices(listener.key, listener.routes));
   for (const group of ir.routeGroups) steps.push(...slices(groupOwner(group.name), group.routes));
   steps.push({ type: "prepare", ports });
-  for (const step of steps) await worker.call(step);
+  for (const step of steps) await worker.obey(step);
 }
 
 function slices(owner: string, routes: RouteSlice["routes"]): ConfigStep[] {
@@ -311,8 +315,4 @@ function withoutRoutes(ir: Ir): Ir {
     })),
     routeGroups: ir.routeGroups.map((group) => ({ ...group, routes: [] })),
   };
-}
-
-function watchFields({ slot, filter, options }: Watch): Omit<Watch, "worker"> {
-  return { slot, filter, options };
 }

@@ -21,13 +21,16 @@ export class WorkerError extends Error {
  */
 const YOUNG_GENERATION_MB = 8;
 
+/** A thread that leaves an order undone for so long hangs: its longest task is to compile a hundred routes. */
+const OBEY_MS = 60_000;
+
 interface Waiting {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
 export interface WorkerEvents {
-  onTrace(handle: WorkerHandle, id: number, event: string | undefined): void;
+  onTrace(id: number, event: string | undefined): void;
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   onLog(text: string): void;
   onExport(exporter: string, chunk: Chunk): void;
@@ -46,6 +49,8 @@ export class WorkerHandle {
   #calls = 0;
   #stopped = false;
   #failure: Error | undefined;
+  /** Why the thread answers nothing any more: it has ended. */
+  #ended: Error | undefined;
 
   constructor(options: WorkerOptions, events: WorkerEvents) {
     this.index = options.index;
@@ -61,6 +66,7 @@ export class WorkerHandle {
     });
     this.#worker.on("exit", (code) => {
       const error = this.#failure ?? new WorkerError(`${this.name} exited with code ${code}`);
+      this.#ended = error;
       for (const waiting of this.#waiting.values()) waiting.reject(error);
       this.#waiting.clear();
       events.onExit(this, this.#stopped ? undefined : error);
@@ -71,15 +77,33 @@ export class WorkerHandle {
     return this.#worker.threadId;
   }
 
-  /** Sends a command; resolves with its answer, rejects with a WorkerError. */
+  /** Sends a command; resolves with its answer, rejects with a WorkerError, also when the thread has ended already. */
   call<T extends Command["type"]>(
     command: Command & { readonly type: T },
   ): Promise<T extends keyof Answers ? Answers[T] : unknown> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
     const call = this.#calls++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(call, { resolve: resolve as (value: unknown) => void, reject });
       this.#worker.postMessage({ call, command } satisfies Request);
     });
+  }
+
+  /** As `call`, for orders that all workers wait for: a thread that hangs is ended as if it had died. */
+  async obey(command: Command): Promise<void> {
+    const hangs = (): void => this.fail(new WorkerError(`${this.name} has not answered for ${OBEY_MS / 1000} s`));
+    const timer = setTimeout(hangs, OBEY_MS);
+    try {
+      await this.call(command);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Ends a thread that is of no use; it counts as dead of `error`. */
+  fail(error: Error): void {
+    this.#failure ??= error;
+    void this.#worker.terminate();
   }
 
   async stop(): Promise<void> {
@@ -90,7 +114,7 @@ export class WorkerHandle {
   #receive(notice: Notice, events: WorkerEvents): void {
     switch (notice.type) {
       case "trace":
-        events.onTrace(this, notice.id, notice.event);
+        events.onTrace(notice.id, notice.event);
         return;
       case "series":
         this.counters.add(notice.notice);

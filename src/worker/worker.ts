@@ -37,7 +37,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
   const pools = new Pools(options.pool, new Resolver(options.lookupFamily), observer, sweeper);
   const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }));
-  const watchers = new Watchers(new TraceGate(options.gate), (id, event) => notify({ type: "trace", id, event }));
+  const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
+    notify({ type: "trace", id, event }),
+  );
   let internal: Endpoint | undefined;
   const services: Services = {
     metrics,

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
-import type { Worker } from "node:worker_threads";
-import { loadConfig } from "../../../src/config/load.ts";
 import type { MetricsSnapshot } from "../../../src/telemetry/metrics.ts";
 import type { TraceEvent } from "../../../src/trace/events.ts";
-import { Supervisor } from "../../../src/worker/supervisor.ts";
+import type { Supervisor } from "../../../src/worker/supervisor.ts";
 import { proxyTo } from "../../helpers/gateway.ts";
-import { rawClient, Upstream } from "../trace/support.ts";
+import { answering, irOf, TestSupervisor } from "../../helpers/supervisor.ts";
+import { Upstream } from "../trace/support.ts";
 
 const GET = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a.test\r\n\r\n`;
 
@@ -46,56 +44,24 @@ class Collector {
 }
 
 suite("a worker dies", () => {
-  const threads = new Map<number, Worker>();
-  const deaths: string[] = [];
-  let onDeath: () => void = () => {};
   let upstream: Upstream;
+  let workers: TestSupervisor;
   let supervisor: Supervisor;
-  let port: number;
 
   before(async () => {
-    // The runtime tells of every thread: that is how the test gets hold of one to end it as a fault would.
-    process.on("worker", remember);
     upstream = await Upstream.start();
-    const loaded = loadConfig({ kind: "text", text: JSON.stringify(proxyTo(upstream.address)), name: "test" }, {});
-    assert.ok(loaded.ok);
-    const worker = {
-      pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
-      lookupFamily: "All",
-      sensitiveHeaders: [],
-      env: {},
-      place: {},
-      logFilter: "error",
-      logFormat: "json",
-      internalSocket: "",
-      metricLabels: {},
-      customFunctions: "",
-      reusePort: process.platform === "linux",
-    } as const;
-    supervisor = new Supervisor(
-      { workers: 2, worker },
-      {
-        onLog: () => {},
-        onExport: () => {},
-        onWorkerDeath: (name) => {
-          deaths.push(name);
-          onDeath();
-        },
-      },
-    );
-    supervisor.start();
-    await supervisor.apply(1, loaded.ir);
-    port = Object.values(supervisor.ports)[0] ?? 0;
+    workers = new TestSupervisor(2);
+    supervisor = workers.supervisor;
+    await supervisor.apply(1, irOf(proxyTo(upstream.address)));
   });
   after(async () => {
-    process.off("worker", remember);
-    await supervisor.stop();
+    await workers[Symbol.asyncDispose]();
     await upstream.close();
   });
 
   test("connections of other workers go on, its traces end visibly, its counts stay, and it is replaced", async () => {
-    const victims = await clientOf("worker-0");
-    const others = await clientOf("worker-1");
+    const victims = await workers.clientOf("worker-0");
+    const others = await workers.clientOf("worker-1");
     const counted = requests(supervisor.metrics());
     assert.ok(counted > 0);
 
@@ -120,13 +86,11 @@ suite("a worker dies", () => {
       }
       return answers;
     })();
-    const died = new Promise<void>((resolve) => {
-      onDeath = resolve;
-    });
+    const died = workers.death();
     const cut = once(victims, "close");
-    await end("worker-0");
+    await workers.end("worker-0");
     await Promise.all([died, cut, dying.ended]);
-    assert.deepEqual(deaths, ["worker-0"]);
+    assert.deepEqual(workers.deaths, ["worker-0"]);
     const last = dying.events.at(-1);
     assert.equal(last?.severity, "error");
     assert.deepEqual(last?.message, {
@@ -136,7 +100,7 @@ suite("a worker dies", () => {
     });
     assert.ok(requests(supervisor.metrics()) >= counted, "what it had counted is kept");
 
-    const replacement = await clientOf("worker-0");
+    const replacement = await workers.clientOf("worker-0");
     busy = false;
     assert.ok((await serving) > 0);
     assert.equal(others.destroyed, false);
@@ -159,11 +123,9 @@ suite("a worker dies", () => {
 
   test("no request that was answered is missing from the counts of a worker that has died", async () => {
     const before = requests(supervisor.metrics());
-    const client = await clientOf("worker-1");
+    const client = await workers.clientOf("worker-1");
     let answered = requests(supervisor.metrics()) - before;
-    const died = new Promise<void>((resolve) => {
-      onDeath = resolve;
-    });
+    const died = workers.death();
     let alive = true;
     client.on("close", () => {
       alive = false;
@@ -175,14 +137,14 @@ suite("a worker dies", () => {
       await once(client, "data");
       answered++;
     }
-    const ending = end("worker-1");
+    const ending = workers.end("worker-1");
     while (alive) {
       counts.push(requests(supervisor.metrics()));
       await new Promise((resolve) => setImmediate(resolve));
     }
     await Promise.all([died, ending]);
     counts.push(requests(supervisor.metrics()));
-    (await clientOf("worker-1")).destroy();
+    (await workers.clientOf("worker-1")).destroy();
     counts.push(requests(supervisor.metrics()));
     assert.ok((counts.at(-2) ?? 0) >= before + answered, `${counts.at(-2)} of ${before} + ${answered}`);
     assert.deepEqual(
@@ -192,35 +154,12 @@ suite("a worker dies", () => {
   });
 
   test("a configuration that comes while a worker is missing reaches its replacement", async () => {
-    const loaded = loadConfig(
-      {
-        kind: "text",
-        text: JSON.stringify({
-          binds: [
-            {
-              port: 0,
-              listeners: [
-                {
-                  protocol: "HTTP",
-                  routes: [{ name: "d", policies: { directResponse: { status: 200, body: "second" } } }],
-                },
-              ],
-            },
-          ],
-        }),
-        name: "test",
-      },
-      {},
-    );
-    assert.ok(loaded.ok);
-    const died = new Promise<void>((resolve) => {
-      onDeath = resolve;
-    });
-    await end("worker-1");
+    const died = workers.death();
+    await workers.end("worker-1");
     await died;
-    await supervisor.apply(2, loaded.ir);
+    await supervisor.apply(2, answering("second"));
     for (const worker of ["worker-0", "worker-1"]) {
-      const client = await clientOf(worker);
+      const client = await workers.clientOf(worker);
       client.write(GET("/x"));
       const [answer] = (await once(client, "data")) as [Buffer];
       assert.match(answer.toString(), /second$/);
@@ -234,50 +173,19 @@ suite("a worker dies", () => {
       matches: [{ path: { exact: `/r${i}` } }],
       policies: { directResponse: { status: 200, body: "third" } },
     }));
-    const text = JSON.stringify({ binds: [{ port: 0, listeners: [{ routes }] }] });
-    const loaded = loadConfig({ kind: "text", text, name: "test" }, {});
-    assert.ok(loaded.ok);
-    const died = new Promise<void>((resolve) => {
-      onDeath = resolve;
-    });
-    const victim = threads.get(supervisor.workers.find(({ name }) => name === "worker-0")?.threadId ?? -1);
-    assert.ok(victim !== undefined);
+    const died = workers.death();
+    const victim = workers.thread("worker-0");
     // Its first answer is to the first of some fifty steps.
     victim.once("message", () => void victim.terminate());
-    await Promise.all([supervisor.apply(3, loaded.ir), died]);
+    await Promise.all([supervisor.apply(3, irOf({ binds: [{ port: 0, listeners: [{ routes }] }] })), died]);
     for (const worker of ["worker-0", "worker-1"]) {
-      const client = await clientOf(worker);
+      const client = await workers.clientOf(worker);
       client.write(GET("/r4999"));
       const [answer] = (await once(client, "data")) as [Buffer];
       assert.match(answer.toString(), /third$/);
       client.destroy();
     }
   });
-
-  function remember(thread: Worker): void {
-    threads.set(thread.threadId, thread);
-  }
-
-  /** Ends a thread as a fault would: the supervisor has not asked for it. */
-  async function end(name: string): Promise<void> {
-    const handle = supervisor.workers.find((worker) => worker.name === name);
-    const thread = threads.get(handle?.threadId ?? -1);
-    assert.ok(thread !== undefined, name);
-    await thread.terminate();
-  }
-
-  /** A keep-alive connection, used once, that this worker has accepted; waits until there is such a worker. */
-  async function clientOf(name: string): Promise<Socket> {
-    const deadline = Date.now() + 30_000;
-    while (Date.now() < deadline) {
-      const socket = await rawClient(port, GET("/first"));
-      await once(socket, "data");
-      const task = JSON.stringify((await supervisor.tasks())[name] ?? "");
-      if (task.includes(`:${socket.localPort}"`)) return socket;
-      socket.destroy();
-    }
-    throw new Error(`${name} accepts no connection`);
-  }
 
   function requests(snapshot: MetricsSnapshot): number {
     return (snapshot.requests_total ?? []).reduce((sum, { value }) => sum + Number(value), 0);

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { type TestContext, test } from "node:test";
+import { WorkerError, WorkerHandle } from "../../../src/worker/worker-handle.ts";
+import { answering, TestSupervisor, WORKER } from "../../helpers/supervisor.ts";
+
+async function ask(workers: TestSupervisor): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${workers.port}/`, { headers: { connection: "close" } });
+  return response.text();
+}
+
+test("workers that die before the first configuration are replaced before it is in force", async () => {
+  await using workers = new TestSupervisor(2);
+  const died = workers.death(2);
+  await workers.known();
+  await Promise.all([workers.end("worker-0"), workers.end("worker-1"), died]);
+  await workers.supervisor.apply(1, answering("first"));
+  assert.equal(await ask(workers), "first");
+});
+
+test("all workers die at once, again and again; in the end all serve what came last", async () => {
+  await using workers = new TestSupervisor(2);
+  const { supervisor } = workers;
+  await supervisor.apply(1, answering("1"));
+  for (const generation of [2, 3]) {
+    const both = [workers.end("worker-0"), workers.end("worker-1")];
+    // Not for its death: the configuration comes in the middle of it.
+    await Promise.all([...both, supervisor.apply(generation, answering(String(generation)))]);
+    for (const name of ["worker-0", "worker-1"]) (await workers.clientOf(name)).destroy();
+  }
+  assert.equal(await ask(workers), "3");
+  assert.equal(workers.deaths.length, 4);
+});
+
+test("a worker whose port was taken while it was dead tries until it can serve", async () => {
+  await using workers = new TestSupervisor(1);
+  await workers.supervisor.apply(1, answering("served"));
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  const thief = createServer().listen({ port: workers.port, exclusive: true });
+  await once(thief, "listening");
+  await workers.death();
+  thief.close();
+  await once(thief, "close");
+  (await workers.clientOf("worker-0")).destroy();
+  assert.equal(await ask(workers), "served");
+});
+
+test("a worker that dies while it drains keeps nobody waiting", async () => {
+  await using workers = new TestSupervisor(2);
+  await workers.supervisor.apply(1, answering("x"));
+  // Inside a head: such a connection is not idle, and the drain waits for it.
+  const busy = await workers.clientOf("worker-0");
+  busy.write("GET /slow HTTP/1.1\r\n");
+  while (!JSON.stringify(await workers.supervisor.tasks()).includes('"state":"head"'));
+  const drained = workers.supervisor.drain(60_000);
+  await workers.end("worker-0");
+  assert.equal(await drained, 0);
+});
+
+test("a dead worker refuses orders at once", async () => {
+  await using workers = new TestSupervisor(1);
+  const [handle] = workers.supervisor.workers;
+  await workers.known();
+  await workers.end("worker-0");
+  await assert.rejects(async () => handle?.call({ type: "tasks" }), WorkerError);
+});
+
+test("a worker that does not obey is ended", async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const buffers = { gate: new SharedArrayBuffer(256), buckets: new SharedArrayBuffer(4096) };
+  const ended = Promise.withResolvers<Error | undefined>();
+  const events = { onTrace() {}, onEvicted() {}, onLog() {}, onExport() {} };
+  const handle = new WorkerHandle(
+    { ...WORKER, ...buffers, index: 0 },
+    { ...events, onExit: (_handle, error) => ended.resolve(error) },
+  );
+  const obeyed = handle.obey({ type: "abort" });
+  // It has not even started: to the supervisor that is the same as a thread that hangs.
+  t.mock.timers.tick(60_000);
+  await assert.rejects(obeyed, { message: "worker-0 has not answered for 60 s" });
+  assert.equal((await ended.promise)?.message, "worker-0 has not answered for 60 s");
+});

@@ -1,0 +1,115 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import type { Worker } from "node:worker_threads";
+import { loadConfig } from "../../src/config/load.ts";
+import type { Ir } from "../../src/ir/ir.ts";
+import type { WorkerOptions } from "../../src/worker/messages.ts";
+import { Supervisor } from "../../src/worker/supervisor.ts";
+import { rawClient } from "../e2e/trace/support.ts";
+
+const PATIENCE_MS = 30_000;
+
+export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets"> = {
+  pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
+  lookupFamily: "All",
+  sensitiveHeaders: [],
+  env: {},
+  place: {},
+  logFilter: "error",
+  logFormat: "json",
+  internalSocket: "",
+  metricLabels: {},
+  customFunctions: "",
+  reusePort: process.platform === "linux",
+};
+
+/** What a configuration becomes for the workers. */
+export function irOf(config: object): Ir {
+  const loaded = loadConfig({ kind: "text", text: JSON.stringify(config), name: "test" }, {});
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded));
+  return loaded.ir;
+}
+
+/** A configuration of one port that answers with `body`. */
+export function answering(body: string): Ir {
+  const policies = { directResponse: { status: 200, body } };
+  return irOf({ binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes: [{ name: "d", policies }] }] }] });
+}
+
+/** Workers under supervision in the test's own process, which can end them as a fault would. */
+export class TestSupervisor {
+  readonly supervisor: Supervisor;
+  readonly deaths: string[] = [];
+  readonly #threads = new Map<number, Worker>();
+  readonly #onDeath: (() => void)[] = [];
+
+  constructor(workers: number) {
+    // The runtime tells of every thread: that is how the test gets hold of one.
+    process.on("worker", this.#remember);
+    this.supervisor = new Supervisor(
+      { workers, worker: WORKER },
+      {
+        onLog: () => {},
+        onExport: () => {},
+        onWorkerDeath: (name) => {
+          this.deaths.push(name);
+          for (const tell of this.#onDeath.splice(0)) tell();
+        },
+      },
+    );
+    this.supervisor.start();
+  }
+
+  /** Of the first bind. */
+  get port(): number {
+    return Object.values(this.supervisor.ports)[0] ?? 0;
+  }
+
+  /** Resolves when the supervisor has heard of `more` deaths than before the call. */
+  async death(more = 1): Promise<void> {
+    const enough = this.deaths.length + more;
+    while (this.deaths.length < enough) await new Promise<void>((resolve) => this.#onDeath.push(resolve));
+  }
+
+  /** Resolves when the runtime has told of the threads that were just started. */
+  known(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** The thread of a worker that lives. */
+  thread(name: string): Worker {
+    const handle = this.supervisor.workers.find((worker) => worker.name === name);
+    const thread = this.#threads.get(handle?.threadId ?? -1);
+    if (thread === undefined) throw new Error(`${name} is not there`);
+    return thread;
+  }
+
+  /** Ends a thread as a fault would: the supervisor has not asked for it. */
+  async end(name: string): Promise<void> {
+    await this.thread(name).terminate();
+  }
+
+  /** A keep-alive connection, used once, that this worker has accepted; waits until there is such a worker. */
+  async clientOf(name: string): Promise<Socket> {
+    const deadline = Date.now() + PATIENCE_MS;
+    while (Date.now() < deadline) {
+      const socket = await rawClient(this.port, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n").catch(() => undefined);
+      if (socket === undefined) continue;
+      // A worker that dies with the connection leaves it without an answer.
+      await Promise.race([once(socket, "data"), once(socket, "close")]).catch(() => undefined);
+      const task = JSON.stringify((await this.supervisor.tasks())[name] ?? "");
+      if (!socket.destroyed && task.includes(`:${socket.localPort}"`)) return socket;
+      socket.destroy();
+    }
+    throw new Error(`${name} accepts no connection`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    process.off("worker", this.#remember);
+    await this.supervisor.stop();
+  }
+
+  readonly #remember = (thread: Worker): void => {
+    this.#threads.set(thread.threadId, thread);
+  };
+}
