@@ -1,4 +1,3 @@
-import { asError, GatewayError } from "../../base/errors.ts";
 import type { CallPolicies } from "../../ir/policies.ts";
 import type { PrepareCall } from "../../upstream/callout.ts";
 import { create as backendAuth } from "../backend-auth/index.ts";
@@ -23,20 +22,8 @@ export function compileCallPolicies(
   return (request, { findings, trace, span } = NOBODY) => {
     const context: OutgoingContext = { request, findings, trace, span, authorityMode: "auto" };
     const waiting = credentials?.onRequest(context);
-    if (waiting instanceof Promise)
-      return waiting.then(
-        () => void headers?.onRequest(context),
-        (error: unknown) => {
-          throw named(error);
-        },
-      );
+    if (waiting instanceof Promise) return waiting.then(() => void headers?.onRequest(context));
     headers?.onRequest(context);
     return undefined;
   };
-}
-
-/** The policy that asks says what has failed by the cause of an error. */
-function named(error: unknown): GatewayError {
-  const { message } = asError(error);
-  return new GatewayError("TG_BACKEND_AUTH", undefined, new Error(message));
 }
