@@ -14,6 +14,16 @@ import { socketAddresses } from "./addresses.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
 import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "./transport.ts";
 
+/** Who waits for a handshake; exactly one call. */
+export interface SecureWaiter {
+  /** `socket.alpnProtocol` is what was agreed on. */
+  onSecure(socket: TLSSocket): void;
+  onClose(error: Error | undefined): void;
+}
+
+/** Where TLS begins: an address to connect to, or a stream that is there. */
+export type TlsCarrier = ConnectTarget | { readonly socket: ByteStream };
+
 /** TLS to the servers of one backend; connections after the first resume its session. */
 export class TlsClient {
   readonly #config: BackendTls;
@@ -33,48 +43,63 @@ export class TlsClient {
     });
   }
 
-  /**
-   * Opens a connection with its handshake, or makes the handshake on a stream that is there, `host` being the name that is
-   * meant by `target`; `onConnect` or `onClose` follows. Returns a function that gives the attempt up.
-   */
+  /** As `open`; the bytes inside go to `handler`, whose `onConnect` or `onClose` follows. */
   connect(
-    target: ConnectTarget | { readonly socket: ByteStream },
+    target: TlsCarrier,
     host: string,
     keepAliveDelay: number,
+    protocols: readonly string[],
     handler: ConnectHandler,
   ): () => void {
+    return this.open(target, host, keepAliveDelay, protocols, {
+      onSecure: (socket) =>
+        Transport.over(socket, socketAddresses(socket), (transport) => {
+          handler.onConnect(transport);
+          return handler;
+        }),
+      onClose: (error) => handler.onClose(error),
+    });
+  }
+
+  /**
+   * Opens a connection with its handshake, or makes the handshake on a stream that is there, `host` being the name that is
+   * meant by `target` and `protocols` those that are offered by ALPN, empty for none. Returns a function that gives the
+   * attempt up.
+   */
+  open(
+    target: TlsCarrier,
+    host: string,
+    keepAliveDelay: number,
+    protocols: readonly string[],
+    waiter: SecureWaiter,
+  ): () => void {
     let failure: Error | undefined;
-    const socket = connect({ ...target, ...this.#options(host) });
+    const socket = connect({ ...target, ...this.#options(host, protocols) });
     this.#keepSession(socket);
     if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);
     const failed = (error: Error): void => {
       failure = error;
     };
-    const closed = (): void => handler.onClose(failure);
+    const closed = (): void => waiter.onClose(failure);
     socket.setNoDelay(true);
     socket.on("error", failed);
     socket.on("close", closed);
     socket.once("secureConnect", () => {
       socket.removeListener("error", failed);
       socket.removeListener("close", closed);
-      Transport.over(socket, socketAddresses(socket), (transport) => {
-        handler.onConnect(transport);
-        return handler;
-      });
+      waiter.onSecure(socket);
     });
     return () => socket.destroy();
   }
 
   /**
-   * Makes the handshake on a stream for somebody who reads it in a way of their own; `protocols` are offered in the place of
-   * those that are configured.
+   * Makes the handshake on a stream for somebody who reads it in a way of their own.
    */
   secure(stream: Duplex, host: string, protocols: readonly string[]): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
       const socket = connect({
-        ...this.#options(host),
+        ...this.#options(host, protocols),
         socket: stream,
-        ALPNProtocols: [...protocols],
       });
       this.#keepSession(socket);
       const closed = (): void => reject(new Error("the connection was closed in its handshake"));
@@ -94,12 +119,12 @@ export class TlsClient {
     });
   }
 
-  #options(host: string): ConnectionOptions & { readonly allowHalfOpen: true } {
-    const { hostname = host, insecure, insecureHost, alpn = ["http/1.1"], subjectAltNames } = this.#config;
+  #options(host: string, protocols: readonly string[]): ConnectionOptions & { readonly allowHalfOpen: true } {
+    const { hostname = host, insecure, insecureHost, subjectAltNames } = this.#config;
     return {
       secureContext: this.#context,
       allowHalfOpen: true,
-      ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }),
+      ...(protocols.length > 0 && { ALPNProtocols: [...protocols] }),
       rejectUnauthorized: !insecure,
       // Addresses are no names to ask for (RFC 6066 3).
       ...(isIP(hostname) === 0 && hostname !== "" && { servername: hostname }),

@@ -3,6 +3,8 @@ import type { Target } from "./target.ts";
 
 export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
 
+export type HttpVersion = "HTTP/1.1" | "HTTP/2.0";
+
 /** Reference 3.21, with the files already read (PEM text). */
 export interface BackendTls {
   readonly cert?: string;
@@ -11,6 +13,7 @@ export interface BackendTls {
   readonly hostname?: string;
   readonly insecure: boolean;
   readonly insecureHost: boolean;
+  /** Absent: the version of HTTP that is spoken. */
   readonly alpn?: readonly string[];
   readonly subjectAltNames?: readonly string[];
   /** In order of preference. Absent: the runtime's. */

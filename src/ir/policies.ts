@@ -1,6 +1,6 @@
 /** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
 import type { ApiKeyAuth, BackendAuth, BasicAuth, JwtAuth, Oidc } from "./authentication.ts";
-import type { BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
+import type { BackendTcp, BackendTls, BackendTunnel, HttpVersion } from "./connections.ts";
 import type { Target } from "./target.ts";
 
 export type {
@@ -17,7 +17,7 @@ export type {
   Oidc,
   TokenExchange,
 } from "./authentication.ts";
-export type { BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
+export type { BackendTcp, BackendTls, BackendTunnel, HttpVersion } from "./connections.ts";
 
 /** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
 export interface Conditional<Entry extends object> {
@@ -99,7 +99,7 @@ export interface AuthorizationRule {
 
 /** Reference 3.23; milliseconds. */
 export interface BackendHttp {
-  readonly version?: "HTTP/1.1";
+  readonly version?: HttpVersion;
   readonly requestTimeout?: number;
 }
 

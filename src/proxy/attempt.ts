@@ -1,11 +1,15 @@
-import type { ErrorCode } from "../base/errors.ts";
+import { isGrpc } from "../http/grpc-reply.ts";
 import { alignNames } from "../http/h1/names.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
+import { requestFields } from "../http/h2/fields.ts";
 import { setHeader } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { ViaProxy } from "../upstream/dialer.ts";
+import type { UpstreamSession } from "../upstream/h2/session.ts";
 import type { Pool } from "../upstream/pool.ts";
+import type { Http2Use } from "../upstream/pool-target.ts";
+import type { Upstream } from "../upstream/upstream.ts";
 import { hasBody } from "./body/request-body.ts";
 import { chooseEndpoint, endpointName } from "./choose-endpoint.ts";
 import type { CompiledBackend } from "./compiled.ts";
@@ -28,13 +32,19 @@ export function attempt(x: CallingExchange, fresh: boolean): void {
     fail(x, "TG_NO_HEALTHY_BACKENDS");
     return;
   }
+  const { pool } = endpoint;
+  const http2 = pool.http2 !== "never" && wantsHttp2(x, pool.http2);
+  if (http2 && !canIgnoreUpgrade(x.downstream.upgrade)) {
+    fail(x, "TG_UPGRADE_MISMATCH", `${x.downstream.upgrade} was requested of a backend that speaks HTTP/2`);
+    return;
+  }
   x.attempts++;
   x.endpoint = endpoint;
   x.endpointName = endpointName(backend, endpoint);
   endpoint.begin();
   startTimers(x);
-  if (x.authorityMode === "auto") rewriteAuthority(x, endpoint.pool);
-  if (endpoint.pool.viaProxy !== undefined) addressProxy(x, endpoint.pool.viaProxy);
+  if (x.authorityMode === "auto") rewriteAuthority(x, pool);
+  if (pool.viaProxy !== undefined && !http2) addressProxy(x, pool.viaProxy);
   x.span?.callStarted(x.request, x.endpointName);
   if (x.trace !== undefined) {
     x.trace.requestSnapshot("final request");
@@ -42,40 +52,39 @@ export function attempt(x: CallingExchange, fresh: boolean): void {
   }
   x.calledAt = performance.now();
   // A tunnel ends with its connection, so an idle one gains nothing.
-  const connection = fresh || x.request.method === "CONNECT" ? undefined : endpoint.pool.take();
-  if (connection !== undefined) send(x, connection);
-  else {
-    const waiter = {
-      onConnection: (opened: UpstreamConnection) => {
-        x.cancelConnect = undefined;
-        send(x, opened);
-      },
-      onConnectFailure: (code: ErrorCode, message: string) => x.onConnectFailure(code, message),
-    };
-    x.cancelConnect = endpoint.pool.connect(waiter, x.request.method === "CONNECT");
-  }
+  const giveUp = x.request.method === "CONNECT" ? pool.connect(x, true) : pool.reach(http2, fresh, x);
+  if (giveUp !== undefined) x.cancelConnect = giveUp;
 }
 
-/** A pooled connection that closes before it answers was probably closed by the upstream while it idled. */
-export function canRetry(x: ExchangeState, connection: UpstreamConnection, answered: boolean): boolean {
-  return (
-    connection.served > 0 &&
-    !answered &&
-    x.attempts < MAX_ATTEMPTS &&
-    x.downstream.requestLength === 0 &&
-    IDEMPOTENT.has(x.request.method)
-  );
+/** Whether the request goes out as HTTP/2 (reference 2.5), the client's side being HTTP/1.1. */
+function wantsHttp2({ downstream, request }: ExchangeState, use: Http2Use): boolean {
+  if (request.method === "CONNECT") return false;
+  if (use === "asked") return downstream.tls !== undefined && isGrpc(request.headers);
+  // A server that offers both can still be asked for an upgrade.
+  return use === "always" || (use === "offered" && downstream.upgrade === "");
 }
 
-function send(x: CallingExchange, connection: UpstreamConnection): void {
+/** Clients that offer the cleartext upgrade to HTTP/2 are content with an answer; others want the other protocol. */
+function canIgnoreUpgrade(upgrade: string): boolean {
+  return upgrade === "" || upgrade.toLowerCase() === "h2c";
+}
+
+/**
+ * Whether a call that has failed can be made again without a policy for it: because the upstream has said that it did nothing
+ * with the request, or because a pooled connection closed before it answered, probably while it idled.
+ */
+export function canRetry(x: ExchangeState, upstream: Upstream, answered: boolean): boolean {
+  const { downstream, request, body } = x;
+  if (answered || x.attempts >= MAX_ATTEMPTS) return false;
+  if (upstream.refused) return body?.repeatable ?? downstream.requestLength === 0;
+  return upstream.served > 0 && downstream.requestLength === 0 && IDEMPOTENT.has(request.method);
+}
+
+/** Sends the request on a connection that is free. */
+export function sendHttp1(x: CallingExchange, connection: UpstreamConnection): void {
   const { request, downstream } = x;
-  if (request.method === "CONNECT") {
-    x.onTunnel(connection);
-    return;
-  }
   if (x.retry !== undefined && hasBody(downstream)) x.requestBody.keep(REPLAY_BYTES);
-  const { body } = x;
-  const length = body === undefined ? downstream.requestLength : body.length;
+  const length = requestLength(x);
   let extra = "";
   if (length === UNKNOWN_LENGTH) extra = "transfer-encoding: chunked\r\n";
   if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
@@ -89,8 +98,30 @@ function send(x: CallingExchange, connection: UpstreamConnection): void {
   const head = requestHeadText(request.method, path, request.authority, request.headers, names, extra);
   x.upstream = connection;
   connection.send(head, request.method, length, preserve, x);
-  // The head goes out with the first body bytes if they are there already, else at once: `Expect: 100-continue`.
-  if (body !== undefined && (length !== 0 || hasBody(downstream))) body.sendTo(connection);
+  sendBody(x, connection, length);
+}
+
+/** Sends the request on a connection that has room for another stream. */
+export function sendHttp2(x: CallingExchange, session: UpstreamSession): void {
+  const { request, downstream } = x;
+  // A server that goes away says which requests it has passed over.
+  if (hasBody(downstream)) x.requestBody.keep(REPLAY_BYTES);
+  const length = requestLength(x);
+  const scheme = x.endpoint?.pool.target.tls === undefined ? "http" : "https";
+  const fields = requestFields(request, scheme, downstream.trailersAccepted);
+  const stream = session.send(fields, request.method, length, x);
+  x.upstream = stream;
+  sendBody(x, stream, length);
+}
+
+/** Bytes that the upstream is told to expect. */
+function requestLength({ body, downstream }: ExchangeState): number {
+  return body === undefined ? downstream.requestLength : body.length;
+}
+
+/** The head goes out with the first body bytes if they are there already, else at once: `Expect: 100-continue`. */
+function sendBody({ body, downstream }: ExchangeState, upstream: Upstream, length: number): void {
+  if (body !== undefined && (length !== 0 || hasBody(downstream))) body.sendTo(upstream);
   else if (length !== 0) downstream.readBody();
 }
 

@@ -20,7 +20,7 @@ import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import { localityBuckets, type Place } from "../upstream/locality.ts";
 import type { ConnectionSettings, PoolTarget } from "../upstream/pool-target.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
-import { connectionOf } from "./connection-of.ts";
+import { connectionOf, versionOf } from "./connection-of.ts";
 import type { DynamicConnection } from "./dynamic.ts";
 import { endpointRules } from "./endpoint-rules.ts";
 import { ListenerTable } from "./match/listeners.ts";
@@ -278,9 +278,11 @@ export class IrCompiler {
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
   #serviceBuckets(key: string, port: number, how: ConnectionSettings): Endpoint[][] {
     const service = this.#ir.services.find((each) => `${each.namespace}/${each.hostname}` === key);
+    const version = how.version ?? versionOf(service?.appProtocols?.[port]);
+    const connection = version === undefined ? how : { ...how, version };
     const workloads = this.#ir.workloads.filter((workload) => workload.services[key] !== undefined);
     return localityBuckets(service ?? {}, workloads, this.#place).map((bucket) =>
-      bucket.flatMap((workload) => this.#workloadEndpoints(workload, key, port, service?.ports[port], how)),
+      bucket.flatMap((workload) => this.#workloadEndpoints(workload, key, port, service?.ports[port], connection)),
     );
   }
 

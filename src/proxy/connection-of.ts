@@ -1,15 +1,19 @@
 import type { Ir, Target } from "../ir/ir.ts";
-import type { PolicySet } from "../ir/policies.ts";
+import type { HttpVersion, PolicySet } from "../ir/policies.ts";
 import type { Address, ConnectionSettings } from "../upstream/pool-target.ts";
 
 /** Services and their workloads, among which proxies may be. */
 type Discovery = Pick<Ir, "services" | "workloads">;
 
 /** What the policies of a backend say about how its connections are made. */
-export function connectionOf({ backendTLS, tcp, backendTunnel }: PolicySet, discovery: Discovery): ConnectionSettings {
+export function connectionOf(
+  { backendTLS, tcp, backendTunnel, http }: PolicySet,
+  discovery: Discovery,
+): ConnectionSettings {
   return {
     ...(backendTLS !== undefined && { tls: backendTLS }),
     ...(tcp !== undefined && { tcp }),
+    ...(http?.version !== undefined && { version: http.version }),
     ...(backendTunnel !== undefined && {
       tunnel: {
         proxies: addressesOf(backendTunnel.proxy, discovery),
@@ -18,6 +22,18 @@ export function connectionOf({ backendTLS, tcp, backendTunnel }: PolicySet, disc
       },
     }),
   };
+}
+
+/** `appProtocols` of services that say which version of HTTP is spoken (reference 2.5); others say nothing about it. */
+const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([
+  ["http1", "HTTP/1.1"],
+  ["http2", "HTTP/2.0"],
+  ["grpc", "HTTP/2.0"],
+  ["kubernetes.io/h2c", "HTTP/2.0"],
+]);
+
+export function versionOf(appProtocol: string | undefined): HttpVersion | undefined {
+  return appProtocol === undefined ? undefined : VERSIONS.get(appProtocol.toLowerCase());
 }
 
 function addressesOf(target: Target, { services, workloads }: Discovery): Address[] {

@@ -5,8 +5,9 @@ import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
 import type { Findings, MessageBody, PolicyContext, RetryPlan } from "../policies/types.ts";
-import type { UpstreamConnection, UpstreamEvents } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
+import type { UpstreamWaiter } from "../upstream/pool.ts";
+import type { Upstream, UpstreamEvents } from "../upstream/upstream.ts";
 import { RequestBody } from "./body/request-body.ts";
 import { ResponseBody } from "./body/response-body.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
@@ -77,7 +78,7 @@ export abstract class ExchangeState implements PolicyContext {
   responded = false;
   over = false;
 
-  upstream: UpstreamConnection | undefined;
+  upstream: Upstream | undefined;
   /** Gives up waiting for a connection. */
   cancelConnect: (() => void) | undefined;
   requestTimer: NodeJS.Timeout | undefined;
@@ -240,10 +241,7 @@ const NO_BYTES = new Uint8Array(0);
 const NO_HEADERS: HeaderList = [];
 
 /** An exchange that can call an upstream and be called back. */
-export interface CallingExchange extends ExchangeState, UpstreamEvents {
-  /** The backend that CONNECT asked for is connected. */
-  onTunnel(upstream: UpstreamConnection): void;
-  onConnectFailure(code: ErrorCode, message: string): void;
+export interface CallingExchange extends ExchangeState, UpstreamEvents, UpstreamWaiter {
   /** Tries the call again if the retry policy wants that and it can be. `why` is for the trace. */
   retryCall(why: string): boolean;
 }

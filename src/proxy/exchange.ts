@@ -3,7 +3,8 @@ import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
-import { attempt, canRetry } from "./attempt.ts";
+import type { UpstreamSession } from "../upstream/h2/session.ts";
+import { attempt, canRetry, sendHttp1, sendHttp2 } from "./attempt.ts";
 import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
 import { endUpstream, finish } from "./finish.ts";
 import { BACKEND_POLICIES, handleRequest, PHASES } from "./handle-request.ts";
@@ -192,7 +193,18 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   // ── from the attempt ──
 
-  onTunnel(upstream: UpstreamConnection): void {
+  onConnection(connection: UpstreamConnection): void {
+    this.cancelConnect = undefined;
+    if (this.request.method === "CONNECT") this.#onTunnel(connection);
+    else sendHttp1(this, connection);
+  }
+
+  onSession(session: UpstreamSession): void {
+    this.cancelConnect = undefined;
+    sendHttp2(this, session);
+  }
+
+  #onTunnel(upstream: UpstreamConnection): void {
     this.upstream = upstream;
     this.answeredAt = performance.now();
     clearTimeout(this.attemptTimer);

@@ -1,11 +1,15 @@
 import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
+import { requestFields } from "../http/h2/fields.ts";
 import type { HeaderList } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
-import type { UpstreamConnection, UpstreamEvents } from "./connection.ts";
+import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
+import type { UpstreamSession } from "./h2/session.ts";
 import type { OnCancel } from "./on-cancel.ts";
+import type { UpstreamWaiter } from "./pool.ts";
+import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
 /** A call of the gateway's own: to an authorization service, to a mirror. */
 export interface CallRequest {
@@ -33,6 +37,8 @@ export interface CallResponse {
 
 /** Methods whose requests are never sent twice, even if the first connection proved to be stale (RFC 9110 9.2.2). */
 const UNSAFE_TO_REPEAT = new Set(["POST", "PATCH"]);
+/** Connections may all be stale, or servers may all be about to go away; after so many of them the call fails. */
+const MAX_REPEATS = 3;
 /** Methods that announce a body even when there is none (RFC 9110 8.6). */
 const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
 
@@ -48,7 +54,7 @@ export function callUpstream(endpoint: Endpoint, request: CallRequest, onCancel:
   });
 }
 
-class Call implements UpstreamEvents {
+class Call implements UpstreamEvents, UpstreamWaiter {
   readonly #endpoint: Endpoint;
   readonly #request: CallRequest;
   readonly #resolve: (response: CallResponse) => void;
@@ -57,9 +63,10 @@ class Call implements UpstreamEvents {
   readonly #startedAt = performance.now();
   readonly #chunks: Buffer[] = [];
   #size = 0;
+  #repeats = 0;
   #status = 0;
   #headers: HeaderList = [];
-  #connection: UpstreamConnection | undefined;
+  #upstream: Upstream | undefined;
   #cancelConnect: (() => void) | undefined;
   #over = false;
 
@@ -81,15 +88,7 @@ class Call implements UpstreamEvents {
   start(fresh: boolean): void {
     if (this.#over) return;
     const { pool } = this.#endpoint;
-    const pooled = fresh ? undefined : pool.take();
-    if (pooled !== undefined) {
-      this.#send(pooled);
-      return;
-    }
-    this.#cancelConnect = pool.connect({
-      onConnection: (connection) => this.#send(connection),
-      onConnectFailure: (code, message) => this.#fail(code, message),
-    });
+    this.#cancelConnect = pool.reach(pool.http2 === "always" || pool.http2 === "offered", fresh, this);
   }
 
   /** Nobody waits any more. */
@@ -99,29 +98,49 @@ class Call implements UpstreamEvents {
     this.#endpoint.abandon();
   }
 
-  #send(connection: UpstreamConnection): void {
+  onConnection(connection: UpstreamConnection): void {
     const { method, path, body } = this.#request;
-    const { pool } = this.#endpoint;
-    const { viaProxy: via } = pool;
-    const named = this.#request.authority ?? pool.hostname ?? ("path" in pool.target ? "localhost" : pool.name);
+    const { viaProxy: via } = this.#endpoint.pool;
     // A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2).
-    const authority = via?.authority ?? named;
+    const authority = via?.authority ?? this.#authority();
     // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
     const target = via === undefined ? path : via.origin + (path === "*" ? "" : path);
     const credentials = via?.authorization === undefined ? [] : ["proxy-authorization", via.authorization];
-    const headers = [...this.#request.headers, ...credentials];
-    const length = body.length > 0 || EXPECTS_BODY.has(method) ? `content-length: ${body.length}\r\n` : "";
-    this.#connection = connection;
-    connection.send(
-      requestHeadText(method, target, authority, headers, null, length),
-      method,
-      body.length,
-      false,
-      this,
-    );
+    const head = requestHeadText(method, target, authority, [...this.#requestHeaders(), ...credentials], null, "");
+    this.#upstream = connection;
+    connection.send(head, method, body.length, false, this);
+    this.#sendBody(connection);
+  }
+
+  onSession(session: UpstreamSession): void {
+    const { method, path, body } = this.#request;
+    const scheme = this.#endpoint.pool.target.tls === undefined ? "http" : "https";
+    const head = { method, authority: this.#authority(), path, search: "", headers: this.#requestHeaders() };
+    const stream = session.send(requestFields(head, scheme, false), method, body.length, this);
+    this.#upstream = stream;
+    this.#sendBody(stream);
+  }
+
+  onConnectFailure(code: ErrorCode, message: string): void {
+    this.#fail(code, message);
+  }
+
+  #authority(): string {
+    const { pool } = this.#endpoint;
+    return this.#request.authority ?? pool.hostname ?? ("path" in pool.target ? "localhost" : pool.name);
+  }
+
+  #requestHeaders(): HeaderList {
+    const { method, headers, body } = this.#request;
+    if (body.length === 0 && !EXPECTS_BODY.has(method)) return headers;
+    return [...headers, "content-length", String(body.length)];
+  }
+
+  #sendBody(upstream: Upstream): void {
+    const { body } = this.#request;
     if (body.length === 0) return;
-    connection.sendBody(Buffer.from(body.buffer, body.byteOffset, body.length), 0, body.length);
-    connection.sendEnd([]);
+    upstream.sendBody(Buffer.from(body.buffer, body.byteOffset, body.length), 0, body.length);
+    upstream.sendEnd([]);
   }
 
   onInformational(): void {}
@@ -147,16 +166,17 @@ class Call implements UpstreamEvents {
 
   onResponseEnd(): void {
     if (this.#over) return;
-    this.#connection = undefined;
+    this.#upstream = undefined;
     this.#end();
     this.#endpoint.end(this.#status < 500, (performance.now() - this.#startedAt) / 1000);
     this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.concat(this.#chunks, this.#size) });
   }
 
   onUpstreamFailure(message: string, answered: boolean): void {
-    const stale = !answered && (this.#connection?.served ?? 0) > 0;
-    this.#connection = undefined;
-    if (stale && !UNSAFE_TO_REPEAT.has(this.#request.method)) this.start(true);
+    const { served = 0, refused = false } = this.#upstream ?? {};
+    const again = refused || (!answered && served > 0 && !UNSAFE_TO_REPEAT.has(this.#request.method));
+    this.#upstream = undefined;
+    if (again && ++this.#repeats < MAX_REPEATS) this.start(true);
     else this.#fail("TG_UPSTREAM_FAILED", message);
   }
 
@@ -177,6 +197,6 @@ class Call implements UpstreamEvents {
     this.#over = true;
     clearTimeout(this.#timer);
     this.#cancelConnect?.();
-    this.#connection?.destroy();
+    this.#upstream?.destroy();
   }
 }

@@ -8,6 +8,7 @@ import { type HeaderList, removeHeader } from "../http/message.ts";
 import { Output } from "../http/output.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { Transport, TransportHandler } from "../http/transport.ts";
+import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
 /** Limits on what an upstream may send: its head is read as strictly as a client's. */
 const RESPONSE_LIMITS = { maxHeaders: 200, maxTargetSize: 0 };
@@ -17,22 +18,6 @@ const MAX_INTERIM = 32;
 /** What every response begins with; anything else is refused before the end of a head is looked for. */
 const RESPONSE_START = "HTTP/1.";
 const NO_HEADERS: HeaderList = [];
-
-/** The caller of one upstream exchange. After `onUpstreamEnd` or `onUpstreamFailure` nothing more follows. */
-export interface UpstreamEvents {
-  onInformational(head: ResponseHead): void;
-  /** `length`: bytes, UNKNOWN_LENGTH, or TUNNEL after a 101. */
-  onResponse(head: ResponseHead, length: number): void;
-  onResponseBody(buffer: Buffer, from: number, to: number): void;
-  /** What one read of the socket brought has been handed over: a good moment to flush. */
-  onResponseBatch(): void;
-  onResponseEnd(trailers: HeaderList): void;
-  /** `answered`: some bytes of a response had arrived. */
-  onUpstreamFailure(message: string, answered: boolean): void;
-  onUpstreamDrain(): void;
-  /** One of the calls above has thrown, which is a defect of the gateway; the connection is gone. */
-  onUpstreamFault(error: unknown): void;
-}
 
 /** Where a connection goes when an exchange is over. */
 export interface ConnectionOwner {
@@ -44,7 +29,7 @@ export interface ConnectionOwner {
 type State = "idle" | "head" | "length" | "chunked" | "close" | "tunnel" | "closed";
 
 /** One connection to an upstream that speaks HTTP/1.1; serves one exchange at a time. */
-export class UpstreamConnection implements TransportHandler {
+export class UpstreamConnection implements Upstream, TransportHandler {
   readonly #transport: Transport;
   readonly #output: Output;
   readonly #owner: ConnectionOwner;
@@ -65,8 +50,9 @@ export class UpstreamConnection implements TransportHandler {
   #answered = false;
   #preserveCase = false;
   #halfClosed = false;
-  /** Exchanges served before the one under way: above 0 a close before the first byte may mean a stale connection. */
   served = 0;
+  /** HTTP/1.1 has no way to say it. */
+  readonly refused = false;
   /** `performance.now()` ms of the last release; the pool closes connections that idle too long. */
   idleSince = 0;
 
@@ -111,7 +97,6 @@ export class UpstreamConnection implements TransportHandler {
     this.#reusable = false;
   }
 
-  /** May wait for `flush`. False = wait for `onUpstreamDrain`. */
   sendBody(buffer: Buffer, from: number, to: number): boolean {
     if (this.#state === "closed" || from === to) return true;
     if (!this.#requestChunked) return this.#output.bytes(buffer, from, to);
@@ -129,7 +114,6 @@ export class UpstreamConnection implements TransportHandler {
     if (this.#state === "tunnel") this.#transport.end();
   }
 
-  /** Sends what was gathered. False = wait for `onUpstreamDrain`. */
   flush(): boolean {
     return this.#state === "closed" || this.#output.flush();
   }
@@ -142,7 +126,7 @@ export class UpstreamConnection implements TransportHandler {
     this.#transport.resume();
   }
 
-  /** Ends the exchange and the connection: the upstream sees that nobody waits any more. */
+  /** Ends the connection too. */
   destroy(): void {
     this.#events = undefined;
     if (this.#state === "closed") return;

@@ -1,6 +1,8 @@
+import type { TLSSocket } from "node:tls";
+import { type Addresses, socketAddresses } from "../http/addresses.ts";
 import { ProxyTunnel } from "../http/proxy-tunnel.ts";
 import { TlsClient } from "../http/tls-client.ts";
-import { type ConnectHandler, type ConnectTarget, connect, Transport } from "../http/transport.ts";
+import { type ByteStream, type ConnectHandler, type ConnectTarget, connect, Transport } from "../http/transport.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
 /** How requests are sent that a proxy is to forward (RFC 9112 3.2.2). */
@@ -12,12 +14,24 @@ export interface ViaProxy {
   readonly authorization: string | undefined;
 }
 
+/** Who waits for a stream that speaks what has been agreed on; exactly one call. */
+export interface StreamWaiter {
+  /** `agreed`: by ALPN; undefined for plaintext and where nothing was agreed. */
+  onStream(stream: ByteStream, from: Addresses, agreed: string | undefined): void;
+  onClose(error: Error | undefined): void;
+}
+
+const HTTP1 = ["http/1.1"];
+const HTTP2 = ["h2"];
+const NOTHING = Buffer.alloc(0);
+
 /** Makes the connections of one pool: straight to its target or through a proxy, with TLS or without. */
 export class Dialer {
   /** Where connections go: the target, or the proxies on the way to it. */
   readonly addresses: readonly Address[];
   /** For plaintext through a proxy, which forwards requests; tunnels carry everything else. */
   readonly viaProxy: ViaProxy | undefined;
+  readonly #target: PoolTarget;
   readonly #name: string;
   readonly #host: string;
   readonly #keepAliveDelay: number;
@@ -28,6 +42,7 @@ export class Dialer {
   /** `keepAliveDelay`: milliseconds until TCP keep-alive probes; 0 = off. */
   constructor(target: PoolTarget, keepAliveDelay: number) {
     const { tls, tunnel } = target;
+    this.#target = target;
     this.addresses = tunnel?.proxies ?? [target];
     this.#name = targetName(target);
     this.#host = "host" in target ? target.host : "";
@@ -41,44 +56,90 @@ export class Dialer {
   }
 
   /**
-   * Opens a connection to `address`, which one of `addresses` has resolved to (`host`, `` for a path); `onConnect` or
-   * `onClose` of the handler follows. `raw`: it is to carry bytes without HTTP. Returns a function that gives up.
+   * Opens a connection for HTTP/1.1 to `address`, which one of `addresses` has resolved to (`host`, `` for a path);
+   * `onConnect` or `onClose` of the handler follows. `raw`: it is to carry bytes without HTTP. Returns a function that gives
+   * up.
    */
   dial(address: ConnectTarget, host: string, raw: boolean, handler: ConnectHandler): () => void {
+    const tls = this.#tls;
+    const protocols = raw ? this.#alpn(HTTP1) : withoutHttp2(this.#alpn(HTTP1));
     if (this.#tunnel === undefined) {
-      if (this.#tls === undefined) return connect(address, this.#keepAliveDelay, handler);
-      return this.#tls.connect(address, this.#host, this.#keepAliveDelay, handler);
+      if (tls === undefined) return connect(address, this.#keepAliveDelay, handler);
+      return tls.connect(address, this.#host, this.#keepAliveDelay, protocols, handler);
     }
     if (this.viaProxy !== undefined && !raw) return this.#reachProxy(address, host, false, handler);
-    return this.#dialThrough(address, host, this.#tunnel.authorization, handler);
+    return this.#throughProxy(address, host, handler, (stream, from) => {
+      if (tls !== undefined) return tls.connect({ socket: stream }, this.#host, 0, protocols, handler);
+      let giveUp = (): void => {};
+      Transport.over(stream, from, (transport) => {
+        giveUp = () => transport.destroy();
+        handler.onConnect(transport);
+        return handler;
+      });
+      return giveUp;
+    });
+  }
+
+  /** As `dial`, for something that reads in a way of its own and prefers HTTP/2. No proxy could forward that: tunnels do. */
+  dialStream(address: ConnectTarget, host: string, waiter: StreamWaiter): () => void {
+    const tls = this.#tls;
+    const handshake = {
+      onSecure: (socket: TLSSocket) =>
+        waiter.onStream(socket, socketAddresses(socket), socket.alpnProtocol || undefined),
+      onClose: (error: Error | undefined) => waiter.onClose(error),
+    };
+    if (this.#tunnel !== undefined)
+      return this.#throughProxy(address, host, waiter, (stream, from) => {
+        if (tls !== undefined) return tls.open({ socket: stream }, this.#host, 0, this.#alpn(HTTP2), handshake);
+        waiter.onStream(stream, from, undefined);
+        return () => stream.destroy();
+      });
+    if (tls === undefined) return openStream(address, this.#keepAliveDelay, waiter);
+    return tls.open(address, this.#host, this.#keepAliveDelay, this.#alpn(HTTP2), handshake);
+  }
+
+  /** What is offered in TLS to the target. */
+  #alpn(otherwise: readonly string[]): readonly string[] {
+    return this.#target.tls?.alpn ?? otherwise;
   }
 
   #reachProxy(address: ConnectTarget, host: string, givenAway: boolean, handler: ConnectHandler): () => void {
     if (this.#proxyTls === undefined) return connect(address, this.#keepAliveDelay, handler, givenAway);
-    return this.#proxyTls.connect(address, host, this.#keepAliveDelay, handler);
+    const protocols = withoutHttp2(this.#tunnel?.tls?.alpn ?? HTTP1);
+    return this.#proxyTls.connect(address, host, this.#keepAliveDelay, protocols, handler);
   }
 
-  #dialThrough(
+  /** `goOn` gets the stream to the target and returns what gives up from then on. */
+  #throughProxy(
     address: ConnectTarget,
     host: string,
-    authorization: string | undefined,
-    handler: ConnectHandler,
+    waiter: Pick<StreamWaiter, "onClose">,
+    goOn: (stream: ByteStream, from: Addresses) => () => void,
   ): () => void {
-    const tunnel = new ProxyTunnel(this.#name, authorization, {
+    const tunnel = new ProxyTunnel(this.#name, this.#tunnel?.authorization, {
       onTunnel: (stream, from) => {
-        if (this.#tls !== undefined) {
-          giveUp = this.#tls.connect({ socket: stream }, this.#host, 0, handler);
-          return;
-        }
-        Transport.over(stream, from, (transport) => {
-          giveUp = () => transport.destroy();
-          handler.onConnect(transport);
-          return handler;
-        });
+        giveUp = goOn(stream, from);
       },
-      onTunnelFailure: (error) => handler.onClose(error),
+      onTunnelFailure: (error) => waiter.onClose(error),
     });
     let giveUp = this.#reachProxy(address, host, true, tunnel);
     return () => giveUp();
   }
+}
+
+/** A plaintext connection that is given away. */
+function openStream(address: ConnectTarget, keepAliveDelay: number, waiter: StreamWaiter): () => void {
+  const opening: ConnectHandler = {
+    onConnect: (transport) => waiter.onStream(transport.release(NOTHING), transport, undefined),
+    onClose: (error) => waiter.onClose(error),
+    onData() {},
+    onEnd() {},
+    onDrain() {},
+    onFault() {},
+  };
+  return connect(address, keepAliveDelay, opening, true);
+}
+
+function withoutHttp2(protocols: readonly string[]): readonly string[] {
+  return protocols.filter((name) => name !== "h2");
 }

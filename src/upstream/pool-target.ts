@@ -1,5 +1,5 @@
 import { tlsIdentity } from "../http/tls-client.ts";
-import type { BackendTcp, BackendTls } from "../ir/policies.ts";
+import type { BackendTcp, BackendTls, HttpVersion } from "../ir/policies.ts";
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
 
@@ -8,6 +8,8 @@ export interface ConnectionSettings {
   readonly tls?: BackendTls | undefined;
   readonly tcp?: BackendTcp | undefined;
   readonly tunnel?: ProxyRoute | undefined;
+  /** Of HTTP; undefined = as each request wants it. */
+  readonly version?: HttpVersion | undefined;
 }
 
 /** HTTP proxies that connections go through: one is as good as the other. */
@@ -24,13 +26,25 @@ export type PoolTarget = Address & ConnectionSettings;
 
 /** The identity of a pool: connections are shared where they are made in the same way. */
 export function poolKey(target: PoolTarget): string {
-  const { tls, tcp, tunnel } = target;
+  const { tls, tcp, tunnel, version } = target;
   const name = targetName(target);
-  if (tls === undefined && tcp === undefined && tunnel === undefined) return name;
-  return `${name} ${tlsIdentity({ tls, tcp, tunnel })}`;
+  if (tls === undefined && tcp === undefined && tunnel === undefined && version === undefined) return name;
+  return `${name} ${tlsIdentity({ tls, tcp, tunnel, version })}`;
 }
 
 export function targetName(target: Address): string {
   if ("path" in target) return `unix:${target.path}`;
   return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
+}
+
+/**
+ * Which requests go out as HTTP/2 (reference 2.5): all, those that ask for it themselves, all as far as the server agrees to
+ * it in the handshake, or none.
+ */
+export type Http2Use = "always" | "asked" | "offered" | "never";
+
+export function http2Use({ tls, version }: ConnectionSettings): Http2Use {
+  if (version !== undefined) return version === "HTTP/2.0" ? "always" : "never";
+  if (tls?.alpn?.includes("h2") !== true) return "asked";
+  return tls.alpn.includes("http/1.1") ? "offered" : "always";
 }

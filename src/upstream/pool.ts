@@ -1,12 +1,14 @@
 import { isIP } from "node:net";
-import type { ErrorCode } from "../base/errors.ts";
 import type { Sweepable } from "../base/sweeper.ts";
-import type { ConnectTarget, Transport } from "../http/transport.ts";
+import { type ConnectTarget, Transport } from "../http/transport.ts";
 import type { BackendTcp } from "../ir/policies.ts";
+import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
 import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
 import { Dialer, type ViaProxy } from "./dialer.ts";
 import { GrpcChannel } from "./grpc-channel.ts";
-import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
+import { UpstreamSession } from "./h2/session.ts";
+import { type SessionOpener, SessionPool } from "./h2/session-pool.ts";
+import { type Address, type Http2Use, http2Use, type PoolTarget, targetName } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
 
 export interface PoolSettings {
@@ -20,10 +22,9 @@ export interface PoolSettings {
   readonly keepAliveDelay: number;
 }
 
-/** Gets the connection or the reason why there is none; exactly one call, never before `connect` has returned. */
-export interface ConnectionWaiter {
-  onConnection(connection: UpstreamConnection): void;
-  onConnectFailure(code: ErrorCode, message: string): void;
+/** Waits for what can carry a request: exactly one call. With a session, the request has to be sent in that call. */
+export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
+  onSession(session: UpstreamSession): void;
 }
 
 /** One address to connect to, and the name that it was found by; `` for paths. */
@@ -32,13 +33,23 @@ interface Place {
   readonly host: string;
 }
 
+/** Tries one place: the attempt succeeds or `failed` is called. Returns a function that gives up. */
+type Dial<Connected> = (
+  place: Place,
+  attempt: ConnectAttempt<Connected>,
+  failed: (error: Error | undefined) => void,
+) => () => void;
+
 /** What a pool reports to its owner's metrics. */
 export interface PoolObserver {
   onConnected(seconds: number): void;
 }
 
-/** Keep-alive connections to one target. The most recently used is taken first, so that the rest can idle out. */
-export class Pool implements ConnectionOwner, Sweepable {
+/**
+ * The connections to one target that are kept: idle ones of HTTP/1.1, of which the most recently used is taken first, so that
+ * the rest can idle out, and the sessions of HTTP/2.
+ */
+export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly target: PoolTarget;
   /** `host:port` or `unix:path`, as the trace and the log show it. */
   readonly name: string;
@@ -46,11 +57,14 @@ export class Pool implements ConnectionOwner, Sweepable {
   readonly hostname: string | undefined;
   /** Set when requests go to a proxy that forwards them. */
   readonly viaProxy: ViaProxy | undefined;
+  /** Which requests go out as HTTP/2. */
+  readonly http2: Http2Use;
   readonly #settings: PoolSettings;
   readonly #dialer: Dialer;
   readonly #resolver: Resolver;
   readonly #observer: PoolObserver;
   readonly #idle: UpstreamConnection[] = [];
+  #sessions: SessionPool | undefined;
   #grpc: GrpcChannel | undefined;
   #open = 0;
   #closed = false;
@@ -65,6 +79,7 @@ export class Pool implements ConnectionOwner, Sweepable {
     this.#settings = withTcp(settings, target.tcp);
     this.#dialer = new Dialer(target, this.#settings.keepAliveDelay);
     this.viaProxy = this.#dialer.viaProxy;
+    this.http2 = http2Use(target);
     this.#resolver = resolver;
     this.#observer = observer;
   }
@@ -74,7 +89,16 @@ export class Pool implements ConnectionOwner, Sweepable {
     return this.#open;
   }
 
-  /** gRPC to the same target, on a connection of its own that ends with the pool. */
+  /** Connections that speak HTTP/2. */
+  get sessions(): SessionPool {
+    if (this.#sessions === undefined) {
+      this.#sessions = new SessionPool(this, this.#settings.maxIdle);
+      if (this.#closed) this.#sessions.close();
+    }
+    return this.#sessions;
+  }
+
+  /** gRPC of the gateway's own to the same target, on a connection of its own that ends with the pool. */
   get grpc(): GrpcChannel {
     this.#grpc ??= new GrpcChannel(this.target);
     if (this.#closed) this.#grpc.close();
@@ -90,11 +114,78 @@ export class Pool implements ConnectionOwner, Sweepable {
   }
 
   /**
-   * Opens a new connection for the waiter; `raw`: for bytes without HTTP, which no proxy could forward. Returns a function
-   * that gives up waiting.
+   * Finds what carries a request as HTTP/1.1 or HTTP/2; at once where it is there. `fresh`: no connection of HTTP/1.1 that
+   * has served before. Returns a function that gives up waiting, undefined when there is no wait.
    */
-  connect(waiter: ConnectionWaiter, raw = false): () => void {
-    const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout, raw);
+  reach(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): (() => void) | undefined {
+    const session = http2 ? this.sessions.take() : undefined;
+    if (session !== undefined) {
+      waiter.onSession(session);
+      return undefined;
+    }
+    // Where requests go out as HTTP/1.1 because they do not ask for more, those connections say nothing about the others.
+    const connection = fresh || (http2 && this.http2 === "asked") ? undefined : this.take();
+    if (connection !== undefined) {
+      waiter.onConnection(connection);
+      return undefined;
+    }
+    return http2 ? this.sessions.wait(waiter) : this.connect(waiter);
+  }
+
+  /**
+   * Opens a new connection for the waiter, who is called after this has returned; `raw`: for bytes without HTTP, which no
+   * proxy could forward. Returns a function that gives up waiting.
+   */
+  connect(waiter: ConnectWaiter<UpstreamConnection>, raw = false): () => void {
+    return this.#search(waiter, (place, attempt, failed) => {
+      const start = performance.now();
+      let connection: UpstreamConnection | undefined;
+      return this.#dialer.dial(place.address, place.host, raw, {
+        onConnect: (transport) => {
+          connection = this.#opened(transport, start);
+          if (!attempt.succeed(connection)) connection.destroy();
+        },
+        onData: (buffer, length) => connection?.onData(buffer, length),
+        onEnd: () => connection?.onEnd(),
+        onDrain: () => connection?.onDrain(),
+        onFault: (error) => connection?.onFault(error),
+        onClose: (error) => (connection === undefined ? failed(error) : connection.onClose(error)),
+      });
+    });
+  }
+
+  /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server agrees to that only. */
+  connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>): () => void {
+    return this.#search(waiter, (place, attempt, failed) => {
+      const start = performance.now();
+      return this.#dialer.dialStream(place.address, place.host, {
+        onStream: (stream, from, agreed) => {
+          if (attempt.over) stream.destroy();
+          else if (agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered")) {
+            this.#open++;
+            this.#observer.onConnected((performance.now() - start) / 1000);
+            attempt.succeed(new UpstreamSession(stream, this.sessions));
+          } else
+            Transport.over(stream, from, (transport) => {
+              const connection = this.#opened(transport, start);
+              attempt.succeed(connection);
+              return connection;
+            });
+        },
+        onClose: failed,
+      });
+    });
+  }
+
+  #opened(transport: Transport, start: number): UpstreamConnection {
+    this.#open++;
+    this.#observer.onConnected((performance.now() - start) / 1000);
+    return new UpstreamConnection(transport, this);
+  }
+
+  /** Finds the addresses and tries them one after the other. */
+  #search<Connected>(waiter: ConnectWaiter<Connected>, dial: Dial<Connected>): () => void {
+    const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout);
     const { addresses } = this.#dialer;
     const places: Place[] = [];
     let left = addresses.length;
@@ -107,7 +198,7 @@ export class Pool implements ConnectionOwner, Sweepable {
       const rotated = [...places.slice(first), ...places.slice(0, first)];
       queueMicrotask(() => {
         if (rotated.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
-        else this.#try(attempt, rotated, 0);
+        else tryPlaces(attempt, rotated, 0, dial);
       });
     };
     for (const address of addresses) this.#locate(address, located);
@@ -126,32 +217,6 @@ export class Pool implements ConnectionOwner, Sweepable {
     );
   }
 
-  /** Tries the addresses one after the other until one connects; one that does not answer leaves time for the others. */
-  #try(attempt: ConnectAttempt, places: readonly Place[], index: number): void {
-    const place = places[index];
-    if (attempt.over || place === undefined) return;
-    const start = performance.now();
-    let connection: UpstreamConnection | undefined;
-    const giveUp = this.#dialer.dial(place.address, place.host, attempt.raw, {
-      onConnect: (transport: Transport) => {
-        connection = new UpstreamConnection(transport, this);
-        this.#open++;
-        this.#observer.onConnected((performance.now() - start) / 1000);
-        if (!attempt.succeed(connection)) connection.destroy();
-      },
-      onData: (buffer, length) => connection?.onData(buffer, length),
-      onEnd: () => connection?.onEnd(),
-      onDrain: () => connection?.onDrain(),
-      onFault: (error) => connection?.onFault(error),
-      onClose: (error) => {
-        if (connection !== undefined) connection.onClose(error);
-        else if (index + 1 < places.length) this.#try(attempt, places, index + 1);
-        else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
-      },
-    });
-    attempt.trying(giveUp, places.length - index);
-  }
-
   release(connection: UpstreamConnection): void {
     const { maxIdle } = this.#settings;
     if (this.#closed || (maxIdle !== undefined && this.#idle.length >= maxIdle)) {
@@ -168,76 +233,39 @@ export class Pool implements ConnectionOwner, Sweepable {
     if (index !== -1) this.#idle.splice(index, 1);
   }
 
+  onSessionGone(): void {
+    this.#open--;
+  }
+
   sweep(now: number): void {
     const limit = now - this.#settings.idleTimeout;
     while (this.#idle[0] !== undefined && this.#idle[0].idleSince < limit) this.#idle.shift()?.destroy();
+    this.#sessions?.sweep(limit);
   }
 
   /** Closes unused connections now and busy ones when their exchange ends. */
   close(): void {
     this.#closed = true;
     this.#grpc?.close();
+    this.#sessions?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 }
 
-/** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
-class ConnectAttempt {
-  over = false;
-  /** For bytes without HTTP. */
-  readonly raw: boolean;
-  readonly #waiter: ConnectionWaiter;
-  readonly #deadline: number;
-  #timer: NodeJS.Timeout;
-  #giveUp: (() => void) | undefined;
-
-  constructor(waiter: ConnectionWaiter, timeoutMs: number, raw: boolean) {
-    this.#waiter = waiter;
-    this.raw = raw;
-    this.#deadline = performance.now() + timeoutMs;
-    this.#timer = setTimeout(() => this.#expire(), timeoutMs);
-  }
-
-  /** An address is being tried; of the time that is left it gets its share among the `candidates` not tried before. */
-  trying(giveUp: () => void, candidates: number): void {
-    this.#giveUp = giveUp;
-    if (candidates === 1) return;
-    clearTimeout(this.#timer);
-    const share = (this.#deadline - performance.now()) / candidates;
-    this.#timer = setTimeout(() => {
-      this.#timer = setTimeout(() => this.#expire(), this.#deadline - performance.now());
-      giveUp();
-    }, share);
-  }
-
-  succeed(connection: UpstreamConnection): boolean {
-    if (this.over) return false;
-    this.#end();
-    this.#waiter.onConnection(connection);
-    return true;
-  }
-
-  fail(code: ErrorCode, message: string): void {
-    if (this.over) return;
-    this.#end();
-    this.#waiter.onConnectFailure(code, message);
-  }
-
-  cancel(): void {
-    if (this.over) return;
-    this.#end();
-    this.#giveUp?.();
-  }
-
-  #expire(): void {
-    this.fail("TG_UPSTREAM_TIMEOUT", "connect timeout");
-    this.#giveUp?.();
-  }
-
-  #end(): void {
-    this.over = true;
-    clearTimeout(this.#timer);
-  }
+/** Until one connects; one that does not answer leaves time for the others. */
+function tryPlaces<Connected>(
+  attempt: ConnectAttempt<Connected>,
+  places: readonly Place[],
+  index: number,
+  dial: Dial<Connected>,
+): void {
+  const place = places[index];
+  if (attempt.over || place === undefined) return;
+  const giveUp = dial(place, attempt, (error) => {
+    if (index + 1 < places.length) tryPlaces(attempt, places, index + 1, dial);
+    else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
+  });
+  attempt.trying(giveUp, places.length - index);
 }
 
 function withTcp(settings: PoolSettings, tcp: BackendTcp | undefined): PoolSettings {

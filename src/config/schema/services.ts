@@ -38,7 +38,12 @@ export const service = z
       .describe(
         "Prefers workloads that are near. Where this gateway runs is told by the variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`, the last two also by `config.clusterId` and `config.network`; what is not set agrees with nothing.",
       ),
-    appProtocols: z.record(portKey, z.string()).optional().describe("Service port → protocol, such as `http`."),
+    appProtocols: z
+      .record(portKey, z.string())
+      .optional()
+      .describe(
+        "Service port → protocol: `http2`, `grpc` or `kubernetes.io/h2c` for HTTP/2, `http1` for HTTP/1.1; others mean nothing.",
+      ),
   })
   .meta({ id: "Service", description: "A service that `service` backends name as `namespace/hostname`." });
 

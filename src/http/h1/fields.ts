@@ -43,25 +43,33 @@ export const RESPONSE_FIELDS: FieldKinds = kindsByRow({
   "proxy-connection": DROP,
 });
 
+const NOT_IN_TRAILERS = new Set(
+  `age authorization cache-control content-encoding content-range content-type cookie date expect expires
+  forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive location max-forwards
+  origin pragma proxy-authenticate proxy-authorization proxy-connection range retry-after set-cookie te trailer
+  vary via warning www-authenticate x-api-key x-forwarded-client-cert x-forwarded-for x-forwarded-host x-forwarded-port
+  x-forwarded-proto x-real-ip`.split(/\s+/),
+);
+const FRAMING = {
+  "content-length": CONTENT_LENGTH,
+  "transfer-encoding": TRANSFER_ENCODING,
+  connection: CONNECTION,
+  upgrade: UPGRADE,
+};
+
 /**
  * A trailer must not change how the message is routed, authenticated or understood (RFC 9110 6.5.1): those are dropped. Fields
  * about framing and connection are kept apart, for the caller to refuse: some parsers obey them here too.
  */
 export const TRAILER_FIELDS: FieldKinds = kindsByRow({
-  ...Object.fromEntries(
-    `age authorization cache-control content-encoding content-range content-type cookie date expect expires
-    forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive location max-forwards
-    origin pragma proxy-authenticate proxy-authorization proxy-connection range retry-after set-cookie te trailer
-    vary via warning www-authenticate x-api-key x-forwarded-client-cert x-forwarded-for x-forwarded-host x-forwarded-port
-    x-forwarded-proto x-real-ip`
-      .split(/\s+/)
-      .map((name) => [name, DROP]),
-  ),
-  "content-length": CONTENT_LENGTH,
-  "transfer-encoding": TRANSFER_ENCODING,
-  connection: CONNECTION,
-  upgrade: UPGRADE,
+  ...Object.fromEntries([...NOT_IN_TRAILERS].map((name) => [name, DROP])),
+  ...FRAMING,
 });
+
+/** Whether a trailer of this name, lower-case, must not be passed on, whatever the version of HTTP. */
+export function forbiddenInTrailers(name: string): boolean {
+  return NOT_IN_TRAILERS.has(name) || Object.hasOwn(FRAMING, name);
+}
 
 const TOO_MANY: HeadError = { code: "TG_HEAD_TOO_LARGE", detail: "too many header fields" };
 const FOLDED = invalid("folded header line");

@@ -13,14 +13,11 @@ export const schema = z
     insecure: z.boolean().default(false).describe("Checks nothing: whoever answers is taken for the backend."),
     insecureHost: z.boolean().default(false).describe("Checks who has signed the certificate, but not its name."),
     alpn: z
-      .array(
-        z
-          .string()
-          .min(1)
-          .refine((name) => name !== "h2", "h2 to backends is not available in this version"),
-      )
+      .array(z.string().min(1))
       .optional()
-      .describe("Protocols to offer. Default: `http/1.1`; nothing for TCP routes."),
+      .describe(
+        "Protocols to offer, such as `[h2, http/1.1]`: what the backend picks is spoken. Default: the version of HTTP that `http.version` or the request asks for; nothing for TCP routes.",
+      ),
     subjectAltNames: z
       .array(z.string().min(1))
       .optional()

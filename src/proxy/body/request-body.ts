@@ -2,13 +2,13 @@ import type { GatewayError } from "../../base/errors.ts";
 import { type HeaderList, type HttpRequest, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, MessageBody } from "../../policies/types.ts";
-import type { UpstreamConnection } from "../../upstream/connection.ts";
+import type { Upstream } from "../../upstream/upstream.ts";
 import { HeldBody } from "./held-body.ts";
 import { type StagedBody, Stages } from "./stages.ts";
 
 /** The exchange that a body belongs to. */
 export interface BodyOwner {
-  readonly upstream: UpstreamConnection | undefined;
+  readonly upstream: Upstream | undefined;
   readonly over: boolean;
   breakOff(answer: GatewayError | LocalReply): void;
 }
@@ -110,12 +110,12 @@ export class RequestBody implements MessageBody, StagedBody {
   }
 
   /** From the client. Returns false when the client has to wait. */
-  receive(buffer: Buffer, from: number, to: number, upstream: UpstreamConnection | undefined): boolean {
+  receive(buffer: Buffer, from: number, to: number, upstream: Upstream | undefined): boolean {
     if (this.#ignored || this.#replaced) return true;
     return this.#stages.empty ? this.#accept(buffer, from, to, upstream) : this.#stages.write(buffer, from, to);
   }
 
-  #accept(buffer: Buffer, from: number, to: number, upstream: UpstreamConnection | undefined): boolean {
+  #accept(buffer: Buffer, from: number, to: number, upstream: Upstream | undefined): boolean {
     if (this.#replaced) return true;
     const held = this.#held;
     if (upstream === undefined || (!this.#lost && held.size + to - from <= this.#keep)) held.add(buffer, from, to);
@@ -164,12 +164,12 @@ export class RequestBody implements MessageBody, StagedBody {
   }
 
   /** The last byte has come from the client. */
-  end(trailers: HeaderList, upstream: UpstreamConnection | undefined): void {
+  end(trailers: HeaderList, upstream: Upstream | undefined): void {
     if (this.#stages.empty) this.#finish(trailers, upstream);
     else if (!this.#ignored) this.#stages.end(trailers);
   }
 
-  #finish(trailers: HeaderList, upstream: UpstreamConnection | undefined): void {
+  #finish(trailers: HeaderList, upstream: Upstream | undefined): void {
     this.#held.end(trailers);
     if (!this.#replaced) upstream?.sendEnd(trailers);
     const whole = this.#held.whole();
@@ -177,7 +177,7 @@ export class RequestBody implements MessageBody, StagedBody {
   }
 
   /** Sends what is held, and lets the rest follow. */
-  sendTo(upstream: UpstreamConnection): void {
+  sendTo(upstream: Upstream): void {
     const held = this.#held;
     let more = true;
     for (const chunk of held.chunks) more = upstream.sendBody(chunk, 0, chunk.length);

@@ -1,0 +1,63 @@
+import type { ErrorCode } from "../base/errors.ts";
+
+/** Gets the connection or the reason why there is none; exactly one call. */
+export interface ConnectWaiter<Connected> {
+  onConnection(connection: Connected): void;
+  onConnectFailure(code: ErrorCode, message: string): void;
+}
+
+/** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
+export class ConnectAttempt<Connected> {
+  over = false;
+  readonly #waiter: ConnectWaiter<Connected>;
+  readonly #deadline: number;
+  #timer: NodeJS.Timeout;
+  #giveUp: (() => void) | undefined;
+
+  constructor(waiter: ConnectWaiter<Connected>, timeoutMs: number) {
+    this.#waiter = waiter;
+    this.#deadline = performance.now() + timeoutMs;
+    this.#timer = setTimeout(() => this.#expire(), timeoutMs);
+  }
+
+  /** An address is being tried; of the time that is left it gets its share among the `candidates` not tried before. */
+  trying(giveUp: () => void, candidates: number): void {
+    this.#giveUp = giveUp;
+    if (candidates === 1) return;
+    clearTimeout(this.#timer);
+    const share = (this.#deadline - performance.now()) / candidates;
+    this.#timer = setTimeout(() => {
+      this.#timer = setTimeout(() => this.#expire(), this.#deadline - performance.now());
+      giveUp();
+    }, share);
+  }
+
+  succeed(connection: Connected): boolean {
+    if (this.over) return false;
+    this.#end();
+    this.#waiter.onConnection(connection);
+    return true;
+  }
+
+  fail(code: ErrorCode, message: string): void {
+    if (this.over) return;
+    this.#end();
+    this.#waiter.onConnectFailure(code, message);
+  }
+
+  cancel(): void {
+    if (this.over) return;
+    this.#end();
+    this.#giveUp?.();
+  }
+
+  #expire(): void {
+    this.fail("TG_UPSTREAM_TIMEOUT", "connect timeout");
+    this.#giveUp?.();
+  }
+
+  #end(): void {
+    this.over = true;
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,140 @@
+import type { ConnectWaiter } from "../connect-attempt.ts";
+import type { UpstreamConnection } from "../connection.ts";
+import type { UpstreamWaiter } from "../pool.ts";
+import type { SessionOwner, UpstreamSession } from "./session.ts";
+
+/** What a new connection turns out to speak. */
+type Opened = UpstreamSession | UpstreamConnection;
+
+/** Opens the connections of a pool of sessions. */
+export interface SessionOpener {
+  /** Returns a function that gives up. */
+  connectHttp2(waiter: ConnectWaiter<Opened>): () => void;
+  /** A connection that turned out to speak HTTP/1.1, and that nobody waits for any more. */
+  release(connection: UpstreamConnection): void;
+  onSessionGone(): void;
+}
+
+/**
+ * The sessions with one target. A request takes the first with room for another stream, so that the others can idle out;
+ * without one it waits, first come first served, for a stream that ends or for another connection. As many are opened as the
+ * requests that wait need.
+ */
+export class SessionPool implements SessionOwner {
+  readonly #opener: SessionOpener;
+  readonly #maxIdle: number;
+  readonly #sessions: UpstreamSession[] = [];
+  readonly #waiting = new Set<UpstreamWaiter>();
+  /** Connections that are being opened or whose limits are not known yet: their room is to come. */
+  #coming = 0;
+  /** Requests that a connection is expected to carry at once, by what the last one has said. */
+  #perConnection = Number.POSITIVE_INFINITY;
+  #closed = false;
+
+  /** `maxIdle`: unused sessions that are kept, undefined = all. */
+  constructor(opener: SessionOpener, maxIdle = Number.POSITIVE_INFINITY) {
+    this.#opener = opener;
+    this.#maxIdle = maxIdle;
+  }
+
+  /** A session with room, to be used at once; undefined: then `wait`. */
+  take(): UpstreamSession | undefined {
+    return this.#waiting.size > 0 ? undefined : this.#roomy();
+  }
+
+  /** Queues for room. Returns a function that gives up waiting. */
+  wait(waiter: UpstreamWaiter): () => void {
+    this.#waiting.add(waiter);
+    this.#grow();
+    return () => this.#waiting.delete(waiter);
+  }
+
+  /** Closes sessions that have been unused since before `limit`, `performance.now()` ms. */
+  sweep(limit: number): void {
+    for (const session of [...this.#sessions]) if (session.streams === 0 && session.idleSince < limit) session.close();
+  }
+
+  /** Closes unused sessions now and the others when their streams have ended. */
+  close(): void {
+    this.#closed = true;
+    for (const session of [...this.#sessions]) session.close();
+  }
+
+  // ── from the sessions ──
+
+  onSettled(session: UpstreamSession): void {
+    this.#coming--;
+    this.#perConnection = Math.max(1, session.limit);
+    this.onRoom();
+  }
+
+  onRoom(): void {
+    for (const waiter of this.#waiting) {
+      const session = this.#roomy();
+      if (session === undefined) break;
+      this.#waiting.delete(waiter);
+      waiter.onSession(session);
+    }
+    this.#grow();
+  }
+
+  onIdle(session: UpstreamSession): void {
+    const idle = this.#sessions.filter(({ streams }) => streams === 0).length;
+    if (this.#closed || idle > this.#maxIdle) session.close();
+  }
+
+  onRetired(session: UpstreamSession): void {
+    const index = this.#sessions.indexOf(session);
+    if (index !== -1) this.#sessions.splice(index, 1);
+  }
+
+  onGone(session: UpstreamSession): void {
+    this.onRetired(session);
+    if (!session.settled) this.#coming--;
+    this.#opener.onSessionGone();
+    this.#grow();
+  }
+
+  #roomy(): UpstreamSession | undefined {
+    return this.#sessions.find((session) => session.room);
+  }
+
+  #grow(): void {
+    // A server that takes no streams now will say when it does.
+    if (this.#sessions.some(({ limit }) => limit === 0)) return;
+    while (this.#waiting.size > 0 && (this.#coming === 0 || this.#waiting.size > this.#coming * this.#perConnection)) {
+      this.#coming++;
+      this.#opener.connectHttp2({
+        onConnection: (opened) => this.#opened(opened),
+        onConnectFailure: (code, message) => {
+          this.#coming--;
+          if (this.#coming > 0) return;
+          // Nothing more is under way for those who wait.
+          for (const waiter of [...this.#waiting]) {
+            this.#waiting.delete(waiter);
+            waiter.onConnectFailure(code, message);
+          }
+        },
+      });
+    }
+  }
+
+  #opened(opened: Opened): void {
+    if ("room" in opened) {
+      this.#sessions.push(opened);
+      this.onRoom();
+      if (opened.streams === 0) this.onIdle(opened);
+      return;
+    }
+    // The server has agreed to HTTP/1.1 only: a connection for each request.
+    this.#coming--;
+    this.#perConnection = 1;
+    const [waiter] = this.#waiting;
+    if (waiter === undefined) this.#opener.release(opened);
+    else {
+      this.#waiting.delete(waiter);
+      waiter.onConnection(opened);
+    }
+    this.#grow();
+  }
+}

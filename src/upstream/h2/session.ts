@@ -1,0 +1,168 @@
+import { type ClientHttp2Session, connect, constants } from "node:http2";
+import type { Duplex } from "node:stream";
+import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { UpstreamEvents } from "../upstream.ts";
+import { resetName } from "./reset-name.ts";
+import { type StreamSession, UpstreamStream } from "./stream.ts";
+
+/** Streams at once on one connection, however many the server would take: beyond that another connection is opened. */
+const MAX_STREAMS = 100;
+/** Streams of one connection in all: their numbers end at 2^31 (RFC 9113 5.1.1). */
+const MAX_STREAM_ID = 2 ** 31 - 1 - 2 * MAX_STREAMS;
+/** Bytes that the server may send before they are taken: on each stream, and on all of them together. */
+const STREAM_WINDOW = 64 * 1024;
+const CONNECTION_WINDOW = 1024 * 1024;
+/** Limits on the head of a response; those of HTTP/1.1. */
+const MAX_HEAD = 64 * 1024;
+const MAX_FIELDS = 200;
+/** MiB that `node:http2` may hold for one connection: of requests whose bytes the server does not take. */
+const MAX_MEMORY = 64;
+const OPTIONS = {
+  maxSessionMemory: MAX_MEMORY,
+  maxHeaderListPairs: MAX_FIELDS,
+  // What HTTP/1.1 lets pass goes on as it is.
+  strictSingleValueFields: false,
+  settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: MAX_HEAD },
+};
+/** Milliseconds that a server may take to answer a PING, which is asked when a call was given up without an answer. */
+const PING_TIMEOUT = 10_000;
+
+/** Who keeps the sessions. */
+export interface SessionOwner {
+  /** The server has said what its limits are. */
+  onSettled(session: UpstreamSession): void;
+  /** A stream has ended. */
+  onRoom(): void;
+  onIdle(session: UpstreamSession): void;
+  /** Takes no more requests; may be called more than once. */
+  onRetired(session: UpstreamSession): void;
+  /** The connection is gone; the last call. */
+  onGone(session: UpstreamSession): void;
+}
+
+/** One connection that speaks HTTP/2 with an upstream. */
+export class UpstreamSession implements StreamSession {
+  readonly #session: ClientHttp2Session;
+  readonly #owner: SessionOwner;
+  readonly #batch: UpstreamStream[] = [];
+  /** Streams that are open. */
+  streams = 0;
+  /** Streams that may be open at once. Until the server has said how many it takes one is sent, which all servers do. */
+  limit = 1;
+  settled = false;
+  /** Exchanges that are over. */
+  served = 0;
+  /** `performance.now()` ms since when it has had no stream. */
+  idleSince = performance.now();
+  #failure = "the upstream closed the connection";
+  #retired = false;
+  /** The last stream that the server has looked at, after a GOAWAY. */
+  #lastStream = Number.POSITIVE_INFINITY;
+  #pinging = false;
+
+  /** `stream`: a connection, after the handshake of TLS. */
+  constructor(stream: Duplex, owner: SessionOwner) {
+    // A server that sends FIN cannot be asked for anything more, nor does it send more.
+    stream.allowHalfOpen = false;
+    this.#owner = owner;
+    this.#session = connect("http://localhost", { ...OPTIONS, createConnection: () => stream });
+    const session = this.#session;
+    session.once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW));
+    session.on("remoteSettings", ({ maxConcurrentStreams = MAX_STREAMS }) => this.#settle(maxConcurrentStreams));
+    session.on("goaway", (code, lastStream) => {
+      this.#lastStream = lastStream;
+      if (code !== constants.NGHTTP2_NO_ERROR) this.#failure = `the upstream ended the connection: ${resetName(code)}`;
+      this.#retire();
+    });
+    session.on("error", (error) => {
+      // That of a GOAWAY says less than the GOAWAY.
+      if (this.#lastStream === Number.POSITIVE_INFINITY) this.#failure = error.message;
+    });
+    session.on("close", () => {
+      this.#retired = true;
+      owner.onGone(this);
+    });
+  }
+
+  /** Why the connection ended; undefined while it lives. */
+  get failure(): string | undefined {
+    return this.#session.destroyed ? this.#failure : undefined;
+  }
+
+  /** Takes one more request now. */
+  get room(): boolean {
+    return !this.#retired && this.streams < this.limit;
+  }
+
+  /** Starts an exchange; there has to be room. `fields` begin with the pseudo-header fields. */
+  send(fields: string[], method: string, length: number, events: UpstreamEvents): UpstreamStream {
+    const stream = this.#session.request(fields, {
+      endStream: length === 0,
+      waitForTrailers: length === UNKNOWN_LENGTH,
+    });
+    this.streams++;
+    if ((stream.id ?? 0) > MAX_STREAM_ID) this.#retire();
+    return new UpstreamStream(stream, this, method, length === 0, events);
+  }
+
+  /** Whether the server has said that it did not look at a stream; `id` is undefined when it was never sent. */
+  passedOver(id: number | undefined): boolean {
+    return id === undefined || id > this.#lastStream;
+  }
+
+  /** From now on no requests; the connection ends with its last stream. */
+  close(): void {
+    this.#retire();
+    this.#session.close();
+  }
+
+  // ── from the streams ──
+
+  /** `stream` has given something to its caller, and wants to tell when nothing more comes for now. */
+  batch(stream: UpstreamStream): void {
+    if (this.#batch.push(stream) > 1) return;
+    setImmediate(() => {
+      for (const each of this.#batch.splice(0)) each.endBatch();
+    });
+  }
+
+  onStreamClosed(): void {
+    this.streams--;
+    this.served++;
+    if (this.streams === 0) {
+      this.idleSince = performance.now();
+      if (!this.#retired) this.#owner.onIdle(this);
+    }
+    this.#owner.onRoom();
+  }
+
+  /** A call was given up before its answer: if the connection is dead, the next ones must not wait on it too. */
+  probe(): void {
+    const session = this.#session;
+    if (this.#pinging || session.destroyed || session.closed) return;
+    const timer = setTimeout(() => {
+      this.#failure = "the upstream does not answer any more";
+      session.destroy();
+    }, PING_TIMEOUT);
+    this.#pinging = session.ping(() => {
+      this.#pinging = false;
+      clearTimeout(timer);
+    });
+    if (!this.#pinging) clearTimeout(timer);
+  }
+
+  #settle(maxStreams: number): void {
+    this.limit = Math.min(maxStreams, MAX_STREAMS);
+    if (this.settled) this.#owner.onRoom();
+    else {
+      this.settled = true;
+      this.#owner.onSettled(this);
+    }
+  }
+
+  #retire(): void {
+    if (this.#retired) return;
+    this.#retired = true;
+    this.#owner.onRetired(this);
+  }
+}
