@@ -89,3 +89,23 @@ test("the same value many times through an alias is fine; a bomb is not", () => 
   assert.equal(value, undefined);
   assert.match(diagnostics[0]?.message ?? "", /aliases stand for too much/);
 });
+
+test("places inside a literal block are those of its lines; other text has none", () => {
+  const inside = (text: string, mark: string, env: Record<string, string> = {}): string => {
+    const document = new ConfigDocument("f", text, env);
+    const value = String((document.value as { a: string }).a);
+    const before = value.slice(0, value.indexOf(mark)).split("\n");
+    const place = { line: before.length, column: (before.at(-1) ?? "").length + 1 };
+    if (!document.reportInside(["a"], value, place, { message: "here" })) return "none";
+    const [diagnostic] = document.diagnostics;
+    return `${diagnostic?.line}:${diagnostic?.column}`;
+  };
+  assert.equal(inside("a: |\n  one\n  two !\n", "!"), "3:7");
+  assert.equal(inside("a: |\n\n  one\n\n    two !\n", "!"), "5:9", "empty lines, and lines further in");
+  assert.equal(inside("a: |2-\n    one !", "!"), "2:9", "the indentation is told, no line follows");
+  assert.equal(inside("a: | # comment\r\n  one\r\n  two !\r\n", "!"), "3:7");
+  assert.equal(inside("b: &x |\n  one !\na: *x\n", "!"), "2:7");
+  assert.equal(inside("a: |\n  $LONG $LONG !\n", "!", { LONG: "a long value" }), "2:15");
+  assert.equal(inside("a: >\n  one\n  two !\n", "!"), "none");
+  assert.equal(inside('a: "one\\ntwo !"\n', "!"), "none");
+});
