@@ -3,29 +3,50 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import type { Bind } from "../ir/ir.ts";
+import type { Ports } from "../proxy/data-plane.ts";
 import { PortError, probePorts } from "./ports.ts";
+
+const REUSE = process.platform === "linux";
 
 const bind = (port: number, rest: Partial<Bind> = {}): Bind =>
   ({ key: `bind/${port}`, host: "127.0.0.1", port, mode: "standard", listeners: [], ...rest }) as unknown as Bind;
 
+async function probe(binds: readonly Bind[], open: Ports = {}): Promise<Ports> {
+  const { ports, release } = await probePorts(binds, open, REUSE);
+  release();
+  return ports;
+}
+
 test("port 0 becomes a real port and stays it; internal binds have none", async () => {
-  const first = await probePorts([bind(0), bind(7, { mode: "internal" })], {});
+  const first = await probe([bind(0), bind(7, { mode: "internal" })]);
   assert.deepEqual(Object.keys(first), ["bind/0"]);
   assert.ok(Number(first["bind/0"]) > 0);
-  assert.deepEqual(await probePorts([bind(0)], first), first);
+  assert.deepEqual(await probe([bind(0)], first), first);
+});
+
+test("until its release nobody else gets the port that was chosen, but workers do", { skip: !REUSE }, async () => {
+  const { ports, release } = await probePorts([bind(0)], {}, true);
+  const port = Number(ports["bind/0"]);
+  const thief = createServer().listen({ port, host: "127.0.0.1" });
+  const [error] = (await once(thief, "error")) as [NodeJS.ErrnoException];
+  assert.equal(error.code, "EADDRINUSE");
+  const worker = createServer().listen({ port, host: "127.0.0.1", reusePort: true });
+  await once(worker, "listening");
+  release();
+  worker.close();
 });
 
 test("a port that is in use is refused, also when its owner would share it", async () => {
-  const owner = createServer().listen({ port: 0, host: "127.0.0.1", reusePort: process.platform === "linux" });
+  const owner = createServer().listen({ port: 0, host: "127.0.0.1", reusePort: REUSE });
   await once(owner, "listening");
   const address = owner.address();
   assert.ok(typeof address === "object" && address !== null);
   const { port } = address;
   await assert.rejects(
-    probePorts([bind(port)], {}),
+    probe([bind(0), bind(port)]),
     (error) =>
       error instanceof PortError && error.message.startsWith(`cannot listen on port ${port} for bind/${port}: `),
   );
-  assert.deepEqual(await probePorts([bind(port)], { [`bind/${port}`]: port }), { [`bind/${port}`]: port }, "our own");
+  assert.deepEqual(await probe([bind(port)], { [`bind/${port}`]: port }), { [`bind/${port}`]: port }, "our own");
   owner.close();
 });

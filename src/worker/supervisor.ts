@@ -98,10 +98,10 @@ export class Supervisor implements WorkerEvents {
    */
   apply(generation: number, ir: Ir): Promise<void> {
     return this.#enqueue(async () => {
-      const ports = await probePorts(ir.binds, this.#ports);
-      // Others replace those that are missing later; somebody has to prove that the configuration can be used.
-      if (this.#workers.size === 0) for (const index of this.#missing()) await this.#replace(index);
+      const { ports, release } = await probePorts(ir.binds, this.#ports, this.#settings.worker.reusePort);
       try {
+        // Others replace those that are missing later; somebody has to prove that the configuration can be used.
+        if (this.#workers.size === 0) for (const index of this.#missing()) await this.#replace(index);
         await this.#prepareAll(generation, ir, ports);
       } catch (error) {
         const dead = this.#missing();
@@ -109,6 +109,8 @@ export class Supervisor implements WorkerEvents {
         // A second death during the same configuration is taken for its fault.
         for (const index of dead) await this.#replace(index);
         await this.#prepareAll(generation, ir, ports);
+      } finally {
+        release();
       }
       this.#current = { generation, ir };
       this.#ports = ports;
