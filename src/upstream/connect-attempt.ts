@@ -1,9 +1,16 @@
 import type { ErrorCode } from "../base/errors.ts";
+import type { UpstreamConnection } from "./connection.ts";
+import type { UpstreamSession } from "./h2/session.ts";
 
 /** Gets the connection or the reason why there is none; exactly one call. */
 export interface ConnectWaiter<Connected> {
   onConnection(connection: Connected): void;
   onConnectFailure(code: ErrorCode, message: string): void;
+}
+
+/** Waits for what can carry a request: exactly one call. With a session, the request has to be sent in that call. */
+export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
+  onSession(session: UpstreamSession): void;
 }
 
 /** One wait for a connection: ends once, by success, failure, timeout or cancellation. */

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { Sweepable } from "../base/sweeper.ts";
 import { type ConnectTarget, Transport } from "../http/transport.ts";
 import type { BackendTcp } from "../ir/policies.ts";
-import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
+import { ConnectAttempt, type ConnectWaiter, type UpstreamWaiter } from "./connect-attempt.ts";
 import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
 import { Dialer, type ViaProxy } from "./dialer.ts";
 import { GrpcChannel } from "./grpc-channel.ts";
@@ -20,11 +20,6 @@ export interface PoolSettings {
   readonly maxIdle: number | undefined;
   /** Milliseconds until TCP keep-alive probes; 0 = off. */
   readonly keepAliveDelay: number;
-}
-
-/** Waits for what can carry a request: exactly one call. With a session, the request has to be sent in that call. */
-export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
-  onSession(session: UpstreamSession): void;
 }
 
 /** One address to connect to, and the name that it was found by; `` for paths. */

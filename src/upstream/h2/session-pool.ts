@@ -1,6 +1,5 @@
-import type { ConnectWaiter } from "../connect-attempt.ts";
+import type { ConnectWaiter, UpstreamWaiter } from "../connect-attempt.ts";
 import type { UpstreamConnection } from "../connection.ts";
-import type { UpstreamWaiter } from "../pool.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
 
 /** What a new connection turns out to speak. */
