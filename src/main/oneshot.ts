@@ -1,12 +1,11 @@
 import { type ChildProcess, fork, spawn } from "node:child_process";
-import { once } from "node:events";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
 import { moduleUrl } from "../base/app-root.ts";
 import { StartError } from "./gateway.ts";
 import type { OneshotOptions } from "./options.ts";
-import { READY, SUPERVISED } from "./supervised.ts";
+import { SUPERVISED } from "./supervised.ts";
 
 type Signal = (typeof PASSED_ON)[number];
 
@@ -33,7 +32,7 @@ export async function oneshot({ config, file, program: command, output }: Onesho
   });
   if (log !== 2) closeSync(log);
   const gone = ended(gateway);
-  const started = once(gateway, "message").then(([message]) => message === READY);
+  const started = new Promise<undefined>((resolve) => gateway.once("message", () => resolve(undefined)));
   let program: ChildProcess | undefined;
   let interrupted: Signal | undefined;
   let stopping = false;
@@ -48,7 +47,11 @@ export async function oneshot({ config, file, program: command, output }: Onesho
       gateway.kill("SIGTERM");
     });
   const early = await Promise.race([started, gone]);
-  if (early !== true) return interrupted === undefined ? Number(early) : codeOf(interrupted);
+  if (interrupted !== undefined) {
+    await gone;
+    return codeOf(interrupted);
+  }
+  if (early !== undefined) return early;
   const [name = "", ...rest] = command;
   program = spawn(name, rest, { stdio: "inherit" });
   let running = true;

@@ -5,8 +5,6 @@
 
 /** The argument that tells a gateway so. People have no use for it. */
 export const SUPERVISED = "--supervised";
-/** What the gateway says once it serves. */
-export const READY = "ready";
 
 /** Calls back once when the process at the other end of the channel has ended, or had before. */
 export function onOrphaned(callback: () => void): void {
@@ -14,7 +12,8 @@ export function onOrphaned(callback: () => void): void {
   if (!process.connected) callback();
 }
 
+/** Says that the gateway serves: the one message there is. */
 export function tellReady(): void {
   // Who is not there any more is noticed by `onOrphaned`.
-  process.send?.(READY, undefined, undefined, () => {});
+  process.send?.("ready", undefined, undefined, () => {});
 }
