@@ -113,8 +113,18 @@ function interpretConnection(value: string, section: FieldSection, head: Framing
   head.keepAlive = !close && (keepAlive || head.minor === 1);
   // HTTP/1.0 has no upgrade (RFC 9110 7.8); after a body it is unclear which bytes belong to the new protocol.
   const upgradable = upgrade && head.minor === 1 && !head.chunked && head.contentLength <= 0;
-  if (upgradable && section.upgrade !== undefined) head.upgrade = section.upgrade;
+  if (upgradable && section.upgrade !== undefined) head.upgrade = withoutHttp2(section.upgrade);
   return undefined;
+}
+
+/**
+ * HTTP/2 inside a connection that was upgraded would be more requests, past everything that is decided for each of them
+ * ("h2c smuggling"). Its upgrade is obsolete (RFC 9113 3.1), and ignoring one is always allowed (RFC 9110 7.8).
+ */
+function withoutHttp2(protocols: string): string {
+  if (!/h2|http/i.test(protocols)) return protocols;
+  const left = protocols.split(",").filter((each) => !/^(h2c?|http)(\/|$)/.test(trimBlanks(each).toLowerCase()));
+  return left.map(trimBlanks).join(", ");
 }
 
 function removeField(section: FieldSection, name: string): void {

@@ -104,6 +104,16 @@ describe("request heads that are accepted", () => {
     assert.equal(request(withFields(...upgrade).replace("1.1", "1.0")).upgrade, "");
   });
 
+  test("an Upgrade to HTTP/2 is left out: requests inside would pass everything that is decided for each", () => {
+    const upgradeOf = (value: string): string =>
+      request(withFields("Connection: Upgrade, HTTP2-Settings", `Upgrade: ${value}`)).upgrade;
+    for (const value of ["h2c", "H2C", "h2", "h2c/1", "HTTP/2.0", ", h2c", "\th2c\t"])
+      assert.equal(upgradeOf(value), "", value);
+    assert.equal(upgradeOf("websocket, h2c"), "websocket");
+    assert.equal(upgradeOf("h2c,websocket,x"), "websocket, x");
+    for (const value of ["websocket", "h2cx", "xh2"]) assert.equal(upgradeOf(value), value);
+  });
+
   test("chunked in any case, and lengths up to 2^53 - 1, without leading zeros", () => {
     assert.equal(request(withFields("transfer-encoding: ChunkeD")).chunked, true);
     assert.equal(request(withFields("Content-Length: 9007199254740991")).contentLength, Number.MAX_SAFE_INTEGER);
