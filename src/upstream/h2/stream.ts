@@ -7,7 +7,7 @@ import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Upstream, UpstreamEvents } from "../upstream.ts";
 import { resetName } from "./reset-name.ts";
 
-const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
+const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 /** 1xx responses before the final one. */
 const MAX_INTERIM = 32;
 const NO_HEADERS: HeaderList = [];
@@ -59,8 +59,12 @@ export class UpstreamStream implements Upstream {
     this.#requestDone = requestDone;
     this.#events = events;
     this.served = session.served;
-    stream.on("headers", (_fields, _flags, raw: string[]) => this.#tell(() => this.#informational(raw)));
-    stream.on("response", (_fields, _flags, raw: string[]) => this.#tell(() => this.#response(raw)));
+    stream.on("headers", (_fields, _flags, raw: string[]) => {
+      this.#tell((events) => this.#informational(raw, events));
+    });
+    stream.on("response", (_fields, flags, raw: string[]) => {
+      this.#tell((events) => this.#response(raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0, events));
+    });
     stream.on("trailers", (_fields, _flags, raw) => {
       this.#trailers = readTrailers(raw);
     });
@@ -154,16 +158,17 @@ export class UpstreamStream implements Upstream {
     };
   }
 
-  #informational(raw: readonly string[]): void {
+  #informational(raw: readonly string[], events: UpstreamEvents): void {
     this.#answered = true;
     const fields = readResponse(raw);
     if (typeof fields === "string") this.#fail(`invalid response: ${fields}`);
     else if (fields.status === 101) this.#fail("invalid response: 101 has no place in HTTP/2");
     else if (++this.#interim > MAX_INTERIM) this.#fail("invalid response: too many 1xx responses");
-    else this.#events?.onInformational(headOf(fields.status, fields.headers));
+    else events.onInformational(headOf(fields.status, fields.headers));
   }
 
-  #response(raw: readonly string[]): void {
+  /** `ends`: nothing follows the head. */
+  #response(raw: readonly string[], ends: boolean, events: UpstreamEvents): void {
     this.#answered = true;
     const fields = readResponse(raw);
     if (typeof fields === "string") {
@@ -171,18 +176,18 @@ export class UpstreamStream implements Upstream {
       return;
     }
     const { status, headers } = fields;
-    const length = this.#lengthOf(status, headers, fields.contentLength);
+    const length = this.#lengthOf(status, headers, fields.contentLength, ends);
     this.#stream.on("data", (bytes: Buffer) => this.#body(bytes));
-    this.#events?.onResponse(headOf(status, headers), length);
+    events.onResponse(headOf(status, headers), length);
     this.#endOfBatch();
   }
 
-  #lengthOf(status: number, headers: HeaderList, announced: number): number {
+  #lengthOf(status: number, headers: HeaderList, announced: number, ends: boolean): number {
     // RFC 9110 8.6: such a response has no length, and some clients would wait for the bytes.
     if (status === 204) removeHeader(headers, "content-length");
     if (this.#method === "HEAD" || status === 204 || status === 304) return 0;
     if (announced >= 0) return announced;
-    if (!this.#stream.endAfterHeaders) return UNKNOWN_LENGTH;
+    if (!ends) return UNKNOWN_LENGTH;
     // Nothing else tells a client of HTTP/1.1 that no body follows.
     headers.push("content-length", "0");
     return 0;

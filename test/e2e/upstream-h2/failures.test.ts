@@ -1,0 +1,258 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { DATA, END_STREAM, HEADERS, RST_STREAM, rawServer } from "./frames.ts";
+import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
+
+const [NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM] = [0, 1, 7, 8, 11];
+
+test("a request that the server has refused is made again, whatever its method, with its body", async () => {
+  let refused = 0;
+  const bodies: string[] = [];
+  using server = await H2Server.start((stream) => {
+    if (refused < 2) {
+      refused++;
+      stream.close(REFUSED_STREAM);
+      return;
+    }
+    stream.on("data", (bytes: Buffer) => bodies.push(bytes.toString()));
+    answer(stream, "at last");
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("POST / HTTP/1.1", "Content-Length: 5"));
+  client.send("hello");
+  assert.equal((await client.message()).body, "at last");
+  assert.equal(bodies.join(""), "hello");
+  assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 0);
+  const line = await plane.logged("at");
+  assert.equal(line["retry.attempt"], 2);
+  client.socket.destroy();
+});
+
+test("a server that goes on refusing is asked three times", async () => {
+  let asked = 0;
+  using server = await H2Server.start((stream) => {
+    asked++;
+    stream.close(REFUSED_STREAM);
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  const response = await client.message();
+  assert.deepEqual([statusOf(response), asked], [503, 3]);
+  assert.equal(response.body, "upstream call failed: the upstream reset the stream: REFUSED_STREAM");
+  client.socket.destroy();
+});
+
+test("a stream that is reset for other reasons is 503, and counts against the endpoint", async () => {
+  let asked = 0;
+  using server = await H2Server.start((stream) => {
+    asked++;
+    stream.close(PROTOCOL_ERROR);
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  const response = await client.message();
+  assert.deepEqual([statusOf(response), asked], [503, 1]);
+  assert.equal(response.body, "upstream call failed: the upstream reset the stream: PROTOCOL_ERROR");
+  assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 1);
+  assert.equal(server.open, 1);
+  client.socket.destroy();
+});
+
+test("GOAWAY: what the server looks at goes on, what it has passed over is made again on another connection", async () => {
+  await using server = await rawServer(async (frames, connection) => {
+    const first = await frames.next(HEADERS);
+    if (connection === 0) {
+      const second = await frames.next(HEADERS);
+      frames.goaway(first.stream, NO_ERROR);
+      frames.respond(first.stream);
+      frames.send(DATA, END_STREAM, first.stream, Buffer.from("old"));
+      assert.ok(second.stream > first.stream);
+    } else {
+      frames.respond(first.stream);
+      frames.send(DATA, END_STREAM, first.stream, Buffer.from("new"));
+    }
+    await frames.peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  const one = await send(plane, head("GET /one HTTP/1.1"));
+  await eventually(() => server.connections.length === 1, "the first connection");
+  const two = await send(plane, head("POST /two HTTP/1.1", "Content-Length: 0"));
+  assert.deepEqual([(await one.message()).body, (await two.message()).body], ["old", "new"]);
+  assert.equal(server.connections.length, 2);
+  for (const peer of [one, two]) peer.socket.destroy();
+});
+
+test("GOAWAY with an error ends the connection: what was not looked at is made again, the rest fails", async () => {
+  await using server = await rawServer(async (frames, connection) => {
+    const first = await frames.next(HEADERS);
+    if (connection === 0) {
+      await frames.next(HEADERS);
+      frames.goaway(first.stream, ENHANCE_YOUR_CALM);
+    } else {
+      frames.respond(first.stream);
+      frames.send(DATA, END_STREAM, first.stream, Buffer.from("calm"));
+    }
+    await frames.peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  const one = await send(plane, head("POST /one HTTP/1.1", "Content-Length: 0"));
+  await eventually(() => server.connections.length === 1, "the first connection");
+  const two = await send(plane, head("POST /two HTTP/1.1", "Content-Length: 0"));
+  const [failed, repeated] = [await one.message(), await two.message()];
+  assert.deepEqual([statusOf(failed), repeated.body], [503, "calm"]);
+  assert.equal(failed.body, "upstream call failed: the upstream ended the connection: ENHANCE_YOUR_CALM");
+  for (const peer of [one, two]) peer.socket.destroy();
+});
+
+test("a connection that is killed while it idles is noticed, or the request is made again", async () => {
+  using server = await H2Server.start((stream) => answer(stream, "ok"));
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal((await client.message()).body, "ok");
+  server.sessions[0]?.socket.destroy();
+  client.send(head("GET / HTTP/1.1"));
+  assert.equal((await client.message()).body, "ok");
+  assert.equal(server.sessions.length, 2);
+  client.socket.destroy();
+});
+
+test("a server that is killed in the middle of a body: the client sees a broken response", async () => {
+  for (const length of [undefined, "1000"]) {
+    using server = await H2Server.start((stream) => {
+      stream.respond({ ":status": 200, ...(length !== undefined && { "content-length": length }) });
+      stream.write("begin");
+      setImmediate(() => setImmediate(() => stream.session?.socket.destroy()));
+    });
+    await using plane = await gatewayTo(server.port);
+    const client = await send(plane, head("GET / HTTP/1.1"));
+    await client.closed();
+    assert.match(client.received, /^HTTP\/1\.1 200/);
+    assert.doesNotMatch(client.received, /\r\n0\r\n/);
+    const line = await plane.logged("upstream call failed");
+    assert.equal(line.error, "upstream call failed: the upstream closed the connection");
+    client.socket.destroy();
+  }
+});
+
+test("a body that is cut off by RST_STREAM is broken too, even with NO_ERROR", async () => {
+  for (const code of [NO_ERROR, CANCEL, PROTOCOL_ERROR]) {
+    await using server = await rawServer(async (frames) => {
+      const { stream } = await frames.next(HEADERS);
+      frames.respond(stream);
+      frames.send(DATA, 0, stream, Buffer.from("begin"));
+      frames.reset(stream, code);
+      await frames.peer.closed();
+    });
+    await using plane = await gatewayTo(server.port);
+    const client = await send(plane, head("GET / HTTP/1.1"));
+    await client.closed();
+    assert.doesNotMatch(client.received, /\r\n0\r\n/, `code ${code}`);
+    await plane.logged("the upstream reset the stream");
+    client.socket.destroy();
+  }
+});
+
+test("a complete response is delivered, however the server ends the stream or the connection after it", async () => {
+  await using server = await rawServer(async (frames) => {
+    const { stream } = await frames.next(HEADERS);
+    frames.respond(stream);
+    for (let i = 0; i < 4; i++) frames.send(DATA, i === 3 ? END_STREAM : 0, stream, Buffer.alloc(16_000, "x"));
+    frames.reset(stream, NO_ERROR);
+    frames.peer.end();
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("POST / HTTP/1.1", "Content-Length: 9"));
+  // A client that is slow to take it, with the connection gone meanwhile.
+  client.socket.pause();
+  await eventually(() => server.connections[0]?.ended !== undefined, "the end of the connection");
+  client.socket.resume();
+  assert.equal((await client.message()).body.length, 64_000);
+  client.socket.destroy();
+});
+
+test("a content-length that the body does not keep breaks the response", async () => {
+  await using server = await rawServer(async (frames) => {
+    const { stream } = await frames.next(HEADERS);
+    frames.respond(stream, { "content-length": "9" });
+    frames.send(DATA, END_STREAM, stream, Buffer.from("short"));
+    await frames.peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  await client.closed();
+  const line = await plane.logged("upstream call failed");
+  assert.equal(line.error, "upstream call failed: the upstream reset the stream: PROTOCOL_ERROR");
+  client.socket.destroy();
+});
+
+test("a response with fields that HTTP/2 forbids is refused", async () => {
+  await using server = await rawServer(async (frames) => {
+    const { stream } = await frames.next(HEADERS);
+    frames.respond(stream, { connection: "close" }, END_STREAM);
+    await frames.peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal(statusOf(await client.message()), 503);
+  client.socket.destroy();
+});
+
+test("the server sees CANCEL when the client goes away; the connection serves others", async () => {
+  await using server = await rawServer(async (frames) => {
+    const first = await frames.next(HEADERS);
+    const reset = await frames.next(RST_STREAM);
+    assert.deepEqual([reset.stream, reset.payload.readUInt32BE()], [first.stream, CANCEL]);
+    const second = await frames.next(HEADERS);
+    frames.respond(second.stream, {}, END_STREAM);
+    await frames.peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  const gone = await send(plane, head("GET / HTTP/1.1"));
+  await eventually(() => plane.endpoints.stats()[0]?.pending === 1, "the call");
+  gone.reset();
+  await eventually(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal(statusOf(await client.message()), 200);
+  assert.equal(server.connections.length, 1);
+  client.socket.destroy();
+});
+
+test("a deadline of the attempt gives the stream up", async () => {
+  let cancelled = false;
+  using server = await H2Server.start((stream) => {
+    stream.on("aborted", () => {
+      cancelled = true;
+    });
+  });
+  const backendPolicies = { http: { version: "HTTP/2.0", requestTimeout: 50 } } as const;
+  await using plane = await gatewayTo(server.port, { backendPolicies });
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal(statusOf(await client.message()), 504);
+  await eventually(() => cancelled, "the reset");
+  client.socket.destroy();
+});
+
+test("a server that speaks HTTP/1.1 only, or nothing, is 503", async () => {
+  await using server = await RawUpstream.answering(() => "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  const response = await client.message();
+  assert.equal(statusOf(response), 503);
+  assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
+  client.socket.destroy();
+});
+
+test("no connection: 503, and every request that waits for it hears of it", async () => {
+  const closed = await H2Server.start(() => {});
+  const { port } = closed;
+  closed[Symbol.dispose]();
+  await using plane = await gatewayTo(port);
+  const clients = await Promise.all(Array.from({ length: 5 }, () => send(plane, head("GET / HTTP/1.1"))));
+  for (const client of clients) {
+    const response = await client.message();
+    assert.equal(statusOf(response), 503);
+    assert.match(response.body, /ECONNREFUSED/);
+    client.socket.destroy();
+  }
+});
