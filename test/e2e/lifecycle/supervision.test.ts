@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { WorkerError, WorkerHandle } from "../../../src/worker/worker-handle.ts";
-import { answering, TestSupervisor, WORKER } from "../../helpers/supervisor.ts";
+import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { answering, irOf, TestSupervisor, WORKER } from "../../helpers/supervisor.ts";
 
 async function ask(workers: TestSupervisor): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${workers.port}/`, { headers: { connection: "close" } });
@@ -58,6 +59,41 @@ test("a worker that dies while it drains keeps nobody waiting", async () => {
   const drained = workers.supervisor.drain(60_000);
   await workers.end("worker-0");
   assert.equal(await drained, 0);
+});
+
+test("what was evicted stays so when the workers that saw it have died", async () => {
+  let failures = 0;
+  await using good = await RawUpstream.answering(() => reply("good"));
+  await using bad = await RawUpstream.answering(() => {
+    failures++;
+    return reply("bad", [], "500 Internal Server Error");
+  });
+  const workload = (uid: string, port: number): object => ({
+    uid,
+    name: uid,
+    namespace: "a",
+    workloadIps: ["127.0.0.1"],
+    services: { "a/shop": { 80: port } },
+  });
+  const policies = { health: { eviction: { duration: "1h" } } };
+  const backends = [{ service: { name: "a/shop", port: 80 }, policies }];
+  const services = [{ name: "shop", namespace: "a", hostname: "shop", ports: { 80: 80 } }];
+  const workloads = [workload("good", good.port), workload("bad", bad.port)];
+  await using workers = new TestSupervisor(2);
+  await workers.supervisor.apply(
+    1,
+    irOf({ binds: [{ port: 0, listeners: [{ routes: [{ backends }] }] }], services, workloads }),
+  );
+  while (failures === 0) await ask(workers);
+  // The first answer of all comes after the notice of the one, that to the second after all have heard of it.
+  for (let i = 0; i < 2; i++) await workers.supervisor.tasks();
+  const before = failures;
+  for (const name of ["worker-0", "worker-1"]) {
+    await workers.end(name);
+    (await workers.clientOf(name)).destroy();
+  }
+  for (let i = 0; i < 30; i++) assert.equal(await ask(workers), "good");
+  assert.equal(failures, before);
 });
 
 test("a dead worker refuses orders at once", async () => {
