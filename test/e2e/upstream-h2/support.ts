@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   createSecureServer,
   createServer,
@@ -10,7 +11,7 @@ import {
   type ServerHttp2Stream,
   type ServerOptions,
 } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { PolicySet } from "../../../src/ir/policies.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer } from "../../helpers/raw-peer.ts";
@@ -26,8 +27,11 @@ export class H2Server {
   /** The most streams that were open at once on one connection. */
   busiest = 0;
 
+  readonly #sockets: Socket[] = [];
+
   private constructor(server: Http2Server | Http2SecureServer, serve: Serve) {
     this.server = server;
+    server.on("connection", (socket: Socket) => this.#sockets.push(socket));
     server.on("session", (session: ServerHttp2Session) => {
       this.sessions.push(session);
       session.on("error", () => {});
@@ -47,8 +51,18 @@ export class H2Server {
     return new H2Server(createServer(options), serve).#listen();
   }
 
-  static async startTls(serve: Serve, options: SecureServerOptions): Promise<H2Server> {
-    return new H2Server(createSecureServer(options), serve).#listen();
+  /** `serveHttp1`: for clients that have agreed on that. */
+  static async startTls(
+    serve: Serve,
+    options: SecureServerOptions,
+    serveHttp1: (request: IncomingMessage, response: ServerResponse) => void = () => {},
+  ): Promise<H2Server> {
+    const server = createSecureServer(options);
+    server.on("request", (request, response) => {
+      if (request.httpVersionMajor === 1)
+        serveHttp1(request as unknown as IncomingMessage, response as unknown as ServerResponse);
+    });
+    return new H2Server(server, serve).#listen();
   }
 
   get port(): number {
@@ -68,6 +82,7 @@ export class H2Server {
   [Symbol.dispose](): void {
     this.server.close();
     for (const session of this.sessions) session.destroy();
+    for (const socket of this.#sockets) socket.destroy();
   }
 }
 

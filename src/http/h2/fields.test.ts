@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readResponse, readTrailers, requestFields, trailerObject } from "./fields.ts";
+
+const REQUEST = { method: "GET", authority: "a.example:81", path: "/p", search: "?q", headers: ["x-a", "1"] };
+
+test("a request has its pseudo-fields first, and none of the connection", () => {
+  const headers = ["connection", "x", "x-a", "1", "te", "gzip", "host", "b", "upgrade", "h2c", "x-a", "2"];
+  assert.deepEqual(requestFields({ ...REQUEST, headers }, "https", false), [
+    ...[":method", "GET", ":scheme", "https", ":path", "/p?q", ":authority", "a.example:81"],
+    ...["x-a", "1", "x-a", "2"],
+  ]);
+  assert.deepEqual(requestFields(REQUEST, "http", true).slice(-2), ["te", "trailers"]);
+  const whole = requestFields({ ...REQUEST, method: "OPTIONS", path: "*", search: "", authority: "" }, "http", false);
+  assert.deepEqual(whole, [":method", "OPTIONS", ":scheme", "http", ":path", "*", "x-a", "1"]);
+});
+
+test("a response is read with its length, which is one number", () => {
+  assert.deepEqual(readResponse([":status", "200", "content-length", "12", "x-a", "1", "connection", "close"]), {
+    status: 200,
+    headers: ["content-length", "12", "x-a", "1"],
+    contentLength: 12,
+  });
+  assert.deepEqual(readResponse([":status", "103"]), { status: 103, headers: [], contentLength: -1 });
+  for (const lengths of [["1", "1"], ["-1"], ["1, 1"], ["+1"], [""], ["9999999999999999"]])
+    assert.match(
+      String(readResponse([":status", "200", ...lengths.flatMap((each) => ["content-length", each])])),
+      /Length/,
+    );
+});
+
+test("what would split a message of HTTP/1.1 is refused", () => {
+  assert.match(String(readResponse([":status", "200", "x", "a\r\nb: c"])), /control character/);
+  assert.match(String(readResponse([":status", "200", "x y", "a"])), /header name/);
+  for (const status of ["", "20", "2000", "099", "2e2"])
+    assert.match(String(readResponse([":status", status])), /status/);
+  assert.match(String(readResponse(["x", "y"])), /status/);
+});
+
+test("trailers keep what trailers may hold", () => {
+  assert.deepEqual(
+    readTrailers([
+      ...["grpc-status", "0", "content-length", "1", "transfer-encoding", "chunked", "x", "a\nb"],
+      ...["authorization", "no", "set-cookie", "no", "x-sum", "1", "x-sum", "2"],
+    ]),
+    ["grpc-status", "0", "x-sum", "1", "x-sum", "2"],
+  );
+  assert.deepEqual(trailerObject(["a", "1", "b", "2", "a", "3"]), { a: ["1", "3"], b: ["2"] });
+});

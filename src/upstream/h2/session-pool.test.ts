@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import type { ErrorCode } from "../../base/errors.ts";
+import type { UpstreamWaiter } from "../connect-attempt.ts";
+import { Pool } from "../pool.ts";
+import { Resolver } from "../resolver.ts";
+import type { UpstreamEvents } from "../upstream.ts";
+import type { UpstreamSession } from "./session.ts";
+
+/** A server whose streams stay open until the test answers them. */
+class Server implements Disposable {
+  readonly sessions: ServerHttp2Session[] = [];
+  readonly streams: ServerHttp2Stream[] = [];
+  readonly #server: ReturnType<typeof createServer>;
+
+  private constructor(settings: Settings) {
+    this.#server = createServer({ settings });
+    this.#server.on("session", (session) => {
+      this.sessions.push(session);
+      session.on("error", () => {});
+    });
+    this.#server.on("stream", (stream) => {
+      stream.on("error", () => {});
+      this.streams.push(stream);
+    });
+  }
+
+  static async start(settings: Settings = {}): Promise<Server> {
+    const server = new Server(settings);
+    server.#server.listen(0, "127.0.0.1");
+    await once(server.#server, "listening");
+    return server;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  answer(): void {
+    for (const stream of this.streams.splice(0)) stream.respond({ ":status": 204 }, { endStream: true });
+  }
+
+  [Symbol.dispose](): void {
+    this.#server.close();
+    for (const session of this.sessions) session.destroy();
+  }
+}
+
+/** One call: sends a request when it gets a session, and notes how that went. */
+class Caller implements UpstreamWaiter, UpstreamEvents {
+  session: UpstreamSession | undefined;
+  failure: string | undefined;
+  /** Settles when the call is over. */
+  readonly over: Promise<string>;
+  #end: (how: string) => void = () => {};
+
+  constructor() {
+    this.over = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  onSession(session: UpstreamSession): void {
+    this.session = session;
+    session.send([":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a"], "GET", 0, this);
+  }
+
+  onConnection(): void {
+    this.#end("HTTP/1.1");
+  }
+
+  onConnectFailure(code: ErrorCode): void {
+    this.#end(code);
+  }
+
+  onInformational(): void {}
+  onResponse(): void {}
+  onResponseBody(): void {}
+  onResponseBatch(): void {}
+  onUpstreamDrain(): void {}
+  onUpstreamFault(): void {}
+
+  onResponseEnd(): void {
+    this.#end("answered");
+  }
+
+  onUpstreamFailure(message: string): void {
+    this.#end(message);
+  }
+}
+
+function poolTo(port: number, maxIdle?: number): Pool {
+  const settings = { connectTimeout: 5000, idleTimeout: 1000, maxIdle, keepAliveDelay: 0 };
+  const target = { host: "127.0.0.1", port, version: "HTTP/2.0" } as const;
+  return new Pool(target, settings, new Resolver("All"), { onConnected: () => {} });
+}
+
+function call(pool: Pool): Caller {
+  const caller = new Caller();
+  pool.reach(true, false, caller);
+  return caller;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error("waited in vain");
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+test("one connection serves as many calls as the server takes; the next one opens another", async () => {
+  using server = await Server.start({ maxConcurrentStreams: 3 });
+  const pool = poolTo(server.port);
+  const callers = Array.from({ length: 3 }, () => call(pool));
+  await until(() => server.streams.length === 3);
+  assert.equal(pool.open, 1);
+  callers.push(call(pool));
+  await until(() => server.streams.length === 4);
+  assert.equal(pool.open, 2);
+  server.answer();
+  assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), Array(4).fill("answered"));
+  pool.close();
+  await until(() => pool.open === 0);
+});
+
+test("the first connection with room is taken, so that the others can idle out", async () => {
+  using server = await Server.start({ maxConcurrentStreams: 1 });
+  const pool = poolTo(server.port);
+  const callers = [call(pool), call(pool)];
+  await until(() => server.streams.length === 2);
+  server.answer();
+  for (const { over } of callers) await over;
+  await until(() => pool.sessions.take()?.streams === 0);
+  const first = pool.sessions.take();
+  for (let i = 0; i < 3; i++) {
+    const next = call(pool);
+    await until(() => server.streams.length === 1);
+    assert.equal(next.session, first);
+    server.answer();
+    await next.over;
+    await until(() => first?.streams === 0);
+  }
+  pool.sweep(performance.now() + 10_000);
+  await until(() => pool.open === 0);
+});
+
+test("who gives up waiting gets no stream", async () => {
+  using server = await Server.start({ maxConcurrentStreams: 1 });
+  const pool = poolTo(server.port);
+  const waiting = new Caller();
+  const giveUp = pool.reach(true, false, waiting);
+  giveUp?.();
+  const other = call(pool);
+  await until(() => server.streams.length === 1);
+  server.answer();
+  assert.equal(await other.over, "answered");
+  assert.equal(waiting.session, undefined);
+  pool.close();
+});
+
+test("a connection that the server ends takes no calls any more, and serves those that it has", async () => {
+  using server = await Server.start();
+  const pool = poolTo(server.port);
+  const early = call(pool);
+  await until(() => server.streams.length === 1);
+  const late = new Caller();
+  server.sessions[0]?.goaway(0);
+  await until(() => early.session?.room === false);
+  pool.reach(true, false, late);
+  await until(() => server.streams.length === 2);
+  assert.notEqual(late.session, early.session);
+  server.answer();
+  assert.deepEqual([await early.over, await late.over], ["answered", "answered"]);
+  await until(() => pool.open === 1);
+  pool.close();
+});
+
+test("a closed pool serves those who come late, and keeps nothing", async () => {
+  using server = await Server.start();
+  const pool = poolTo(server.port);
+  pool.close();
+  const late = call(pool);
+  await until(() => server.streams.length === 1);
+  server.answer();
+  assert.equal(await late.over, "answered");
+  await until(() => pool.open === 0);
+});
+
+test("calls to where nobody listens fail together", async () => {
+  const server = await Server.start();
+  const pool = poolTo(server.port);
+  server[Symbol.dispose]();
+  const callers = Array.from({ length: 3 }, () => call(pool));
+  assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), Array(3).fill("TG_UPSTREAM_FAILED"));
+  assert.equal(pool.open, 0);
+});
