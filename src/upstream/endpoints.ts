@@ -26,6 +26,8 @@ interface Counted {
 export class Endpoints {
   readonly #pools: Pools;
   readonly #known = new Map<string, Counted>();
+  /** Of endpoints that are not there yet: a worker that starts is told before it serves. */
+  readonly #early = new Evictions();
   readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 
   /** `onEvicted` hears of endpoints that are evicted for what this thread has seen. */
@@ -40,6 +42,9 @@ export class Endpoints {
     let counted = this.#known.get(key);
     if (counted === undefined) {
       const endpoint = new Endpoint(key, this.#pools.acquire(target), capacity, this.#onEvicted);
+      const now = performance.now();
+      const notice = this.#early.take(key, now);
+      if (notice !== undefined) endpoint.evict(notice, now);
       counted = { endpoint, users: 0 };
       this.#known.set(key, counted);
     }
@@ -58,7 +63,10 @@ export class Endpoints {
 
   /** Another thread has evicted an endpoint. */
   evict(notice: EvictionNotice): void {
-    this.#known.get(notice.key)?.endpoint.evict(notice, performance.now());
+    const now = performance.now();
+    const known = this.#known.get(notice.key);
+    if (known !== undefined) known.endpoint.evict(notice, now);
+    else this.#early.add(notice, now);
   }
 
   stats(): EndpointStats[] {

@@ -24,8 +24,6 @@ const OPTIONS = {
   strictSingleValueFields: false,
   settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: MAX_HEAD },
 };
-/** Milliseconds that a server may take to answer a PING, which is asked when a call was given up without an answer. */
-const PING_TIMEOUT = 10_000;
 
 /** Who keeps the sessions. */
 export interface SessionOwner {
@@ -52,13 +50,14 @@ export class UpstreamSession implements StreamSession {
   settled = false;
   /** Exchanges that are over. */
   served = 0;
+  /** Counts what has come from the server. */
+  heard = 0;
   /** `performance.now()` ms since when it has had no stream. */
   idleSince = performance.now();
   #failure = "the upstream closed the connection";
   #retired = false;
   /** The last stream that the server has looked at, after a GOAWAY. */
   #lastStream = Number.POSITIVE_INFINITY;
-  #pinging = false;
 
   /** `stream`: a connection, after the handshake of TLS. */
   constructor(stream: Duplex, owner: SessionOwner) {
@@ -113,7 +112,9 @@ export class UpstreamSession implements StreamSession {
   /** From now on no requests; the connection ends with its last stream. */
   close(): void {
     this.#retire();
-    this.#session.close();
+    // Without streams there is nothing to wait for, least of all for a server that is not there any more.
+    if (this.streams === 0) this.#session.destroy();
+    else this.#session.close();
   }
 
   // ── from the streams ──
@@ -131,24 +132,10 @@ export class UpstreamSession implements StreamSession {
     this.served++;
     if (this.streams === 0) {
       this.idleSince = performance.now();
-      if (!this.#retired) this.#owner.onIdle(this);
+      if (this.#retired) this.#session.destroy();
+      else this.#owner.onIdle(this);
     }
     this.#owner.onRoom();
-  }
-
-  /** A call was given up before its answer: if the connection is dead, the next ones must not wait on it too. */
-  probe(): void {
-    const session = this.#session;
-    if (this.#pinging || session.destroyed || session.closed) return;
-    const timer = setTimeout(() => {
-      this.#failure = "the upstream does not answer any more";
-      session.destroy();
-    }, PING_TIMEOUT);
-    this.#pinging = session.ping(() => {
-      this.#pinging = false;
-      clearTimeout(timer);
-    });
-    if (!this.#pinging) clearTimeout(timer);
   }
 
   #settle(maxStreams: number): void {

@@ -17,11 +17,13 @@ const HEAD = new ResponseHead();
 /** The connection of a stream. */
 export interface StreamSession {
   readonly served: number;
+  /** Counts what has come from the server, on all streams. */
+  heard: number;
   /** Why the connection ended; undefined while it lives. */
   readonly failure: string | undefined;
   passedOver(id: number | undefined): boolean;
   batch(stream: UpstreamStream): void;
-  probe(): void;
+  close(): void;
   onStreamClosed(): void;
 }
 
@@ -31,6 +33,7 @@ export class UpstreamStream implements Upstream {
   readonly #stream: ClientHttp2Stream;
   readonly #session: StreamSession;
   readonly #method: string;
+  readonly #heardBefore: number;
   #events: UpstreamEvents | undefined;
   #requestDone: boolean;
   #requestTrailers = NO_HEADERS;
@@ -59,6 +62,7 @@ export class UpstreamStream implements Upstream {
     this.#requestDone = requestDone;
     this.#events = events;
     this.served = session.served;
+    this.#heardBefore = session.heard;
     stream.on("headers", (_fields, _flags, raw: string[]) => {
       this.#tell((events) => this.#informational(raw, events));
     });
@@ -129,8 +133,9 @@ export class UpstreamStream implements Upstream {
   destroy(): void {
     if (this.#events === undefined) return;
     this.#events = undefined;
-    if (!this.#answered) this.#session.probe();
     this.#reset();
+    // Nobody knows whether a server that has been silent all the time is still there: the next requests shall not wait on it.
+    if (this.#session.heard === this.#heardBefore) this.#session.close();
   }
 
   // ── response side ──
@@ -159,7 +164,7 @@ export class UpstreamStream implements Upstream {
   }
 
   #informational(raw: readonly string[], events: UpstreamEvents): void {
-    this.#answered = true;
+    this.#heard();
     const fields = readResponse(raw);
     if (typeof fields === "string") this.#fail(`invalid response: ${fields}`);
     else if (fields.status === 101) this.#fail("invalid response: 101 has no place in HTTP/2");
@@ -169,7 +174,7 @@ export class UpstreamStream implements Upstream {
 
   /** `ends`: nothing follows the head. */
   #response(raw: readonly string[], ends: boolean, events: UpstreamEvents): void {
-    this.#answered = true;
+    this.#heard();
     const fields = readResponse(raw);
     if (typeof fields === "string") {
       this.#fail(`invalid response: ${fields}`);
@@ -193,7 +198,13 @@ export class UpstreamStream implements Upstream {
     return 0;
   }
 
+  #heard(): void {
+    this.#answered = true;
+    this.#session.heard++;
+  }
+
   #body(bytes: Buffer): void {
+    this.#session.heard++;
     if (this.#paused) this.#held.push(bytes);
     else
       this.#tell((events) => {

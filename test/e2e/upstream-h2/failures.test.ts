@@ -198,9 +198,12 @@ test("a response with fields that HTTP/2 forbids is refused", async () => {
   client.socket.destroy();
 });
 
-test("the server sees CANCEL when the client goes away; the connection serves others", async () => {
+test("the server sees CANCEL when the client goes away; a connection with life in it serves others", async () => {
   await using server = await rawServer(async (frames) => {
+    const kept = await frames.next(HEADERS);
+    frames.respond(kept.stream);
     const first = await frames.next(HEADERS);
+    frames.send(DATA, 0, kept.stream, Buffer.from("alive"));
     const reset = await frames.next(RST_STREAM);
     assert.deepEqual([reset.stream, reset.payload.readUInt32BE()], [first.stream, CANCEL]);
     const second = await frames.next(HEADERS);
@@ -208,14 +211,50 @@ test("the server sees CANCEL when the client goes away; the connection serves ot
     await frames.peer.closed();
   });
   await using plane = await gatewayTo(server.port);
+  const kept = await send(plane, head("GET /kept HTTP/1.1"));
+  await kept.take("\r\n\r\n");
   const gone = await send(plane, head("GET / HTTP/1.1"));
-  await eventually(() => plane.endpoints.stats()[0]?.pending === 1, "the call");
+  await kept.take("alive");
   gone.reset();
-  await eventually(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
+  await eventually(() => plane.endpoints.stats()[0]?.pending === 1, "the end of the call");
   const client = await send(plane, head("GET / HTTP/1.1"));
   assert.equal(statusOf(await client.message()), 200);
   assert.equal(server.connections.length, 1);
+  for (const { socket } of [kept, client]) socket.destroy();
+});
+
+test("a connection that was silent while a call waited for it is not used again", async () => {
+  await using server = await rawServer(async (frames, connection) => {
+    const { stream } = await frames.next(HEADERS);
+    if (connection > 0) frames.respond(stream, {}, END_STREAM);
+    await frames.peer.closed();
+  });
+  const backendPolicies = { http: { version: "HTTP/2.0", requestTimeout: 50 } } as const;
+  await using plane = await gatewayTo(server.port, { backendPolicies });
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal(statusOf(await client.message()), 504);
+  client.send(head("GET / HTTP/1.1"));
+  assert.equal(statusOf(await client.message()), 200);
+  await eventually(() => server.connections[0]?.ended !== undefined, "the end of the first connection");
   client.socket.destroy();
+});
+
+test("heads of responses are limited as those of HTTP/1.1", async () => {
+  using server = await H2Server.start((stream, { ":path": path }) => {
+    const fields = path === "/many" ? Array.from({ length: 250 }, (_, i) => [`x-${i}`, "1"]) : [];
+    if (path === "/large") fields.push(["x", "y".repeat(70_000)]);
+    stream.respond({ ":status": 200, ...Object.fromEntries(fields) }, { endStream: true });
+  });
+  await using plane = await gatewayTo(server.port);
+  for (const [path, status] of [
+    ["/many", 503],
+    ["/large", 503],
+    ["/", 200],
+  ] as const) {
+    const client = await send(plane, head(`GET ${path} HTTP/1.1`));
+    assert.equal(statusOf(await client.message()), status);
+    client.socket.destroy();
+  }
 });
 
 test("a deadline of the attempt gives the stream up", async () => {
