@@ -1,4 +1,5 @@
 import { Endpoint, type EvictionNotice } from "./endpoint.ts";
+import { Evictions } from "./evictions.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";
 

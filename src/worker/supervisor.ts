@@ -11,7 +11,7 @@ import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
-import { Evictions } from "./evictions.ts";
+import { Evictions } from "../upstream/evictions.ts";
 import type { Command, ConfigStep, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
 import { TraceHub } from "./trace-hub.ts";
@@ -237,11 +237,12 @@ export class Supervisor implements WorkerEvents {
     if (this.#stopping || this.#workers.has(index)) return;
     const worker = this.#spawn(index);
     try {
+      // Before it serves.
+      for (const notice of this.#evictions.inForce(performance.now())) await worker.obey({ type: "evict", notice });
       if (this.#current !== undefined) {
         await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
         await worker.obey({ type: "commit" });
       }
-      for (const notice of this.#evictions.inForce(performance.now())) await worker.obey({ type: "evict", notice });
       for (const [id, watch] of this.#watches) await worker.obey({ type: "watch", id, ...watch });
     } catch (error) {
       // It has died again, or lives but cannot serve, for example because its port was taken meanwhile: in both cases its

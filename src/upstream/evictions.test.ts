@@ -13,3 +13,13 @@ test("a worker that starts later hears of what is still evicted, and for how lon
   evictions.add({ ...notice("b", 6000), timesEjected: 2 }, 3600);
   assert.deepEqual(evictions.inForce(3600), [{ ...notice("b", 6000), timesEjected: 2 }]);
 });
+
+test("an endpoint that comes later takes its own", () => {
+  const evictions = new Evictions();
+  evictions.add(notice("a", 1000), 0);
+  evictions.add(notice("b", 1000), 0);
+  assert.equal(evictions.take("c", 400), undefined);
+  assert.deepEqual(evictions.take("a", 400), notice("a", 600));
+  assert.equal(evictions.take("a", 400), undefined);
+  assert.equal(evictions.take("b", 1000), undefined);
+});
