@@ -109,12 +109,32 @@ test("errors show the place in the expression", () => {
   assert.match(errorOf("request.path ==").message, /^the expression is not complete\n {2}request\.path ==\n {17}\^/);
   assert.match(errorOf("request.nope").message, /^request has no field nope; known here: body, /);
   assert.match(errorOf("nope(1)").message, /^unknown function nope/);
-  assert.match(errorOf("request.path + 1").message, /^no such overload: string \+ int/);
+  assert.match(
+    errorOf("request.path + 1").message,
+    /^no such overload: string \+ int; both sides have to be of one type, which string/,
+  );
   assert.match(
     errorOf("1.matches('a')").message,
     /^no such overload: int\.matches\(string\); it takes string\.matches\(string\)/,
   );
   assert.match(errorOf("").message, /^the expression is not complete/);
+});
+
+test("what other languages write is answered with what CEL writes", () => {
+  const wrong: readonly (readonly [expression: string, message: RegExp])[] = [
+    ['request.method = "GET"', /^unexpected character "="; did you mean ==\?\n/],
+    ["true & false", /^unexpected character "&"; did you mean &&\?\n/],
+    ["true and false", /^unexpected and; did you mean &&\?\n/],
+    ["[true or false]", /^unexpected or, expected , or \]; did you mean \|\|\?\n/],
+    ['request.path.startsWith("/a"', /^the expression is not complete, expected , or \)\n/],
+    ["{1: 2", /^the expression is not complete, expected , or }\n/],
+    ["length(request.path) > 3", /^unknown function length; did you mean size\?\n/],
+    [
+      'request.headers.x-user-id == "a"',
+      /^unknown variable user; a name with a dash is written request\.headers\["x-user-id"\]\n/,
+    ],
+  ];
+  for (const [expression, message] of wrong) assert.match(errorOf(expression).message, message);
 });
 
 test("a long line is cut around the place", () => {

@@ -11,7 +11,7 @@ import { candidates, type Environment, everyVariable } from "./environment.ts";
 import { isNamespace, missingVariable, overloadsOf, unknownFunction, wrongArguments } from "./function-names.ts";
 import { isPredicate, loopResult, loopTypes } from "./loop-types.ts";
 import { mismatch, resolveOverloads } from "./overloads.ts";
-import { hint } from "./suggest.ts";
+import { dashedHeader, hint } from "./suggest.ts";
 import { TYPE_NAMES } from "./type-names.ts";
 import { BOOL, DYN, formatType, list, map, optional, STRING, Substitution, type Type, typeOf } from "./types.ts";
 
@@ -118,7 +118,8 @@ class Checker {
     const found = this.#lookUp(node, node.absolute ? `.${node.name}` : node.name);
     if (found !== undefined) return found;
     const names = [...this.#environment.variables.keys(), ...this.#locals.map((local) => local.name)];
-    return this.#fail(`unknown variable ${node.name}${hint(node.name, names)}`, node.at);
+    const help = dashedHeader(this.#text, node.name, node.at) ?? hint(node.name, names);
+    return this.#fail(`unknown variable ${node.name}${help}`, node.at);
   }
 
   /** The type of the variable or type called `name`, noted as what `node` refers to; undefined when there is none. */

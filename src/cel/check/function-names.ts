@@ -4,6 +4,19 @@ import type { Overload } from "../functions/overload.ts";
 import { candidates, type Environment } from "./environment.ts";
 import { hint } from "./suggest.ts";
 
+/** What other languages call functions that CEL has. */
+const ELSEWHERE = new Map([
+  ["len", "size"],
+  ["length", "size"],
+  ["count", "size"],
+  ["includes", "contains"],
+  ["lower", "lowerAscii"],
+  ["toLowerCase", "lowerAscii"],
+  ["upper", "upperAscii"],
+  ["toUpperCase", "upperAscii"],
+  ["toString", "string"],
+]);
+
 /** The overloads that a name stands for; none when there is no such function. */
 export function overloadsOf(name: string, { functions, container }: Environment): readonly Overload[] {
   for (const candidate of candidates(name, container)) {
@@ -22,6 +35,8 @@ export function isNamespace(name: string, { functions }: Environment): boolean {
 export function unknownFunction(name: string, member: boolean, { functions, custom }: Environment): string {
   const of = (all: ReadonlyMap<string, readonly { readonly member: boolean }[]>): string[] =>
     [...all].filter(([, list]) => list.some((item) => item.member === member)).map(([known]) => known);
+  const meant = ELSEWHERE.get(name);
+  if (meant !== undefined) return `unknown function ${name}; did you mean ${meant}?`;
   return `unknown function ${name}${hint(name, [...of(functions), ...of(custom)])}`;
 }
 

@@ -6,6 +6,9 @@ import { DYN, formatType, type Substitution, type Type } from "./types.ts";
 /** Overloads named in an error; more would hide the rest of it. */
 const MAX_NAMED = 6;
 
+/** Types that functions of the same name convert to. */
+const CONVERTIBLE = new Set(["string", "int", "uint", "double", "bool"]);
+
 /**
  * The overloads that may run with values of these types, and the type of what they give: dyn when they differ. Undefined when
  * none fits. What type parameters stand for is noted in `substitution`.
@@ -44,11 +47,18 @@ function tryOverload(overload: Overload, types: readonly Type[], substitution: S
 export function mismatch(node: Call, overloads: readonly Overload[], types: readonly Type[]): string {
   const shown = types.map(formatType);
   const operator = signOf(node.name, shown);
-  if (operator !== undefined) return `no such overload: ${operator}`;
+  if (operator !== undefined) return `no such overload: ${operator}${conversionHint(shown)}`;
   const target = node.target === undefined ? "" : `${shown.shift()}.`;
   const known = [...new Set(overloads.map(describe))];
   const help = known.length > MAX_NAMED ? "" : `; it takes ${known.join(" or ")}`;
   return `no such overload: ${target}${node.name}(${shown.join(", ")})${help}`;
+}
+
+/** For operands that are both simple, but of two types. */
+function conversionHint([left, right]: readonly string[]): string {
+  if (left === undefined || right === undefined || left === right) return "";
+  if (!CONVERTIBLE.has(left) || !CONVERTIBLE.has(right)) return "";
+  return `; both sides have to be of one type, which ${left}(…) or ${right}(…) makes them`;
 }
 
 function paramsFor({ params, variadic }: Overload, count: number): readonly Type[] {

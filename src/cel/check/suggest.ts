@@ -21,3 +21,14 @@ function distance(a: string, b: string): number {
   }
   return previous[b.length] ?? 0;
 }
+
+/**
+ * A hint for `request.headers.x-user`, which CEL reads as a subtraction: `name`, at `at`, stands behind a header's name and a
+ * minus. Undefined for any other name.
+ */
+export function dashedHeader(text: string, name: string, at: number): string | undefined {
+  const begun = /\b([\w.]*headers)\.([\w-]+-)$/.exec(text.slice(0, at));
+  if (begun === null) return undefined;
+  const rest = /^[\w-]*/.exec(text.slice(at))?.[0] ?? name;
+  return `; a name with a dash is written ${begun[1]}["${begun[2]}${rest}"]`;
+}

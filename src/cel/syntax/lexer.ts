@@ -37,12 +37,18 @@ export function tokenize(text: string, kind: keyof typeof SPACE = "expression"):
       continue;
     }
     const token = readToken(take, at);
-    if (token === undefined) throw new CelError(`unexpected character ${JSON.stringify(text[at])}`, text, at);
+    if (token === undefined) throw new CelError(unexpected(text.charAt(at)), text, at);
     tokens.push(token.token);
     at += token.length;
   }
   tokens.push({ kind: "end", text: "", at: text.length });
   return tokens;
+}
+
+/** Signs that CEL has only doubled. */
+function unexpected(character: string): string {
+  const question = /[=&|]/.test(character) ? `; did you mean ${character}${character}?` : "";
+  return `unexpected character ${JSON.stringify(character)}${question}`;
 }
 
 type Take = (pattern: RegExp) => RegExpExecArray | null;

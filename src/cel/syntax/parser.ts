@@ -11,6 +11,12 @@ const WORD_LITERALS = new Map<string, CelValue>([
   ["false", false],
   ["null", null],
 ]);
+/** Operators of other languages. */
+const FOREIGN_WORDS = new Map([
+  ["and", "&&"],
+  ["or", "||"],
+  ["is", "=="],
+]);
 const COMPARISONS = new Set(["<", "<=", ">=", ">", "==", "!="]);
 const MAX_INT = 2n ** 63n;
 const MAX_UINT = 2n ** 64n;
@@ -229,7 +235,7 @@ class Parser {
   #call(name: string, target: Node | undefined, at: number): Node {
     const args: Node[] = [];
     while (this.#takeSign(")") === undefined) {
-      if (args.length > 0) this.#expect(",");
+      if (args.length > 0) this.#expect(",", ", or )");
       args.push(this.#expression());
     }
     const call: Call = { kind: "call", name, target, args, at };
@@ -240,7 +246,7 @@ class Parser {
     const elements: ListLiteral["elements"][number][] = [];
     while (this.#takeSign("]") === undefined) {
       if (elements.length > 0) {
-        this.#expect(",");
+        this.#expect(",", ", or ]");
         if (this.#takeSign("]") !== undefined) break;
       }
       const optional = this.#takeSign("?") !== undefined;
@@ -253,7 +259,7 @@ class Parser {
     const entries: MapLiteral["entries"][number][] = [];
     while (this.#takeSign("}") === undefined) {
       if (entries.length > 0) {
-        this.#expect(",");
+        this.#expect(",", ", or }");
         if (this.#takeSign("}") !== undefined) break;
       }
       const optional = this.#takeSign("?") !== undefined;
@@ -267,7 +273,7 @@ class Parser {
   #message(name: string, at: number): Node {
     for (let count = 0; this.#takeSign("}") === undefined; count++) {
       if (count > 0) {
-        this.#expect(",");
+        this.#expect(",", ", or }");
         if (this.#takeSign("}") !== undefined) break;
       }
       this.#takeSign("?");
@@ -313,14 +319,17 @@ class Parser {
     return token;
   }
 
-  #expect(sign: string): void {
-    if (this.#takeSign(sign) === undefined) throw this.#unexpected(this.#peek(), sign);
+  /** `wanted` says what may stand there when that is more than the sign. */
+  #expect(sign: string, wanted = sign): void {
+    if (this.#takeSign(sign) === undefined) throw this.#unexpected(this.#peek(), wanted);
   }
 
   #unexpected(token: Token, wanted?: string): CelError {
     const hint = wanted === undefined ? "" : `, expected ${wanted}`;
     if (token.kind === "end") return this.#error(`the expression is not complete${hint}`, token.at);
-    return this.#error(`unexpected ${token.text}${hint}`, token.at);
+    const meant = token.kind === "identifier" ? FOREIGN_WORDS.get(token.text) : undefined;
+    const question = meant === undefined ? "" : `; did you mean ${meant}?`;
+    return this.#error(`unexpected ${token.text}${hint}${question}`, token.at);
   }
 
   #error(what: string, at: number): CelError {
