@@ -80,9 +80,9 @@ export function readTrailers(raw: readonly string[]): HeaderList {
   return trailers;
 }
 
-/** Trailers as `node:http2` takes them. */
+/** Trailers as `node:http2` takes them; without a prototype, because a client may call a field `__proto__`. */
 export function trailerObject(trailers: HeaderList): Record<string, string[]> {
-  const fields: Record<string, string[]> = {};
+  const fields = Object.create(null) as Record<string, string[]>;
   for (let i = 0; i < trailers.length; i += 2) {
     const name = trailers[i] as string;
     const values = fields[name] ?? [];

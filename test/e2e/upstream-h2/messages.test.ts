@@ -112,8 +112,9 @@ test("trailers go both ways, except those that trailers must not hold", async ()
   assert.deepEqual([response.body, response.trailers], ["abc", ["x-sum: 1", "x-sum: 2"]]);
   assert.deepEqual(Object.entries(trailers), [["x-up", "1, 2"]]);
   client.send(head("POST / HTTP/1.1", "Transfer-Encoding: chunked"));
-  client.send("0\r\n\r\n");
+  client.send("0\r\n__proto__: 1\r\n\r\n");
   assert.deepEqual((await client.message()).trailers, []);
+  assert.deepEqual(Object.keys(trailers), ["__proto__"]);
   client.socket.destroy();
 });
 
