@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, compileCondition, type Expression } from "../../cel/index.ts";
 import type { Authorization, AuthorizationRule } from "../../ir/policies.ts";
-import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
+import { bodyNeeds, requireBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 
 const KIND = "authorization";
@@ -31,9 +31,8 @@ export function create({ rules }: Authorization): CompiledPolicy {
     if (context.trace !== undefined) tell(context, compiled, allowed);
     if (!allowed) throw new GatewayError("TG_AUTHORIZATION");
   };
-  // A body that is too long to look at is not let through: it would get past what rules say about it.
   const decideWithBody = async (context: PolicyContext): Promise<undefined> => {
-    if ((await bufferBody(context, "request")) === undefined) throw new GatewayError("TG_BODY_TOO_LARGE");
+    await requireBody(context);
     decide(context);
   };
   return {

@@ -1,8 +1,8 @@
 import { compileCondition, type Expression } from "../../cel/index.ts";
 import type { Conditional, PolicyKind } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
-import { afterRequestBody } from "../shared/bodies.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { afterRequestBody, bodyNeeds, requireBody } from "../shared/bodies.ts";
+import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
 
 type Create<Config> = (config: Config, deps: PolicyDeps) => CompiledPolicy;
 
@@ -12,6 +12,9 @@ interface Alternative {
   readonly policy: CompiledPolicy;
 }
 
+/** What can refuse a request. A body that is too long for the conditions must not be the way past it. */
+const GATES: ReadonlySet<PolicyKind> = new Set(["extAuthz", "extProc", "localRateLimit", "remoteRateLimit"]);
+
 /** Whether a policy's configuration is a list of alternatives. */
 export function isConditional(config: unknown): config is Conditional<object> {
   return typeof config === "object" && config !== null && "conditional" in config;
@@ -19,7 +22,8 @@ export function isConditional(config: unknown): config is Conditional<object> {
 
 /**
  * Makes a policy's `create` take alternatives too: the first whose condition is true applies, for the response as well; a
- * condition that fails is false (reference 1.11). `createEntry` creates one alternative; default: `create`.
+ * condition that fails is false (reference 1.11). Where a policy that can refuse depends on a body that is too long to be
+ * looked at, the request ends with TG_BODY_TOO_LARGE. `createEntry` creates one alternative; default: `create`.
  */
 export function conditional<Config, Entry extends object>(
   kind: PolicyKind,
@@ -63,17 +67,21 @@ function combine(kind: PolicyKind, alternatives: readonly Alternative[]): Compil
   const chosen = new WeakMap<PolicyContext, CompiledPolicy | undefined>();
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
   const conditions = alternatives.map(({ condition }) => condition).filter((each) => each !== undefined);
+  const onRequest = (context: PolicyContext): RequestOutcome => {
+    const policy = choose(kind, alternatives, context);
+    if (answers) chosen.set(context, policy);
+    return policy?.onRequest?.(context);
+  };
   return {
     kind,
     shown: alternatives.map(({ condition, policy }) => ({
       pol: policy.shown,
       ...(condition !== undefined && { condition: condition.text }),
     })),
-    onRequest: afterRequestBody(conditions, (context) => {
-      const policy = choose(kind, alternatives, context);
-      if (answers) chosen.set(context, policy);
-      return policy?.onRequest?.(context);
-    }),
+    onRequest:
+      GATES.has(kind) && bodyNeeds(conditions).request
+        ? (context) => requireBody(context).then(() => onRequest(context))
+        : afterRequestBody(conditions, onRequest),
     ...(answers && {
       onResponse(context, response) {
         // A request that was refused before its turn came is answered by the same rules.

@@ -8,6 +8,7 @@ import {
   toJson,
 } from "../../cel/index.ts";
 import type { ExtAuthz } from "../../ir/policies.ts";
+import { secretDigest } from "../shared/credentials/verified.ts";
 
 interface Entry<Verdict> {
   readonly verdict: Verdict;
@@ -36,10 +37,11 @@ export class VerdictCache<Verdict> {
     return typeof this.#ttl === "number" ? this.#key : [...this.#key, this.#ttl];
   }
 
-  /** undefined = the verdict about these variables cannot be kept. */
+  /** A digest, because what clients send may be long, or secret. undefined = the verdict about these variables cannot be kept. */
   keyOf(variables: Activation): string | undefined {
     try {
-      return JSON.stringify(this.#key.map((expression) => toJson(expression.evaluate(variables))));
+      const values = this.#key.map((expression) => toJson(expression.evaluate(variables)));
+      return secretDigest(JSON.stringify(values)).toString("latin1");
     } catch {
       return undefined;
     }

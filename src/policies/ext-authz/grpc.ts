@@ -28,7 +28,8 @@ export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<A
     const answer = await callout.unary(CHECK, question, config.timeout, callFor(context, "ext_authz"));
     return verdictOf(CheckResponse.decode(answer));
   };
-  return { expressions: metadata.map(([, expression]) => expression), ask };
+  // Which fields the service sets is known only from what it says.
+  return { expressions: metadata.map(([, expression]) => expression), clears: [], ask };
 }
 
 function peers({ variables: { source, destination } }: PolicyContext) {

@@ -4,6 +4,7 @@ import type { ExtAuthz, ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
+import { headerRemovals } from "../envoy/headers.ts";
 import { bodyBytes } from "../shared/cel-output.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import type { Asker as Asking, PolicyContext } from "../types.ts";
@@ -45,7 +46,7 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
     return { allowed: false, reply: refusal(answer, redirect, variables), metadata };
   };
   const expressions = [redirect, ownBody].filter((each) => each !== undefined);
-  return { expressions: [...expressions, ...question.expressions], ask };
+  return { expressions: [...expressions, ...question.expressions], clears: headerRemovals([...copied]), ask };
 }
 
 /** The request's fields that the service may see. */

@@ -3,6 +3,7 @@ import type { ExtAuthz } from "../../ir/policies.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
+import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
 import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
 import { VerdictCache } from "./cache.ts";
@@ -35,6 +36,7 @@ export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): Comp
         const status = failureMode === "deny" ? {} : { status: failureMode.denyWithStatus };
         throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), status);
       });
+      if (verdict === undefined || verdict.allowed) applyHeaderEdits(asker.clears, context.request.headers);
       if (verdict === undefined) return undefined;
       applyVerdict(context, verdict);
       if (verdict.allowed) return undefined;

@@ -28,7 +28,11 @@ const http = z
       .describe("CEL for path and query of the question. Default: those of the request."),
     redirect: expression("request").optional().describe("CEL for a URL: a 401 or 403 becomes a redirect (302) to it."),
     body: expression("request").optional().describe("CEL for the body of the question."),
-    includeResponseHeaders: names.default([]).describe("Headers of the answer that the backend gets too."),
+    includeResponseHeaders: names
+      .default([])
+      .describe(
+        "Headers of the answer that the backend gets too; never those that a client has sent under these names.",
+      ),
     addRequestHeaders: z
       .record(z.string(), expression("request"))
       .default({})

@@ -23,6 +23,8 @@ export type Verdict =
 export interface Asker {
   /** What is evaluated over the request for it. */
   readonly expressions: readonly Expression[];
+  /** Removals of the fields that only the service may set: a client must not speak for it where it says nothing. */
+  readonly clears: readonly HeaderEdit[];
   /** Rejects when the service gives no usable answer. */
   readonly ask: (context: PolicyContext, body: BodyStart | undefined) => Promise<Verdict>;
 }

@@ -1,3 +1,4 @@
+import { GatewayError } from "../../base/errors.ts";
 import type { Expression } from "../../cel/index.ts";
 import type { PolicyContext, RequestOutcome } from "../types.ts";
 
@@ -23,6 +24,14 @@ export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
  */
 export function bufferBody(context: PolicyContext, side: "request" | "response"): Promise<Uint8Array | undefined> {
   return (side === "request" ? context.requestBody : context.responseBody).buffer(context.maxBufferSize);
+}
+
+/**
+ * Waits for a request's body before something is decided that depends on it. Rejects with TG_BODY_TOO_LARGE when it is too long
+ * to be looked at: let through, it would get past what is said about it.
+ */
+export async function requireBody(context: PolicyContext): Promise<void> {
+  if ((await bufferBody(context, "request")) === undefined) throw new GatewayError("TG_BODY_TOO_LARGE");
 }
 
 /** Runs `work` once the request's body is there when one of the expressions reads it, else at once. */

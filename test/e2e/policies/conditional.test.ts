@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { call } from "../trace/support.ts";
 
 const HOUR = { tokensPerFill: 0, fillInterval: "1h" };
 
@@ -31,4 +32,32 @@ test("each request gets the first alternative whose condition holds", async () =
   assert.equal(await ask("/a", "gold"), "210 a");
   assert.equal(await ask("/a", "gold"), "210 a");
   assert.equal(await ask("/b", "gold"), "429 other");
+});
+
+test("a body that is too long for the conditions is no way past what may refuse", async () => {
+  const condition = 'string(request.body).contains("rm")';
+  const route = (name: string, policies: object): object => ({
+    matches: [{ path: { exact: `/${name}` } }],
+    policies: { ...policies, directResponse: { status: 200 } },
+  });
+  const routes = [
+    route("limit", { localRateLimit: { conditional: [{ condition, maxTokens: 0, ...HOUR }] } }),
+    // Nobody answers there.
+    route("service", { extAuthz: { conditional: [{ condition, host: "127.0.0.1:1" }] } }),
+    route("change", { transformations: { conditional: [{ condition, response: { set: { ":status": "201" } } }] } }),
+  ];
+  await using gateway = await TestGateway.start({
+    frontendPolicies: { http: { maxBufferSize: 8 } },
+    binds: [{ port: 0, listeners: [{ routes }] }],
+  });
+  const post = async (path: string, body: string): Promise<number> =>
+    (await call(gateway.port(), { method: "POST", path, body })).status;
+  const statuses = async (body: string): Promise<number[]> => [
+    await post("/limit", body),
+    await post("/service", body),
+    await post("/change", body),
+  ];
+  assert.deepEqual(await statuses("ls"), [200, 200, 200]);
+  assert.deepEqual(await statuses("rm"), [429, 403, 201]);
+  assert.deepEqual(await statuses("rm      and more"), [413, 413, 200]);
 });

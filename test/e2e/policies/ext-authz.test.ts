@@ -212,6 +212,20 @@ test("HTTP: 2xx allows and passes headers on; anything else is the answer", asyn
   assert.deepEqual([statusOf(redirected), valuesOf(redirected, "location").join()], [302, "https://login.example/a"]);
 });
 
+test("HTTP: what only the service may say is not taken from the client, also when the service does not say it", async () => {
+  await using service = await RawUpstream.answering(() => reply(""));
+  await using upstream = await backend();
+  const forged = get("X-User: admin\r\nX_User: other\r\nX-User: root\r\n");
+  const protocol = { includeResponseHeaders: ["x-user"] };
+  await using plane = await TestPlane.start(route(upstream.port, http(service.port, {}, protocol)));
+  const users = async (): Promise<string[]> =>
+    (JSON.parse((await ask(plane, forged)).body) as { fields: string[] }).fields.filter((line) => /^x.user/.test(line));
+  assert.deepEqual(await users(), ["x_user: other"]);
+  // Nobody answers there: the request goes on, but not as somebody.
+  await plane.configure(route(upstream.port, http(1, { failureMode: "allow" }, protocol)));
+  assert.deepEqual(await users(), ["x_user: other"]);
+});
+
 test("answers are kept by key for their time to live, refusals with other statuses are not", async () => {
   let status = 200;
   await using service = await authorizer((question) => {

@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contextOf } from "../testing/context.ts";
+import { VerdictCache } from "./cache.ts";
+
+test("keys are short, however long what clients send, and tell values apart", () => {
+  const cache = new VerdictCache<string>(
+    { key: ["request.path", "request.method"], ttl: "1m", maxEntries: 2 },
+    "request",
+  );
+  const keyOf = (path: string, method: string): string => cache.keyOf(contextOf({ path, method }).variables) ?? "";
+  const keys = [keyOf(`/${"a".repeat(60_000)}`, "GET"), keyOf("/a", "GET"), keyOf("/aG", "ET"), keyOf("/a", "PUT")];
+  assert.equal(new Set(keys).size, keys.length);
+  assert.equal(keyOf("/a", "GET"), keys[1]);
+  for (const key of keys) assert.ok(key.length <= 64);
+});
