@@ -18,6 +18,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     },
   },
   {
+    in: /^gateways\.\*$/,
+    fields: { policies: "policies of a gateway stand in it themselves, beside port: move them one level up" },
+  },
+  {
     in: /^config$/,
     fields: {
       listener: "was renamed: write frontendPolicies at the top of the file",

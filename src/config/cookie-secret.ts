@@ -8,7 +8,11 @@ export function cookieSecretProblem(ir: Ir, env: Readonly<Record<string, string 
   const secret = env[COOKIE_SECRET] ?? "";
   if (parseCookieKey(secret) !== undefined || !usesOidc(ir)) return undefined;
   const expected = "64 hexadecimal digits, such as openssl rand -hex 32 prints";
-  if (secret === "") return { message: `${COOKIE_SECRET} is required when oidc is configured`, expected };
+  if (secret === "")
+    return {
+      message: `${COOKIE_SECRET} is required when oidc is configured`,
+      expected: `an environment variable of ${expected}`,
+    };
   // Never the value: it is a secret, if not a good one.
   return { message: `environment variable ${COOKIE_SECRET} is not valid`, expected };
 }

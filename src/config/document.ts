@@ -6,7 +6,8 @@ import { aliasProblem, syntaxProblems, unusableKeys } from "./yaml-errors.ts";
 
 /** Lines and fields with such names, and lines with a URL that has a password, are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
-const SECRET_LINE = /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|:\/\/[^\s/?#]*@/i;
+const SECRET_LINE =
+  /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]|:\/\/[^\s/?#]*@/i;
 /** Values from the environment that are at least this long are named instead of shown. */
 const SECRET_LENGTH = 8;
 /** How often one anchor may be used, times how often those inside it are; far above what people write. */
@@ -20,6 +21,11 @@ export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & 
 
 type Path = readonly PropertyKey[];
 type Place = { readonly line: number; readonly column: number };
+
+/** Whether what stands at a path may be a secret. */
+export function isSecret(path: Path): boolean {
+  return path.some((part) => typeof part === "string" && SECRET_NAME.test(part));
+}
 
 /** One configuration text, parsed once, that can tell where each of its values stands. */
 export class ConfigDocument {
@@ -52,9 +58,8 @@ export class ConfigDocument {
   /** Adds a problem with the value at `path`; `key` points at the key instead of the value. */
   report(path: Path, problem: Problem, key?: string): void {
     const shown = key === undefined ? path : [...path, key];
-    const secret = shown.some((part) => typeof part === "string" && SECRET_NAME.test(part));
     const offset = this.#expanded.toOriginal(this.#offsetOf(path, key));
-    this.#add(offset, formatPath(shown), problem, !secret);
+    this.#add(offset, formatPath(shown), problem, !isSecret(shown));
   }
 
   /**

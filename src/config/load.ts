@@ -6,6 +6,7 @@ import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { formerTracing } from "./former-tracing.ts";
 import { knownFields } from "./known-fields.ts";
+import { otherProgram } from "./other-programs.ts";
 import { readText } from "./read-file.ts";
 import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
@@ -67,8 +68,11 @@ export function loadConfig(
     return failure(file, `cannot read the file: ${error instanceof Error ? error.message : String(error)}`);
   }
   const document = new ConfigDocument(file, text, env);
-  if (!document.ok) return refuse(document);
   const { value } = document;
+  // What is wrong with each line of it would not help.
+  const other = otherProgram(text, value);
+  if (other !== undefined) return failure(file, other);
+  if (!document.ok) return refuse(document);
   if (value === null || value === undefined)
     return failure(file, "is empty; write {} for a gateway that serves nothing");
   if (typeof value !== "object" || Array.isArray(value)) {

@@ -2,10 +2,10 @@ import type { z } from "zod";
 import { absentField } from "./absent.ts";
 import { absentValue } from "./absent-values.ts";
 import { formatPath } from "./diagnostics.ts";
-import type { ConfigDocument, Problem } from "./document.ts";
+import { type ConfigDocument, isSecret, type Problem } from "./document.ts";
 import type { KnownFields } from "./known-fields.ts";
 import { suggest } from "./suggest.ts";
-import { kindOf, typeName } from "./type-names.ts";
+import { kindOf, objectWith, typeName } from "./type-names.ts";
 import { unionIssues } from "./union-errors.ts";
 import { valueAt } from "./values.ts";
 
@@ -28,7 +28,7 @@ export function reportIssues(document: ConfigDocument, issues: readonly Issue[],
       for (const key of issue.keys) document.report(issue.path, unknownField(issue.path, key, known), key);
     else if (issue.code === "invalid_key") document.report(issue.path.slice(0, -1), invalidKey(issue), lastKey(issue));
     else if (!(issue.code === "custom" && issue.params?.noneOf !== undefined && misnamed.has(formatPath(issue.path))))
-      document.report(issue.path, describe(issue, valueAt(document.value, issue.path)));
+      document.report(issue.path, describe(issue, valueAt(document.value, issue.path), known));
   }
 }
 
@@ -56,12 +56,13 @@ function invalidKey({ issues }: Extract<Issue, { code: "invalid_key" }>): Proble
   return { message: issues[0]?.message ?? "not a name" };
 }
 
-function describe(issue: Issue, value: unknown): Problem {
+function describe(issue: Issue, value: unknown, known: KnownFields): Problem {
   switch (issue.code) {
     case "invalid_type": {
-      const message = value === undefined ? "is required" : `is ${kindOf(value)}`;
+      const message = value === undefined ? "is required" : `is ${kindOf(value, isSecret(issue.path))}`;
       if (!issue.message.startsWith(UNWORDED)) return { message, expected: issue.message };
       const expected = String(issue.expected);
+      if (expected === "object") return { message, expected: objectWith(known(issue.path)) };
       return { message, expected: typeName(expected) + quotesHint(value, expected) };
     }
     case "invalid_value": {

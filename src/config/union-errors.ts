@@ -1,6 +1,7 @@
 import type { z } from "zod";
+import { isSecret } from "./document.ts";
 import type { KnownFields } from "./known-fields.ts";
-import { kindOf, typeName } from "./type-names.ts";
+import { kindOf, objectWith, typeName } from "./type-names.ts";
 import { valueAt } from "./values.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -20,9 +21,9 @@ export function unionIssues(issue: Issue, root: unknown, known: KnownFields): Is
   const [best, ...others] = fitting;
   if (best !== undefined && others.length === 0)
     return best.flatMap((inner) => unionIssues(place(issue, inner), root, known));
-  return [
-    custom(issue, value === undefined ? "is required" : `is ${kindOf(value)}; expected ${expected(alternatives)}`),
-  ];
+  if (value === undefined) return [custom(issue, "is required")];
+  const is = kindOf(value, isSecret(issue.path));
+  return [custom(issue, `is ${is}; expected ${expected(alternatives, known(issue.path))}`)];
 }
 
 function objectIssues(
@@ -52,11 +53,13 @@ function isOfAnotherType(error: Issue): boolean {
   return error.path.length === 0 && (error.code === "invalid_type" || error.code === "invalid_value");
 }
 
-function expected(alternatives: readonly Issue[][]): string {
+/** `fields` are those of the alternatives that are objects. */
+function expected(alternatives: readonly Issue[][], fields: readonly string[]): string {
   const names = alternatives.flatMap((errors) =>
     errors.flatMap((error) => {
       if (error.code === "invalid_value") return error.values.map(String);
-      return error.code === "invalid_type" ? [typeName(String(error.expected))] : [];
+      if (error.code !== "invalid_type") return [];
+      return [error.expected === "object" ? objectWith(fields) : typeName(String(error.expected))];
     }),
   );
   const distinct = [...new Set(names)];

@@ -68,6 +68,10 @@ function explain({ code, message }: YAMLError): string {
     case "BLOCK_AS_IMPLICIT_KEY":
     case "MULTILINE_IMPLICIT_KEY":
       return `not valid YAML: ${lowerFirst(message)}; is the indentation right?`;
+    case "MISSING_CHAR":
+      if (message.startsWith("Sequence item"))
+        return "not valid YAML: this line belongs neither to the list above nor to what holds it; is the indentation right?";
+      return `not valid YAML: ${lowerFirst(message)}`;
     default:
       return `not valid YAML: ${lowerFirst(message)}`;
   }

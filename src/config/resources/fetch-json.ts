@@ -2,6 +2,13 @@
 const MAX_BYTES = 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 
+/** What keeps servers from being reached most often; what else there is comes in the words of the system. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused; nothing listens there",
+  ENOTFOUND: "no such host name",
+  EAI_AGAIN: "the host name could not be looked up",
+};
+
 /** The text of a JSON object behind a URL. Rejects with an Error whose message says in words why there is none. */
 export async function fetchJson(url: string): Promise<string> {
   const response = await ask(url);
@@ -57,7 +64,7 @@ function isObject(text: string): boolean {
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `it has not answered within ${TIMEOUT_MS / 1000} s`;
-  return error.cause instanceof Error
-    ? error.cause.message || (error.cause as NodeJS.ErrnoException).code || error.message
-    : error.message;
+  if (!(error.cause instanceof Error)) return error.message;
+  const code = (error.cause as NodeJS.ErrnoException).code ?? "";
+  return IN_WORDS[code] ?? (error.cause.message || code || error.message);
 }

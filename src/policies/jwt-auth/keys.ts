@@ -49,7 +49,7 @@ function listOf(jwks: string): Jwk[] {
   try {
     set = JSON.parse(jwks);
   } catch (cause) {
-    throw new Error("is not JSON", { cause });
+    throw new Error("is not JSON; a key set that is elsewhere is named by {file: PATH} or {url: URL}", { cause });
   }
   const keys = typeof set === "object" && set !== null ? (set as { keys?: unknown }).keys : undefined;
   if (!Array.isArray(keys)) throw new Error('is no key set; write {"keys": [...]} (RFC 7517 5)');
