@@ -116,18 +116,22 @@ export class Transport extends Peer implements ReadSink {
    */
   outliveFailedWrites(): void {
     const socket = this.#socket;
-    const guard = (done: WriteDone): WriteDone => {
-      return (error) => done(error === null || error === undefined || this.#goOnReading(error) ? null : error);
+    // A stream has one write under way at a time: its callback is kept here, and nothing is made for each write.
+    let done: WriteDone;
+    const guarded: WriteDone = (error) => {
+      done(error === null || error === undefined || this.#goOnReading(error) ? null : error);
     };
     const { _write: write, _writev: writev } = socket;
-    socket._write = (chunk, encoding, done) => {
+    socket._write = (chunk, encoding, callback) => {
+      done = callback;
       if (this.#writeFailure !== undefined) done();
-      else write.call(socket, chunk, encoding, guard(done));
+      else write.call(socket, chunk, encoding, guarded);
     };
     if (writev === undefined) return;
-    socket._writev = (chunks, done) => {
+    socket._writev = (chunks, callback) => {
+      done = callback;
       if (this.#writeFailure !== undefined) done();
-      else writev.call(socket, chunks, guard(done));
+      else writev.call(socket, chunks, guarded);
     };
   }
 
