@@ -23,6 +23,13 @@ export function grpcStatusOf(httpStatus: number): number {
   return GRPC_STATUS[httpStatus] ?? 2;
 }
 
+/** The status of a gRPC call in the head or the trailers of its answer; one that is no number is 2, unknown. */
+export function grpcStatusIn(fields: HeaderList): number | undefined {
+  const text = getHeader(fields, "grpc-status");
+  if (text === undefined) return undefined;
+  return /^\d{1,9}$/.test(text) ? Number(text) : 2;
+}
+
 /** Header fields of a response without body that tells a gRPC client of an error; its HTTP status is 200. */
 export function grpcError(status: number, message: string): HeaderList {
   const encoded = message.toWellFormed().replace(/[\0-\x20%\x7f-\u{10ffff}]/gu, (char) => encodeURIComponent(char));

@@ -27,6 +27,7 @@ export function makeExports(worker: Worker, env: ExportSurroundings["env"], log:
   const pools = new Pools(worker.pool, new Resolver(worker.lookupFamily), { onConnected() {} }, new Sweeper());
   const services: CompilerServices = {
     metrics: new Metrics(),
+    customLabels: undefined,
     policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(createBuckets(1)), log },
     place: worker.place,
     // What exports something is not exported itself.

@@ -20,6 +20,7 @@ import type { LiveConnection } from "./tcp/live-connection.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./tcp/proxy-header.ts";
 import { TcpConnection, type TcpHost, type TcpOrigin } from "./tcp/tcp-connection.ts";
 import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
+import type { AccessLogRules } from "./telemetry/log-access.ts";
 
 const SHUT_DOWN = "the gateway shut down before the connection was done";
 
@@ -213,6 +214,10 @@ export class BindServer
   }
 
   // ── TCP ──
+
+  get accessLogRules(): AccessLogRules {
+    return this.#bind;
+  }
 
   onTcpClose(connection: TcpConnection): void {
     this.#others.delete(connection);

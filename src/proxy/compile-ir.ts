@@ -2,7 +2,7 @@ import { type CustomFunctions, compileFunctions, withFunctions } from "../cel/in
 import { tlsIdentity } from "../http/tls-client.ts";
 import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute, Workload } from "../ir/ir.ts";
-import type { CallPolicies, PolicySet } from "../ir/policies.ts";
+import type { CallPolicies, NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
 import { compileCallPolicies } from "../policies/calls/compile.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
@@ -19,6 +19,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import { localityBuckets, type Place } from "../upstream/locality.ts";
 import type { ConnectionSettings, PoolTarget } from "../upstream/pool-target.ts";
+import { wishesOf } from "./body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { connectionOf, versionOf } from "./connection-of.ts";
 import type { DynamicConnection } from "./dynamic.ts";
@@ -49,7 +50,7 @@ export interface Generation {
 }
 
 /** What configurations are compiled with. */
-export type CompilerServices = Pick<Services, "metrics" | "policies" | "place" | "exports" | "random">;
+export type CompilerServices = Pick<Services, "metrics" | "customLabels" | "policies" | "place" | "exports" | "random">;
 
 type Destination = Pick<CompiledBackend, "target" | "balancer">;
 
@@ -65,6 +66,7 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 /** Compiles one configuration, fed slice by slice so that requests go on being served in between. */
 export class IrCompiler {
   readonly #metrics: Metrics;
+  readonly #customLabels: Services["customLabels"];
   readonly #policies: PolicyEnvironment;
   readonly #place: Place;
   readonly #exports: Services["exports"];
@@ -83,7 +85,7 @@ export class IrCompiler {
   constructor(
     generation: number,
     ir: Ir,
-    { metrics, policies, place, exports, random }: CompilerServices,
+    { metrics, customLabels, policies, place, exports, random }: CompilerServices,
     endpoints: Endpoints,
   ) {
     this.#policies = {
@@ -98,6 +100,7 @@ export class IrCompiler {
     this.#ir = ir;
     this.#functions = compileFunctions(ir.customFunctions ?? "");
     this.#metrics = metrics;
+    this.#customLabels = customLabels;
     this.#endpoints = endpoints;
     for (const bind of ir.binds)
       for (const listener of bind.listeners) {
@@ -144,18 +147,22 @@ export class IrCompiler {
       value: this.#listener(bind, listener),
     }));
     const service = bind.frontend.networkExtAuthz;
-    const { accessLog, tracing } = bind.frontend;
+    const { accessLog: log, tracing: spans, maxBufferSize } = bind.frontend;
+    const accessLog = log && new AccessLogEdits(log);
+    const logExport = log?.otlp && new LogExport(log.otlp, this.#exports);
+    const tracing = spans && new RequestTracing(spans, this.#exports, this.#random);
     return {
       key: bind.key,
       host: bind.host,
       port: bind.port,
       protocol: bind.protocol,
       mode: bind.mode,
-      accessLog: accessLog && new AccessLogEdits(accessLog),
-      logExport: accessLog?.otlp && new LogExport(accessLog.otlp, this.#exports),
-      tracing: tracing && new RequestTracing(tracing, this.#exports, this.#random),
+      accessLog,
+      logExport,
+      tracing,
+      recordedBodies: wishesOf([accessLog, logExport, tracing, this.#customLabels], maxBufferSize),
       network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization),
-      networkAuthorizer: service && new NetworkAuthorizer(service, this.callout(service.target, service.policies)),
+      networkAuthorizer: service && this.#networkAuthorizer(service),
       frontend: bind.frontend,
       listeners: new ListenerTable(listeners),
       policies: this.#policies,
@@ -163,6 +170,10 @@ export class IrCompiler {
       groups,
       series: new SeriesCache(this.#metrics, { ...UNROUTED, bind: bind.key }),
     };
+  }
+
+  #networkAuthorizer(service: NetworkExtAuthz): NetworkAuthorizer {
+    return new NetworkAuthorizer(service, this.callout(service.target, service.policies), this.#policies.log);
   }
 
   #listener(bind: Bind, listener: Listener): CompiledListener {

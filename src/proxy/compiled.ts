@@ -9,6 +9,7 @@ import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
+import type { BodyWishes } from "./body/recorded-bodies.ts";
 import type { DynamicConnection } from "./dynamic.ts";
 import type { EndpointRules } from "./endpoint-rules.ts";
 import type { ListenerTable } from "./match/listeners.ts";
@@ -34,6 +35,8 @@ export interface CompiledBind {
   readonly logExport: LogExport | undefined;
   /** Which requests leave spans; undefined = none. */
   readonly tracing: RequestTracing | undefined;
+  /** Bodies that are recorded for what is read at the end of requests; undefined = none. */
+  readonly recordedBodies: BodyWishes | undefined;
   readonly frontend: Frontend;
   readonly listeners: ListenerTable<CompiledListener>;
   /** For policies that are compiled when routes delegate. */

@@ -1,5 +1,6 @@
 import { type Activation, CelError, compileCondition, compileExpression, type Expression } from "../cel/index.ts";
-import { getHeader, type HeaderList, type HttpResponse } from "../http/message.ts";
+import { grpcStatusIn } from "../http/grpc-reply.ts";
+import type { HeaderList, HttpResponse } from "../http/message.ts";
 import type { Eviction, Health, PolicySet, SessionAffinity } from "../ir/policies.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -108,6 +109,5 @@ export class Affinity {
 
 /** HTTP without gRPC succeeds as far as gRPC is concerned. */
 function grpcSucceeded(fields: HeaderList): boolean {
-  const status = getHeader(fields, "grpc-status");
-  return status === undefined || Number(status) === 0;
+  return (grpcStatusIn(fields) ?? 0) === 0;
 }

@@ -1,5 +1,6 @@
 import { ERRORS, type ErrorCode, type GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
+import { grpcStatusIn } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
@@ -8,6 +9,7 @@ import type { Findings, MessageBody, PolicyContext, RetryPlan } from "../policie
 import type { UpstreamWaiter } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Upstream, UpstreamEvents } from "../upstream/upstream.ts";
+import { RecordedBodies } from "./body/recorded-bodies.ts";
 import { RequestBody } from "./body/request-body.ts";
 import { ResponseBody } from "./body/response-body.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
@@ -30,6 +32,8 @@ export abstract class ExchangeState implements PolicyContext {
   readonly bind: CompiledBind;
   readonly services: Services;
   readonly trace: RequestTrace | undefined;
+  /** Where the configuration asks for bodies at the end of requests. */
+  recorded: RecordedBodies | undefined;
   /** Of sampled requests. */
   span: RequestSpan | undefined;
 
@@ -94,6 +98,8 @@ export abstract class ExchangeState implements PolicyContext {
   response: HttpResponse | undefined;
   /** Bytes of its body as the upstream announces them, or UNKNOWN_LENGTH. */
   announced = UNKNOWN_LENGTH;
+  /** The fields after its body, once they are there. */
+  trailers: HeaderList = NO_HEADERS;
   /** Its body, while policies work on it. */
   heldResponse: ResponseBody | undefined;
   #variables: Activation | undefined;
@@ -108,6 +114,7 @@ export abstract class ExchangeState implements PolicyContext {
     this.services = services;
     this.arrivedTarget = request.path + request.search;
     this.startedAt = performance.now();
+    this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies);
     const tracer = services.watchers.claim(request, this.startedAt);
     this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);
   }
@@ -125,6 +132,11 @@ export abstract class ExchangeState implements PolicyContext {
   /** The findings for those who only read them: made only where a policy has found something. */
   get found(): Findings {
     return this.#findings ?? NOTHING;
+  }
+
+  /** How a gRPC call went, from the head of the response or from what follows its body; undefined when neither tells. */
+  get grpcStatus(): number | undefined {
+    return this.response && (grpcStatusIn(this.response.headers) ?? grpcStatusIn(this.trailers));
   }
 
   get maxBufferSize(): number {
@@ -159,6 +171,25 @@ export abstract class ExchangeState implements PolicyContext {
   editResponse(edit: HeaderEdit): void {
     this.#edits ??= [];
     this.#edits.push(edit);
+  }
+
+  /** Bytes of the body as the client has sent them. */
+  noteRequestBody(buffer: Buffer, from: number, to: number): void {
+    this.trace?.requestBody(buffer, from, to);
+    this.recorded?.request?.add(buffer, from, to);
+  }
+
+  /** Bytes of the body that go to the client. */
+  noteResponseBody(buffer: Buffer, from: number, to: number): void {
+    this.responseBytes += to - from;
+    this.trace?.responseBody(buffer, from, to);
+    this.recorded?.response?.add(buffer, from, to);
+  }
+
+  /** Sends the end of the response's body. */
+  sendEnd(trailers: HeaderList): void {
+    this.trailers = trailers;
+    this.downstream.sendEnd(trailers);
   }
 
   /** The call to the upstream has an answer, or none and a reason; nothing when no call is under way. */

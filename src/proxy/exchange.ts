@@ -39,13 +39,13 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   onBody(buffer: Buffer, from: number, to: number): void {
     const { upstream, body } = this;
     if (body !== undefined) {
-      this.trace?.requestBody(buffer, from, to);
+      this.noteRequestBody(buffer, from, to);
       if (!body.receive(buffer, from, to, upstream)) this.downstream.pauseBody();
       return;
     }
     if (upstream === undefined) return;
     this.bodySent = true;
-    this.trace?.requestBody(buffer, from, to);
+    this.noteRequestBody(buffer, from, to);
     if (!upstream.sendBody(buffer, from, to)) this.downstream.pauseBody();
   }
 
@@ -127,6 +127,8 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   openTunnel(): void {
     if (this.tunnel) return;
     this.tunnel = true;
+    // What goes through a tunnel is nobody's body.
+    this.recorded = undefined;
     this.downstream.flush();
     this.downstream.readBody();
   }
@@ -136,8 +138,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
       this.heldResponse.receive(buffer, from, to);
       return;
     }
-    this.responseBytes += to - from;
-    this.trace?.responseBody(buffer, from, to);
+    this.noteResponseBody(buffer, from, to);
     if (!this.downstream.sendBody(buffer, from, to)) this.upstream?.pause();
   }
 
@@ -148,12 +149,13 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   onResponseEnd(trailers: HeaderList): void {
     if (this.over) return;
     if (this.verdict !== undefined) this.backend?.rules?.health?.judgeTrailers(this.verdict, trailers);
+    this.span?.callTrailers(trailers);
     if (this.heldResponse !== undefined) {
       this.upstream = undefined;
       this.heldResponse.end(trailers);
       return;
     }
-    this.downstream.sendEnd(trailers);
+    this.sendEnd(trailers);
     if (this.tunnel && !this.requestEnded) {
       this.#upstreamEnded = true;
       return;

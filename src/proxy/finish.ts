@@ -1,7 +1,8 @@
 import { formatHostPort } from "../base/listen-address.ts";
-import { type AccessRecord, formatAccessLog } from "../telemetry/access-log.ts";
+import type { AccessRecord } from "../telemetry/access-log.ts";
 import { shownSearch } from "../trace/redaction.ts";
 import { type ExchangeState, FINISH } from "./exchange-state.ts";
+import { isLogged, logAccess } from "./telemetry/log-access.ts";
 
 /** Accounts for an exchange that has ended, one way or another: metrics, access log, end of the trace. */
 export function finish(x: ExchangeState): void {
@@ -25,8 +26,7 @@ export function finish(x: ExchangeState): void {
     requests.countProcessing(series, (x.calledAt - x.startedAt) / 1000, (now - x.answeredAt) / 1000);
     services.upstreamCall.observe((x.answeredAt - x.calledAt) / 1000);
   }
-  const logged = services.accessLog.enabled("info");
-  if (logged || x.span !== undefined || x.bind.logExport !== undefined) record(x, now, logged);
+  if (x.span !== undefined || isLogged(x.bind, services.accessLog)) record(x, now);
   x.trace?.finished(x.status === 0 ? null : x.status, x.error ?? null, x.responseHasBody);
 }
 
@@ -39,20 +39,10 @@ export function endUpstream(x: ExchangeState): void {
 }
 
 /** What a request leaves behind: a line in the access log, and what collectors get. */
-function record(x: ExchangeState, now: number, logged: boolean): void {
+function record(x: ExchangeState, now: number): void {
   const facts = factsOf(x, now);
-  if (logged) logAccess(x, facts);
-  x.bind.logExport?.add(facts, x.variables);
+  logAccess(facts, x.bind, x.services.accessLog, x);
   x.span?.finished(facts, x.request.scheme, x.variables);
-}
-
-function logAccess(x: ExchangeState, facts: AccessRecord): void {
-  const edits = x.bind.accessLog;
-  if (edits?.wants(x.variables) === false) return;
-  const { output } = x.services.accessLog;
-  const line =
-    edits === undefined ? formatAccessLog(facts, output.format) : edits.format(facts, output.format, x.variables);
-  output.write(`${line}\n`);
 }
 
 function factsOf(x: ExchangeState, now: number): AccessRecord {
@@ -66,9 +56,10 @@ function factsOf(x: ExchangeState, now: number): AccessRecord {
     source: formatHostPort(x.downstream.remoteAddress, x.downstream.remotePort),
     method: request.method,
     host: x.host,
-    path: shownSearch(x.arrivedTarget, x.bind.policies.credentials.parameters),
+    path: shownTarget(x),
     version: request.version,
     status: x.status,
+    grpcStatus: x.grpcStatus,
     traceId: span?.traceId,
     spanId: span?.spanId,
     jwtSubject: subjectOf(x.found.jwt),
@@ -78,6 +69,13 @@ function factsOf(x: ExchangeState, now: number): AccessRecord {
     reason: x.reason,
     durationMs: Math.round(now - x.startedAt),
   };
+}
+
+/** Path and query as the client has sent them, without its secrets. */
+function shownTarget({ arrivedTarget, bind }: ExchangeState): string {
+  const query = arrivedTarget.indexOf("?");
+  if (query === -1) return arrivedTarget;
+  return shownSearch(arrivedTarget, bind.policies.credentials.parametersAt(arrivedTarget.slice(0, query)));
 }
 
 function subjectOf(jwt: unknown): string | undefined {

@@ -46,10 +46,12 @@ export class RequestTrace extends PolicyEvents {
     });
     this.#tracer = tracer;
     this.#exchange = exchange;
-    const { headers, parameters } = exchange.bind.policies.credentials;
-    this.secretHeaders = new Set([...exchange.services.sensitive, ...headers]);
+    const { credentials } = exchange.bind.policies;
+    this.secretHeaders = new Set([...exchange.services.sensitive, ...credentials.headers]);
     this.#hidden = tracer.options.reveal ? SHOW_ALL : this.secretHeaders;
-    this.#hiddenParameters = new Set(tracer.options.reveal ? SHOW_ALL : parameters);
+    this.#hiddenParameters = new Set(
+      tracer.options.reveal ? SHOW_ALL : credentials.parametersAt(exchange.request.path),
+    );
     this.#startTime = new Date().toISOString();
     tracer.emit("info", { type: "requestStarted" });
   }

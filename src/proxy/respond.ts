@@ -61,12 +61,11 @@ function release(x: ExchangeState, response: HttpResponse, rawNames: readonly st
   if (body.length === TUNNEL) x.openTunnel();
   let more = true;
   for (const chunk of held.chunks) {
-    x.responseBytes += chunk.length;
-    x.trace?.responseBody(chunk, 0, chunk.length);
+    x.noteResponseBody(chunk, 0, chunk.length);
     more = x.downstream.sendBody(chunk, 0, chunk.length);
   }
   if (replaced || held.ended) {
-    x.downstream.sendEnd(replaced ? [] : held.trailers);
+    x.sendEnd(replaced ? [] : held.trailers);
     // Nobody reads what a policy has replaced.
     if (!held.ended) x.dropUpstream();
     endUpstream(x);
@@ -82,13 +81,12 @@ function flowOn(x: ExchangeState, body: ResponseBody): void {
   body.flowTo({
     write(bytes) {
       if (x.over) return true;
-      x.responseBytes += bytes.length;
-      x.trace?.responseBody(bytes, 0, bytes.length);
+      x.noteResponseBody(bytes, 0, bytes.length);
       return x.downstream.sendBody(bytes, 0, bytes.length) && x.downstream.flush();
     },
     end(trailers) {
       if (x.over) return;
-      x.downstream.sendEnd(trailers);
+      x.sendEnd(trailers);
       endUpstream(x);
     },
   });

@@ -1,8 +1,9 @@
 import { type Activation, CelDuration, type RequestParts, type ResponseParts, type SourceParts } from "../cel/index.ts";
-import { getHeader, type HttpRequest, type HttpResponse } from "../http/message.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { Source } from "../http/source.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { Findings } from "../policies/types.ts";
+import type { RecordedBodies } from "./body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Services } from "./services.ts";
 
@@ -12,6 +13,8 @@ interface ReadableExchange {
   readonly requestBytes: Uint8Array | undefined;
   readonly response: HttpResponse | undefined;
   readonly heldResponse: { readonly bytes: Uint8Array | undefined } | undefined;
+  readonly grpcStatus: number | undefined;
+  readonly recorded: RecordedBodies | undefined;
   readonly downstream: Downstream;
   readonly bind: CompiledBind;
   readonly listener: CompiledListener | undefined;
@@ -125,7 +128,9 @@ class RequestVariable implements RequestParts {
     return this.#x.request.headers;
   }
   get body(): Uint8Array | undefined {
-    return this.#x.requestBytes;
+    const { recorded, endedAt, requestBytes } = this.#x;
+    // Until then it is there for those who have read it to its end alone.
+    return (endedAt === 0 ? undefined : recorded?.request?.bytes) ?? requestBytes;
   }
   get startTime(): Date {
     return new Date(performance.timeOrigin + this.#x.startedAt);
@@ -149,10 +154,10 @@ class ResponseVariable implements ResponseParts {
     return this.#x.response?.headers ?? [];
   }
   get body(): Uint8Array | undefined {
-    return this.#x.heldResponse?.bytes;
+    const { recorded, endedAt, heldResponse } = this.#x;
+    return (endedAt === 0 ? undefined : recorded?.response?.bytes) ?? heldResponse?.bytes;
   }
   get grpcStatus(): number | undefined {
-    const status = getHeader(this.#x.response?.headers ?? [], "grpc-status");
-    return status === undefined ? undefined : Number(status);
+    return this.#x.grpcStatus;
   }
 }

@@ -11,12 +11,16 @@ export class AccessLogEdits {
   readonly #filter: Expression | undefined;
   readonly #add: readonly (readonly [string, Expression])[];
   readonly #remove: readonly string[];
+  /** What the expressions read, as `Expression` has it. */
+  readonly reads: ReadonlySet<string>;
 
   /** Throws CelError for an expression that cannot be used. */
   constructor({ filter, add = {}, remove = [] }: LogFields) {
     this.#filter = filter === undefined ? undefined : compileCondition(filter, "response");
     this.#add = Object.entries(add).map(([name, text]) => [name, compileExpression(text, "response")] as const);
     this.#remove = remove;
+    const expressions = this.#add.map(([, expression]) => expression);
+    this.reads = readsOf(this.#filter === undefined ? expressions : [this.#filter, ...expressions]);
   }
 
   /** Whether a request leaves a line; a filter that fails is false. */
@@ -40,6 +44,11 @@ export class AccessLogEdits {
     }
     return fields;
   }
+}
+
+/** What any of the expressions reads. */
+export function readsOf(expressions: readonly Pick<Expression, "reads">[]): ReadonlySet<string> {
+  return new Set(expressions.flatMap(({ reads }) => [...reads]));
 }
 
 function readField(expression: Expression, variables: Activation): unknown {

@@ -1,4 +1,5 @@
-import { type Activation, CelError, compileExpression, type Expression, toText } from "../cel/index.ts";
+import { type Activation, compileExpression, type Expression, toText } from "../cel/index.ts";
+import { readsOf } from "./access-log-edits.ts";
 import { REQUEST_LABELS } from "./metric-table.ts";
 
 /** What a label is whose expression fails or gives nothing, as of the labels that do not apply. */
@@ -9,10 +10,13 @@ const MAX_VALUE = 128;
 /** `config.metrics.fields.add`: labels of the request metrics that expressions compute (reference 1.3). */
 export class CustomLabels {
   readonly #expressions: readonly Expression[];
+  /** What the expressions read, as `Expression` has it. */
+  readonly reads: ReadonlySet<string>;
 
   /** Throws CelError for an expression that cannot be used. */
   constructor(fields: Readonly<Record<string, string>>) {
     this.#expressions = Object.values(fields).map(compileLabel);
+    this.reads = readsOf(this.#expressions);
   }
 
   /** The values at the end of a request, in the order of the configuration. */
@@ -21,12 +25,9 @@ export class CustomLabels {
   }
 }
 
-/** Throws CelError for an expression whose value no label can have. */
+/** Throws CelError for an expression that cannot be used. */
 export function compileLabel(text: string): Expression {
-  const expression = compileExpression(text, "response");
-  for (const body of ["request.body", "request.bodyPrefix", "response.body", "response.bodyPrefix"])
-    if (expression.reads.has(body)) throw new CelError("a label cannot depend on a body, which nobody keeps", text, 0);
-  return expression;
+  return compileExpression(text, "response");
 }
 
 /** Why a name cannot be that of a label (Prometheus' data model); undefined when it can. */

@@ -64,15 +64,23 @@ const networkRule = z
 
 const accessLog = z
   .strictObject({
-    filter: condition("response").optional().describe("CEL; only requests for which it is true are logged."),
+    filter: condition("response")
+      .optional()
+      .describe("CEL; only requests and TCP connections for which it is true are logged."),
     add: z
       .record(z.string(), expression("response"))
       .optional()
-      .describe("Field name to CEL, evaluated at the end of the request; replaces a field of the same name."),
+      .describe(
+        "Field name to CEL, evaluated at the end of the request or TCP connection; replaces a field of the same name.",
+      ),
     remove: z.array(z.string()).optional().describe("Names of fields that are left out."),
     otlp: accessLogExport.optional(),
   })
-  .meta({ id: "AccessLog", description: "What requests leave in the access log." });
+  .meta({
+    id: "AccessLog",
+    description:
+      "What requests and TCP connections leave in the access log. Of connections expressions know no request.",
+  });
 
 const networkAuthorization = z
   .strictObject({ rules: z.array(networkRule).describe("A rule that fails is not true.") })

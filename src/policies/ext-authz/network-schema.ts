@@ -41,7 +41,9 @@ export const networkSchema = z
     failureMode: z
       .literal(["allow", "deny"])
       .default("deny")
-      .describe("When the service cannot be asked. Default: `deny`."),
+      .describe(
+        "When the service cannot be asked; `allow` says so in the log, once in ten seconds at most. Default: `deny`.",
+      ),
     cache: cache.optional().describe("Keeps answers: who was allowed, and refusals with 401 or 403."),
   })
   .meta({

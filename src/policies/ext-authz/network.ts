@@ -1,3 +1,5 @@
+import type { Logger } from "../../base/log.ts";
+import { Seldom } from "../../base/seldom.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { NetworkExtAuthz } from "../../ir/policies.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
@@ -7,6 +9,8 @@ import { VerdictCache } from "./cache.ts";
 import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
 
 const NO_BYTES = new Uint8Array(0);
+/** Milliseconds between two lines of the log about a service that does not answer. */
+const WARN_INTERVAL = 10_000;
 
 /** What a service says about a connection. */
 export type NetworkVerdict =
@@ -26,10 +30,16 @@ export class NetworkAuthorizer {
   readonly #callout: Callout<Asker>;
   readonly #question: HttpQuestion;
   readonly #cache: VerdictCache<NetworkVerdict> | undefined;
+  readonly #log: Logger | undefined;
+  readonly #warnings = new Seldom(WARN_INTERVAL);
 
-  /** Throws CelError for expressions that cannot be used, and an Error for headers that cannot be set. */
-  constructor(config: NetworkExtAuthz, callout: Callout<Asker>) {
+  /**
+   * `log` hears of clients that come in because the service has failed. Throws CelError for expressions that cannot be used,
+   * and an Error for headers that cannot be set.
+   */
+  constructor(config: NetworkExtAuthz, callout: Callout<Asker>, log?: Logger) {
     this.#config = config;
+    this.#log = log;
     this.#callout = callout;
     this.#question = new HttpQuestion("networkExtAuthz", config.protocol.http, {
       question: "network",
@@ -48,8 +58,21 @@ export class NetworkAuthorizer {
       if (key !== undefined) this.#cache?.put(key, verdict, refusedWith, variables);
       return verdict;
     } catch (error) {
-      return this.#config.failureMode === "allow" ? ALLOWED : { allowed: false, why: reasonOf(error) };
+      const why = reasonOf(error);
+      if (this.#config.failureMode !== "allow") return { allowed: false, why };
+      this.#warn(why);
+      return ALLOWED;
     }
+  }
+
+  /** `unreported`: clients that have come in since the last such line in the same way. */
+  #warn(error: string): void {
+    this.#warnings.tell((unreported) =>
+      this.#log?.warn("networkExtAuthz has failed; connections are let in", {
+        error,
+        unreported: unreported === 0 ? undefined : unreported,
+      }),
+    );
   }
 
   async #call(variables: Activation, onCancel: OnCancel) {

@@ -19,13 +19,14 @@ export class LoginFlow {
   readonly #transactions: Transactions;
   readonly #provider: Provider;
   readonly #origin: string;
-  readonly #path: string;
+  /** Where the provider sends browsers back to. */
+  readonly path: string;
 
   /** `key` seals the cookies: 32 bytes. */
   constructor(config: Oidc, key: Uint8Array) {
     const { origin, pathname, protocol } = new URL(config.redirectURI);
     this.#origin = origin;
-    this.#path = pathname;
+    this.path = pathname;
     this.#provider = new Provider(config);
     const trusted = fingerprint(config);
     const cookies = new SealedCookies(key, trusted, protocol === "https:");
@@ -36,7 +37,7 @@ export class LoginFlow {
 
   /** The parameters with which the provider sends a browser back, or undefined for any other request. */
   callbackOf({ method, path, search }: HttpRequest): URLSearchParams | undefined {
-    if (path !== this.#path || method !== "GET" || search === "") return undefined;
+    if (path !== this.path || method !== "GET" || search === "") return undefined;
     const parameters = new URLSearchParams(search);
     return parameters.has("state") && (parameters.has("code") || parameters.has("error")) ? parameters : undefined;
   }

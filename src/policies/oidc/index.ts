@@ -10,6 +10,8 @@ import { oidcFailure } from "./failure.ts";
 import { LoginFlow } from "./flow.ts";
 
 const KIND = "oidc";
+/** Of the callback: whoever has them can try to end the login in the place of the browser (RFC 9700 4.2, 4.5). */
+const SECRET_PARAMETERS = ["code", "state"];
 /** Where browsers can show a login page; everything else, such as images and what scripts ask for, is followed in vain. */
 const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "object"]);
 
@@ -18,12 +20,13 @@ const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "o
  * authorization code flow with PKCE, state and nonce. Claims of the id token become `jwt`. Throws at load without a key for
  * the cookies.
  */
-export function create(config: Oidc, { oidcCookieKey }: PolicyDeps): CompiledPolicy {
+export function create(config: Oidc, { oidcCookieKey, credentials }: PolicyDeps): CompiledPolicy {
   if (oidcCookieKey === undefined)
     throw new Error(
       `${KIND}: ${COOKIE_SECRET} is required when oidc is configured; set this environment variable to 64 hexadecimal digits, such as openssl rand -hex 32 prints`,
     );
   const flow = new LoginFlow(config, oidcCookieKey);
+  credentials.addAt(flow.path, SECRET_PARAMETERS);
   return {
     kind: KIND,
     shown: shownOidc(config),

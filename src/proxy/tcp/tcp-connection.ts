@@ -1,9 +1,9 @@
 import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
+import type { Activation } from "../../cel/index.ts";
 import type { Transport, TransportHandler } from "../../http/transport.ts";
 import type { Frontend } from "../../ir/ir.ts";
-import { formatAccessLog } from "../../telemetry/access-log.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import type { UpstreamEvents } from "../../upstream/upstream.ts";
@@ -12,6 +12,7 @@ import { type HealthRule, NO_ANSWER, type Verdict } from "../endpoint-rules.ts";
 import { pick } from "../match-route.ts";
 import { connectionVariables } from "../network-rules.ts";
 import type { Services } from "../services.ts";
+import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
 import type { LiveConnection } from "./live-connection.ts";
 
 /** The backend was connected, and neither side broke off. */
@@ -20,6 +21,8 @@ const SERVED: Verdict = { healthy: true, wait: undefined };
 /** The bind of a connection. */
 export interface TcpHost {
   readonly frontend: Frontend;
+  /** Of the configuration in force: a connection may outlive the one with which it has come. */
+  readonly accessLogRules: AccessLogRules;
   onTcpClose(connection: TcpConnection): void;
   onFault(error: unknown): void;
 }
@@ -90,6 +93,11 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   get activity(): LiveConnection["activity"] {
     const state = this.#upstream === undefined ? "connecting" : "copying";
     return { state: this.#over ? "closing" : state, ageMs: performance.now() - this.#startedAt };
+  }
+
+  /** What expressions can read of the connection. */
+  get variables(): Activation {
+    return connectionVariables(this.#transport, this.#origin.serverName, this.#services);
   }
 
   /** Chooses a backend and connects; the client is not read before that has succeeded. */
@@ -218,9 +226,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     const { serverName, transport } = this.#origin;
     if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
     // A dynamic backend is the server that the client asked TLS for, on the port that it came to (reference 3.33).
-    const target =
-      backend.dynamic?.read(connectionVariables(transport, serverName, this.#services)) ??
-      (backend.target.type === "dynamic" ? serverName : "");
+    const target = backend.dynamic?.read(this.variables) ?? (backend.target.type === "dynamic" ? serverName : "");
     if (backend.balancer === undefined && target === "") throw new GatewayError("TG_NO_BACKENDS");
     const endpoint =
       backend.balancer === undefined
@@ -274,7 +280,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#upstream = undefined;
     this.#release(SERVED);
     this.#endpoint = undefined;
-    if (this.#services.accessLog.enabled("info")) this.#logAccess(error, reason);
+    if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason);
   }
 
   /** What the connection says about its endpoint (reference 3.26): there are no responses to judge by. */
@@ -287,8 +293,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
 
   #logAccess(error: string | undefined, reason: Reason): void {
     const { listener, serverName } = this.#origin;
-    const { output } = this.#services.accessLog;
-    const line = formatAccessLog(
+    logAccess(
       {
         time: Date.now(),
         gateway: listener?.gateway,
@@ -302,8 +307,9 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
         reason,
         durationMs: Math.round(performance.now() - this.#startedAt),
       },
-      output.format,
+      this.#host.accessLogRules,
+      this.#services.accessLog,
+      this,
     );
-    output.write(`${line}\n`);
   }
 }

@@ -18,6 +18,11 @@ export class LogExport {
     this.#sink = sink;
   }
 
+  /** What the expressions read, as `Expression` has it. */
+  get reads(): ReadonlySet<string> {
+    return this.#edits.reads;
+  }
+
   add(record: AccessRecord, variables: Activation): void {
     if (!this.#edits.wants(variables)) return;
     const { traceId, spanId } = record;
@@ -25,12 +30,15 @@ export class LogExport {
     const own = recordFields({ ...record, traceId: undefined, spanId: undefined });
     const attributes = this.#edits.edit(own, variables);
     const span = traceId === undefined || spanId === undefined ? undefined : { traceId, spanId };
-    this.#sink.add(this.#exporter, encodeLogRecord({ time: record.time, body: bodyOf(attributes), attributes, span }));
+    this.#sink.add(
+      this.#exporter,
+      encodeLogRecord({ time: record.time, body: bodyOf(attributes, record.protocol), attributes, span }),
+    );
   }
 }
 
 /** What viewers show as the line: made of the fields, so that it holds nothing that has been removed from them. */
-function bodyOf(fields: Readonly<Record<string, unknown>>): string {
+function bodyOf(fields: Readonly<Record<string, unknown>>, protocol: string): string {
   const parts = ["http.method", "http.path", "http.status"].map((name) => fields[name]);
-  return parts.filter((part) => part !== undefined).join(" ") || "request";
+  return parts.filter((part) => part !== undefined).join(" ") || (protocol === "http" ? "request" : "connection");
 }

@@ -1,4 +1,5 @@
 import type { Activation } from "../../cel/index.ts";
+import { grpcStatusIn } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message.ts";
 import type { PathMatch } from "../../ir/ir.ts";
 import type { OutboundScope, OutboundTrace } from "../../policies/types.ts";
@@ -52,6 +53,8 @@ export class RequestSpan {
   readonly #ended: Span[] = [];
   #path: PathMatch | undefined;
   #call: OpenCall | undefined;
+  /** Attributes of the call that was answered last. */
+  #answered: Record<string, unknown> = {};
   /** Undefined while the request goes on; then whether its spans are exported. */
   #kept: boolean | undefined;
 
@@ -94,9 +97,13 @@ export class RequestSpan {
   /** The answer's head is there, or the call has failed; nothing when no call is under way. */
   callEnded(status: number | null, error: string | null, headers: HeaderList): void {
     if (this.#call === undefined) return;
-    const grpcStatus = getHeader(headers, "grpc-status");
-    this.#end(this.#call, status, error, grpcStatus === undefined ? undefined : Number(grpcStatus));
+    this.#answered = this.#end(this.#call, status, error, grpcStatusIn(headers));
     this.#call = undefined;
+  }
+
+  /** The answer is complete: gRPC says at the end how a call went. */
+  callTrailers(trailers: HeaderList): void {
+    this.#answered["grpc.status"] ??= grpcStatusIn(trailers);
   }
 
   /** A call of the gateway's own, with a span of its own. */
@@ -152,7 +159,14 @@ export class RequestSpan {
     return `${method} ${type === "pathPrefix" ? `${value.replace(/\/+$/, "")}/*` : value}`;
   }
 
-  #end(call: OpenCall, status: number | null, error: string | null, grpcStatus: number | undefined): void {
+  /** Returns the attributes of the span, which is not exported before the request is over. */
+  #end(
+    call: OpenCall,
+    status: number | null,
+    error: string | null,
+    grpcStatus: number | undefined,
+  ): Record<string, unknown> {
+    const attributes = { ...call.attributes, "http.status": status ?? undefined, "grpc.status": grpcStatus };
     const span: Span = {
       traceId: this.traceId,
       spanId: call.spanId,
@@ -162,12 +176,13 @@ export class RequestSpan {
       kind: "client",
       start: this.#origin + call.start,
       end: this.#origin + performance.now(),
-      attributes: { ...call.attributes, "http.status": status ?? undefined, "grpc.status": grpcStatus },
+      attributes,
       error: error ?? serverError(status ?? undefined),
     };
     // What ends after the request, such as a mirror's answer, follows by itself.
     if (this.#kept === undefined) this.#ended.push(span);
     else if (this.#kept) this.#rules.export(encodeSpan(span));
+    return attributes;
   }
 }
 

@@ -33,6 +33,11 @@ export class RequestTracing {
     };
   }
 
+  /** What the expressions at the end of requests read, as `Expression` has it. */
+  get reads(): ReadonlySet<string> {
+    return this.#rules.edits.reads;
+  }
+
   /**
    * Decides about a request. The span of a sampled one stands in its `traceparent` from then on; the headers of others go on
    * as they are, since who records nothing takes no part in a trace.

@@ -141,7 +141,16 @@ suite("networkExtAuthz", () => {
       ...proxyTo(`127.0.0.1:${upstream.port}`),
     });
     await denying.reconfigure(config({ failureMode: "allow" }));
-    assert.equal(await statusAt(denying), 200);
+    for (let i = 0; i < 5; i++) assert.equal(await statusAt(denying), 200);
+    const served = () => denying.lines.filter((line) => line["http.status"] === 200).length;
+    await denying.until(() => served() === 5, "the access log");
+    // Somebody should know, but not once for each client.
+    const warnings = denying.lines.filter(({ level }) => level === "warn");
+    assert.deepEqual(
+      warnings.map(({ message }) => message),
+      ["networkExtAuthz has failed; connections are let in"],
+    );
+    assert.match(String(warnings[0]?.error), /ECONNREFUSED/);
     await denying.reconfigure(config({}, { path: '"no path"' }));
     assert.equal(await statusAt(denying), undefined);
   });

@@ -36,10 +36,12 @@ test("a gateway with two threads discovers its provider, and tells its secrets t
   );
   assert.deepEqual([...new Set(pages.map((page) => page.status))], [200]);
 
+  let callback = "";
   const trace = await traceOf(gateway, async () => {
     const other = new Browser();
     const back = await enter(other, await other.open(url), "eve");
-    return () => other.request(back.headers.get("location") ?? "");
+    callback = back.headers.get("location") ?? "";
+    return () => other.request(callback);
   });
   assert.match(trace, /"policy","kind":"oidc","result":\{"type":"apply","details":\{"action":"callback"/);
   assert.match(trace, /"scope":\["oidc"\]/);
@@ -55,9 +57,16 @@ test("a gateway with two threads discovers its provider, and tells its secrets t
     OIDC_COOKIE_SECRET,
     session,
     "eyJ",
+    ...secretsOf(callback),
   ])
     assert.ok(!told.includes(secret), secret);
 });
+
+/** What a provider tells the gateway by way of the browser. */
+function secretsOf(callback: string): string[] {
+  const { searchParams } = new URL(callback);
+  return ["code", "state"].map((name) => searchParams.get(name) ?? assert.fail(`no ${name} in ${callback}`));
+}
 
 /** The trace of what `prepare` has made ready: everything that it does itself comes before the watch. */
 async function traceOf(gateway: TestGateway, prepare: () => Promise<() => Promise<unknown>>): Promise<string> {

@@ -82,6 +82,12 @@ test("a browser logs in, comes back to where it wanted to go, and stays logged i
   const again = await browser.request(`${site.url}/other`);
   assert.equal(again.status, 200);
   assert.equal(site.provider.tokenCalls, 1);
+  const { "http.path": back } = await site.plane.logged("/callback?");
+  assert.match(String(back), /[?&]code=<redacted>(&|$)/);
+  assert.match(String(back), /[?&]state=<redacted>(&|$)/);
+  // Elsewhere these names mean something else.
+  await browser.request(`${site.url}/zip?state=CA&code=90210`);
+  await site.plane.logged("/zip?state=CA&code=90210");
   const own = [...browser.cookies(site.url).keys()].filter((name) => name.startsWith("tracegate_oidc_"));
   assert.deepEqual(own, [sessionOf(browser, site.url)[0]]);
 });

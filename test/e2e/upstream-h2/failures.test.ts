@@ -171,6 +171,24 @@ test("a complete response is delivered, however the server ends the stream or th
   client.socket.destroy();
 });
 
+test("a server that answers before the end of the request gets a CANCEL in the place of the rest", async () => {
+  await using server = await rawServer(async (frames) => {
+    const { stream } = await frames.next(HEADERS);
+    frames.respond(stream, {}, END_STREAM);
+    const reset = await frames.next(RST_STREAM);
+    assert.deepEqual([reset.stream, reset.payload.readUInt32BE()], [stream, CANCEL]);
+    const next = await frames.next(HEADERS);
+    frames.respond(next.stream, {}, END_STREAM);
+    await frames.peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  for (const request of [head("POST / HTTP/1.1", "Content-Length: 9"), head("GET / HTTP/1.1")]) {
+    const client = await send(plane, request);
+    assert.equal(statusOf(await client.message()), 200);
+    client.socket.destroy();
+  }
+});
+
 test("a content-length that the body does not keep breaks the response", async () => {
   await using server = await rawServer(async (frames) => {
     const { stream } = await frames.next(HEADERS);

@@ -9,9 +9,21 @@ export class CredentialNames {
   readonly headers = new Set<string>();
   /** Decoded. */
   readonly parameters = new Set<string>();
+  readonly #parametersOfPaths = new Map<string, ReadonlySet<string>>();
 
   add(location: CredentialLocation): void {
     if ("header" in location) this.headers.add(location.header.name);
     else if ("queryParameter" in location) this.parameters.add(location.queryParameter.name);
+  }
+
+  /** Parameters that are secrets on one path alone: elsewhere their names mean something else. */
+  addAt(path: string, parameters: readonly string[]): void {
+    this.#parametersOfPaths.set(path, new Set(parameters));
+  }
+
+  /** Names of the parameters, decoded, that are secrets in requests for `path`. */
+  parametersAt(path: string): ReadonlySet<string> {
+    const more = this.#parametersOfPaths.size === 0 ? undefined : this.#parametersOfPaths.get(path);
+    return more === undefined ? this.parameters : new Set([...this.parameters, ...more]);
   }
 }

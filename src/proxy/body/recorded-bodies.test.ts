@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
+import { CustomLabels } from "../../telemetry/custom-labels.ts";
+import { RecordedBodies, wishesOf } from "./recorded-bodies.ts";
+
+const MIB = 1024 * 1024;
+
+test("nothing is recorded where no expression names a body", () => {
+  const log = new AccessLogEdits({
+    filter: "response.code >= 500",
+    add: { type: 'request.headers["content-type"]', subject: "jwt.sub" },
+    remove: ["duration"],
+  });
+  assert.equal(wishesOf([log, new CustomLabels({ host: "request.host" }), undefined], MIB), undefined);
+});
+
+test("what is named is recorded, up to 64 KiB or the limit for bodies of the configuration", () => {
+  const filter = new AccessLogEdits({ filter: 'string(request.body).contains("a")' });
+  const label = new CustomLabels({ kind: "json(response.bodyPrefix).kind" });
+  assert.deepEqual(wishesOf([filter, undefined], MIB), { request: true, response: false, limit: 65_536 });
+  assert.deepEqual(wishesOf([undefined, label], 1000), { request: false, response: true, limit: 1000 });
+  const all = new AccessLogEdits({ add: { all: "variables()" } });
+  assert.deepEqual(wishesOf([all], MIB), { request: true, response: true, limit: 65_536 });
+});
+
+test("of a body the beginning is kept, in memory of its own", () => {
+  const { request, response } = new RecordedBodies({ request: true, response: false, limit: 1000 });
+  assert.ok(request !== undefined);
+  assert.equal(response, undefined);
+  const chunk = Buffer.from("-abc-");
+  for (let i = 0; i < 300; i++) request.add(chunk, 1, 4);
+  assert.equal(request.truncated, false);
+  request.add(chunk, 1, 4);
+  chunk.fill("x");
+  for (let i = 0; i < 100; i++) request.add(chunk, 0, 5);
+  assert.equal(request.truncated, true);
+  assert.equal(request.bytes.toString(), `${"abc".repeat(301)}${"x".repeat(97)}`);
+});

@@ -1,0 +1,41 @@
+import { BodyCapture } from "../../trace/body-capture.ts";
+
+/** Bytes that are kept of each body; less when `maxBufferSize` is. */
+const MAX_BYTES = 64 * 1024;
+
+/** Which bodies of requests, and how much of each, what is read at the end of requests asks for. */
+export interface BodyWishes {
+  readonly request: boolean;
+  readonly response: boolean;
+  /** Bytes. */
+  readonly limit: number;
+}
+
+/** Who reads requests at their end. */
+interface Reader {
+  /** Variables and bodies, as `Expression` has them. */
+  readonly reads: ReadonlySet<string>;
+}
+
+/** undefined, as for most configurations, when nobody asks for a body. */
+export function wishesOf(readers: readonly (Reader | undefined)[], maxBufferSize: number): BodyWishes | undefined {
+  const asked = (message: string): boolean =>
+    readers.some((reader) => reader?.reads.has(`${message}.body`) || reader?.reads.has(`${message}.bodyPrefix`));
+  const request = asked("request");
+  const response = asked("response");
+  return request || response ? { request, response, limit: Math.min(MAX_BYTES, maxBufferSize) } : undefined;
+}
+
+/**
+ * The beginnings of the bodies of one exchange, copied while they go by for what is read at its end (reference 4.7): the
+ * request's as the client has sent it, the response's as the client gets it. Nothing waits for them.
+ */
+export class RecordedBodies {
+  readonly request: BodyCapture | undefined;
+  readonly response: BodyCapture | undefined;
+
+  constructor({ request, response, limit }: BodyWishes) {
+    this.request = request ? new BodyCapture(limit) : undefined;
+    this.response = response ? new BodyCapture(limit) : undefined;
+  }
+}

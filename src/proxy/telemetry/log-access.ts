@@ -1,0 +1,40 @@
+import type { Logger } from "../../base/log.ts";
+import type { Activation } from "../../cel/index.ts";
+import { type AccessRecord, formatAccessLog } from "../../telemetry/access-log.ts";
+import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
+import type { LogExport } from "./log-export.ts";
+
+/** What a configuration says about its access log. */
+export interface AccessLogRules {
+  /** undefined = every line, as it is. */
+  readonly accessLog: AccessLogEdits | undefined;
+  /** Records for a collector. */
+  readonly logExport: LogExport | undefined;
+}
+
+/** Whom a record is about. */
+interface Subject {
+  /** What expressions read of it: made only where there are any. */
+  readonly variables: Activation;
+}
+
+/** Whether anybody wants to know what a request or a connection was: a record costs something. */
+export function isLogged({ logExport }: AccessLogRules, log: Logger): boolean {
+  return logExport !== undefined || log.enabled("info");
+}
+
+/** Writes the line of a request or a connection that is over, and the record for the collector. */
+export function logAccess(record: AccessRecord, rules: AccessLogRules, log: Logger, subject: Subject): void {
+  if (log.enabled("info")) writeLine(record, rules.accessLog, log, subject);
+  rules.logExport?.add(record, subject.variables);
+}
+
+function writeLine(
+  record: AccessRecord,
+  edits: AccessLogEdits | undefined,
+  { output }: Logger,
+  subject: Subject,
+): void {
+  if (edits === undefined) output.write(`${formatAccessLog(record, output.format)}\n`);
+  else if (edits.wants(subject.variables)) output.write(`${edits.format(record, output.format, subject.variables)}\n`);
+}

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TestPlane } from "../../helpers/data-plane.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { TestCollector } from "../../helpers/otlp/collector.ts";
+import { attributesOf } from "../../helpers/otlp/decode.ts";
+import { RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
+
+const GRPC = "content-type: application/grpc";
+const CHUNKED = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n${GRPC}\r\n\r\n1\r\nx\r\n0\r\n`;
+
+/** A backend that says how the call went as the path asks. */
+function backend(): Promise<RawUpstream> {
+  return RawUpstream.answering(({ start }) => {
+    if (start.includes("/trailers")) return `${CHUNKED}grpc-status: 5\r\ngrpc-message: no such thing\r\n\r\n`;
+    if (start.includes("/head")) return reply("", [GRPC, "grpc-status: 7"]);
+    if (start.includes("/wrong")) return `${CHUNKED}grpc-status: none\r\n\r\n`;
+    return `${CHUNKED}\r\n`;
+  });
+}
+
+async function call(port: number, path: string): Promise<void> {
+  const client = await RawPeer.connect(port);
+  client.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n${GRPC}\r\nContent-Length: 0\r\n\r\n`);
+  await client.message();
+  client.socket.destroy();
+}
+
+test("the access log has the status of gRPC wherever the backend tells it, and so have expressions", async () => {
+  await using upstream = await backend();
+  const accessLog = { add: { seen: "response.grpcStatus", failed: "has(response.grpcStatus)" } };
+  await using plane = await TestPlane.start(upstream.port, { frontend: { accessLog } });
+  for (const [path, status] of [
+    ["/trailers", 5],
+    ["/head", 7],
+    ["/wrong", 2],
+    ["/none", undefined],
+  ] as const) {
+    await call(plane.port, path);
+    const line = await plane.logged(`"${path}"`);
+    assert.deepEqual([line["grpc.status"], line.seen, line.failed], [status, status, status !== undefined], path);
+  }
+});
+
+test("so have errors of the gateway's own, and the filter of the log may ask for it", async () => {
+  await using upstream = await backend();
+  const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
+  const accessLog = { filter: "response.grpcStatus != 0" };
+  await using plane = await TestPlane.start([{ path: "/there", target }], { frontend: { accessLog } });
+  await call(plane.port, "/there/none");
+  await call(plane.port, "/nowhere");
+  const line = await plane.logged('"request"');
+  assert.deepEqual([line["http.path"], line["http.status"], line["grpc.status"]], ["/nowhere", 200, 12]);
+});
+
+test("both spans of a call have the status that its trailers tell", async () => {
+  await using upstream = await backend();
+  await using collector = await TestCollector.http();
+  await using gateway = await TestGateway.start({
+    config: { workerThreads: 1 },
+    frontendPolicies: { tracing: { host: `127.0.0.1:${collector.port}`, protocol: "http", randomSampling: true } },
+    binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }] }] }],
+  });
+  await call(gateway.port(), "/trailers");
+  await call(gateway.port(), "/head");
+  const entries = await collector.until(({ length }) => length === 4);
+  const statuses = entries.map(({ attributes }) => attributesOf(attributes)["grpc.status"]);
+  assert.deepEqual(statuses.toSorted(), [5, 5, 7, 7]);
+});
