@@ -134,7 +134,7 @@ test("the first connection with room is taken, so that the others can idle out",
   await until(() => server.streams.length === 2);
   server.answer();
   for (const { over } of callers) await over;
-  await until(() => pool.sessions.take()?.streams === 0);
+  await until(() => callers.every(({ session }) => session?.streams === 0));
   const first = pool.sessions.take();
   for (let i = 0; i < 3; i++) {
     const next = call(pool);

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type ServerHttp2Stream } from "node:http2";
+import { type AddressInfo, connect } from "node:net";
+import { test } from "node:test";
+import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { UpstreamEvents } from "../upstream.ts";
+import { UpstreamSession } from "./session.ts";
+import type { UpstreamStream } from "./stream.ts";
+
+/** The caller of one exchange, who notes what comes. */
+class Caller implements UpstreamEvents {
+  stream: UpstreamStream | undefined;
+  bytes = 0;
+  batches = 0;
+  /** How it ended. */
+  end = "";
+  fault: unknown;
+  /** Called with each piece of the body. */
+  onPiece: () => void = () => {};
+
+  onInformational(): void {}
+  onResponse(): void {}
+
+  onResponseBody(_buffer: Buffer, from: number, to: number): void {
+    this.bytes += to - from;
+    this.onPiece();
+  }
+
+  onResponseBatch(): void {
+    this.batches++;
+  }
+
+  onResponseEnd(): void {
+    this.end = "complete";
+  }
+
+  onUpstreamFailure(message: string): void {
+    this.end = message;
+  }
+
+  onUpstreamDrain(): void {}
+
+  onUpstreamFault(error: unknown): void {
+    this.fault = error;
+  }
+}
+
+interface Exchange extends AsyncDisposable {
+  readonly caller: Caller;
+  readonly session: UpstreamSession;
+  /** The server's side. */
+  readonly served: ServerHttp2Stream;
+}
+
+/** A request on its way, of which the server has the head. */
+async function exchange(length: number): Promise<Exchange> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  await once(socket, "connect");
+  const nobody = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {} };
+  const session = new UpstreamSession(socket, nobody);
+  const caller = new Caller();
+  const fields = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
+  caller.stream = session.send(fields, "POST", length, caller);
+  const [served] = (await once(server, "stream")) as [ServerHttp2Stream];
+  served.on("error", () => {});
+  const dispose = async (): Promise<void> => {
+    socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return { caller, session, served, [Symbol.asyncDispose]: dispose };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error("waited in vain");
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+test("a complete response outlives its connection, however late its caller takes it", async () => {
+  await using x = await exchange(0);
+  const { caller, served } = x;
+  caller.onPiece = () => caller.stream?.pause();
+  served.respond({ ":status": 200 });
+  served.write(Buffer.alloc(10_000));
+  await until(() => caller.bytes > 0);
+  const first = caller.bytes;
+  const { session } = served;
+  served.end(Buffer.alloc(40_000));
+  await once(served, "close");
+  session?.destroy();
+  await until(() => x.session.failure !== undefined);
+  assert.deepEqual([caller.bytes, caller.end], [first, ""]);
+  while (caller.end === "") caller.stream?.resume();
+  assert.deepEqual([caller.bytes, caller.end], [50_000, "complete"]);
+});
+
+test("a paused caller gets nothing, and the server is held back", async () => {
+  await using x = await exchange(0);
+  const { caller, served } = x;
+  caller.onPiece = () => caller.stream?.pause();
+  served.respond({ ":status": 200 });
+  served.write(Buffer.alloc(1_000_000));
+  await until(() => caller.bytes > 0);
+  const first = caller.bytes;
+  // What the windows let through has come by then.
+  for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([caller.bytes, served.writableLength], [first, 1_000_000]);
+  caller.onPiece = () => {};
+  caller.stream?.resume();
+  await until(() => caller.bytes === 1_000_000);
+  served.end();
+  await until(() => caller.end === "complete");
+});
+
+test("a response before the end of the request ends the stream", async () => {
+  await using x = await exchange(UNKNOWN_LENGTH);
+  x.caller.stream?.sendBody(Buffer.from("begin"), 0, 5);
+  x.served.respond({ ":status": 200 }, { endStream: true });
+  await until(() => x.caller.end === "complete");
+  await until(() => x.session.streams === 0);
+  x.caller.stream?.sendBody(Buffer.from("more"), 0, 4);
+  x.caller.stream?.sendEnd([]);
+});
+
+test("a caller that throws loses its exchange; others on the connection go on", async () => {
+  await using x = await exchange(0);
+  const { caller, session, served } = x;
+  caller.onPiece = () => {
+    throw new Error("a mistake");
+  };
+  served.respond({ ":status": 200 });
+  served.write("text");
+  await until(() => caller.fault !== undefined);
+  await until(() => session.streams === 0);
+  assert.deepEqual([String(caller.fault), caller.end, session.failure], ["Error: a mistake", "", undefined]);
+});
