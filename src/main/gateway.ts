@@ -150,7 +150,7 @@ export class Gateway {
     this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
-    this.supervisor.start();
+    this.supervisor.start(portsOf(this.addresses.admin ?? []));
     await this.#apply(1, loaded.ir);
     this.#applied(loaded, 1);
     this.#pending.clear();
@@ -255,6 +255,13 @@ export class Gateway {
     await this.supervisor.stop();
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
+}
+
+/** Of addresses such as `127.0.0.1:15000`; sockets have none. */
+function portsOf(addresses: readonly string[]): number[] {
+  return addresses
+    .filter((address) => !address.startsWith("unix:"))
+    .map((address) => Number(address.split(":").at(-1)));
 }
 
 function supervisorSettings(

@@ -20,8 +20,12 @@ export type DynamicEndpoints = (
   connection: DynamicConnection | undefined,
 ) => Endpoint | undefined;
 
-/** A forward proxy's targets: an authority, which is that of the request unless said otherwise (reference 1.7). */
-export function dynamicEndpoints(endpoints: Endpoints): DynamicEndpoints {
+/**
+ * A forward proxy's targets: an authority, which is that of the request unless said otherwise (reference 1.7). `avoids`: ports
+ * of this machine where no client may be led, such as that of the admin API, which trusts who can reach it.
+ */
+export function dynamicEndpoints(endpoints: Endpoints, avoids: readonly number[]): DynamicEndpoints {
+  const limits = avoids.length === 0 ? undefined : { avoids };
   const known = new Map<string, Endpoint>();
   return (authority, defaultPort, connection) => {
     const address = HAS_PORT.test(authority) ? authority : `${authority}:${defaultPort}`;
@@ -36,7 +40,7 @@ export function dynamicEndpoints(endpoints: Endpoints): DynamicEndpoints {
     }
     const host = url.hostname.replace(/^\[|\]$/g, "");
     if (host === "") return undefined;
-    const target = { host, port: url.port === "" ? 80 : Number(url.port), ...connection?.settings };
+    const target = { host, port: url.port === "" ? 80 : Number(url.port), ...connection?.settings, ...limits };
     endpoint = endpoints.acquire(target, 1, "dynamic");
     known.set(name, endpoint);
     const oldest = known.size > MAX_TARGETS ? known.entries().next().value : undefined;

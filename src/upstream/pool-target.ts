@@ -10,6 +10,8 @@ export interface ConnectionSettings {
   readonly tunnel?: ProxyRoute | undefined;
   /** Of HTTP; undefined = as each request wants it. */
   readonly version?: HttpVersion | undefined;
+  /** Ports of this machine that connections must not lead to, whatever the name. */
+  readonly avoids?: readonly number[] | undefined;
 }
 
 /** HTTP proxies that connections go through: one is as good as the other. */
@@ -26,10 +28,10 @@ export type PoolTarget = Address & ConnectionSettings;
 
 /** The identity of a pool: connections are shared where they are made in the same way. */
 export function poolKey(target: PoolTarget): string {
-  const { tls, tcp, tunnel, version } = target;
+  const { tls, tcp, tunnel, version, avoids } = target;
   const name = targetName(target);
-  if (tls === undefined && tcp === undefined && tunnel === undefined && version === undefined) return name;
-  return `${name} ${tlsIdentity({ tls, tcp, tunnel, version })}`;
+  if ([tls, tcp, tunnel, version, avoids].every((setting) => setting === undefined)) return name;
+  return `${name} ${tlsIdentity({ tls, tcp, tunnel, version, avoids })}`;
 }
 
 export function targetName(target: Address): string {

@@ -10,6 +10,7 @@ import { UpstreamSession } from "./h2/session.ts";
 import { type SessionOpener, SessionPool } from "./h2/session-pool.ts";
 import { type Address, type Http2Use, http2Use, type PoolTarget, targetName } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
+import { isThisMachine } from "./this-machine.ts";
 
 export interface PoolSettings {
   /** Milliseconds from asking for a connection until it is there, over all addresses of the name. Default 10000. */
@@ -207,9 +208,19 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       return;
     }
     const { host, port } = address;
-    this.#resolver.resolve(host, (found, error) =>
-      callback(error === undefined ? found.map((each) => ({ address: { host: each, port }, host })) : [], error),
-    );
+    this.#resolver.resolve(host, (found, error) => {
+      const places = found.map((each) => ({ address: { host: each, port }, host }));
+      if (error !== undefined) callback([], error);
+      else if (this.#avoids(port) && found.some(isThisMachine))
+        callback([], `${address.host}:${port} is a server of the gateway's own; no client leads there`);
+      else callback(places, undefined);
+    });
+  }
+
+  /** What a proxy on the way connects to is its own matter. */
+  #avoids(port: number): boolean {
+    const { avoids, tunnel } = this.target;
+    return tunnel === undefined && avoids !== undefined && avoids.includes(port);
   }
 
   release(connection: UpstreamConnection): void {

@@ -34,6 +34,8 @@ export interface WorkerOptions {
   readonly metricLabels: Readonly<Record<string, string>>;
   /** Definitions of the functions that `metricLabels` may call. */
   readonly customFunctions: string;
+  /** Where the admin API listens. */
+  readonly adminPorts: readonly number[];
   /** Where `internal` backends are served. */
   readonly internalSocket: string;
 }

@@ -27,7 +27,7 @@ const ANSWER_MS = 2000;
 
 export interface SupervisorSettings {
   readonly workers: number;
-  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets">;
+  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts">;
 }
 
 export interface SupervisorEvents {
@@ -58,6 +58,7 @@ export class Supervisor implements WorkerEvents {
   readonly #startedAt = new Map<number, number>();
   #current: { readonly generation: number; readonly ir: Ir } | undefined;
   #ports: Ports = {};
+  #adminPorts: readonly number[] = [];
   #logFilter: string;
   #stopping = false;
   /** Configuration changes and worker starts, one after the other. */
@@ -88,7 +89,9 @@ export class Supervisor implements WorkerEvents {
     return [...this.#workers.values()];
   }
 
-  start(): void {
+  /** `adminPorts`: where the admin API listens. */
+  start(adminPorts: readonly number[]): void {
+    this.#adminPorts = adminPorts;
     for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
   }
 
@@ -258,6 +261,7 @@ export class Supervisor implements WorkerEvents {
       index,
       gate: this.#gate.buffer,
       buckets: this.#buckets.memory,
+      adminPorts: this.#adminPorts,
     };
     const handle = new WorkerHandle(options, this);
     this.#workers.set(index, handle);

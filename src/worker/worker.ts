@@ -60,7 +60,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     place: options.place,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,
-    dynamic: dynamicEndpoints(endpoints),
+    dynamic: dynamicEndpoints(endpoints, options.adminPorts),
     internal: () => {
       internal ??= endpoints.acquire({ path: options.internalSocket }, 1, "internal");
       return internal;

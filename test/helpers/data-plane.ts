@@ -100,7 +100,7 @@ export class TestPlane {
       place: options.place ?? {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       random: Math.random,
-      dynamic: dynamicEndpoints(this.endpoints),
+      dynamic: dynamicEndpoints(this.endpoints, []),
       internal: () => this.endpoints.acquire({ path: "/nowhere/admin.sock" }, 1, "internal"),
     };
     this.plane = new DataPlane(services, this.endpoints, this.#sweeper);

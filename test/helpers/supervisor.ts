@@ -9,7 +9,7 @@ import { rawClient } from "../e2e/trace/support.ts";
 
 const PATIENCE_MS = 30_000;
 
-export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets"> = {
+export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts"> = {
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
   lookupFamily: "All",
   sensitiveHeaders: [],
@@ -57,7 +57,7 @@ export class TestSupervisor {
         },
       },
     );
-    this.supervisor.start();
+    this.supervisor.start([]);
   }
 
   /** Of the first bind. */

@@ -70,7 +70,10 @@ const dynamic = (scope: "request" | "network", otherwise: string) =>
       target: dynamicTarget(scope).optional().describe(`CEL that gives \`host:port\`; default: ${otherwise}.`),
     })
     .optional()
-    .describe("A backend that the request itself names (forward proxy).");
+    .describe(
+      "A backend that the request itself names (forward proxy): wherever that leads, except to the gateway's own admin API. " +
+        "Policies such as `authorization` say who may go where.",
+    );
 const dynamicHttp = dynamic("request", "the request's own host, and the port of its scheme when it names none");
 const dynamicTcp = dynamic("network", "the server name of the TLS handshake, and the port that the client came to");
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
+import { RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 import { logged } from "../tls/support.ts";
 import { call, Upstream } from "../trace/support.ts";
 
@@ -118,4 +118,41 @@ test("TCP routes: the expression reads the connection", async () => {
     error: `${DNS_FAILED}: "nowhere" is not host:port`,
     reason: "NoHealthyBackend",
   });
+});
+
+test("no client finds the way to the admin API; a route that names it does", async () => {
+  const expression = 'request.headers["x-target"]';
+  const config = (...routes: object[]): object => ({
+    frontendPolicies: { connect: { mode: "route" } },
+    binds: [{ port: 0, listeners: [{ routes }] }],
+  });
+  await using gateway = await TestGateway.start(
+    config(
+      {
+        matches: [{ path: { pathPrefix: "/" }, headers: [{ name: "x-target", value: { regex: ".+" } }] }],
+        backends: [{ dynamic: { target: expression } }],
+      },
+      { matches: [{ method: "CONNECT" }, { path: { pathPrefix: "/" } }], backends: [{ dynamic: {} }] },
+    ),
+  );
+  const { port: admin } = new URL(gateway.url("admin"));
+  const path = "/config_dump";
+  const status = async (headers: Record<string, string>): Promise<number> =>
+    (await call(gateway.port(), { path, headers })).status;
+  const names = ["localhost", "127.0.0.1", "127.1.2.3", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]"];
+  for (const target of names.map((name) => `${name}:${admin}`)) {
+    assert.equal(await status({ host: target }), 503, target);
+    assert.equal(await status({ "x-target": target }), 503, target);
+    const tunnel = await RawPeer.connect(gateway.port());
+    tunnel.send(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+    assert.equal(statusOf(await tunnel.message()), 503, target);
+    tunnel.socket.destroy();
+  }
+  await logged(gateway, {
+    scope: "request",
+    endpoint: `localhost:${admin}`,
+    error: `${DNS_FAILED}: localhost:${admin} is a server of the gateway's own; no client leads there`,
+  });
+  assert.equal(await gateway.reconfigure(config({ backends: [{ host: `127.0.0.1:${admin}` }] })), "applied");
+  assert.equal(await status({ host: `localhost:${admin}` }), 200);
 });

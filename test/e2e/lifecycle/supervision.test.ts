@@ -110,7 +110,7 @@ test("a worker that does not obey is ended", async (t: TestContext) => {
   const ended = Promise.withResolvers<Error | undefined>();
   const events = { onTrace() {}, onEvicted() {}, onLog() {}, onExport() {} };
   const handle = new WorkerHandle(
-    { ...WORKER, ...buffers, index: 0 },
+    { ...WORKER, ...buffers, index: 0, adminPorts: [] },
     { ...events, onExit: (_handle, error) => ended.resolve(error) },
   );
   const obeyed = handle.obey({ type: "abort" });
