@@ -1,5 +1,5 @@
 import { type Activation, CelError, compileCondition, compileExpression, type Expression } from "../cel/index.ts";
-import { grpcStatusIn } from "../http/grpc-reply.ts";
+import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import type { Eviction, Health, PolicySet, SessionAffinity } from "../ir/policies.ts";
 import type { Balancer } from "../upstream/balancer.ts";
@@ -30,11 +30,14 @@ export interface Verdict {
   healthy: boolean;
   /** Milliseconds that the answer asks for until the next call. */
   readonly wait: number | undefined;
+  /** The head of an answer that an expression judges again when gRPC has told how the call went. */
+  readonly head?: HttpResponse | undefined;
 }
 
 /** What a verdict is formed on. */
 interface Judged {
   response: HttpResponse | undefined;
+  trailers: HeaderList;
   readonly variables: Activation;
 }
 
@@ -56,15 +59,17 @@ export class HealthRule {
     const wait = response.status === 429 ? retryAfter(response.headers, Date.now()) : undefined;
     if (this.#unhealthy === undefined)
       return { healthy: response.status < 500 && grpcSucceeded(response.headers), wait };
-    x.response = response;
-    const healthy = !this.#unhealthy.matches(x.variables);
-    x.response = undefined;
-    return { healthy, wait };
+    const { status, headers } = response;
+    const head = isGrpc(headers) ? { status, headers: [...headers] } : undefined;
+    return { healthy: !matches(this.#unhealthy, x, response, x.trailers), wait, head };
   }
 
-  /** gRPC says at the end how a call went; an expression has seen all that it asked for. */
-  judgeTrailers(verdict: Verdict, trailers: HeaderList): void {
-    if (this.#unhealthy === undefined && !grpcSucceeded(trailers)) verdict.healthy = false;
+  /** gRPC says at the end how a call went: then `response.grpcStatus` is there, and the head as the backend has sent it. */
+  judgeTrailers(x: Judged, verdict: Verdict, trailers: HeaderList): void {
+    const status = grpcStatusIn(trailers);
+    if (status === undefined) return;
+    if (this.#unhealthy === undefined) verdict.healthy &&= status === 0;
+    else if (verdict.head !== undefined) verdict.healthy = !matches(this.#unhealthy, x, verdict.head, trailers);
   }
 
   /** The call is over after `seconds`. `backoff`: of the retry policy, ms; 0 = none. */
@@ -105,6 +110,17 @@ export class Affinity {
       throw error;
     }
   }
+}
+
+/** What the condition says of an answer that is not the one that the client gets, or not yet. */
+function matches(condition: Expression, x: Judged, response: HttpResponse, trailers: HeaderList): boolean {
+  const before = { response: x.response, trailers: x.trailers };
+  x.response = response;
+  x.trailers = trailers;
+  const matched = condition.matches(x.variables);
+  x.response = before.response;
+  x.trailers = before.trailers;
+  return matched;
 }
 
 /** HTTP without gRPC succeeds as far as gRPC is concerned. */

@@ -148,7 +148,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onResponseEnd(trailers: HeaderList): void {
     if (this.over) return;
-    if (this.verdict !== undefined) this.backend?.rules?.health?.judgeTrailers(this.verdict, trailers);
+    if (this.verdict !== undefined) this.backend?.rules?.health?.judgeTrailers(this, this.verdict, trailers);
     this.span?.callTrailers(trailers);
     if (this.heldResponse !== undefined) {
       this.upstream = undefined;

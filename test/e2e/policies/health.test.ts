@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Service, Workload } from "../../../src/ir/ir.ts";
 import type { PolicySet } from "../../../src/ir/policies.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
-import { type RawMessage, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
+import { type RawMessage, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 type Served = Pick<RawUpstream, "port">;
 
@@ -119,6 +119,20 @@ test("gRPC tells of failures in its trailers", async () => {
   assert.equal(statusOf(await ask(plane)), 200);
   assert.equal(stats(plane, failing).consecutiveFailures, 1);
   assert.notEqual(stats(plane, failing).evictedMs, null);
+});
+
+test("an expression hears of them too, with the head as the backend has sent it", async () => {
+  const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Kind: own\r\nContent-Type: application/grpc\r\n\r\n";
+  let status = 5;
+  await using only = await RawUpstream.answering(() => `${head}1\r\nx\r\n0\r\ngrpc-status: ${status}\r\n\r\n`);
+  const unhealthyExpression = 'response.grpcStatus == 14 && response.headers["x-kind"] == "own"';
+  const removal = { responseHeaderModifier: { remove: ["x-kind"] } };
+  await using plane = await start([only], { health: { unhealthyExpression, eviction: {} }, ...removal });
+  assert.deepEqual(valuesOf(await ask(plane), "x-kind"), []);
+  assert.equal(stats(plane, only).consecutiveFailures, 0);
+  status = 14;
+  await ask(plane);
+  assert.equal(stats(plane, only).consecutiveFailures, 1);
 });
 
 test("when every endpoint is evicted they are used all the same, and a success counts", async () => {
