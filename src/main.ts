@@ -15,7 +15,7 @@ import { HELP, type Options, parseOptions, UsageError } from "./main/options.ts"
 import { onOrphaned, tellReady } from "./main/supervised.ts";
 import { versionInfo } from "./main/version.ts";
 
-/** Where the quick start's configuration sends requests. */
+/** Where the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
 /** What the environment may say about how lines look; wins over the configuration (reference 3.29). */
 const { LOG_FORMAT, RUST_LOG } = process.env;
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
       process.exitCode = migrate(options.file, print);
       return;
     case "quickstart":
-      await quickstart();
+      await quickstart(options.file);
       return;
     case "run":
       await run(options);
@@ -97,16 +97,22 @@ async function start(
   return gateway;
 }
 
-async function quickstart(): Promise<void> {
-  await startEcho(ECHO_PORT);
-  const gateway = await start({ kind: "file", path: `${appRoot}examples/quickstart.yaml` });
-  const port = Object.values(gateway.supervisor.ports)[0] ?? 0;
+/** A gateway on `file`, or on a configuration that comes along, with an echo server where all examples have their backend. */
+async function quickstart(file: string | undefined): Promise<void> {
+  await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EADDRINUSE") throw error;
+    throw new StartError(`port ${ECHO_PORT}, that of the echo server, is in use; stop what listens there`);
+  });
+  const gateway = await start({ kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` });
+  const port = Object.values(gateway.supervisor.ports)[0];
+  if (port === undefined) return;
+  const path = file === undefined ? "/api/hello" : "/";
   print(`
 tracegate serves http://localhost:${port}. Try, in another terminal:
 
-  curl -s http://localhost:${port}/api/hello?name=you
-  npx tgctl proxy trace --local --port ${port} -- http://localhost:${port}/api/hello
-
+  curl -s http://localhost:${port}${path}?name=you
+  npx tgctl proxy trace --local --port ${port} -- http://localhost:${port}${path}
+${file === undefined ? "" : `\nThe echo server listens on 127.0.0.1:${ECHO_PORT}. Examples say in their first lines what to try.\n`}
 Press Ctrl-C to stop.
 `);
 }

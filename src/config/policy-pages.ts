@@ -29,6 +29,9 @@ function fileOf(kind: PolicyKind): string {
 function page(kind: PolicyKind, readExample: (path: string) => string): string {
   const schema = z.toJSONSchema(POLICY_SCHEMAS[kind], { io: "input", target: "draft-2020-12" }) as JsonSchema;
   const example = examplePath(kind);
+  const text = readExample(example);
+  const needed = /^# env: (\S+)$/m.exec(text)?.[1];
+  const env = needed === undefined ? "" : `${needed} `;
   const places = PHASES.filter((phase) => REGISTRY[kind].phases.includes(phase)).map((phase) => place(kind, phase));
   return `# ${kind}
 
@@ -41,10 +44,11 @@ ${places.join("\n")}
 ${schemaSections(kind, schema)}
 ## Example
 
-[${example}](../../${example}), which runs as it is: \`tracegate -f ${example}\`.
+[${example}](../../${example}), which runs as it is, with an echo server for its backend:
+\`${env}tracegate quickstart -f ${example}\`.
 
 \`\`\`yaml
-${readExample(example).trimEnd()}
+${text.trimEnd()}
 \`\`\`
 `;
 }

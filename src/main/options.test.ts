@@ -30,6 +30,7 @@ test("neither file nor text asks for the default configuration", () => {
 test("commands", () => {
   assert.deepEqual(parseOptions(["check", "-f", "a", "--json"]), { command: "check", file: "a", json: true });
   assert.deepEqual(parseOptions(["quickstart"]), { command: "quickstart" });
+  assert.deepEqual(parseOptions(["quickstart", "-f", "a.yaml"]), { command: "quickstart", file: "a.yaml" });
   assert.deepEqual(parseOptions(["-V"]), { command: "version", long: false });
   assert.deepEqual(parseOptions(["--version"]), { command: "version", long: true });
   assert.deepEqual(parseOptions(["quickstart", "-h"]), { command: "help" });
@@ -65,7 +66,7 @@ test("what cannot be meant is refused with what to do", () => {
   refused(["check"], /check needs a file/);
   refused(["check", "a.yaml"], /unexpected argument: a\.yaml; write -f a\.yaml/);
   refused(["-f", "a", "--json"], /--json belongs to tracegate check/);
-  refused(["quickstart", "-f", "a"], /quickstart takes no options/);
+  refused(["quickstart", "-c", "a"], /quickstart takes a file: tracegate quickstart -f FILE/);
   refused(["oneshot", "-f", "a"], /oneshot needs a command behind --: tracegate oneshot -f FILE -- COMMAND/);
   refused(["oneshot", "-f", "a", "true"], /unexpected argument: true; write -- before the command/);
   refused(["oneshot", "--", "true"], /oneshot needs a configuration/);
@@ -77,7 +78,9 @@ test("what cannot be meant is refused with what to do", () => {
   refused(["migrate"], /migrate needs a file: tracegate migrate -f FILE/);
   refused(["migrate", "-f", "-"], /migrate rewrites a file, which - is not/);
   refused(["migrate", "a.yaml"], /unexpected argument: a\.yaml; write -f a\.yaml/);
-  refused(["dance"], /unknown command: dance/);
-  refused(["quickstart", "now"], /unexpected argument: now/);
-  refused(["--nope"], /--nope.*see tracegate --help/);
+  refused(["dance"], /unknown command: dance; see/);
+  refused(["chek", "-f", "a"], /unknown command: chek; did you mean check\?/);
+  refused(["a.yaml"], /unknown command: a\.yaml; for a file write -f a\.yaml/);
+  refused(["quickstart", "now"], /unexpected argument: now; write -f now/);
+  refused(["--nope"], /^Unknown option '--nope'; see tracegate --help$/);
 });

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { suggest } from "../config/suggest.ts";
 import { isReadOnce } from "../config/watch.ts";
 
 /** What the command line of `tracegate` asks for. */
@@ -15,7 +16,8 @@ export type Options =
   | ({ readonly command: "oneshot" } & OneshotOptions)
   | { readonly command: "migrate"; readonly file: string }
   | { readonly command: "check"; readonly file: string; readonly json: boolean }
-  | { readonly command: "quickstart" }
+  /** Without `file`: its own configuration. */
+  | { readonly command: "quickstart"; readonly file?: string }
   | { readonly command: "version"; readonly long: boolean }
   | { readonly command: "help" };
 
@@ -41,7 +43,7 @@ Usage:
   tracegate oneshot -f FILE -- COMMAND...
                                  run a command beside a gateway that starts before it and stops after it
   tracegate migrate -f FILE      rewrite settings that have moved, in place
-  tracegate quickstart           run examples/quickstart.yaml with an echo upstream
+  tracegate quickstart [-f FILE] run examples/quickstart.yaml, or FILE, with an echo server on port 9099
 
 Options:
   -f, --file FILE      configuration file; - reads standard input once
@@ -78,12 +80,12 @@ export function parseOptions(args: readonly string[]): Options {
       : { command, file: rewritable(values.file) };
   }
   if (command === "quickstart") {
-    if (values.file !== undefined || values.config !== undefined)
-      throw new UsageError("quickstart takes no options; it has a configuration of its own");
-    return { command: "quickstart" };
+    if (values.config !== undefined) throw new UsageError("quickstart takes a file: tracegate quickstart -f FILE");
+    if (values.file === "") throw new UsageError("-f needs a file: tracegate quickstart -f FILE");
+    return { command: "quickstart", ...(values.file !== undefined && { file: values.file }) };
   }
   if (command !== undefined && command !== "oneshot")
-    throw new UsageError(`unknown command: ${command}; see tracegate --help`);
+    throw new UsageError(`unknown command: ${command}; ${meant(command)}`);
   if (values.config !== undefined && values.file !== undefined) throw new UsageError("only one of --config or --file");
   if (values.file === "") throw new UsageError("-f needs a file: tracegate -f FILE");
   const source = {
@@ -105,8 +107,17 @@ export function parseOptions(args: readonly string[]): Options {
 
 const ONESHOT_USAGE = "tracegate oneshot -f FILE -- COMMAND...";
 
+const COMMANDS = ["check", "oneshot", "migrate", "quickstart"];
+
+/** The command that was probably meant, or what to do with a file. */
+function meant(word: string): string {
+  if (/\.(ya?ml|json)$/.test(word)) return `for a file write -f ${word}`;
+  const near = suggest(word, COMMANDS);
+  return near === undefined ? "see tracegate --help" : `did you mean ${near}?`;
+}
+
 function hint(command: string | undefined, argument: string): string {
-  if (command === "check" || command === "migrate") return `; write -f ${argument}`;
+  if (command !== undefined && command !== "oneshot" && COMMANDS.includes(command)) return `; write -f ${argument}`;
   return command === "oneshot" ? `; write -- before the command: ${ONESHOT_USAGE}` : "";
 }
 
@@ -143,5 +154,6 @@ function explain(message: string): string {
   if (option === "file") return "-f needs a file: tracegate -f FILE";
   if (option === "output") return `--output needs a file: ${ONESHOT_USAGE}`;
   if (option === "config") return "-c needs a configuration as text: tracegate -c CONFIG";
-  return `${message}; see tracegate --help`;
+  // What it says about arguments that begin with a dash is of no help here: there are none.
+  return `${message.replace(/\. To specify a positional argument .*/s, "")}; see tracegate --help`;
 }
