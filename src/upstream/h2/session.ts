@@ -1,6 +1,5 @@
 import { type ClientHttp2Session, connect, constants } from "node:http2";
 import type { Duplex } from "node:stream";
-import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { UpstreamEvents } from "../upstream.ts";
 import { resetName } from "./reset-name.ts";
 import { type StreamSession, UpstreamStream } from "./stream.ts";
@@ -97,7 +96,9 @@ export class UpstreamSession implements StreamSession {
   send(fields: string[], method: string, length: number, events: UpstreamEvents): UpstreamStream {
     const stream = this.#session.request(fields, {
       endStream: length === 0,
-      waitForTrailers: length === UNKNOWN_LENGTH,
+      // Also where none can follow: else the library would end the body of a request that is given up before its RST_STREAM,
+      // and a server that does not count would take a part of an upload for the whole.
+      waitForTrailers: length !== 0,
     });
     this.streams++;
     if ((stream.id ?? 0) > MAX_STREAM_ID) this.#retire();

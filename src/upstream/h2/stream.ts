@@ -72,7 +72,9 @@ export class UpstreamStream implements Upstream {
     stream.on("trailers", (_fields, _flags, raw) => {
       this.#trailers = readTrailers(raw);
     });
-    stream.on("wantTrailers", () => stream.sendTrailers(trailerObject(this.#requestTrailers)));
+    stream.on("wantTrailers", () => {
+      if (this.#requestDone && !stream.closed) stream.sendTrailers(trailerObject(this.#requestTrailers));
+    });
     stream.on("drain", () => this.#tell((events) => events.onUpstreamDrain()));
     stream.on("end", () => this.#end());
     // What has happened is told by `close`.
@@ -256,9 +258,13 @@ export class UpstreamStream implements Upstream {
 
   #reset(): void {
     const stream = this.#stream;
-    if (!stream.destroyed) stream.close(NGHTTP2_CANCEL);
+    if (stream.destroyed) return;
     // Bytes that are there already would keep it open.
     stream.resume();
+    // While it reads frames the library puts RST_STREAM off, and ends the body of the request before it.
+    setImmediate(() => {
+      if (!stream.destroyed) stream.close(NGHTTP2_CANCEL);
+    });
   }
 
   /** Calls what may be called; a mistake there ends the exchange instead of the whole thread. */

@@ -241,6 +241,38 @@ test("the server sees CANCEL when the client goes away; a connection with life i
   for (const { socket } of [kept, client]) socket.destroy();
 });
 
+test("a body that is not sent to its end is never ended towards the server", async () => {
+  /** Sends a part of a body, and what `giveUp` brings about; returns the frames after that. */
+  const framesAfter = async (framing: string, retry: boolean): Promise<string[]> => {
+    const begun = Promise.withResolvers<void>();
+    const seen: string[] = [];
+    await using server = await rawServer(async (frames, connection) => {
+      const { stream } = await frames.next(HEADERS);
+      await frames.next(DATA);
+      if (connection === 0 && retry) frames.respond(stream, { "x-again": "1" });
+      begun.resolve();
+      for (;;) {
+        const { type, flags, stream: on } = await frames.next(DATA, RST_STREAM);
+        if (on === stream) seen.push(type === DATA ? `DATA ${flags & END_STREAM}` : "RST_STREAM");
+        if (type === RST_STREAM) break;
+      }
+      frames.peer.end();
+    });
+    const policies = retry ? { retry: { attempts: 1, codes: [200], backoff: 1 } } : {};
+    await using plane = await gatewayTo(server.port, { policies });
+    const client = await send(plane, head("POST / HTTP/1.1", framing));
+    client.send(framing.startsWith("C") ? "abc" : "3\r\nabc\r\n");
+    await begun.promise;
+    if (!retry) client.reset();
+    await (await server.connection()).closed();
+    client.socket.destroy();
+    return seen;
+  };
+  for (const framing of ["Content-Length: 9", "Transfer-Encoding: chunked"])
+    for (const retry of [false, true])
+      assert.deepEqual(await framesAfter(framing, retry), ["RST_STREAM"], `${framing}, retry: ${retry}`);
+});
+
 test("a connection that was silent while a call waited for it is not used again", async () => {
   await using server = await rawServer(async (frames, connection) => {
     const { stream } = await frames.next(HEADERS);

@@ -42,13 +42,13 @@ export class RawFrames {
     this.peer.send(Buffer.concat([head, payload]));
   }
 
-  /** The next frame of this type; what else comes is acknowledged, where that is due, and dropped. */
-  async next(type: number): Promise<Frame> {
+  /** The next frame of one of these types; what else comes is acknowledged, where that is due, and dropped. */
+  async next(...types: readonly number[]): Promise<Frame> {
     for (;;) {
       const frame = await this.#frame();
       if (frame.type === SETTINGS && frame.flags !== ACK) this.send(SETTINGS, ACK, 0, Buffer.alloc(0));
       if (frame.type === PING && frame.flags !== ACK) this.send(PING, ACK, 0, frame.payload);
-      if (frame.type === type) return frame;
+      if (types.includes(frame.type)) return frame;
     }
   }
 
