@@ -6,6 +6,7 @@ import { invoke } from "./fixtures/invoke.ts";
 const refused: readonly (readonly [line: string, error: string])[] = [
   ["nonsense", 'unknown command "nonsense" for "tgctl"'],
   ["proxy confg", 'unknown command "confg" for "tgctl proxy"'],
+  ["proxy confg all", 'unknown command "confg" for "tgctl proxy"'],
   ["proxy trace --lcal", "unknown option '--lcal'"],
   ["proxy trace --port", "option '--port <port>' argument missing"],
   ["proxy trace a b", "accepts at most 1 arg(s), received 2"],
@@ -45,6 +46,17 @@ for (const [line, error] of refused) {
     assert.equal(stderr.split("\n")[0], `Error: ${error}`);
   });
 }
+
+test("a URL without what belongs to it: how to write it", async () => {
+  for (const line of ["proxy trace --local http://a/", "proxy trace --local -- http://a/"]) {
+    const { stderr } = await invoke(line.split(" "));
+    assert.match(
+      stderr,
+      /\nTry: tgctl proxy trace --local --port 3000 -- http:\/\/a\/ \(with the port of the listener\)\n$/,
+      line,
+    );
+  }
+});
 
 test("a proxy that does not run: where it looked, how to start one, exit code 3", async () => {
   const port = await closedPort();

@@ -78,6 +78,8 @@ function groupParser(
     parser.addCommand(child, { isDefault: node.name === group.fallback });
   }
   if (group.fallback === undefined) {
+    // That the first word is none of its commands says more than that there are too many.
+    parser.allowExcessArguments(true);
     parser.argument("[command]").action((word: string | undefined) => {
       const name = inner.join(" ");
       if (word === undefined) return choose((context) => write(context.stdout, renderHelp(group, path)));

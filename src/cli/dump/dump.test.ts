@@ -63,6 +63,8 @@ test("what is not a dump is refused with the reason", async () => {
   const missing = await invoke([...all, "missing.json"]);
   assert.equal(missing.code, 1);
   assert.match(missing.stderr, /^Error: failed to read config dump file missing\.json: ENOENT/);
+  for (const other of ['{"name":"tracegate","version":"0.1.0"}', "# A page\n\n| with | a table\n"])
+    assert.match((await invoke([...all, "-"], other)).stderr, /standard input: it holds no configuration dump\nTry: /);
   assert.match((await invoke([...all, "-"], "[1]")).stderr, /standard input: it holds no configuration dump\nTry: /);
   assert.match(
     (await invoke([...all, "-"], '{"a":')).stderr,

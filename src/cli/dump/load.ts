@@ -5,6 +5,9 @@ import { answerOf, localAdmin } from "../admin.ts";
 import type { Context } from "../context.ts";
 import { CliError, describe } from "../errors.ts";
 
+/** What dumps hold. */
+const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
+
 /** The configuration dump of a file (JSON or YAML, `-` is standard input), or of the local proxy when none is given. */
 export async function loadDump(file: string | undefined, adminPort: number, context: Context): Promise<unknown> {
   if (file === undefined) {
@@ -18,7 +21,7 @@ export async function loadDump(file: string | undefined, adminPort: number, cont
   try {
     const content = file === "-" ? await text(context.stdin) : await readFile(file, "utf8");
     const dump: unknown = parseDump(content);
-    if (typeof dump === "object" && dump !== null && !Array.isArray(dump)) return dump;
+    if (isDump(dump)) return dump;
   } catch (error) {
     throw new CliError("failure", `failed to read config dump file ${name}: ${describe(error)}`, { cause: error });
   }
@@ -27,12 +30,24 @@ export async function loadDump(file: string | undefined, adminPort: number, cont
   });
 }
 
+/** An object with something of a dump in it, whichever version wrote it; or an empty one. */
+function isDump(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length === 0 || keys.some((key) => SECTIONS.has(key));
+}
+
 /** JSON is YAML too, but a hundred times faster to read as JSON, which is what proxies write. */
 function parseDump(content: string): unknown {
   try {
     return JSON.parse(content);
   } catch (error) {
     if (content.trimStart().startsWith("{")) throw error;
-    return parse(content);
+  }
+  try {
+    return parse(content, { logLevel: "silent" });
+  } catch {
+    // What a parser of YAML says about a text that was never meant for it would not help.
+    return undefined;
   }
 }

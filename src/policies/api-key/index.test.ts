@@ -72,3 +72,9 @@ test("the same key twice is refused, in whatever form", () => {
     /^Error: apiKey.keys.2: /,
   );
 });
+
+test("a trace says that there was no key", () => {
+  const trace = new RecordedTrace();
+  assert.equal(outcome({ mode: "strict" }, contextOf({}, { trace })), NO_KEY);
+  assert.deepEqual(trace.events, [{ kind: "api_key", details: { valid: false, reason: "no API key found" } }]);
+});

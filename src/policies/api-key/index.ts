@@ -30,7 +30,10 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       const { findings, trace } = context;
       const key = finder.find(context);
       if (key === undefined) {
-        if (mode === "strict") throw new GatewayError("TG_API_KEY", "no API Key found");
+        if (mode === "strict") {
+          trace?.applied("api_key", { valid: false, reason: "no API key found" });
+          throw new GatewayError("TG_API_KEY", "no API Key found");
+        }
         trace?.skipped("api_key", "no API key found");
         return undefined;
       }

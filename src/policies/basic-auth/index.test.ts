@@ -111,3 +111,9 @@ test("lists of users that cannot be used are refused, without showing a hash", (
   for (const [htpasswd, message] of table)
     assert.throws(() => policy({ htpasswd }), { message: `basicAuth.htpasswd: ${message}` });
 });
+
+test("a trace says that there were no credentials", async () => {
+  const trace = new RecordedTrace();
+  assert.equal((await outcome(policy(), contextOf({}, { trace })))?.status, 401);
+  assert.deepEqual(trace.events, [{ kind: "basic_auth", details: { valid: false, reason: "no credentials found" } }]);
+});

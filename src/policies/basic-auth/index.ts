@@ -83,7 +83,10 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
     onRequest: afterRequestBody(finder.expressions, (context) => {
       const credential = finder.find(context);
       if (credential === undefined) {
-        if (mode === "strict") throw challenge("no basic authentication credentials found");
+        if (mode === "strict") {
+          context.trace?.applied("basic_auth", { valid: false, reason: "no credentials found" });
+          throw challenge("no basic authentication credentials found");
+        }
         context.trace?.skipped("basic_auth", "no basic authentication credentials found");
         return undefined;
       }

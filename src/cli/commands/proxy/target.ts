@@ -29,13 +29,20 @@ interface Target {
   readonly options: { readonly local: boolean; readonly file?: string | undefined };
 }
 
+/** How a request is sent and traced, for a command line that has a URL but not what belongs to it; else undefined. */
+export function requestHint(url: string | undefined): string | undefined {
+  if (url === undefined || !/^https?:/.test(url)) return undefined;
+  return `tgctl proxy trace --local --port 3000 -- ${url} (with the port of the listener)`;
+}
+
 /**
  * Checks that a command line names exactly one place to look at, which is `--local`, or `--file` where a command has it.
  * Throws usage errors.
  */
 export function requireTarget({ argument, options: { local, file } }: Target, hasFile: boolean): void {
   if (local && file !== undefined) throw usage("at most one of --file or --local may be passed");
-  if (local && argument !== undefined) throw usage("--local does not accept a resource argument");
+  if (local && argument !== undefined)
+    throw usage("--local does not accept a resource argument", requestHint(argument));
   if (file !== undefined && argument !== undefined) throw usage("--file does not accept a resource argument");
   if (local || file !== undefined) return;
   const others = hasFile

@@ -7,7 +7,7 @@ import { injectedRequest } from "../../trace/inject.ts";
 import { liveItems } from "../../trace/live.ts";
 import { printRaw } from "../../trace/raw.ts";
 import type { TraceSource } from "../../trace/view.ts";
-import { fileOption, RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+import { fileOption, RESOURCE, requestHint, requireTarget, TARGET_OPTIONS } from "./target.ts";
 
 export const trace = defineCommand({
   name: "trace",
@@ -58,7 +58,8 @@ export const trace = defineCommand({
       const items = recordsOfFile(options.file, context.stdin);
       return present({ title: options.file === "-" ? "standard input" : options.file, items }, options.raw, context);
     }
-    if (rest !== undefined && options.port === undefined) throw usage("a request URL requires --port");
+    if (rest !== undefined && options.port === undefined)
+      throw usage("a request URL requires --port", requestHint(rest[0]));
     if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
     const request = rest !== undefined && options.port !== undefined ? injectedRequest(rest, options.port) : undefined;
 
