@@ -88,7 +88,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** Connections that speak HTTP/2. */
   get sessions(): SessionPool {
     if (this.#sessions === undefined) {
-      this.#sessions = new SessionPool(this, this.#settings.maxIdle);
+      this.#sessions = new SessionPool(this, this.#settings);
       if (this.#closed) this.#sessions.close();
     }
     return this.#sessions;
@@ -246,7 +246,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   sweep(now: number): void {
     const limit = now - this.#settings.idleTimeout;
     while (this.#idle[0] !== undefined && this.#idle[0].idleSince < limit) this.#idle.shift()?.destroy();
-    this.#sessions?.sweep(limit);
+    this.#sessions?.sweep(now);
   }
 
   /** Closes unused connections now and busy ones when their exchange ends. */

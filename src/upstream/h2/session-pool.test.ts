@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { UpstreamWaiter } from "../connect-attempt.ts";
@@ -188,6 +188,24 @@ test("a closed pool serves those who come late, and keeps nothing", async () => 
   server.answer();
   assert.equal(await late.over, "answered");
   await until(() => pool.open === 0);
+});
+
+test("calls to a server that connects and says nothing fail together when it has had its time", async () => {
+  const silent = createTcpServer();
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const pool = poolTo((silent.address() as AddressInfo).port);
+  const callers = Array.from({ length: 3 }, () => call(pool));
+  await until(() => callers[0]?.session !== undefined);
+  pool.sweep(performance.now() + 1000);
+  assert.equal(pool.open, 1);
+  pool.sweep(performance.now() + 6000);
+  assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), [
+    "the upstream does not begin to speak HTTP/2",
+    ...Array(2).fill("TG_UPSTREAM_FAILED"),
+  ]);
+  assert.equal(pool.open, 0);
+  silent.close();
 });
 
 test("calls to where nobody listens fail together", async () => {

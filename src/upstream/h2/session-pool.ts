@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectWaiter, UpstreamWaiter } from "../connect-attempt.ts";
 import type { UpstreamConnection } from "../connection.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
@@ -14,6 +15,15 @@ export interface SessionOpener {
   onSessionGone(): void;
 }
 
+export interface SessionLimits {
+  /** Milliseconds that a server has, once it is connected, to say what its own limits are. */
+  readonly connectTimeout: number;
+  /** Milliseconds that an unused session is kept. */
+  readonly idleTimeout: number;
+  /** Unused sessions that are kept; undefined = all. */
+  readonly maxIdle: number | undefined;
+}
+
 /**
  * The sessions with one target. A request takes the first with room for another stream, so that the others can idle out;
  * without one it waits, first come first served, for a stream that ends or for another connection. As many are opened as the
@@ -21,7 +31,7 @@ export interface SessionOpener {
  */
 export class SessionPool implements SessionOwner {
   readonly #opener: SessionOpener;
-  readonly #maxIdle: number;
+  readonly #limits: SessionLimits;
   readonly #sessions: UpstreamSession[] = [];
   readonly #waiting = new Set<UpstreamWaiter>();
   /** Connections that are being opened or whose limits are not known yet: their room is to come. */
@@ -30,10 +40,9 @@ export class SessionPool implements SessionOwner {
   #perConnection = Number.POSITIVE_INFINITY;
   #closed = false;
 
-  /** `maxIdle`: unused sessions that are kept, undefined = all. */
-  constructor(opener: SessionOpener, maxIdle = Number.POSITIVE_INFINITY) {
+  constructor(opener: SessionOpener, limits: SessionLimits) {
     this.#opener = opener;
-    this.#maxIdle = maxIdle;
+    this.#limits = limits;
   }
 
   /** A session with room, to be used at once; undefined: then `wait`. */
@@ -48,9 +57,14 @@ export class SessionPool implements SessionOwner {
     return () => this.#waiting.delete(waiter);
   }
 
-  /** Closes sessions that have been unused since before `limit`, `performance.now()` ms. */
-  sweep(limit: number): void {
-    for (const session of [...this.#sessions]) if (session.streams === 0 && session.idleSince < limit) session.close();
+  /** Closes sessions that were unused for too long, or whose server has not begun to speak. */
+  sweep(now: number): void {
+    const { idleTimeout, connectTimeout } = this.#limits;
+    for (const session of [...this.#sessions]) {
+      if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
+      else if (!session.settled && session.openedAt < now - connectTimeout)
+        session.abort("the upstream does not begin to speak HTTP/2");
+    }
   }
 
   /** Closes unused sessions now and the others when their streams have ended. */
@@ -78,8 +92,9 @@ export class SessionPool implements SessionOwner {
   }
 
   onIdle(session: UpstreamSession): void {
+    const { maxIdle = Number.POSITIVE_INFINITY } = this.#limits;
     const idle = this.#sessions.filter(({ streams }) => streams === 0).length;
-    if (this.#closed || idle > this.#maxIdle) session.close();
+    if (this.#closed || idle > maxIdle) session.close();
   }
 
   onRetired(session: UpstreamSession): void {
@@ -89,9 +104,9 @@ export class SessionPool implements SessionOwner {
 
   onGone(session: UpstreamSession): void {
     this.onRetired(session);
-    if (!session.settled) this.#coming--;
     this.#opener.onSessionGone();
-    this.#grow();
+    if (session.settled) this.#grow();
+    else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "");
   }
 
   #roomy(): UpstreamSession | undefined {
@@ -105,16 +120,18 @@ export class SessionPool implements SessionOwner {
       this.#coming++;
       this.#opener.connectHttp2({
         onConnection: (opened) => this.#opened(opened),
-        onConnectFailure: (code, message) => {
-          this.#coming--;
-          if (this.#coming > 0) return;
-          // Nothing more is under way for those who wait.
-          for (const waiter of [...this.#waiting]) {
-            this.#waiting.delete(waiter);
-            waiter.onConnectFailure(code, message);
-          }
-        },
+        onConnectFailure: (code, message) => this.#failed(code, message),
       });
+    }
+  }
+
+  /** A connection has come to nothing; if no other is under way, those who wait hear of it. */
+  #failed(code: ErrorCode, message: string): void {
+    this.#coming--;
+    if (this.#coming > 0) return;
+    for (const waiter of [...this.#waiting]) {
+      this.#waiting.delete(waiter);
+      waiter.onConnectFailure(code, message);
     }
   }
 

@@ -26,7 +26,7 @@ const OPTIONS = {
 
 /** Who keeps the sessions. */
 export interface SessionOwner {
-  /** The server has said what its limits are. */
+  /** The server has said what its limits are, which is the first that it says. */
   onSettled(session: UpstreamSession): void;
   /** A stream has ended. */
   onRoom(): void;
@@ -51,8 +51,10 @@ export class UpstreamSession implements StreamSession {
   served = 0;
   /** Counts what has come from the server. */
   heard = 0;
+  /** `performance.now()` ms. */
+  readonly openedAt = performance.now();
   /** `performance.now()` ms since when it has had no stream. */
-  idleSince = performance.now();
+  idleSince = this.openedAt;
   #failure = "the upstream closed the connection";
   #retired = false;
   /** The last stream that the server has looked at, after a GOAWAY. */
@@ -116,6 +118,13 @@ export class UpstreamSession implements StreamSession {
     // Without streams there is nothing to wait for, least of all for a server that is not there any more.
     if (this.streams === 0) this.#session.destroy();
     else this.#session.close();
+  }
+
+  /** Ends the connection and its streams now. */
+  abort(reason: string): void {
+    this.#failure = reason;
+    this.#retire();
+    this.#session.destroy();
   }
 
   // ── from the streams ──

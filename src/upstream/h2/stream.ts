@@ -17,6 +17,8 @@ const HEAD = new ResponseHead();
 /** The connection of a stream. */
 export interface StreamSession {
   readonly served: number;
+  /** The server has begun to speak. */
+  readonly settled: boolean;
   /** Counts what has come from the server, on all streams. */
   heard: number;
   /** Why the connection ended; undefined while it lives. */
@@ -137,7 +139,8 @@ export class UpstreamStream implements Upstream {
     this.#events = undefined;
     this.#reset();
     // Nobody knows whether a server that has been silent all the time is still there: the next requests shall not wait on it.
-    if (this.#session.heard === this.#heardBefore) this.#session.close();
+    const { settled, heard } = this.#session;
+    if (settled && heard === this.#heardBefore) this.#session.close();
   }
 
   // ── response side ──

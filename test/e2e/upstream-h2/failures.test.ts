@@ -29,6 +29,23 @@ test("a request that the server has refused is made again, whatever its method, 
   client.socket.destroy();
 });
 
+test("a request of whose body more was sent than is kept is not made again", async () => {
+  let asked = 0;
+  using server = await H2Server.start((stream) => {
+    asked++;
+    let received = 0;
+    stream.on("data", (bytes: Buffer) => {
+      received += bytes.length;
+      if (received > 70_000) stream.close(REFUSED_STREAM);
+    });
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("POST / HTTP/1.1", "Content-Length: 100000"));
+  client.send("x".repeat(100_000));
+  assert.deepEqual([statusOf(await client.message()), asked], [503, 1]);
+  client.socket.destroy();
+});
+
 test("a server that goes on refusing is asked three times", async () => {
   let asked = 0;
   using server = await H2Server.start((stream) => {
