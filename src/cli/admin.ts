@@ -50,9 +50,18 @@ function hintFor(status: number): { hint?: string } {
   return status === 400 ? { hint: "correct the CEL text of --expression" } : {};
 }
 
+/** An admin server knows all that this client asks for: what answers 404 is a listener, or another program. */
+function withHint(told: CliError, status: number | undefined): CliError {
+  if (status !== 404) return told;
+  return new CliError(told.kind, told.message, {
+    ...(told.why !== undefined && { why: told.why }),
+    hint: "what answers there is no admin server; give its port (config.adminAddr) with --proxy-admin-port",
+  });
+}
+
 function asCliError(error: unknown, refused: (status: number, body: string) => CliError): CliError {
   if (!(error instanceof AdminClientError)) return CliError.from(error);
-  if (error.kind === "status") return refused(error.status ?? 0, error.body ?? "");
+  if (error.kind === "status") return withHint(refused(error.status ?? 0, error.body ?? ""), error.status);
   if (error.kind !== "unreachable" && error.kind !== "timeout") return CliError.from(error);
   return new CliError("unreachable", error.message, {
     hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port",

@@ -31,6 +31,20 @@ test("log passes on why the proxy refused", async (t) => {
   assert.equal(stderr, "Error: unexpected status code: 400\nWhy: Invalid level provided: x\n");
 });
 
+test("a port that is not the admin server's is told as such", async (t) => {
+  const listener = await serve(t, (_request, response) => response.writeHead(404).end("route not found"));
+  for (const words of ["log", "config all", "trace --raw"]) {
+    const line = ["proxy", ...words.split(" "), "--local", "--proxy-admin-port", String(listener.port)];
+    const { code, stderr } = await invoke(line);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /404.*\nTry: what answers there is no admin server; give its port .* --proxy-admin-port\n$/s,
+      words,
+    );
+  }
+});
+
 test("profiles are written to the file; cpu is what profile means alone", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "tgctl-"));
   t.after(() => rmSync(folder, { recursive: true }));
