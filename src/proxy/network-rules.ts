@@ -1,6 +1,5 @@
 import { type Activation, compileCondition, type Expression } from "../cel/index.ts";
-import { Source } from "../http/source.ts";
-import type { Transport } from "../http/transport.ts";
+import { type Connected, Source } from "../http/source.ts";
 import type { NetworkRule } from "../ir/ir.ts";
 import type { Services } from "./services.ts";
 
@@ -29,10 +28,10 @@ export class NetworkRules {
 
 /** What expressions can read of a connection. */
 export function connectionVariables(
-  transport: Transport,
+  connection: Connected,
   serverName: string,
   { env, workloads }: Pick<Services, "env" | "workloads">,
 ): Activation {
-  const destination = { address: transport.localAddress, port: transport.localPort, hostname: serverName };
-  return { source: new Source(transport, workloads), destination, env };
+  const destination = { address: connection.localAddress, port: connection.localPort, hostname: serverName };
+  return { source: new Source(connection, workloads), destination, env };
 }

@@ -2,13 +2,15 @@ import { isIP } from "node:net";
 import { ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
 import { httpDate } from "../../base/http-date.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
+import type { Activation } from "../../cel/index.ts";
 import type { Addresses } from "../../http/addresses.ts";
 import { type HttpRequest, hostOf } from "../../http/message.ts";
 import { type Downstream, type ServerStream, TUNNEL } from "../../http/stream.ts";
 import type { ByteStream } from "../../http/transport.ts";
-import { formatAccessLog } from "../../telemetry/access-log.ts";
 import type { CompiledBind } from "../compiled.ts";
+import { connectionVariables } from "../network-rules.ts";
 import type { Services } from "../services.ts";
+import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { TunnelStream } from "./tunnel-stream.ts";
 
 /** A bind that serves what comes out of tunnels. */
@@ -55,6 +57,12 @@ export class Tunnel implements ServerStream {
   get activity(): { readonly phase: string; readonly ageMs: number; readonly request: string } {
     const { method, authority } = this.#request;
     return { phase: "tunnel", ageMs: performance.now() - this.#startedAt, request: `${method} ${authority}` };
+  }
+
+  /** What expressions of the access log can read: there is no route, and what goes through is nobody's body. */
+  get variables(): Activation {
+    const connection = connectionVariables(this.#downstream, this.#downstream.tls?.serverName ?? "", this.#services);
+    return { ...connection, request: this.#request, response: { status: this.#status, headers: [] } };
   }
 
   start(): void {
@@ -135,9 +143,8 @@ export class Tunnel implements ServerStream {
     const seconds = (performance.now() - this.#startedAt) / 1000;
     const series = this.#bind.series.get(this.#request.method, this.#status, this.#reason);
     metrics.requests.count(series, seconds, 0, 0);
-    if (!accessLog.enabled("info")) return;
-    const { output } = accessLog;
-    const line = formatAccessLog(
+    if (!isLogged(this.#bind, accessLog)) return;
+    logAccess(
       {
         time: Date.now(),
         source: formatHostPort(this.#downstream.remoteAddress, this.#downstream.remotePort),
@@ -150,9 +157,10 @@ export class Tunnel implements ServerStream {
         reason: this.#reason,
         durationMs: Math.round(seconds * 1000),
       },
-      output.format,
+      this.#bind,
+      accessLog,
+      this,
     );
-    output.write(`${line}\n`);
   }
 }
 

@@ -39,6 +39,30 @@ suite("binds that speak CONNECT", () => {
     }
   });
 
+  test("the access log is edited for tunnels too", async () => {
+    await using echo = await EchoServer.start("hello");
+    const add = { of: "request.host", code: "response.code", by: "source.port" };
+    const filter = "has(request.method) && response.code < 500";
+    await using gateway = await TestGateway.start({
+      frontendPolicies: { accessLog: { filter, add, remove: ["src.addr"] } },
+      binds: [
+        outer,
+        {
+          port: 8080,
+          mode: "internal",
+          listeners: [{ protocol: "TCP", tcpRoutes: [{ backends: [{ host: echo.address }] }] }],
+        },
+      ],
+    });
+    const peer = await tunnel(gateway, "any.example:8080");
+    const by = peer.socket.localPort;
+    await peer.take("hello");
+    peer.end();
+    await peer.closed();
+    await logged(gateway, { "http.method": "CONNECT", of: "any.example:8080", code: 200, by, "src.addr": undefined });
+    assert.equal(gateway.lines.filter(({ scope }) => scope === "request").length, 1);
+  });
+
   test("expressions read the headers of the tunnel's CONNECT request, which there are in tunnels alone", async () => {
     await using upstream = await RawUpstream.answering(() => reply("inside"));
     const header = (value: string): object => ({ transformations: { response: { set: { "x-is": value } } } });
