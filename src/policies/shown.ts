@@ -7,6 +7,7 @@ import { shown as backendTunnel } from "./backend-tunnel/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
 import { shownCalling } from "./calls/shown.ts";
 import { shownAccessLog, shownTracing } from "./calls/shown-collector.ts";
+import { shown as directResponse } from "./direct-response/index.ts";
 import { shown as extAuthz, shownNetwork } from "./ext-authz/shown.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
@@ -33,6 +34,7 @@ const SHOWN: Shown = {
   backendTLS,
   backendTunnel,
   basicAuth,
+  directResponse,
   extAuthz,
   extProc: shownCalling,
   jwtAuth,

@@ -30,10 +30,13 @@ const jwtSign = z.strictObject({
 });
 
 const url = z.url({ protocol: /^https?$/, error: "not a URL that begins with https:// or http://" });
+const endpoint = url.refine((text) => !/^[^/]*\/\/[^/?#]*@/.test(text), {
+  message: "a URL with a user is not called, and would be shown; use clientId and clientSecret",
+});
 
 const oauthTokenExchange = z
   .strictObject({
-    tokenEndpoint: url.describe("Where tokens are exchanged."),
+    tokenEndpoint: endpoint.describe("Where tokens are exchanged."),
     clientId: text.optional().describe("This gateway there; together with clientSecret."),
     clientSecret: secret("the gateway's secret there").optional(),
     audience: text.optional().describe("Service that the new token is for, by name."),

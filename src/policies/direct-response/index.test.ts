@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contextOf, RecordedTrace, replyOf } from "../testing/context.ts";
-import { create } from "./index.ts";
+import type { DirectResponse } from "../../ir/policies.ts";
+import { shownPolicy } from "../shown.ts";
+import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
+import type { CompiledPolicy } from "../types.ts";
+import { create as createPolicy } from "./index.ts";
+
+const create = (config: DirectResponse): CompiledPolicy => createPolicy(config, DEPS);
 
 test("answers with status and body and adds no content-type", () => {
   const policy = create({ status: 418, body: "tea" });
@@ -57,4 +62,11 @@ test("reports its status and the bytes of its body", () => {
   const trace = new RecordedTrace();
   create({ status: 200, body: "Zoë" }).onRequest?.(contextOf({}, { trace }));
   assert.deepEqual(trace.events, [{ kind: "direct_response", details: { status: 200, bytes: 4 } }]);
+});
+
+test("shows its configuration without the expressions of headers that hold secrets", () => {
+  const config = { status: 200, headers: { "Set-Cookie": "'id=s3cret'", "x-a": "'1'" } };
+  const shown = { status: 200, headers: { "Set-Cookie": "<redacted>", "x-a": "'1'" } };
+  assert.deepEqual(create(config).shown, shown);
+  assert.deepEqual(shownPolicy("directResponse", { conditional: [config] }, DEPS.hidden), { conditional: [shown] });
 });

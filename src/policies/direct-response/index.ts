@@ -1,10 +1,12 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, compileExpression, type Expression, toText } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { DirectResponse } from "../../ir/policies.ts";
+import type { Conditional, DirectResponse } from "../../ir/policies.ts";
+import { isConditional } from "../conditional/index.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
-import { fieldName } from "../shared/header-edits.ts";
+import { fieldName, shownValues } from "../shared/header-edits.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 const KIND = "directResponse";
@@ -21,7 +23,7 @@ interface Field {
  * that fits. A header whose expression fails is left out; for a body that is TG_FILTER_FAILED. Throws when the status is no
  * final one or cannot have the body, for two bodies, and for headers that may not be set.
  */
-export function create(config: DirectResponse): CompiledPolicy {
+export function create(config: DirectResponse, { hidden }: Pick<PolicyDeps, "hidden">): CompiledPolicy {
   const { status, body = "", bodyExpression } = config;
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new Error(`${KIND}.status: ${status} is not a status from 200 to 599`);
@@ -42,7 +44,7 @@ export function create(config: DirectResponse): CompiledPolicy {
   const expressions = fields.map((field) => field.expression).concat(expression ?? []);
   return {
     kind: KIND,
-    shown: config,
+    shown: shown(config, hidden),
     onRequest: afterRequestBody(expressions, (context) => {
       const answer = expression === undefined ? fixed : bodyOf(expression, context.variables);
       const headers = fields.length === 0 ? [] : headersOf(fields, context.variables);
@@ -50,6 +52,19 @@ export function create(config: DirectResponse): CompiledPolicy {
       return { status, headers, body: answer };
     }),
   };
+}
+
+/** The configuration without the expressions of headers that hold secrets. */
+export function shown(
+  config: DirectResponse | Conditional<DirectResponse>,
+  hidden: ReadonlySet<string>,
+): DirectResponse | Conditional<DirectResponse> {
+  if (isConditional(config)) return { conditional: config.conditional.map((entry) => shownOne(entry, hidden)) };
+  return shownOne(config, hidden);
+}
+
+function shownOne<Config extends DirectResponse>(config: Config, hidden: ReadonlySet<string>): Config {
+  return config.headers === undefined ? config : { ...config, headers: shownValues(config.headers, hidden) };
 }
 
 function bodyOf(expression: Expression, variables: Activation): Uint8Array {

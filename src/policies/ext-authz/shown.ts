@@ -1,7 +1,7 @@
 import type { Conditional, ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../../ir/policies.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import { shownPolicies } from "../calls/shown.ts";
 import { isConditional } from "../conditional/index.ts";
+import { shownValues } from "../shared/header-edits.ts";
 
 /** The configuration without expressions of headers that hold secrets: they may hold the secret itself. */
 export function shown(
@@ -32,9 +32,5 @@ function shownHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(
   http: Http,
   hidden: ReadonlySet<string>,
 ): Http {
-  const headers = Object.entries(http.addRequestHeaders).map(([name, text]) => [
-    name,
-    hidden.has(name.toLowerCase()) ? REDACTED : text,
-  ]);
-  return { ...http, addRequestHeaders: Object.fromEntries(headers) };
+  return { ...http, addRequestHeaders: shownValues(http.addRequestHeaders, hidden) };
 }

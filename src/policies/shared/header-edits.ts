@@ -74,15 +74,21 @@ export function pickHeaders(
 
 /** The configuration without the values of `hidden` headers, for dumps and traces. */
 export function shownModifier(config: HeaderModifier, hidden: ReadonlySet<string>): HeaderModifier {
-  const redact = (values: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(
-      Object.entries(values).map(([name, value]) => [name, hidden.has(name.toLowerCase()) ? REDACTED : value]),
-    );
   return {
-    ...(config.add !== undefined && { add: redact(config.add) }),
-    ...(config.set !== undefined && { set: redact(config.set) }),
+    ...(config.add !== undefined && { add: shownValues(config.add, hidden) }),
+    ...(config.set !== undefined && { set: shownValues(config.set, hidden) }),
     ...(config.remove !== undefined && { remove: config.remove }),
   };
+}
+
+/** Values, or expressions for them, by the names of headers: those of `hidden` headers may hold the secret itself. */
+export function shownValues(
+  values: Readonly<Record<string, string>>,
+  hidden: ReadonlySet<string>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, hidden.has(name.toLowerCase()) ? REDACTED : value]),
+  );
 }
 
 /** Lower-case. Throws an error that begins with `where` for what is no header, or one that only the gateway may set. */

@@ -146,6 +146,14 @@ test("what may not be touched or cannot be used is refused at load", () => {
   assert.throws(() => create({ request: { body: "1 +" } }, DEPS), Error);
 });
 
+test("headers that hold secrets are not shown where `replace` gives them either", () => {
+  const shown = (replace: string): unknown => create({ request: { replace } }, DEPS).shown;
+  for (const text of ["{'authorization': 'Bearer s3cret'}", 'request.headers.merge({"X-Api-Key" : "s3cret"})'])
+    assert.deepEqual(shown(text), { request: { replace: "<redacted>" } }, text);
+  const harmless = "request.headers.filterKeys(k, k != 'authorization')";
+  assert.deepEqual(shown(harmless), { request: { replace: harmless } });
+});
+
 test("shows its configuration without secrets, and reports what failed", () => {
   const request = { set: { authorization: "'Bearer s3cret'", "x-a": "request.headers.none" } };
   const policy = create({ request }, DEPS);

@@ -3,6 +3,7 @@ import { REDACTED } from "../../trace/redaction.ts";
 import { isConditional } from "../conditional/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
+import { shownValues } from "../shared/header-edits.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
 import { compileProgram, type Program } from "./program.ts";
@@ -69,13 +70,15 @@ function shownOne<Config extends Transformations>(config: Config, hidden: Readon
 }
 
 function shownSide(side: Transformation, hidden: ReadonlySet<string>): Transformation {
-  const redact = (values: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(
-      Object.entries(values).map(([name, text]) => [name, hidden.has(name.toLowerCase()) ? REDACTED : text]),
-    );
   return {
     ...side,
-    ...(side.add !== undefined && { add: redact(side.add) }),
-    ...(side.set !== undefined && { set: redact(side.set) }),
+    ...(side.replace !== undefined && namesKey(side.replace, hidden) && { replace: REDACTED }),
+    ...(side.add !== undefined && { add: shownValues(side.add, hidden) }),
+    ...(side.set !== undefined && { set: shownValues(side.set, hidden) }),
   };
+}
+
+/** Whether a map in the expression has one of the names for a key, as far as its text tells. */
+function namesKey(text: string, names: ReadonlySet<string>): boolean {
+  return [...text.matchAll(/(["'])([^"'\\]+)\1\s*:/g)].some(([, , key = ""]) => names.has(key.toLowerCase()));
 }
