@@ -12,6 +12,7 @@ import { Gateway, StartError } from "./main/gateway.ts";
 import { migrate } from "./main/migrate.ts";
 import { oneshot } from "./main/oneshot.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./main/options.ts";
+import { print } from "./main/print.ts";
 import { onOrphaned, tellReady } from "./main/supervised.ts";
 import { versionInfo } from "./main/version.ts";
 
@@ -130,16 +131,6 @@ function sourceOf({ config, file }: Extract<Options, { command: "run" }>): {
   if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
   return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
 }
-
-/** Standard output may be closed by its reader (`| head`): that ends the program quietly. */
-function print(text: string): void {
-  process.stdout.write(text);
-}
-
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(0);
-});
 
 main().catch((error: unknown) => {
   const usage = error instanceof UsageError;

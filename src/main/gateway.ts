@@ -18,6 +18,7 @@ import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { InternalApi } from "./internal-api.ts";
 import { makePlane } from "./plane.ts";
+import { print } from "./print.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
 
 type Loaded = Extract<LoadResult, { ok: true }>;
@@ -76,7 +77,7 @@ export class Gateway {
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
     this.supervisor = new Supervisor(supervised, {
-      onLog: (text) => output.write(text),
+      onLog: print,
       onExport: (exporter, chunk) => this.exports.take(exporter, chunk),
       onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
     });

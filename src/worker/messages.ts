@@ -91,6 +91,7 @@ export type Notice =
   /** Where new counters are, for whoever wants to read them. */
   | { readonly type: "series"; readonly notice: SeriesNotice }
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
-  | { readonly type: "log"; readonly text: string }
+  /** Lines as UTF-8, each with its line break. */
+  | { readonly type: "log"; readonly lines: Uint8Array }
   /** Spans or log records for one exporter. */
   | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

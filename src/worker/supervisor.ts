@@ -31,7 +31,7 @@ export interface SupervisorSettings {
 }
 
 export interface SupervisorEvents {
-  onLog(text: string): void;
+  onLog(lines: Uint8Array): void;
   /** Spans or log records, as `exporterKey` names who is to export them. */
   onExport(exporter: string, chunk: Chunk): void;
   onWorkerDeath(name: string, error: Error): void;
@@ -184,8 +184,8 @@ export class Supervisor implements WorkerEvents {
     this.hub.deliver(id, event);
   }
 
-  onLog(text: string): void {
-    this.#events.onLog(text);
+  onLog(lines: Uint8Array): void {
+    this.#events.onLog(lines);
   }
 
   onExport(exporter: string, chunk: Chunk): void {

@@ -32,7 +32,8 @@ interface Waiting {
 export interface WorkerEvents {
   onTrace(id: number, event: string | undefined): void;
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
-  onLog(text: string): void;
+  /** UTF-8 with line breaks. */
+  onLog(lines: Uint8Array): void;
   onExport(exporter: string, chunk: Chunk): void;
   /** The thread has ended; `error` is what ended it, undefined after `stop`. */
   onExit(handle: WorkerHandle, error: Error | undefined): void;
@@ -123,7 +124,7 @@ export class WorkerHandle {
         events.onEvicted(this, notice.notice);
         return;
       case "log":
-        events.onLog(notice.text);
+        events.onLog(notice.lines);
         return;
       case "export":
         events.onExport(notice.exporter, notice.chunk);

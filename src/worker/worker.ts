@@ -27,7 +27,7 @@ import type { Command, Notice, Request, WorkerOptions } from "./messages.ts";
 /** The entry of a worker thread: builds the data plane and obeys the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
   const notify = (notice: Notice): void => port.postMessage(notice);
-  const batch = new LogBatch((text) => notify({ type: "log", text }));
+  const batch = new LogBatch((lines) => port.postMessage({ type: "log", lines } satisfies Notice, [lines.buffer]));
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
   const chunks = new ChunkBatches((exporter, chunk) => notify({ type: "export", exporter, chunk }));
   const customLabels = Object.keys(options.metricLabels).length;
