@@ -20,7 +20,6 @@ import type { LiveConnection } from "./tcp/live-connection.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./tcp/proxy-header.ts";
 import { TcpConnection, type TcpHost, type TcpOrigin } from "./tcp/tcp-connection.ts";
 import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
-import type { AccessLogRules } from "./telemetry/log-access.ts";
 
 const SHUT_DOWN = "the gateway shut down before the connection was done";
 
@@ -215,7 +214,7 @@ export class BindServer
 
   // ── TCP ──
 
-  get accessLogRules(): AccessLogRules {
+  get accessLogRules(): TcpHost["accessLogRules"] {
     return this.#bind;
   }
 

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { TestCollector } from "../../helpers/otlp/collector.ts";
 import { attributesOf } from "../../helpers/otlp/decode.ts";
 import { RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { gatewayTo } from "../upstream-h2/support.ts";
 
 const GRPC = "content-type: application/grpc";
 const CHUNKED = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n${GRPC}\r\n\r\n1\r\nx\r\n0\r\n`;
@@ -19,9 +21,11 @@ function backend(): Promise<RawUpstream> {
   });
 }
 
-async function call(port: number, path: string): Promise<void> {
+async function call(port: number, path: string, body = ""): Promise<void> {
   const client = await RawPeer.connect(port);
-  client.send(`POST ${path} HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n${GRPC}\r\nContent-Length: 0\r\n\r\n`);
+  client.send(
+    `POST ${path} HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n${GRPC}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
   await client.message();
   client.socket.destroy();
 }
@@ -39,6 +43,27 @@ test("the access log has the status of gRPC wherever the backend tells it, and s
     await call(plane.port, path);
     const line = await plane.logged(`"${path}"`);
     assert.deepEqual([line["grpc.status"], line.seen, line.failed], [status, status, status !== undefined], path);
+  }
+});
+
+test("a gRPC server tells it over HTTP/2: the log has it, health knows it, and the bytes of the call are recorded", async () => {
+  const refuse = () => Promise.reject(Object.assign(new Error("later"), { code: 14 }));
+  await using server = await GrpcServer.start({
+    "/test.Echo/Say": { unary: (message) => message },
+    "/test.Echo/Fail": { unary: refuse },
+  });
+  const accessLog = { add: { asked: "size(request.body)", answered: "size(response.body)" } };
+  const backendPolicies = { health: { unhealthyExpression: "response.grpcStatus == 14", eviction: {} } };
+  await using plane = await gatewayTo(server.port, { frontend: { accessLog }, backendPolicies });
+  for (const [method, status, answered, failures] of [
+    ["Say", 0, 8, 0],
+    ["Fail", 14, 0, 1],
+  ] as const) {
+    // One message of three bytes in its frame.
+    await call(plane.port, `/test.Echo/${method}`, "\0\0\0\0\x03abc");
+    const line = await plane.logged(`/${method}"`);
+    assert.deepEqual([line["grpc.status"], line.asked, line.answered], [status, 8, answered], method);
+    assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, failures);
   }
 });
 
