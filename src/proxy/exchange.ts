@@ -5,6 +5,7 @@ import { type ServerStream, TUNNEL } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { UpstreamSession } from "../upstream/h2/session.ts";
 import { attempt, canRetry, sendHttp1, sendHttp2 } from "./attempt.ts";
+import { LEADS_BACK, leadsBack } from "./dynamic.ts";
 import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
 import { endUpstream, finish } from "./finish.ts";
 import { BACKEND_POLICIES, handleRequest, PHASES } from "./handle-request.ts";
@@ -197,7 +198,10 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onConnection(connection: UpstreamConnection): void {
     this.cancelConnect = undefined;
-    if (this.request.method === "CONNECT") this.#onTunnel(connection);
+    if (this.backend?.target.type === "dynamic" && leadsBack(this.downstream, connection)) {
+      connection.destroy();
+      this.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK);
+    } else if (this.request.method === "CONNECT") this.#onTunnel(connection);
     else sendHttp1(this, connection);
   }
 

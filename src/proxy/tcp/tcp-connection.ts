@@ -4,10 +4,12 @@ import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Transport, TransportHandler } from "../../http/transport.ts";
 import type { Frontend } from "../../ir/ir.ts";
+import type { ConnectWaiter } from "../../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import type { UpstreamEvents } from "../../upstream/upstream.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
+import { LEADS_BACK, leadsBack } from "../dynamic.ts";
 import { type HealthRule, NO_ANSWER, type Verdict } from "../endpoint-rules.ts";
 import { pick } from "../match-route.ts";
 import { connectionVariables } from "../network-rules.ts";
@@ -211,8 +213,14 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#health = backend.rules?.health;
     this.#endpointName = endpoint.pool.name;
     endpoint.begin();
-    const waiter = {
-      onConnection: (upstream: UpstreamConnection) => this.#connected(upstream),
+    const waiter: ConnectWaiter<UpstreamConnection> = {
+      onConnection: (upstream: UpstreamConnection) => {
+        if (backend.target.type !== "dynamic" || !leadsBack(this.#transport, upstream)) this.#connected(upstream);
+        else {
+          upstream.destroy();
+          waiter.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK);
+        }
+      },
       onConnectFailure: (code: ErrorCode, message: string) => {
         this.#cancelConnect = undefined;
         this.#fail(code, `${ERRORS[code].message}: ${message}`);

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, before, suite, test } from "node:test";
+import { connect } from "node:tls";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 import { logged } from "../tls/support.ts";
 import { call, Upstream } from "../trace/support.ts";
 
+const ROUND = "upstream call failed: the target is where the client came to; it would go round for ever";
 const DNS_FAILED = "backends required DNS resolution which failed";
 
 suite("dynamic backends with a target expression", { concurrency: 1 }, () => {
@@ -118,6 +121,24 @@ test("TCP routes: the expression reads the connection", async () => {
     error: `${DNS_FAILED}: "nowhere" is not host:port`,
     reason: "NoHealthyBackend",
   });
+});
+
+test("a target that leads back to where the client came to ends there", async () => {
+  const config = (listener: object): object => ({ binds: [{ port: 0, listeners: [listener] }] });
+  await using gateway = await TestGateway.start(config({ name: "http", routes: [{ backends: [{ dynamic: {} }] }] }));
+  const port = gateway.port();
+  for (const host of ["localhost", "127.0.0.1", "127.0.0.2", "[::1]"])
+    assert.equal((await call(port, { headers: { host: `${host}:${port}` } })).status, 503, host);
+  await logged(gateway, { scope: "request", listener: "http", error: ROUND });
+
+  const tcpRoutes = [{ hostnames: ["localhost"], backends: [{ dynamic: {} }] }];
+  assert.equal(await gateway.reconfigure(config({ name: "tls", protocol: "TLS", tcpRoutes })), "applied");
+  // The name that TLS asks for, on the port that the client came to.
+  const client = connect({ port: gateway.port(), host: "127.0.0.1", servername: "localhost" });
+  await once(client, "error");
+  await logged(gateway, { scope: "request", listener: "tls", error: ROUND });
+  const rounds = gateway.lines.filter((line) => line.scope === "request");
+  assert.ok(rounds.length <= 2 * 5, `${rounds.length} requests`);
 });
 
 test("no client finds the way to the admin API; a route that names it does", async () => {
