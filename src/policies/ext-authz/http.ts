@@ -2,7 +2,7 @@ import { type Activation, compileExpression, type Expression } from "../../cel/i
 import type { HeaderList, LocalReply } from "../../http/message.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
-import type { Callout } from "../../upstream/callout.ts";
+import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
 import { bodyBytes } from "../shared/cel-output.ts";
@@ -10,7 +10,7 @@ import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import type { Asker as Asking, PolicyContext } from "../types.ts";
 import { textOf } from "./expressions.ts";
 import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
-import type { Asker } from "./verdict.ts";
+import { type Asker, QuestionError } from "./verdict.ts";
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -28,13 +28,16 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
     const { request, variables } = context;
     const headers = [...includedHeaders(context, included), ...question.headers(variables)];
     if (body !== undefined) headers.push("x-envoy-auth-partial-body", body.complete ? "false" : "true");
-    const target = question.target(variables) ?? request;
+    const { target, bytes } = made(() => ({
+      target: question.target(variables) ?? request,
+      bytes: ownBody !== undefined ? bodyBytes(ownBody.evaluate(variables)) : (body?.bytes ?? NO_BYTES),
+    }));
     const answer = await callout.http(
       {
         method: request.method === "CONNECT" ? "GET" : request.method,
         path: target.path + target.search,
         headers,
-        body: ownBody !== undefined ? bodyBytes(ownBody.evaluate(variables)) : (body?.bytes ?? NO_BYTES),
+        body: bytes,
         timeoutMs: config.timeout,
         maxBytes: MAX_ANSWER,
       },
@@ -47,6 +50,14 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
   };
   const expressions = [redirect, ownBody].filter((each) => each !== undefined);
   return { expressions: [...expressions, ...question.expressions], clears: headerRemovals([...copied]), ask };
+}
+
+function made<Question>(make: () => Question): Question {
+  try {
+    return make();
+  } catch (error) {
+    throw new QuestionError(reasonOf(error), { cause: error });
+  }
 }
 
 /** The request's fields that the service may see. */
@@ -74,12 +85,22 @@ function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): 
 
 function refusal(answer: CallResponse, redirect: Expression | undefined, variables: Activation): LocalReply {
   const { status, headers, body } = answer;
-  if (redirect !== undefined && (status === 401 || status === 403))
-    return { status: 302, headers: ["location", textOf(redirect, variables)], body: "", reason: "ExtAuth" };
+  const location =
+    redirect !== undefined && (status === 401 || status === 403) ? placeOf(redirect, variables) : undefined;
+  if (location !== undefined) return { status: 302, headers: ["location", location], body: "", reason: "ExtAuth" };
   const passed: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     if (!FRAMING.has(name) && name !== "date") passed.push(name, headers[i + 1] as string);
   }
   return { status, headers: passed, body, reason: "ExtAuth" };
+}
+
+/** undefined: the expression fails; what the service has refused stays refused, in its own words. */
+function placeOf(redirect: Expression, variables: Activation): string | undefined {
+  try {
+    return textOf(redirect, variables);
+  } catch {
+    return undefined;
+  }
 }

@@ -10,7 +10,7 @@ import { VerdictCache } from "./cache.ts";
 import { askGrpc } from "./grpc.ts";
 import { askHttp } from "./http.ts";
 import { shown } from "./shown.ts";
-import { type Asker, applyVerdict, type Verdict } from "./verdict.ts";
+import { type Asker, applyVerdict, QuestionError, type Verdict } from "./verdict.ts";
 
 const KIND = "extAuthz";
 /** Kind in traces. */
@@ -32,8 +32,8 @@ export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): Comp
       const verdict = await decide(config, asker, cache, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
         context.trace?.applied(TRACED, { result: "failed", error: reasonOf(error) });
-        if (failureMode === "allow") return undefined;
-        const status = failureMode === "deny" ? {} : { status: failureMode.denyWithStatus };
+        if (failureMode === "allow" && !(error instanceof QuestionError)) return undefined;
+        const status = typeof failureMode === "string" ? {} : { status: failureMode.denyWithStatus };
         throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), status);
       });
       if (verdict === undefined || verdict.allowed) applyHeaderEdits(asker.clears, context.request.headers);

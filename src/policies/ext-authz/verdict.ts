@@ -19,13 +19,16 @@ export type Verdict =
       readonly metadata: Readonly<Record<string, unknown>> | undefined;
     };
 
+/** What is to be asked cannot be made of the request. That is no failure of the service: clients could bring it about. */
+export class QuestionError extends Error {}
+
 /** A way to ask a service. */
 export interface Asker {
   /** What is evaluated over the request for it. */
   readonly expressions: readonly Expression[];
   /** Removals of the fields that only the service may set: a client must not speak for it where it says nothing. */
   readonly clears: readonly HeaderEdit[];
-  /** Rejects when the service gives no usable answer. */
+  /** Rejects when the service gives no usable answer, with QuestionError when it cannot be asked about this request. */
   readonly ask: (context: PolicyContext, body: BodyStart | undefined) => Promise<Verdict>;
 }
 

@@ -226,6 +226,26 @@ test("HTTP: what only the service may say is not taken from the client, also whe
   assert.deepEqual(await users(), ["x_user: other"]);
 });
 
+test("HTTP: expressions that a request makes fail let nobody past, also where a failing service would", async () => {
+  await using service = await RawUpstream.answering(() => reply("who are you?", [], "401 Unauthorized"));
+  await using upstream = await backend();
+  const header = (name: string): string => `'/' + request.headers['${name}']`;
+  const open = (protocol: object): TestRoute[] =>
+    route(upstream.port, http(service.port, { failureMode: "allow" }, protocol));
+  const outcome = async (plane: TestPlane, fields = ""): Promise<unknown[]> => {
+    const answer = await ask(plane, get(fields));
+    return [statusOf(answer), answer.body, ...valuesOf(answer, "location")];
+  };
+  await using plane = await TestPlane.start(open({ redirect: header("x-page") }));
+  assert.deepEqual(await outcome(plane, "X-Page: login\r\n"), [302, "", "/login"]);
+  assert.deepEqual(await outcome(plane), [401, "who are you?"]);
+  for (const field of ["path", "body"]) {
+    await plane.configure(open({ [field]: header("x-who") }));
+    assert.deepEqual(await outcome(plane, "X-Who: me\r\n"), [401, "who are you?"], field);
+    assert.equal((await outcome(plane))[0], 403, field);
+  }
+});
+
 test("answers are kept by key for their time to live, refusals with other statuses are not", async () => {
   let status = 200;
   await using service = await authorizer((question) => {
