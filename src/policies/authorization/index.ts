@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, compileCondition, type Expression } from "../../cel/index.ts";
 import type { Authorization, AuthorizationRule } from "../../ir/policies.ts";
-import { bodyNeeds, requireBody } from "../shared/bodies.ts";
+import { afterWholeBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 
 const KIND = "authorization";
@@ -31,14 +31,13 @@ export function create({ rules }: Authorization): CompiledPolicy {
     if (context.trace !== undefined) tell(context, compiled, allowed);
     if (!allowed) throw new GatewayError("TG_AUTHORIZATION");
   };
-  const decideWithBody = async (context: PolicyContext): Promise<undefined> => {
-    await requireBody(context);
-    decide(context);
-  };
   return {
     kind: KIND,
     shown: { rules: rules.map(({ mode, expression }) => ({ [mode]: expression })) },
-    onRequest: bodyNeeds(compiled.map((rule) => rule.condition)).request ? decideWithBody : decide,
+    onRequest: afterWholeBody(
+      compiled.map((rule) => rule.condition),
+      decide,
+    ),
   };
 }
 

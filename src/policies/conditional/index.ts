@@ -1,7 +1,7 @@
 import { compileCondition, type Expression } from "../../cel/index.ts";
 import type { Conditional, PolicyKind } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
-import { afterRequestBody, bodyNeeds, requireBody } from "../shared/bodies.ts";
+import { afterRequestBody, afterWholeBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
 
 type Create<Config> = (config: Config, deps: PolicyDeps) => CompiledPolicy;
@@ -78,10 +78,7 @@ function combine(kind: PolicyKind, alternatives: readonly Alternative[]): Compil
       pol: policy.shown,
       ...(condition !== undefined && { condition: condition.text }),
     })),
-    onRequest:
-      GATES.has(kind) && bodyNeeds(conditions).request
-        ? (context) => requireBody(context).then(() => onRequest(context))
-        : afterRequestBody(conditions, onRequest),
+    onRequest: (GATES.has(kind) ? afterWholeBody : afterRequestBody)(conditions, onRequest),
     ...(answers && {
       onResponse(context, response) {
         // A request that was refused before its turn came is answered by the same rules.

@@ -14,7 +14,7 @@ import {
   RateLimitResponse,
   SHOULD_RATE_LIMIT,
 } from "../envoy/rate-limit.ts";
-import { afterRequestBody } from "../shared/bodies.ts";
+import { afterWholeBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
 import type { Asker, CompiledPolicy, PolicyContext } from "../types.ts";
@@ -33,7 +33,7 @@ export function create(config: RemoteRateLimit, { callouts, hidden }: PolicyDeps
   return {
     kind: KIND,
     shown: shownCalling(config, hidden),
-    onRequest: afterRequestBody(
+    onRequest: afterWholeBody(
       makers.flatMap(({ expressions }) => expressions),
       (context) => {
         const descriptors = makeAll(makers, context);

@@ -26,14 +26,6 @@ export function bufferBody(context: PolicyContext, side: "request" | "response")
   return (side === "request" ? context.requestBody : context.responseBody).buffer(context.maxBufferSize);
 }
 
-/**
- * Waits for a request's body before something is decided that depends on it. Rejects with TG_BODY_TOO_LARGE when it is too long
- * to be looked at: let through, it would get past what is said about it.
- */
-export async function requireBody(context: PolicyContext): Promise<void> {
-  if ((await bufferBody(context, "request")) === undefined) throw new GatewayError("TG_BODY_TOO_LARGE");
-}
-
 /** Runs `work` once the request's body is there when one of the expressions reads it, else at once. */
 export function afterRequestBody(
   expressions: Iterable<Expression>,
@@ -42,6 +34,21 @@ export function afterRequestBody(
   if (!bodyNeeds(expressions).request) return work;
   return async (context) => {
     await bufferBody(context, "request");
+    return work(context);
+  };
+}
+
+/**
+ * As `afterRequestBody`, for what may refuse the request. A body that is too long to be looked at ends it with
+ * TG_BODY_TOO_LARGE: let through, it would get past what the expressions say about it.
+ */
+export function afterWholeBody(
+  expressions: Iterable<Expression>,
+  work: (context: PolicyContext) => RequestOutcome,
+): (context: PolicyContext) => RequestOutcome {
+  if (!bodyNeeds(expressions).request) return work;
+  return async (context) => {
+    if ((await bufferBody(context, "request")) === undefined) throw new GatewayError("TG_BODY_TOO_LARGE");
     return work(context);
   };
 }

@@ -147,6 +147,23 @@ test("without a descriptor that can be made nothing is asked", async () => {
   assert.deepEqual(service.questions, []);
 });
 
+test("a body that is too long to be counted by is no way past the limit", async () => {
+  await using service = await limiter(() => ({ overall_code: 1 }));
+  await using upstream = await backend();
+  const descriptors = [{ entries: [{ key: "user", value: "string(request.body)" }] }];
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { descriptors })));
+  for (const [length, status] of [
+    [2, 200],
+    [3_000_000, 413],
+  ]) {
+    const client = await RawPeer.connect(plane.port);
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\nme`);
+    assert.equal(statusOf(await client.message()), status);
+    client.socket.destroy();
+  }
+  assert.equal(service.questions.length, 1);
+});
+
 test("a service that cannot be asked: 500, or on without a limit", async () => {
   const gone = await GrpcServer.start({});
   gone.stop();
