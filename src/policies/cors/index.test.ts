@@ -105,6 +105,7 @@ test("origins: scheme, host and port count; case and default ports do not; * sta
     ["https://*.example", "https://example", false],
     ["https://*.example", "https://a.example:8443", false],
     ["https://*.example", "https://evil.com/.example", false],
+    ["https://*.example", "https://evil.com\\.example", false],
     ["https://*", "https://a.example", true],
     ["https://a*c.example", "https://abc.example", true],
     ["https://a*a.example", "https://a.example", false],

@@ -6,7 +6,7 @@ export interface Origin {
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
-const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/(\[[0-9a-f:.]+\]|[^\s/?#@:[\]]+)(?::(\d{1,5}))?$/;
+const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/(\[[0-9a-f:.]+\]|[^\s/?#@:[\]\\]+)(?::(\d{1,5}))?$/;
 
 /** Takes `scheme://host[:port]` apart; undefined when it is none, such as `null`. The host may hold `*`. */
 export function parseOrigin(text: string): Origin | undefined {
