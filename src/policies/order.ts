@@ -75,13 +75,14 @@ export const REQUEST_ORDER = {
     "sessionAffinity",
     "authorization",
     "extAuthz",
+    // Copies go to others than the backend, and have none of its credentials.
+    "requestMirror",
     // For those that may be called only.
     "backendAuth",
     "transformations",
     // After the credentials, so that configuration has the last word about what is sent.
     "requestHeaderModifier",
     "requestRedirect",
-    "requestMirror",
   ],
 } as const satisfies Order;
 

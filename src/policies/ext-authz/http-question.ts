@@ -3,9 +3,11 @@ import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
+import { reasonOf } from "../../upstream/callout.ts";
 import { fieldName } from "../shared/header-edits.ts";
 import { parsePathAndQuery } from "../shared/target-parts.ts";
 import { compileAll, evaluateAll, type NamedExpressions, textOf } from "./expressions.ts";
+import { QuestionError } from "./verdict.ts";
 
 /** An answer that is passed on whole is kept in memory. */
 export const MAX_ANSWER = 1024 * 1024;
@@ -42,10 +44,11 @@ export class HttpQuestion {
     return this.#path === undefined ? named : [this.#path, ...named];
   }
 
-  /** undefined = none is configured. Throws for an expression that fails or gives no path. */
+  /** undefined = none is configured. Throws QuestionError for an expression that fails or gives no path. */
   target(variables: Activation): TargetParts | undefined {
-    if (this.#path === undefined) return undefined;
-    return parsePathAndQuery(`${this.#kind}.protocol.http.path`, textOf(this.#path, variables));
+    const path = this.#path;
+    if (path === undefined) return undefined;
+    return made(() => parsePathAndQuery(`${this.#kind}.protocol.http.path`, textOf(path, variables)));
   }
 
   /** Header fields made for the question; one whose expression fails is left out. */
@@ -67,6 +70,15 @@ export class HttpQuestion {
     // The variables of the question, which are looked up when they are read, with the answer as `response`.
     const both = Object.create(variables, { response: { value: { status, headers, body } } }) as Activation;
     return evaluateAll(this.#metadata, both);
+  }
+}
+
+/** What `make` makes of a request or connection; throws QuestionError when it cannot. */
+export function made<Part>(make: () => Part): Part {
+  try {
+    return make();
+  } catch (error) {
+    throw new QuestionError(reasonOf(error), { cause: error });
   }
 }
 

@@ -2,15 +2,15 @@ import { type Activation, compileExpression, type Expression } from "../../cel/i
 import type { HeaderList, LocalReply } from "../../http/message.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
-import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
 import { bodyBytes } from "../shared/cel-output.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import type { Asker as Asking, PolicyContext } from "../types.ts";
 import { textOf } from "./expressions.ts";
-import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
-import { type Asker, QuestionError } from "./verdict.ts";
+import { HttpQuestion, MAX_ANSWER, made } from "./http-question.ts";
+import type { Asker } from "./verdict.ts";
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -28,10 +28,9 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
     const { request, variables } = context;
     const headers = [...includedHeaders(context, included), ...question.headers(variables)];
     if (body !== undefined) headers.push("x-envoy-auth-partial-body", body.complete ? "false" : "true");
-    const { target, bytes } = made(() => ({
-      target: question.target(variables) ?? request,
-      bytes: ownBody !== undefined ? bodyBytes(ownBody.evaluate(variables)) : (body?.bytes ?? NO_BYTES),
-    }));
+    const target = question.target(variables) ?? request;
+    const bytes =
+      ownBody !== undefined ? made(() => bodyBytes(ownBody.evaluate(variables))) : (body?.bytes ?? NO_BYTES);
     const answer = await callout.http(
       {
         method: request.method === "CONNECT" ? "GET" : request.method,
@@ -50,14 +49,6 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
   };
   const expressions = [redirect, ownBody].filter((each) => each !== undefined);
   return { expressions: [...expressions, ...question.expressions], clears: headerRemovals([...copied]), ask };
-}
-
-function made<Question>(make: () => Question): Question {
-  try {
-    return make();
-  } catch (error) {
-    throw new QuestionError(reasonOf(error), { cause: error });
-  }
 }
 
 /** The request's fields that the service may see. */

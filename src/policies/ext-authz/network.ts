@@ -7,6 +7,7 @@ import type { OnCancel } from "../../upstream/on-cancel.ts";
 import type { Asker } from "../types.ts";
 import { VerdictCache } from "./cache.ts";
 import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
+import { QuestionError } from "./verdict.ts";
 
 const NO_BYTES = new Uint8Array(0);
 /** Milliseconds between two lines of the log about a service that does not answer. */
@@ -59,7 +60,7 @@ export class NetworkAuthorizer {
       return verdict;
     } catch (error) {
       const why = reasonOf(error);
-      if (this.#config.failureMode !== "allow") return { allowed: false, why };
+      if (this.#config.failureMode !== "allow" || error instanceof QuestionError) return { allowed: false, why };
       this.#warn(why);
       return ALLOWED;
     }

@@ -50,10 +50,10 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
     onRequest(context) {
       // A tunnel has nothing to copy.
       if (context.request.method === "CONNECT" || copied.has(context)) return undefined;
+      copied.add(context);
       const chosen = places.filter(({ mirror }) => random() < mirror.percentage);
       context.trace?.applied("request_mirror", { copies: chosen.length });
       if (chosen.length === 0) return undefined;
-      copied.add(context);
       sendAll(chosen, context, failed).catch(failed);
       return undefined;
     },

@@ -82,3 +82,27 @@ test("what is refused or answered by the gateway is not copied; a body that is t
     [1000],
   );
 });
+
+test("the mirror of a backend gets a copy without the backend's credentials, once however often it is tried", async () => {
+  const copies = await listener();
+  await using _copies = copies.upstream;
+  let tries = 0;
+  await using main = await RawUpstream.answering((request) => {
+    assert.deepEqual(valuesOf(request, "authorization"), ["Bearer backend-secret"]);
+    return reply("", [], ++tries < 3 ? "503 Service Unavailable" : "200 OK");
+  });
+  const policies = {
+    backendAuth: { key: "backend-secret" },
+    requestMirror: { backend: { host: `127.0.0.1:${copies.upstream.port}` }, percentage: 1 },
+  };
+  const backends = [{ host: `127.0.0.1:${main.port}`, policies }];
+  const routes = [{ policies: { retry: { attempts: 2, codes: [503] } }, backends }];
+  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  const response = await fetch(`http://127.0.0.1:${gateway.port()}/`);
+  assert.deepEqual([response.status, tries], [200, 3]);
+  await until(() => copies.asked.length > 0);
+  assert.deepEqual(
+    copies.asked.map((request) => valuesOf(request, "authorization")),
+    [[]],
+  );
+});
