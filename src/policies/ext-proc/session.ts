@@ -74,7 +74,7 @@ export class Session {
       this.#open();
     }
     this.#waiting.push(bytes);
-    return true;
+    return false;
   }
 
   /** From now on an answer has to come within the deadline. */
@@ -156,9 +156,7 @@ export class Session {
         PROCESS,
         {
           onMessage: (message) => this.#receive(message),
-          onDrain: () => {
-            for (const listener of this.#listeners.values()) listener.onDrain();
-          },
+          onDrain: () => this.#drain(),
           onEnd: (error) => {
             // A service that ends the call while nothing is asked wants no more of this exchange.
             if (error === undefined && this.#listeners.size === 0) this.skipped = true;
@@ -175,10 +173,17 @@ export class Session {
             return;
           }
           this.#stream = stream;
-          for (const message of this.#waiting ?? []) stream.write(message);
+          let takesMore = true;
+          for (const message of this.#waiting ?? []) takesMore = stream.write(message);
+          this.#waiting = undefined;
+          if (takesMore) this.#drain();
         },
         (error: unknown) => this.#fail("failed to send request", reasonOf(error)),
       );
+  }
+
+  #drain(): void {
+    for (const listener of this.#listeners.values()) listener.onDrain();
   }
 
   #receive(message: Uint8Array): void {

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
+import { PROCESS, ProcessingRequest } from "../envoy/ext-proc.ts";
+import { TestCallouts } from "../testing/callouts.ts";
+import { contextOf } from "../testing/context.ts";
+import { Session } from "./session.ts";
+
+test("while the call is not open a body waits with the client, not in memory", async () => {
+  using calls = new TestCallouts();
+  const received: (number | undefined)[] = [];
+  const opened = Promise.withResolvers<NodeJS.EventEmitter>();
+  await using service = await GrpcServer.start({
+    [PROCESS]: {
+      stream(call) {
+        call.on("data", (message: Buffer) => received.push(ProcessingRequest.decode(message).request_body?.body?.[0]));
+        call.on("error", () => {});
+        opened.resolve(call);
+      },
+    },
+  });
+  const context = contextOf();
+  const target = { type: "static", host: "127.0.0.1", port: service.port } as const;
+  const session = new Session(calls.callouts(target), context, 5000);
+  const drained = Promise.withResolvers<void>();
+  session.listen("request_body", { onAnswer() {}, onFailure: drained.reject, onDrain: drained.resolve });
+  const send = (byte: number): boolean => session.send({ request_body: { body: Uint8Array.of(byte) } });
+  assert.deepEqual([send(1), send(2)], [false, false]);
+  await drained.promise;
+  assert.equal(send(3), true);
+  const call = await opened.promise;
+  while (received.length < 3) await once(call, "data");
+  assert.deepEqual(received, [1, 2, 3]);
+  context.end();
+});
