@@ -4,8 +4,8 @@ import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
+import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import type { Asker as Asking, BodyStart, PolicyContext } from "../types.ts";
-import { compileAll, evaluateAll } from "./expressions.ts";
 import type { Asker, Verdict } from "./verdict.ts";
 
 /** The name under which filters look for their metadata. */

@@ -5,8 +5,8 @@ import type { ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import { fieldName } from "../shared/header-edits.ts";
+import { compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/named-expressions.ts";
 import { parsePathAndQuery } from "../shared/target-parts.ts";
-import { compileAll, evaluateAll, type NamedExpressions, textOf } from "./expressions.ts";
 import { QuestionError } from "./verdict.ts";
 
 /** An answer that is passed on whole is kept in memory. */

@@ -7,8 +7,8 @@ import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
 import { bodyBytes } from "../shared/cel-output.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
+import { textOf } from "../shared/named-expressions.ts";
 import type { Asker as Asking, PolicyContext } from "../types.ts";
-import { textOf } from "./expressions.ts";
 import { HttpQuestion, MAX_ANSWER, made } from "./http-question.ts";
 import type { Asker } from "./verdict.ts";
 

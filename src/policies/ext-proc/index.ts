@@ -1,5 +1,4 @@
 import { GatewayError } from "../../base/errors.ts";
-import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { ExtProc } from "../../ir/policies.ts";
 import type { Phase } from "../../trace/events.ts";
@@ -8,6 +7,7 @@ import type { PolicyDeps } from "../deps.ts";
 import type { Immediate } from "../envoy/ext-proc.ts";
 import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
+import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { immediateReply } from "./immediate.ts";
@@ -21,8 +21,6 @@ const NAMESPACE = "envoy.filters.http.ext_proc";
 
 const ROUTE_STAYS = "clear_route_cache: the route is chosen; a policy of the gateway runs before that";
 
-type Values = readonly (readonly [name: string, expression: Expression])[];
-
 interface Running {
   readonly session: Session;
   modes: Modes;
@@ -35,11 +33,11 @@ interface Running {
 export function create(config: ExtProc, { callouts, hidden, phase }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const metadata = Object.entries(config.metadataContext).map(
-    ([namespace, values]) => [namespace, compileValues(values, "request")] as const,
+    ([namespace, values]) => [namespace, compileAll(values, "request")] as const,
   );
   const attributes = {
-    request: compileValues(config.requestAttributes, "request"),
-    response: compileValues(config.responseAttributes, "response"),
+    request: compileAll(config.requestAttributes, "request"),
+    response: compileAll(config.responseAttributes, "response"),
   };
   const running = new WeakMap<PolicyContext, Running>();
   const failOpen = config.failureMode === "failOpen";
@@ -54,8 +52,11 @@ export function create(config: ExtProc, { callouts, hidden, phase }: PolicyDeps)
     }
     const { session } = state;
     if (session.skipped) return undefined;
-    const own = evaluateAll(attributes[side.direction], context);
-    const filter_metadata = Object.fromEntries(metadata.map(([name, values]) => [name, evaluateAll(values, context)]));
+    const { variables } = context;
+    const own = evaluateAll(attributes[side.direction], variables);
+    const filter_metadata = Object.fromEntries(
+      metadata.map(([name, values]) => [name, evaluateAll(values, variables)]),
+    );
     const question = {
       ...(metadata.length > 0 && { metadata_context: { filter_metadata } }),
       ...(Object.keys(own).length > 0 && { attributes: { [NAMESPACE]: own } }),
@@ -145,21 +146,4 @@ function answerInstead({ responseBody }: PolicyContext, response: HttpResponse, 
   response.status = reply.status;
   response.headers.splice(0, response.headers.length, ...reply.headers);
   responseBody.replace(typeof reply.body === "string" ? Buffer.from(reply.body) : reply.body);
-}
-
-function compileValues(values: Readonly<Record<string, string>>, scope: "request" | "response"): Values {
-  return Object.entries(values).map(([name, text]) => [name, compileExpression(text, scope)] as const);
-}
-
-/** Expressions that fail are left out: the service sees that they are missing. */
-function evaluateAll(values: Values, { variables }: PolicyContext): Record<string, unknown> {
-  const found: Record<string, unknown> = {};
-  for (const [name, expression] of values) {
-    try {
-      found[name] = toJson(expression.evaluate(variables));
-    } catch {
-      // Left out.
-    }
-  }
-  return found;
 }

@@ -1,5 +1,5 @@
 import { type Activation, compileExpression, type Expression, type Scope, toJson, toText } from "../../cel/index.ts";
-import { sendableText } from "../shared/cel-output.ts";
+import { sendableText } from "./cel-output.ts";
 
 /** Expressions by the name of what they give. */
 export type NamedExpressions = readonly (readonly [name: string, expression: Expression])[];
