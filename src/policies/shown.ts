@@ -1,5 +1,5 @@
 import type { AccessLog, Tracing } from "../ir/ir.ts";
-import type { NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
+import type { Conditional, NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
 import { shown as apiKey } from "./api-key/index.ts";
 import { shown as backendAuth } from "./backend-auth/index.ts";
 import { shown as backendTLS } from "./backend-tls/index.ts";
@@ -7,6 +7,7 @@ import { shown as backendTunnel } from "./backend-tunnel/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";
 import { shownCalling } from "./calls/shown.ts";
 import { shownAccessLog, shownTracing } from "./calls/shown-collector.ts";
+import { isConditional } from "./conditional/index.ts";
 import { shown as directResponse } from "./direct-response/index.ts";
 import { shown as extAuthz, shownNetwork } from "./ext-authz/shown.ts";
 import { shown as jwtAuth } from "./jwt-auth/index.ts";
@@ -22,11 +23,14 @@ interface Kinds extends PolicySet {
   readonly tracing?: Tracing;
 }
 
+/** One of a kind, or one of its alternatives. */
+type Entry<Config> = Config extends Conditional<infer Alternative> ? Alternative : NonNullable<Config>;
+
 type Shown = {
-  readonly [Kind in keyof Kinds]: (config: NonNullable<Kinds[Kind]>, hidden: ReadonlySet<string>) => unknown;
+  readonly [Kind in keyof Kinds]: (config: Entry<Kinds[Kind]>, hidden: ReadonlySet<string>) => unknown;
 };
 
-/** How policies with secrets in their configuration are shown. */
+/** How policies with secrets in their configuration are shown; an alternative comes with its condition, which stays. */
 const SHOWN: Shown = {
   accessLog: shownAccessLog,
   apiKey,
@@ -51,5 +55,7 @@ const SHOWN: Shown = {
 /** A policy's configuration without secrets, for dumps; `hidden` are names of headers whose values are not shown. */
 export function shownPolicy(kind: string, config: unknown, hidden: ReadonlySet<string>): unknown {
   const show = (SHOWN as Readonly<Record<string, (config: unknown, hidden: ReadonlySet<string>) => unknown>>)[kind];
-  return show === undefined ? config : show(config, hidden);
+  if (show === undefined) return config;
+  if (!isConditional(config)) return show(config, hidden);
+  return { conditional: config.conditional.map((entry) => show(entry, hidden)) };
 }

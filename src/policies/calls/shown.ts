@@ -1,18 +1,12 @@
-import type { CalledService, CallPolicies, Conditional } from "../../ir/policies.ts";
+import type { CalledService, CallPolicies } from "../../ir/policies.ts";
 import { shown as backendAuth } from "../backend-auth/index.ts";
 import { shown as backendTLS } from "../backend-tls/index.ts";
 import { shown as backendTunnel } from "../backend-tunnel/index.ts";
-import { isConditional } from "../conditional/index.ts";
 import { shownModifier } from "../shared/header-edits.ts";
 
 /** The configuration of a policy that asks a service, without the secrets of its calls; `hidden` are names of headers. */
-export function shownCalling<Config extends CalledService>(
-  config: Config | Conditional<Config>,
-  hidden: ReadonlySet<string>,
-): unknown {
-  if (!isConditional(config)) return { ...config, ...shownPolicies(config as Config, hidden) };
-  const { conditional } = config as Conditional<Config>;
-  return { conditional: conditional.map((entry) => ({ ...entry, ...shownPolicies(entry, hidden) })) };
+export function shownCalling<Config extends CalledService>(config: Config, hidden: ReadonlySet<string>): Config {
+  return { ...config, ...shownPolicies(config, hidden) };
 }
 
 /** `policies` of a service without secrets; nothing when there are none. */

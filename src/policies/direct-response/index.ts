@@ -1,8 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, compileExpression, type Expression, toText } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { Conditional, DirectResponse } from "../../ir/policies.ts";
-import { isConditional } from "../conditional/index.ts";
+import type { DirectResponse } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
@@ -55,15 +54,7 @@ export function create(config: DirectResponse, { hidden }: Pick<PolicyDeps, "hid
 }
 
 /** The configuration without the expressions of headers that hold secrets. */
-export function shown(
-  config: DirectResponse | Conditional<DirectResponse>,
-  hidden: ReadonlySet<string>,
-): DirectResponse | Conditional<DirectResponse> {
-  if (isConditional(config)) return { conditional: config.conditional.map((entry) => shownOne(entry, hidden)) };
-  return shownOne(config, hidden);
-}
-
-function shownOne<Config extends DirectResponse>(config: Config, hidden: ReadonlySet<string>): Config {
+export function shown(config: DirectResponse, hidden: ReadonlySet<string>): DirectResponse {
   return config.headers === undefined ? config : { ...config, headers: shownValues(config.headers, hidden) };
 }
 

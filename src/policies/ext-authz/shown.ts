@@ -1,16 +1,12 @@
-import type { Conditional, ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../../ir/policies.ts";
+import type { ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../../ir/policies.ts";
 import { shownPolicies } from "../calls/shown.ts";
-import { isConditional } from "../conditional/index.ts";
 import { shownValues } from "../shared/header-edits.ts";
 
 /** The configuration without expressions of headers that hold secrets: they may hold the secret itself. */
-export function shown(
-  config: ExtAuthz | Conditional<ExtAuthz>,
-  hidden: ReadonlySet<string>,
-): ExtAuthz | Conditional<ExtAuthz> {
-  if (isConditional(config))
-    return { conditional: (config as Conditional<ExtAuthz>).conditional.map((entry) => shownOne(entry, hidden)) };
-  return shownOne(config, hidden);
+export function shown(config: ExtAuthz, hidden: ReadonlySet<string>): ExtAuthz {
+  const calls = shownPolicies(config, hidden);
+  if ("grpc" in config.protocol) return { ...config, ...calls };
+  return { ...config, ...calls, protocol: { http: shownHttp(config.protocol.http, hidden) } };
 }
 
 /** The same for connections. */
@@ -20,12 +16,6 @@ export function shownNetwork(config: NetworkExtAuthz, hidden: ReadonlySet<string
     ...shownPolicies(config, hidden),
     protocol: { http: shownHttp(config.protocol.http, hidden) },
   };
-}
-
-function shownOne<Config extends ExtAuthz>(config: Config, hidden: ReadonlySet<string>): Config {
-  const calls = shownPolicies(config, hidden);
-  if ("grpc" in config.protocol) return { ...config, ...calls };
-  return { ...config, ...calls, protocol: { http: shownHttp(config.protocol.http, hidden) } };
 }
 
 function shownHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(

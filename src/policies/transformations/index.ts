@@ -1,6 +1,5 @@
-import type { Conditional, Transformation, Transformations } from "../../ir/policies.ts";
+import type { Transformation, Transformations } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
-import { isConditional } from "../conditional/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
 import { shownValues } from "../shared/header-edits.ts";
@@ -52,15 +51,7 @@ function report({ trace }: PolicyContext, side: string, failed: readonly string[
 }
 
 /** The configuration without the expressions of headers that hold secrets: they may hold the secret itself. */
-export function shown(
-  config: Transformations | Conditional<Transformations>,
-  hidden: ReadonlySet<string>,
-): Transformations | Conditional<Transformations> {
-  if (isConditional(config)) return { conditional: config.conditional.map((entry) => shownOne(entry, hidden)) };
-  return shownOne(config, hidden);
-}
-
-function shownOne<Config extends Transformations>(config: Config, hidden: ReadonlySet<string>): Config {
+export function shown(config: Transformations, hidden: ReadonlySet<string>): Transformations {
   const { request, response } = config;
   return {
     ...config,
