@@ -1,3 +1,4 @@
+import { BoundedCache } from "../shared/credentials/verified.ts";
 import { COOKIE_PREFIX, type Cookies, type SealedCookies, seconds } from "./cookies.ts";
 import type { Opened } from "./sealed.ts";
 
@@ -19,7 +20,7 @@ export interface Claims {
 export class Sessions {
   readonly #cookies: SealedCookies;
   readonly #name: string;
-  readonly #remembered = new Map<string, Extract<Opened, { state: "valid" }>>();
+  readonly #remembered = new BoundedCache<Extract<Opened, { state: "valid" }>>(MAX_REMEMBERED);
 
   constructor(cookies: SealedCookies, id: string) {
     this.#cookies = cookies;
@@ -34,16 +35,8 @@ export class Sessions {
     if (known !== undefined && known.expires > seconds()) return known;
     this.#remembered.delete(text);
     const opened = this.#cookies.read(sent, this.#name);
-    if (opened?.state === "valid") this.#remember(text, opened);
+    if (opened?.state === "valid") this.#remembered.set(text, opened);
     return opened;
-  }
-
-  #remember(text: string, opened: Extract<Opened, { state: "valid" }>): void {
-    for (const oldest of this.#remembered.keys()) {
-      if (this.#remembered.size < MAX_REMEMBERED) break;
-      this.#remembered.delete(oldest);
-    }
-    this.#remembered.set(text, opened);
   }
 
   /** The Set-Cookie value of a new session. Throws TG_OIDC with 500 when there are more claims than a cookie can hold. */
