@@ -7,35 +7,28 @@ import type { Phase } from "../trace/events.ts";
 
 type Order = Readonly<Record<Phase, readonly PolicyKind[]>>;
 
-export const REQUEST_ORDER = {
-  // cors → oidc → jwt → basicAuth → apiKey → extAuthz → authorization → extProc → transformation:
-  // preflights carry no credentials, so they are answered first; who the client is must be known before what it may do;
-  // only an allowed request is worth changing.
-  gateway: [
-    "cors",
-    "oidc",
-    "jwtAuth",
-    "basicAuth",
-    "apiKey",
-    "extAuthz",
-    "authorization",
-    "extProc",
-    "transformations",
-  ],
+/** Who may come in, the same for a gateway and a route. */
+const ADMISSION = [
+  // Preflights carry no credentials, so they are answered first.
+  "cors",
+  // Who the client is must be known before what it may do.
+  "oidc",
+  "jwtAuth",
+  "basicAuth",
+  "apiKey",
+  // A service is asked about clients that are known.
+  "extAuthz",
+  "authorization",
+] as const;
 
-  // timeout, then cors … authorization as in the gateway phase, → localRateLimit → remoteRateLimit → buffer → extProc →
-  // transformation → csrf, then the rest:
+export const REQUEST_ORDER = {
+  // Only an allowed request is worth changing.
+  gateway: [...ADMISSION, "extProc", "transformations"],
+
   route: [
     // Deadlines count from the start of the request and so must be known before anything can wait.
     "timeout",
-    "cors",
-    "oidc",
-    "jwtAuth",
-    "basicAuth",
-    "apiKey",
-    // A service is asked about clients that are known.
-    "extAuthz",
-    "authorization",
+    ...ADMISSION,
     // Over the request as the client sent it.
     "retry",
     // Only what is allowed counts.
