@@ -24,6 +24,8 @@ export interface CallOptions {
 export interface TraceRequest extends CallOptions {
   /** CEL over the request: trace the next request for which it is true. Default: any. */
   readonly expression?: string | undefined;
+  /** Trace only the request that carries it in `TRACE_TOKEN_HEADER`; see `newTraceToken`. */
+  readonly token?: string | undefined;
   /** Show the values of headers that hold secrets. Default false. */
   readonly reveal?: boolean | undefined;
   /** Bytes of each body to show, a number or a size such as `4KiB`; 0 = none. Default: the gateway's, 2 MiB. */
@@ -55,9 +57,10 @@ export class AdminClient {
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */
-  trace({ expression, reveal, bodies, signal }: TraceRequest = {}): TraceStream {
+  trace({ expression, token, reveal, bodies, signal }: TraceRequest = {}): TraceStream {
     const query = new URLSearchParams();
     if (expression !== undefined && expression !== "") query.set("expression", expression);
+    if (token !== undefined) query.set("token", token);
     if (reveal === true) query.set("reveal", "true");
     if (bodies !== undefined) query.set("bodies", String(bodies));
     const path = withQuery("/debug/trace", query);

@@ -41,6 +41,8 @@ export interface AdminPlane {
 export interface TraceOptions {
   /** CEL over the request; undefined = any request. */
   readonly expression?: string;
+  /** Only the request that carries it in `TRACE_TOKEN_HEADER`. */
+  readonly token?: string;
   /** Show the values of headers that hold secrets. */
   readonly reveal: boolean;
   /** Bytes of each body to show at most; 0 = no bodies. */

@@ -22,7 +22,12 @@ export async function answerOf<T>(call: Promise<T>, refused: (status: number, bo
 /** Waits until the proxy is ready to trace the next request, and returns its events. */
 export async function openTrace(
   client: AdminClient,
-  request: { readonly expression: string | undefined; readonly reveal: boolean; readonly signal: AbortSignal },
+  request: {
+    readonly expression: string | undefined;
+    readonly token: string | undefined;
+    readonly reveal: boolean;
+    readonly signal: AbortSignal;
+  },
 ): Promise<AsyncGenerator<TraceRecord>> {
   const stream = client.trace(request);
   await answerOf(

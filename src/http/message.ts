@@ -16,7 +16,7 @@ export interface HttpRequest {
   /** `` or begins with `?`. */
   search: string;
   readonly version: "HTTP/1.0" | "HTTP/1.1" | "HTTP/2";
-  /** Without Host and hop-by-hop fields. */
+  /** Without Host, hop-by-hop fields and the trace token. */
   headers: HeaderList;
 }
 

@@ -40,6 +40,8 @@ export interface Downstream extends Addresses {
   /** Value of `Upgrade` when the client asks to leave HTTP, else ``. */
   readonly upgrade: string;
   readonly trailersAccepted: boolean;
+  /** Token of the watcher that the request belongs to, `` for none; see trace/token.ts. */
+  readonly traceToken: string;
   /** Lets the request body flow into the stream, `onBodyBatch` always following; before that it is held, bounded. */
   readBody(): void;
   pauseBody(): void;

@@ -47,9 +47,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     shutdown: () => void gateway.shutdown(),
-    openTrace: async ({ expression, ...options }, reader) => {
-      const functions = gateway.ir.customFunctions ?? "";
-      const filter = expression === undefined ? undefined : { expression, functions };
+    openTrace: async ({ expression, token, ...options }, reader) => {
+      const filter = { expression, token, functions: gateway.ir.customFunctions ?? "" };
       try {
         return await supervisor.hub.open({ ...options, filter }, reader);
       } catch (error) {

@@ -115,7 +115,7 @@ export abstract class ExchangeState implements PolicyContext {
     this.arrivedTarget = request.path + request.search;
     this.startedAt = performance.now();
     this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies);
-    const tracer = services.watchers.claim(request, this.startedAt);
+    const tracer = services.watchers.claim(request, downstream, this.startedAt);
     this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);
   }
 

@@ -5,6 +5,7 @@ import { TraceGate } from "../trace/gate.ts";
 import { Watchers } from "./watchers.ts";
 
 const OPTIONS = { reveal: false, maxBodyBytes: 0 };
+const ANY = { functions: "" };
 
 function request(path: string): HttpRequest {
   const head = { method: "GET", scheme: "http", authority: "a.test", path, search: "", version: "HTTP/1.1" } as const;
@@ -15,8 +16,8 @@ function setUp() {
   const gate = new TraceGate();
   const sent: string[] = [];
   const watchers = new Watchers(gate, (id, json) => sent.push(`${id} ${json === undefined ? "end" : "event"}`));
-  const claim = (path: string): boolean => {
-    const tracer = watchers.claim(request(path), performance.now());
+  const claim = (path: string, traceToken = ""): boolean => {
+    const tracer = watchers.claim(request(path), { traceToken }, performance.now());
     tracer?.finish();
     return tracer !== undefined;
   };
@@ -25,7 +26,7 @@ function setUp() {
 
 test("nobody is traced while nobody watches, or only watchers of other requests do", () => {
   const { gate, watchers, claim } = setUp();
-  watchers.add(1, 0, undefined, OPTIONS);
+  watchers.add(1, 0, ANY, OPTIONS);
   assert.equal(claim("/"), false, "known, but not armed yet");
   watchers.remove(1);
   watchers.add(2, 0, { expression: 'request.path == "/a" && request.headers["x-a"] == "1"', functions: "" }, OPTIONS);
@@ -39,7 +40,7 @@ test("nobody is traced while nobody watches, or only watchers of other requests 
 test("several watchers take one request each, the oldest first", () => {
   const { gate, watchers, sent, claim } = setUp();
   for (const id of [1, 2]) {
-    watchers.add(id, id - 1, undefined, OPTIONS);
+    watchers.add(id, id - 1, ANY, OPTIONS);
     gate.arm(id - 1);
   }
   assert.deepEqual([claim("/"), claim("/"), claim("/")], [true, true, false]);
@@ -56,11 +57,32 @@ test("an expression that fails for a request does not match it", () => {
 
 test("a watcher that a new thread is told of twice is gone when it is removed once", () => {
   const { gate, watchers, sent, claim } = setUp();
-  watchers.add(1, 0, undefined, OPTIONS);
-  watchers.add(1, 0, undefined, OPTIONS);
+  watchers.add(1, 0, ANY, OPTIONS);
+  watchers.add(1, 0, ANY, OPTIONS);
   watchers.remove(1);
-  watchers.add(2, 0, undefined, OPTIONS);
+  watchers.add(2, 0, ANY, OPTIONS);
   gate.arm(0);
   assert.equal(claim("/"), true);
   assert.deepEqual(sent, ["2 end"]);
+});
+
+test("a request with a token goes to the watcher of that token, however old the others are", () => {
+  const { gate, watchers, sent, claim } = setUp();
+  const [alice, bob] = ["a".repeat(22), "b".repeat(22)];
+  for (const [index, token] of [undefined, alice, bob].entries()) {
+    watchers.add(index, index, { token, functions: "" }, OPTIONS);
+    gate.arm(index);
+  }
+  assert.equal(claim("/", bob), true);
+  assert.equal(claim("/", alice), true);
+  assert.equal(claim("/", "c".repeat(22)), true, "nobody waits for this token, so the request is like any other");
+  assert.deepEqual(sent, ["2 end", "1 end", "0 end"]);
+});
+
+test("a watcher with a token takes no request without it", () => {
+  const { gate, watchers, claim } = setUp();
+  watchers.add(1, 0, { token: "a".repeat(22), functions: "" }, OPTIONS);
+  gate.arm(0);
+  for (const token of ["", "a", "a".repeat(23), "b".repeat(22)]) assert.equal(claim("/", token), false);
+  assert.equal(gate.armed, true);
 });

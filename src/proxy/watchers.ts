@@ -1,12 +1,15 @@
 import { type Expression, HttpRequestView } from "../cel/index.ts";
 import type { HttpRequest } from "../http/message.ts";
+import type { Downstream } from "../http/stream.ts";
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import type { TraceGate } from "../trace/gate.ts";
+import { sameToken } from "../trace/token.ts";
 import { type EventPost, type TraceOptions, Tracer } from "../trace/tracer.ts";
 
 interface Watcher {
   readonly id: number;
   readonly slot: number;
+  readonly token: string | undefined;
   readonly expression: Expression | undefined;
   readonly options: TraceOptions;
 }
@@ -24,12 +27,12 @@ export class Watchers {
     this.#send = send;
   }
 
-  /** The filter was compiled before by the thread that took it from the user, so it does not throw here. */
-  add(id: number, slot: number, filter: TraceFilter | undefined, options: TraceOptions): void {
-    const compiled = filter === undefined ? undefined : compileFilter(filter);
-    // A thread that starts while a watcher opens may be told twice; a copy would outlive the watcher and take its slot's next.
+  /** Does not throw: the thread that took the filter from the user has compiled it before. */
+  add(id: number, slot: number, filter: TraceFilter, options: TraceOptions): void {
+    const expression = compileFilter(filter);
+    // A thread that starts while a watcher opens may learn of it twice; a copy would outlive the watcher and take its slot's next.
     this.remove(id);
-    this.#list.push({ id, slot, expression: compiled, options });
+    this.#list.push({ id, slot, token: filter.token, expression, options });
   }
 
   remove(id: number): void {
@@ -38,11 +41,18 @@ export class Watchers {
   }
 
   /** The tracer of a request that a watcher takes, else undefined. `start` is `performance.now()` of the request. */
-  claim(request: HttpRequest, start: number): Tracer | undefined {
+  claim(request: HttpRequest, from: Pick<Downstream, "traceToken">, start: number): Tracer | undefined {
     if (!this.#gate.armed) return undefined;
-    for (const watcher of this.#list) {
-      if (watcher.expression !== undefined && !watcher.expression.matches(this.#view.reset(request))) continue;
-      if (!this.#gate.claim(watcher.slot)) continue;
+    const matches = ({ expression }: Watcher): boolean => expression?.matches(this.#view.reset(request)) ?? true;
+    return this.#take(from.traceToken, start, matches);
+  }
+
+  /** The watcher that the token names comes first, then those that take any request, the oldest first. */
+  #take(token: string, start: number, matches: (watcher: Watcher) => boolean): Tracer | undefined {
+    const owners =
+      token === "" ? [] : this.#list.filter((each) => each.token !== undefined && sameToken(each.token, token));
+    for (const watcher of [...owners, ...this.#list.filter((each) => each.token === undefined)]) {
+      if (!matches(watcher) || !this.#gate.claim(watcher.slot)) continue;
       const post: EventPost = (json) => this.#send(watcher.id, json);
       return new Tracer(watcher.options, start, post);
     }

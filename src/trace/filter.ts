@@ -2,13 +2,16 @@ import { compileCondition, compileFunctions, type Expression, withFunctions } fr
 
 /** Which request a trace waits for. */
 export interface TraceFilter {
-  /** CEL over the request as it arrived. */
-  readonly expression: string;
+  /** Only the request that carries it; undefined: any. */
+  readonly token?: string | undefined;
+  /** CEL over the request as it arrived; undefined: any request. */
+  readonly expression?: string | undefined;
   /** Definitions of the functions that it may call: those of the configuration in force when the trace was asked for. */
   readonly functions: string;
 }
 
-/** Throws CelError for an expression that cannot be used. */
-export function compileFilter({ expression, functions }: TraceFilter): Expression {
+/** The condition of a filter, undefined without one. Throws CelError for an expression that cannot be used. */
+export function compileFilter({ expression, functions }: TraceFilter): Expression | undefined {
+  if (expression === undefined) return undefined;
   return withFunctions(compileFunctions(functions), () => compileCondition(expression));
 }

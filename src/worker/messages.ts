@@ -54,7 +54,7 @@ export type Command =
       readonly type: "watch";
       readonly id: number;
       readonly slot: number;
-      readonly filter: TraceFilter | undefined;
+      readonly filter: TraceFilter;
       readonly options: TraceOptions;
     }
   | { readonly type: "unwatch"; readonly id: number }

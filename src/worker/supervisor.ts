@@ -39,7 +39,7 @@ export interface SupervisorEvents {
 
 interface Watch {
   readonly slot: number;
-  readonly filter: TraceFilter | undefined;
+  readonly filter: TraceFilter;
   readonly options: TraceOptions;
 }
 

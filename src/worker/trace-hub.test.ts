@@ -5,7 +5,7 @@ import type { TraceEvent } from "../trace/events.ts";
 import { MAX_WATCHERS, TraceGate } from "../trace/gate.ts";
 import { TraceHub, type TraceReader } from "./trace-hub.ts";
 
-const OPTIONS = { reveal: false, maxBodyBytes: 100 };
+const OPTIONS = { reveal: false, maxBodyBytes: 100, filter: { functions: "" } };
 
 /** Takes events while it has room. */
 class Reader implements TraceReader {
@@ -37,7 +37,7 @@ function setUp() {
   const gate = new TraceGate();
   const told: string[] = [];
   const hub = new TraceHub(gate, {
-    watch: async (id, slot, filter) => void told.push(`watch ${id} ${slot} ${filter?.expression ?? ""}`.trim()),
+    watch: async (id, slot, filter) => void told.push(`watch ${id} ${slot} ${filter.expression ?? ""}`.trim()),
     unwatch: (id) => void told.push(`unwatch ${id}`),
   });
   let at = 0;

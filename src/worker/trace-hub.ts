@@ -14,7 +14,7 @@ export interface TraceReader {
 
 /** Tells every worker about watchers. */
 export interface WatchControl {
-  watch(id: number, slot: number, filter: TraceFilter | undefined, options: TraceOptions): Promise<void>;
+  watch(id: number, slot: number, filter: TraceFilter, options: TraceOptions): Promise<void>;
   unwatch(id: number): void;
 }
 
@@ -46,10 +46,10 @@ export class TraceHub {
    * Throws CelError for a bad expression and TooManyTraces when too many watchers are open.
    */
   async open(
-    options: TraceOptions & { readonly filter?: TraceFilter | undefined },
+    options: TraceOptions & { readonly filter: TraceFilter },
     reader: TraceReader,
   ): Promise<{ close(): void }> {
-    if (options.filter !== undefined) compileFilter(options.filter);
+    compileFilter(options.filter);
     const used = new Set([...this.#watchers.values()].map((watcher) => watcher.slot));
     let slot = 0;
     while (used.has(slot)) slot++;

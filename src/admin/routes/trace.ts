@@ -1,3 +1,4 @@
+import { isTraceToken } from "../../trace/token.ts";
 import { AdminBadRequest, type TraceOptions } from "../plane.ts";
 import { SseReader } from "../server/sse-reader.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
@@ -13,7 +14,8 @@ export const traceRoutes: readonly AdminRoute[] = [
     path: "/debug/trace",
     // The interface does not show the method: POST is the reference's, GET is what EventSource and browsers send.
     methods: ["GET", "POST"],
-    summary: "events of the next request (server-sent); expression=<CEL>, reveal=true, bodies=<bytes, 4KiB, 0 = none>",
+    summary:
+      "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<bytes, 4KiB, 0 = none>",
     handle: (call) => {
       const options = traceOptions(call.query);
       return {
@@ -48,8 +50,15 @@ function traceOptions(query: URLSearchParams): TraceOptions {
   const expression = query.get("expression") ?? "";
   if (expression.length > MAX_EXPRESSION)
     throw new AdminBadRequest(`invalid expression: longer than ${MAX_EXPRESSION} characters`);
-  const options = { reveal: flag(query, "reveal"), maxBodyBytes: size(query, "bodies", DEFAULT_TRACE_BODIES) };
-  return expression === "" ? options : { ...options, expression };
+  const token = query.get("token");
+  if (token !== null && !isTraceToken(token))
+    throw new AdminBadRequest("invalid token: expected 22 to 128 letters, digits, - and _, chosen at random");
+  return {
+    reveal: flag(query, "reveal"),
+    maxBodyBytes: size(query, "bodies", DEFAULT_TRACE_BODIES),
+    ...(expression !== "" && { expression }),
+    ...(token !== null && { token }),
+  };
 }
 
 function flag(query: URLSearchParams, name: string): boolean {

@@ -1,8 +1,11 @@
 import { spawn } from "node:child_process";
+import { newTraceToken, TRACE_TOKEN_HEADER } from "../../trace/token.ts";
 import { CliError, describe, usage } from "../errors.ts";
 
 /** A request that the client sends itself, so that there is something to trace. */
 export interface InjectedRequest {
+  /** Binds the trace to this request: no other is shown, and nobody else's watcher takes this one. */
+  readonly token: string;
   /** What is passed to curl before the user's own arguments: where to connect instead of the URLs' host. */
   readonly connectTo: readonly string[];
   readonly args: readonly string[];
@@ -26,7 +29,8 @@ export function injectedRequest(args: readonly string[], port: number): Injected
   const hosts = new Set(parsed.map((url) => url.hostname));
   if (hosts.size > 1) throw usage(`all request URLs must have the same host, found ${[...hosts].join(" and ")}`);
   const targets = new Set(parsed.map((url) => `${url.hostname}:${url.port || (url.protocol === "https:" ? 443 : 80)}`));
-  return { connectTo: [...targets].flatMap((target) => ["--connect-to", `${target}:127.0.0.1:${port}`]), args };
+  const connectTo = [...targets].flatMap((target) => ["--connect-to", `${target}:127.0.0.1:${port}`]);
+  return { token: newTraceToken(), connectTo, args };
 }
 
 /**
@@ -36,8 +40,9 @@ export function injectedRequest(args: readonly string[], port: number): Injected
 export function sendRequest(request: InjectedRequest, signal: AbortSignal): Promise<void> {
   // A proxy of the environment would take the request away from the gateway.
   const fixed = ["--silent", "--show-error", "--output", "/dev/null", "--noproxy", "*", ...request.connectTo];
+  const token = ["--header", `${TRACE_TOKEN_HEADER}: ${request.token}`];
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const curl = spawn("curl", [...fixed, ...request.args], { stdio: ["inherit", "ignore", "pipe"], signal });
+  const curl = spawn("curl", [...fixed, ...token, ...request.args], { stdio: ["inherit", "ignore", "pipe"], signal });
   let stderr = "";
   curl.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;

@@ -1,4 +1,5 @@
 /** Reads a field section (RFC 9112 section 5) in one pass, strictly, and sorts out the fields that concern the connection. */
+import { TRACE_TOKEN_HEADER } from "../../trace/token.ts";
 import type { HeaderList } from "../message.ts";
 import { COLON, CR, isBlank, LF, SP, TAB, VALUE } from "./characters.ts";
 import { COLUMN, COLUMN_BITS, kindsByRow, NAMES, NEXT, START } from "./field-names.ts";
@@ -15,6 +16,7 @@ const CONNECTION = 5;
 const UPGRADE = 6;
 const TE = 7;
 const EXPECT = 8;
+const TRACE_TOKEN = 9;
 
 /** Field kinds by row of the name automaton; which fields are special depends on the kind of section. */
 export type FieldKinds = Uint8Array;
@@ -31,6 +33,7 @@ export const REQUEST_FIELDS: FieldKinds = kindsByRow({
   "proxy-authenticate": DROP,
   "proxy-connection": DROP,
   trailer: DROP,
+  [TRACE_TOKEN_HEADER]: TRACE_TOKEN,
 });
 
 export const RESPONSE_FIELDS: FieldKinds = kindsByRow({
@@ -48,7 +51,7 @@ const NOT_IN_TRAILERS = new Set(
   forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive location max-forwards
   origin pragma proxy-authenticate proxy-authorization proxy-connection range retry-after set-cookie te trailer
   vary via warning www-authenticate x-api-key x-forwarded-client-cert x-forwarded-for x-forwarded-host x-forwarded-port
-  x-forwarded-proto x-real-ip`.split(/\s+/),
+  x-forwarded-proto x-real-ip ${TRACE_TOKEN_HEADER}`.split(/\s+/),
 );
 const FRAMING = {
   "content-length": CONTENT_LENGTH,
@@ -99,6 +102,8 @@ export class FieldSection {
   upgrade: string | undefined;
   te: string | undefined;
   expect: string | undefined;
+  /** Of the watcher that the request belongs to; the first one, `` for none. */
+  traceToken = "";
 
   reset(preserveCase: boolean): void {
     this.headers = [];
@@ -110,6 +115,7 @@ export class FieldSection {
     this.upgrade = undefined;
     this.te = undefined;
     this.expect = undefined;
+    this.traceToken = "";
   }
 }
 
@@ -197,6 +203,9 @@ function keepSpecial(section: FieldSection, kind: number, value: string): HeadEr
       return undefined;
     case EXPECT:
       section.expect = joined(section.expect, value);
+      return undefined;
+    case TRACE_TOKEN:
+      if (section.traceToken === "") section.traceToken = value;
       return undefined;
     default:
       return undefined;

@@ -68,6 +68,13 @@ describe("request heads that are accepted", () => {
     assert.equal(head.expectContinue, true);
   });
 
+  test("the trace token is taken out, in any case; of several the first counts", () => {
+    const head = request(withFields("X-Tracegate-Trace-Token: one", "Accept: x", "x-tracegate-trace-token: two"), true);
+    assert.deepEqual([head.headers, head.rawNames, head.traceToken], [["accept", "x"], ["Accept"], "one"]);
+    assert.equal(parseRequestHead("GET / HTTP/1.0\r\n\r\n", LIMITS, head, false), undefined);
+    assert.equal(head.traceToken, "");
+  });
+
   test("one instance serves request after request, each with a list of its own", () => {
     const head = request(withFields("Connection: close", "Content-Length: 7", "TE: trailers", "Expect: 100-continue"));
     const first = head.headers;

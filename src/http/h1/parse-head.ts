@@ -26,7 +26,7 @@ export class RequestHead {
   /** As received; `parseTarget` takes it apart. */
   target = "";
   minor: 0 | 1 = 1;
-  /** A new array for each head. Without Host, the hop-by-hop fields and what Connection nominates. */
+  /** A new array for each head. Without Host, the trace token, the hop-by-hop fields and what Connection nominates. */
   headers: HeaderList = [];
   /** Names as received, one for each field of `headers`; null unless asked for. */
   rawNames: string[] | null = null;
@@ -41,6 +41,8 @@ export class RequestHead {
   expectContinue = false;
   /** The client forwards or reads trailers (TE: trailers). */
   trailersAccepted = false;
+  /** Value of TRACE_TOKEN_HEADER, `` for none. */
+  traceToken = "";
 }
 
 /** A response's head. One instance serves a whole connection: `parseResponseHead` sets every field anew. */
@@ -114,6 +116,7 @@ export function parseRequestHead(
   head.rawNames = section.rawNames;
   head.host = section.host;
   head.trailersAccepted = section.te !== undefined && listHas(section.te, "trailers");
+  head.traceToken = section.traceToken;
   head.expectContinue = false;
   if (section.expect !== undefined) {
     if (section.expect.toLowerCase() !== "100-continue") return BAD_EXPECTATION;

@@ -46,6 +46,10 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     return this.#heads.head.trailersAccepted;
   }
 
+  get traceToken(): string {
+    return this.#heads.head.traceToken;
+  }
+
   get #canDiscardBody(): boolean {
     return this.state === "body" && !this.#expectsContinue && this.body.discardable;
   }

@@ -66,7 +66,7 @@ suite("a worker dies", () => {
     assert.ok(counted > 0);
 
     const dying = new Collector();
-    await supervisor.hub.open({ reveal: false, maxBodyBytes: 0 }, dying);
+    await supervisor.hub.open({ reveal: false, maxBodyBytes: 0, filter: { functions: "" } }, dying);
     const hanging = upstream.hang("/hang");
     const calling = dying.next("backendCallStart");
     victims.write(GET("/hang"));
@@ -114,7 +114,7 @@ suite("a worker dies", () => {
     assert.ok(requests(supervisor.metrics()) > counted);
 
     const again = new Collector();
-    await supervisor.hub.open({ reveal: false, maxBodyBytes: 0 }, again);
+    await supervisor.hub.open({ reveal: false, maxBodyBytes: 0, filter: { functions: "" } }, again);
     others.write(GET("/any"));
     await again.ended;
     assert.equal(again.events.filter(({ message }) => message.type === "requestStarted").length, 1);

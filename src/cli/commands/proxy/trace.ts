@@ -68,7 +68,8 @@ export const trace = defineCommand({
     const signal = AbortSignal.any([context.signal, done.signal]);
     try {
       const client = localAdmin(options["proxy-admin-port"]);
-      const records = await openTrace(client, { expression: options.expression, reveal: options.reveal, signal });
+      const { expression, reveal } = options;
+      const records = await openTrace(client, { expression, token: request?.token, reveal, signal });
       await present({ title: client.address, items: liveItems(records, request, signal) }, options.raw, context);
     } finally {
       done.abort();

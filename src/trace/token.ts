@@ -1,0 +1,31 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
+
+/**
+ * The request field that says which watcher a request belongs to. The engine takes it out of every request, so policies,
+ * backends, logs and traces never see it.
+ */
+export const TRACE_TOKEN_HEADER = "x-tracegate-trace-token";
+
+const FORM = /^[\w-]{22,128}$/;
+const FIELD = new RegExp(`^${TRACE_TOKEN_HEADER}:[ \\t]*([\\w-]+)`, "im");
+
+/** 32 random bytes as 43 characters. */
+export function newTraceToken(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** Whether the text can be a token: at least 16 random bytes in base64url or hex. */
+export function isTraceToken(text: string): boolean {
+  return FORM.test(text);
+}
+
+/** Compares in constant time, so that nobody can find a token out piece by piece. */
+export function sameToken(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/** The token in the bytes of a request that could not be parsed; `` for none. */
+export function tokenIn(received: Buffer): string {
+  return FIELD.exec(received.toString("latin1"))?.[1] ?? "";
+}
