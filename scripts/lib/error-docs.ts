@@ -20,8 +20,9 @@ export function errorPage(): string {
   });
   return `# Errors
 
-Every response that tracegate makes itself because something went wrong is one of these. The body is \`text/plain\`: the text
-below, sometimes followed by \`: \` and a detail. A gRPC request gets status 200 with \`grpc-status\` and \`grpc-message\` instead.
+Every response that tracegate makes itself because something went wrong is one of these. The body is \`text/plain\` and is exactly
+the text below: what caused the error, such as an address or a name, is in the access log (\`error\`) and in the trace. A gRPC
+request gets status 200 with \`grpc-status\` and that text as \`grpc-message\` instead.
 \`reason\` is the label of access logs and metrics. Where each one leaves a request's path: [lifecycle.md](lifecycle.md).
 As data: [schema/errors.json](../schema/errors.json).
 

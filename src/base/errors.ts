@@ -1,6 +1,7 @@
 /**
  * The closed table of errors a request can end with: HTTP status, the `reason` label of metrics and
- * access logs, who is to blame, and the body text that the client sees (reference 2.4).
+ * access logs, who is to blame, and the body, which is this text and nothing
+ * else (reference 2.4). Causes, such as addresses and names of the inside, go to the log and the trace.
  */
 export type Blame = "client" | "config" | "upstream" | "internal";
 
@@ -73,9 +74,43 @@ export const ERRORS = {
   TG_EXPECTATION_FAILED: { status: 417, reason: "InvalidRequest", blame: "client", message: "expectation failed" },
   TG_AUTHORIZATION: { status: 403, reason: "Authorization", blame: "client", message: "authorization failed" },
   TG_CSRF: { status: 403, reason: "Authorization", blame: "client", message: "CSRF validation failed" },
+  TG_JWT_MISSING: {
+    status: 401,
+    reason: "JwtAuth",
+    blame: "client",
+    message: "authentication failure: no bearer token found",
+  },
   TG_JWT: { status: 401, reason: "JwtAuth", blame: "client", message: "authentication failure" },
-  TG_BASIC_AUTH: { status: 401, reason: "BasicAuth", blame: "client", message: "basic authentication failure" },
-  TG_API_KEY: { status: 401, reason: "APIKeyAuth", blame: "client", message: "api key authentication failure" },
+  TG_BASIC_AUTH_MISSING: {
+    status: 401,
+    reason: "BasicAuth",
+    blame: "client",
+    message: "basic authentication failure: no basic authentication credentials found",
+  },
+  TG_BASIC_AUTH: {
+    status: 401,
+    reason: "BasicAuth",
+    blame: "client",
+    message: "basic authentication failure: invalid credentials",
+  },
+  TG_BASIC_AUTH_BUSY: {
+    status: 503,
+    reason: "BasicAuth",
+    blame: "client",
+    message: "basic authentication failure: too many passwords are being checked",
+  },
+  TG_API_KEY_MISSING: {
+    status: 401,
+    reason: "APIKeyAuth",
+    blame: "client",
+    message: "api key authentication failure: no API Key found",
+  },
+  TG_API_KEY: {
+    status: 401,
+    reason: "APIKeyAuth",
+    blame: "client",
+    message: "api key authentication failure: invalid credentials",
+  },
   TG_OIDC: { status: 401, reason: "Oidc", blame: "client", message: "oidc failure" },
   TG_EXT_AUTHZ: { status: 403, reason: "ExtAuth", blame: "client", message: "external authorization failed" },
   TG_EXT_PROC: { status: 500, reason: "ExtProc", blame: "upstream", message: "ext_proc failed" },
@@ -93,31 +128,39 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What differs from the table in one case: a challenge's header, another status. */
+/** What a client learns of an error: the table's text for `code`, and these. No text of a cause fits in here. */
 export interface ErrorAnswer {
-  readonly status?: number;
-  /** Flat, names in lower case. */
-  readonly headers?: readonly string[];
+  readonly code: ErrorCode;
+  readonly status: number;
+  /** Flat, names in lower case: a challenge, for example. */
+  readonly headers: readonly string[];
 }
 
 /**
- * The one error class of the data plane. `detail` is appended to the table's message as `: detail` and may reach the
- * client; `cause` goes to logs and never to the wire; `answer` adds to the response what depends on the case.
+ * The one error class of the data plane. `message` is for the log and the trace: the table's text and, after a colon, `detail`.
+ * The client gets `answer` only, which holds neither `detail` nor `cause`; `overrides` are its status and headers where they
+ * depend on the case.
  */
 export class GatewayError extends Error {
-  readonly code: ErrorCode;
-  readonly #answer: ErrorAnswer;
-  constructor(code: ErrorCode, detail?: string, cause?: unknown, answer: ErrorAnswer = {}) {
+  readonly answer: ErrorAnswer;
+  constructor(
+    code: ErrorCode,
+    detail?: string,
+    cause?: unknown,
+    { status = ERRORS[code].status, headers = [] }: Partial<Omit<ErrorAnswer, "code">> = {},
+  ) {
     super(detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`, { cause });
-    this.code = code;
-    this.#answer = answer;
+    this.answer = { code, status, headers };
+  }
+  get code(): ErrorCode {
+    return this.answer.code;
   }
   get status(): number {
-    return this.#answer.status ?? ERRORS[this.code].status;
+    return this.answer.status;
   }
   /** Header fields of the response, flat. */
   get headers(): readonly string[] {
-    return this.#answer.headers ?? [];
+    return this.answer.headers;
   }
   get reason(): Reason {
     return ERRORS[this.code].reason;

@@ -1,4 +1,4 @@
-import { asError, type ErrorCode, GatewayError } from "../base/errors.ts";
+import { asError, ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../base/errors.ts";
 import { httpDate } from "../base/http-date.ts";
 import { grpcError, grpcStatusOf, isGrpc } from "../http/grpc-reply.ts";
 import { alignNames } from "../http/h1/names.ts";
@@ -156,7 +156,7 @@ export function respondLocally(x: ExchangeState, reply: LocalReply): void {
   respond(x, response, body.length, null);
 }
 
-/** Answers with an error of the table; `detail` is shown to the client. */
+/** Answers with an error of the table; `detail` goes to the log and the trace. */
 export function fail(x: ExchangeState, code: ErrorCode, detail?: string): void {
   failWith(x, new GatewayError(code, detail));
 }
@@ -168,13 +168,13 @@ export function failWith(x: ExchangeState, error: unknown): void {
   const { code, message, cause } = known;
   if (code === "TG_INTERNAL") x.services.log.error("a request failed inside the gateway", { error: asError(error) });
   x.blame(code, code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message);
-  respondLocally(x, errorReply(x, known));
+  respondLocally(x, errorReply(x, known.answer));
 }
 
 /** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. Either has the error's headers. */
-function errorReply(x: ExchangeState, error: GatewayError): LocalReply {
-  if (!isGrpc(x.request.headers))
-    return { status: error.status, headers: ["content-type", "text/plain", ...error.headers], body: error.message };
-  const status = error.code === "TG_NO_BACKENDS" ? 14 : grpcStatusOf(error.status);
-  return { status: 200, headers: [...grpcError(status, error.message), ...error.headers], body: "" };
+function errorReply(x: ExchangeState, { code, status, headers }: ErrorAnswer): LocalReply {
+  const { message } = ERRORS[code];
+  if (!isGrpc(x.request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
+  const grpcStatus = code === "TG_NO_BACKENDS" ? 14 : grpcStatusOf(status);
+  return { status: 200, headers: [...grpcError(grpcStatus, message), ...headers], body: "" };
 }

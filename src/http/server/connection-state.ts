@@ -132,12 +132,12 @@ export abstract class ConnectionState extends Peer implements Sweepable {
   /** Answers a request that cannot be read, then closes: what follows on the connection has no known boundaries. */
   protected refuse(code: ErrorCode, detail: string): void {
     const { status, message } = ERRORS[code];
-    const text = `${message}: ${detail}`;
     const stream = this.stream;
     this.stream = undefined;
     if (this.writer.started) this.breakOff();
     else {
-      const body = Buffer.from(`${text}\n`, "latin1");
+      // The detail is for the log: bodies come from the table.
+      const body = Buffer.from(message);
       const headers = ["content-type", "text/plain", "content-length", String(body.length)];
       const context = { method: "GET", minor: 1, trailersAccepted: false } as const;
       this.writer.head({ status, headers }, body.length, null, context, false);
@@ -145,7 +145,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
       this.writer.end(NO_HEADERS);
       this.finish();
     }
-    if (stream !== undefined) stream.onClientGone(code, text);
+    if (stream !== undefined) stream.onClientGone(code, `${message}: ${detail}`);
     else this.host.acceptor.refused(this, status, detail);
   }
 

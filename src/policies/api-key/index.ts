@@ -32,7 +32,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       if (key === undefined) {
         if (mode === "strict") {
           trace?.applied("api_key", { valid: false, reason: "no API key found" });
-          throw new GatewayError("TG_API_KEY", "no API Key found");
+          throw new GatewayError("TG_API_KEY_MISSING");
         }
         trace?.skipped("api_key", "no API key found");
         return undefined;
@@ -42,7 +42,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       if (found !== undefined) {
         findings.apiKey = found;
         finder.remove(context);
-      } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", "invalid credentials");
+      } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY");
       return undefined;
     }),
   };

@@ -22,7 +22,7 @@ const MAX_PASSWORD = 512;
 const checks = new PasswordChecks();
 
 /** The answer to those who would have to wait too long. */
-const BUSY = { status: 503, headers: ["retry-after", "1"] };
+const BUSY = { headers: ["retry-after", "1"] };
 
 interface Credentials {
   readonly user: string;
@@ -70,9 +70,8 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
   };
   const conclude = (context: PolicyContext, user: string, result: CheckResult): undefined => {
     context.trace?.applied("basic_auth", { valid: result === "right", ...(result === "busy" && { busy: true }) });
-    if (result === "busy")
-      throw new GatewayError("TG_BASIC_AUTH", "too many passwords are being checked", undefined, BUSY);
-    if (result === "wrong") throw challenge("invalid credentials");
+    if (result === "busy") throw new GatewayError("TG_BASIC_AUTH_BUSY", undefined, undefined, BUSY);
+    if (result === "wrong") throw challenge("TG_BASIC_AUTH");
     context.findings.basicAuth = { username: user };
     finder.remove(context);
   };
@@ -85,7 +84,7 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
       if (credential === undefined) {
         if (mode === "strict") {
           context.trace?.applied("basic_auth", { valid: false, reason: "no credentials found" });
-          throw challenge("no basic authentication credentials found");
+          throw challenge("TG_BASIC_AUTH_MISSING");
         }
         context.trace?.skipped("basic_auth", "no basic authentication credentials found");
         return undefined;
@@ -112,14 +111,16 @@ function usersOf({ htpasswd = "" }: BasicAuth): ReturnType<typeof parseHtpasswd>
   }
 }
 
+type Refusal = "TG_BASIC_AUTH" | "TG_BASIC_AUTH_MISSING";
+
 /** Proxies have a status and a header of their own (RFC 9110 11.7). */
-function challengeOf({ realm, authorizationLocation }: BasicAuth): (detail: string) => GatewayError {
+function challengeOf({ realm, authorizationLocation }: BasicAuth): (code: Refusal) => GatewayError {
   const value = `Basic realm="${realm.replace(/["\\]/g, "\\$&")}"`;
   const proxy = "header" in authorizationLocation && authorizationLocation.header.name === "proxy-authorization";
   const answer = proxy
     ? { status: 407, headers: ["proxy-authenticate", value] }
     : { headers: ["www-authenticate", value] };
-  return (detail) => new GatewayError("TG_BASIC_AUTH", detail, undefined, answer);
+  return (code) => new GatewayError(code, undefined, undefined, answer);
 }
 
 /** Takes `user:password` apart, UTF-8 in base64; undefined when it is none. */

@@ -37,7 +37,10 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
     onRequest: afterRequestBody(finder.expressions, (context) => {
       const token = finder.find(context);
       if (token === undefined || token === "") {
-        if (mode === "strict") return refuse(context, new TokenRefusal(NO_TOKEN));
+        if (mode === "strict") {
+          context.trace?.applied("jwt", { valid: false, reason: NO_TOKEN });
+          throw new GatewayError("TG_JWT_MISSING");
+        }
         context.trace?.skipped("jwt", NO_TOKEN);
         return undefined;
       }

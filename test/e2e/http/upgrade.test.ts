@@ -106,8 +106,10 @@ test("an upstream that switches to what nobody asked for is refused", async () =
     client.send(request);
     const response = await client.message();
     assert.equal(statusOf(response), 502);
-    assert.match(response.body, /^request upgrade failed: backend tried other but (echo|nothing) was requested$/);
+    assert.equal(response.body, "request upgrade failed");
   }
+  for (const asked of ["echo", "nothing"])
+    await plane.logged(`request upgrade failed: backend tried other but ${asked} was requested`);
   for (const peer of upstream.connections) await peer.closed();
   assert.deepEqual(
     plane.endpoints.stats().map((each) => each.pending),

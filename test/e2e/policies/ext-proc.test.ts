@@ -264,7 +264,7 @@ test("the service may change the modes where that is allowed", async () => {
   assert.equal((await ask(plane, post("abc"))).body, "|abc");
 });
 
-test("a service that fails: 500 with the reason, or on without it as long as it has nothing of the body", async () => {
+test("a service that fails: 500, or on without it as long as it has nothing of the body", async () => {
   await using upstream = await echo();
   await using ending = await processor(() => "end");
   await using silent = await processor(() => []);
@@ -279,7 +279,8 @@ test("a service that fails: 500 with the reason, or on without it as long as it 
     const timeout = port === silent.port ? 50 : 5000;
     await using plane = await TestPlane.start(route(upstream.port, policy(port, options, { timeout })));
     const refused = await ask(plane, post("abc"));
-    assert.deepEqual([statusOf(refused), refused.body], [500, `ext_proc failed: ${reason}`]);
+    assert.deepEqual([statusOf(refused), refused.body], [500, "ext_proc failed"]);
+    await plane.logged(`ext_proc failed: ${reason}`);
     const open = { timeout, failureMode: "failOpen" } as const;
     await plane.configure(route(upstream.port, policy(port, options, open)));
     assert.equal((await ask(plane, post("abc"))).body, "|abc");

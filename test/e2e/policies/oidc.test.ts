@@ -117,12 +117,12 @@ test("a callback works once", async () => {
   assert.equal((await browser.open(callback)).status, 200);
   const again = await browser.open(callback);
   assert.equal(again.status, 400);
-  assert.equal(again.body, "oidc failure: missing transaction");
+  assert.equal(again.body, "oidc failure");
   // Even somebody who has kept the cookie: the provider knows that the code has been used.
   browser.setCookie(site.url, ...transaction);
   const replayed = await browser.request(callback);
   assert.equal(replayed.status, 500);
-  assert.equal(replayed.body, "oidc failure: token exchange failed");
+  assert.equal(replayed.body, "oidc failure");
   const line = await site.plane.logged("token exchange failed");
   assert.match(String(line.error), /token exchange failed: the token endpoint said invalid_grant$/);
 });
@@ -134,7 +134,7 @@ test("a callback belongs to the browser that began the login", async () => {
   const victim = new Browser();
   const page = await victim.open(back.headers.get("location") ?? "");
   assert.equal(page.status, 400);
-  assert.equal(page.body, "oidc failure: missing transaction");
+  assert.equal(page.body, "oidc failure");
   assert.equal(victim.cookies(site.url).size, 0);
 });
 
@@ -144,7 +144,8 @@ test("what the provider refuses is told, and the next try may succeed", async ()
   const form = await browser.open(site.url);
   const page = await browser.open(`${form.url.href}/abort`);
   assert.equal(page.status, 400);
-  assert.equal(page.body, "oidc failure: oidc provider returned callback error 'access_denied'");
+  assert.equal(page.body, "oidc failure");
+  await site.plane.logged("oidc failure: oidc provider returned callback error 'access_denied'");
   assert.deepEqual(
     [...browser.cookies(site.url).keys()].filter((name) => name.startsWith("tracegate_")),
     [],

@@ -56,7 +56,8 @@ test("a server that goes on refusing is asked three times", async () => {
   const client = await send(plane, head("GET / HTTP/1.1"));
   const response = await client.message();
   assert.deepEqual([statusOf(response), asked], [503, 3]);
-  assert.equal(response.body, "upstream call failed: the upstream reset the stream: REFUSED_STREAM");
+  assert.equal(response.body, "upstream call failed");
+  await plane.logged("upstream call failed: the upstream reset the stream: REFUSED_STREAM");
   client.socket.destroy();
 });
 
@@ -70,7 +71,8 @@ test("a stream that is reset for other reasons is 503, and counts against the en
   const client = await send(plane, head("GET / HTTP/1.1"));
   const response = await client.message();
   assert.deepEqual([statusOf(response), asked], [503, 1]);
-  assert.equal(response.body, "upstream call failed: the upstream reset the stream: PROTOCOL_ERROR");
+  assert.equal(response.body, "upstream call failed");
+  await plane.logged("upstream call failed: the upstream reset the stream: PROTOCOL_ERROR");
   assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 1);
   assert.equal(server.open, 1);
   client.socket.destroy();
@@ -118,7 +120,8 @@ test("GOAWAY with an error ends the connection: what was not looked at is made a
   const two = await send(plane, head("POST /two HTTP/1.1", "Content-Length: 0"));
   const [failed, repeated] = [await one.message(), await two.message()];
   assert.deepEqual([statusOf(failed), repeated.body], [503, "calm"]);
-  assert.equal(failed.body, "upstream call failed: the upstream ended the connection: ENHANCE_YOUR_CALM");
+  assert.equal(failed.body, "upstream call failed");
+  await plane.logged("upstream call failed: the upstream ended the connection: ENHANCE_YOUR_CALM");
   for (const peer of [one, two]) peer.socket.destroy();
 });
 
@@ -358,7 +361,7 @@ test("no connection: 503, and every request that waits for it hears of it", asyn
   for (const client of clients) {
     const response = await client.message();
     assert.equal(statusOf(response), 503);
-    assert.match(response.body, /ECONNREFUSED/);
+    assert.equal(response.body, "upstream call failed");
     client.socket.destroy();
   }
 });

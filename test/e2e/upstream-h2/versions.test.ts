@@ -110,7 +110,7 @@ suite("which version a backend inside TLS is spoken to in", { skip: noOpenssl },
   test("no protocol in common is 503", async () => {
     using server = await start("http/1.1");
     const { body } = await ask(server.port, policies("HTTP/2.0"), undefined, "localhost");
-    assert.match(body, /^upstream call failed: .*no application protocol/);
+    assert.equal(body, "upstream call failed");
   });
 
   test("connections that agreed on HTTP/1.1 are kept, and each of several requests at once has its own", async () => {
