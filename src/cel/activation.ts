@@ -13,6 +13,8 @@ export interface RequestParts {
   readonly version: string;
   /** Names and values in turns; names in lower case, values as latin1 text: one character a byte. No `host`. */
   readonly headers: readonly string[];
+  /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
+  readonly sensitive?: ReadonlySet<string> | undefined;
   /** Absent when nobody buffered it, or when it was too long for the buffer. */
   readonly body?: Uint8Array | undefined;
   /** What arrived of the body so far; default: the body. */
@@ -26,6 +28,8 @@ export interface ResponseParts {
   readonly status: number;
   /** Shaped like those of a request. */
   readonly headers: readonly string[];
+  /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
+  readonly sensitive?: ReadonlySet<string> | undefined;
   readonly body?: Uint8Array | undefined;
   readonly bodyPrefix?: Uint8Array | undefined;
   readonly grpcStatus?: number | undefined;
@@ -46,7 +50,7 @@ export interface SourceParts {
   readonly certificate?: unknown;
   readonly unverifiedWorkload?: unknown;
   /** The head of the CONNECT request that opened the tunnel in which the client speaks; absent without a tunnel. */
-  readonly connectHeaders?: Pick<RequestParts, "authority" | "headers"> | undefined;
+  readonly connectHeaders?: Pick<RequestParts, "authority" | "headers" | "sensitive"> | undefined;
 }
 
 /** The gateway's side of a connection. */

@@ -52,7 +52,7 @@ export function dumpIr(ir: Ir, state: Live): Json {
       name,
       target,
       policy: mapValues(policy, (part) =>
-        isObject(part) ? mapValues(part, (value, kind) => shownPolicy(kind, value, live.hidden)) : part,
+        isObject(part) ? mapValues(part, (value, key) => shownPart(key, value, live)) : part,
       ),
     })),
     routes: {
@@ -263,6 +263,11 @@ function endpointInfo(stats: EndpointStats | undefined): Json {
 function inline(policies: PolicySet, live: Context): Json {
   const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: shownPolicy(kind, value, live.hidden) }));
   return list.length > 0 ? { inlinePolicies: list } : {};
+}
+
+/** The phase of a targeted policy stands beside its kind. */
+function shownPart(key: string, value: unknown, { hidden }: Context): unknown {
+  return key === "phase" ? value : shownPolicy(key, value, hidden);
 }
 
 function isObject(value: unknown): value is Json {

@@ -20,7 +20,7 @@ interface ReadableExchange {
   readonly listener: CompiledListener | undefined;
   readonly route: CompiledRoute | undefined;
   readonly backend: CompiledBackend | undefined;
-  readonly services: Pick<Services, "env" | "workloads">;
+  readonly services: Pick<Services, "env" | "workloads" | "sensitive">;
   readonly findings: Findings;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -127,6 +127,9 @@ class RequestVariable implements RequestParts {
   get headers(): readonly string[] {
     return this.#x.request.headers;
   }
+  get sensitive(): ReadonlySet<string> {
+    return this.#x.services.sensitive;
+  }
   get body(): Uint8Array | undefined {
     const { recorded, endedAt, requestBytes } = this.#x;
     // Until then it is there for those who have read it to its end alone.
@@ -152,6 +155,9 @@ class ResponseVariable implements ResponseParts {
   }
   get headers(): readonly string[] {
     return this.#x.response?.headers ?? [];
+  }
+  get sensitive(): ReadonlySet<string> {
+    return this.#x.services.sensitive;
   }
   get body(): Uint8Array | undefined {
     const { recorded, endedAt, heldResponse } = this.#x;

@@ -1,10 +1,10 @@
+import { SENSITIVE_HEADERS } from "../base/sensitive-headers.ts";
+
 export const REDACTED = "<redacted>";
 
-/** Headers whose values are secrets everywhere; the configuration adds to them (`config.sensitiveHeaders`). */
-const SENSITIVE = ["authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"];
-
+/** Lower-case names of headers whose values are never shown; `configured` is `config.sensitiveHeaders`. */
 export function sensitiveHeaders(configured: readonly string[]): ReadonlySet<string> {
-  return new Set([...SENSITIVE, ...configured.map((name) => name.toLowerCase())]);
+  return new Set([...SENSITIVE_HEADERS, ...configured.map((name) => name.toLowerCase())]);
 }
 
 /**

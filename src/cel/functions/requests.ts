@@ -4,14 +4,20 @@ import { charge } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import type { AnyMap } from "../values/access.ts";
 import type { CelValue } from "../values/types.ts";
-import { type HeaderMode, HeadersView } from "../variables/headers.ts";
+import { type HeaderShape, HeadersView } from "../variables/headers.ts";
 import { fn, method, type Overload } from "./overload.ts";
 import { compilePattern } from "./patterns.ts";
 
 const HEADERS = map(STRING, STRING);
+const LISTS = map(STRING, list(STRING));
 
-function view(mode: HeaderMode): (headers: AnyMap) => CelValue | Failure {
-  return (headers) => (headers instanceof HeadersView ? headers.as(mode) : fail("this needs the headers of a message"));
+function view(shape: HeaderShape): (headers: AnyMap) => CelValue | Failure {
+  return (headers) =>
+    headers instanceof HeadersView ? headers.as(shape) : fail("this needs the headers of a message");
+}
+
+function redacted(headers: AnyMap): CelValue | Failure {
+  return headers instanceof HeadersView ? headers.redacted() : fail("redacted() needs the headers of a message");
 }
 
 function cookie(headers: AnyMap, name: string): CelValue | Failure {
@@ -52,10 +58,11 @@ function regexReplace(text: string, pattern: string, replacement: string): CelVa
 
 /** Headers, queries and what else the gateway's own expressions need. */
 export const REQUESTS: readonly Overload[] = [
-  method("redacted", [HEADERS], HEADERS, view("redacted")),
+  method("redacted", [HEADERS], HEADERS, redacted),
+  method("redacted", [LISTS], LISTS, redacted),
   method("join", [HEADERS], HEADERS, view("joined")),
-  method("raw", [HEADERS], map(STRING, list(STRING)), view("raw")),
-  method("split", [HEADERS], map(STRING, list(STRING)), view("split")),
+  method("raw", [HEADERS], LISTS, view("raw")),
+  method("split", [HEADERS], LISTS, view("split")),
   method("cookie", [HEADERS, STRING], STRING, cookie),
   method("query", [STRING], map(STRING, STRING), query),
   method("addQuery", [STRING, STRING, STRING], STRING, (uri: string, name: string, value: string) =>

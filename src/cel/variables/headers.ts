@@ -1,17 +1,20 @@
+import { SENSITIVE_HEADERS } from "../../base/sensitive-headers.ts";
 import { charge } from "../evaluate/budget.ts";
 import { CelMapLike, type CelValue } from "../values/types.ts";
 
-/** A message's fields as expressions see them; `authority` is what `host` gives, undefined for responses. */
+/** The header fields of a message as expressions see them. */
 export interface HeaderSource {
   readonly headers: readonly string[];
+  /** The value of `host`; undefined for responses. */
   readonly authority?: string;
+  /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
+  readonly sensitive?: ReadonlySet<string> | undefined;
 }
 
-/** How a view shows the values of a field. */
-export type HeaderMode = "joined" | "raw" | "split" | "redacted";
+/** What a view gives for a name: one text, the list of the fields' values, or the list of their comma-separated parts. */
+export type HeaderShape = "joined" | "raw" | "split";
 
-/** Fields whose values are secrets (RFC 9110 11.6.2, 11.7.1; RFC 6265), and the customary one of API keys. */
-const SECRET = new Set(["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"]);
+const ALWAYS_SENSITIVE: ReadonlySet<string> = new Set(SENSITIVE_HEADERS);
 const REDACTED = "<redacted>";
 
 /**
@@ -45,28 +48,35 @@ export function decodeUtf8(latin1: string): string {
 /** The header fields of a message as a map from lower-case names. */
 export class HeadersView extends CelMapLike {
   readonly #source: HeaderSource;
-  readonly #mode: HeaderMode;
+  readonly #shape: HeaderShape;
+  /** The names whose values are replaced. Kept by every view that is derived from this one. */
+  readonly #hidden: ReadonlySet<string> | undefined;
 
-  constructor(source: HeaderSource, mode: HeaderMode) {
+  constructor(source: HeaderSource, shape: HeaderShape = "joined", hidden?: ReadonlySet<string>) {
     super();
     this.#source = source;
-    this.#mode = mode;
+    this.#shape = shape;
+    this.#hidden = hidden;
   }
 
-  /** The same fields, shown otherwise. */
-  as(mode: HeaderMode): HeadersView {
-    return new HeadersView(this.#source, mode);
+  /** The same fields in another shape; what is redacted stays redacted. */
+  as(shape: HeaderShape): HeadersView {
+    return new HeadersView(this.#source, shape, this.#hidden);
+  }
+
+  /** The same fields without the values of those that are secret. */
+  redacted(): HeadersView {
+    return new HeadersView(this.#source, this.#shape, this.#source.sensitive ?? ALWAYS_SENSITIVE);
   }
 
   get(key: CelValue): CelValue | undefined {
     if (typeof key !== "string") return undefined;
     const name = key.toLowerCase();
-    if (this.#mode === "joined") return findHeader(this.#source, name);
-    if (this.#mode === "redacted")
-      return SECRET.has(name) && this.#has(name) ? REDACTED : findHeader(this.#source, name);
+    if (this.#hidden?.has(name)) return this.#redactedValue(name);
+    if (this.#shape === "joined") return findHeader(this.#source, name);
     const values = this.#values(name);
     if (values.length === 0) return undefined;
-    return this.#mode === "raw" ? values : values.flatMap((value) => value.split(",").map((part) => part.trim()));
+    return this.#shape === "raw" ? values : values.flatMap((value) => value.split(",").map((part) => part.trim()));
   }
 
   keys(): readonly string[] {
@@ -83,11 +93,13 @@ export class HeadersView extends CelMapLike {
   /** The value of the cookie called `name`, without quotes, or undefined. */
   cookie(name: string): string | undefined {
     const text = findHeader(this.#source, "cookie");
-    return text === undefined ? undefined : findCookie(text, name);
+    const value = text === undefined ? undefined : findCookie(text, name);
+    return value !== undefined && this.#hidden?.has("cookie") ? REDACTED : value;
   }
 
-  #has(name: string): boolean {
-    return findLatin1(this.#source, name) !== undefined;
+  #redactedValue(name: string): CelValue | undefined {
+    if (findLatin1(this.#source, name) === undefined) return undefined;
+    return this.#shape === "joined" ? REDACTED : [REDACTED];
   }
 
   #values(name: string): readonly string[] {

@@ -20,7 +20,7 @@ const request = recordVariable("request", {
   path: [STRING, (a) => a.request?.path],
   pathAndQuery: [STRING, ({ request: r }) => r && r.path + r.search],
   version: [STRING, (a) => a.request?.version],
-  headers: [HEADERS, (a) => a.request && new HeadersView(a.request, "joined")],
+  headers: [HEADERS, (a) => a.request && new HeadersView(a.request)],
   body: [BYTES, (a) => a.request?.body],
   bodyPrefix: [BYTES, (a) => a.request?.bodyPrefix ?? a.request?.body],
   startTime: [TIMESTAMP, (a) => time(a.request?.startTime)],
@@ -30,7 +30,7 @@ const request = recordVariable("request", {
 const response = recordVariable("response", {
   code: [INT, (a) => port(a.response?.status)],
   grpcStatus: [INT, (a) => port(a.response?.grpcStatus)],
-  headers: [HEADERS, ({ response: r }) => r && new HeadersView({ headers: r.headers }, "joined")],
+  headers: [HEADERS, ({ response: r }) => r && new HeadersView(r)],
   body: [BYTES, (a) => a.response?.body],
   bodyPrefix: [BYTES, (a) => a.response?.bodyPrefix ?? a.response?.body],
 });
@@ -50,7 +50,7 @@ const source = recordVariable("source", {
   subjectCn: [STRING, (a) => a.source?.subjectCn],
   certificate: open((a) => a.source?.certificate),
   unverifiedWorkload: open((a) => a.source?.unverifiedWorkload),
-  connectHeaders: [HEADERS, (a) => a.source?.connectHeaders && new HeadersView(a.source.connectHeaders, "joined")],
+  connectHeaders: [HEADERS, (a) => a.source?.connectHeaders && new HeadersView(a.source.connectHeaders)],
 });
 
 const destination = recordVariable("destination", {

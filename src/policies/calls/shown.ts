@@ -9,19 +9,36 @@ export function shownCalling<Config extends CalledService>(config: Config, hidde
   return { ...config, ...shownPolicies(config, hidden) };
 }
 
+type ShownCall = {
+  readonly [Kind in keyof CallPolicies]-?: (
+    config: NonNullable<CallPolicies[Kind]>,
+    hidden: ReadonlySet<string>,
+  ) => unknown;
+};
+
+const unchanged = (config: unknown): unknown => config;
+
+/** As for policies of requests, each kind has its own entry. */
+const SHOWN: ShownCall = {
+  backendAuth,
+  backendTLS,
+  backendTunnel,
+  http: unchanged,
+  requestHeaderModifier: shownModifier,
+  tcp: unchanged,
+};
+
 /** `policies` of a service without secrets; nothing when there are none. */
 export function shownPolicies(
   { policies }: CalledService,
   hidden: ReadonlySet<string>,
 ): { readonly policies?: CallPolicies } {
   if (policies === undefined) return {};
-  const { backendAuth: auth, backendTLS: tls, backendTunnel: tunnel, requestHeaderModifier: modifier } = policies;
-  const shown = {
-    ...policies,
-    ...(auth !== undefined && { backendAuth: backendAuth(auth) }),
-    ...(tls !== undefined && { backendTLS: backendTLS(tls) }),
-    ...(tunnel !== undefined && { backendTunnel: backendTunnel(tunnel) }),
-    ...(modifier !== undefined && { requestHeaderModifier: shownModifier(modifier, hidden) }),
-  };
-  return { policies: shown as CallPolicies };
+  const shown = Object.entries(SHOWN).flatMap(([kind, show]) => {
+    const config = policies[kind as keyof CallPolicies];
+    return config === undefined
+      ? []
+      : [[kind, (show as (c: unknown, h: ReadonlySet<string>) => unknown)(config, hidden)]];
+  });
+  return { policies: Object.fromEntries(shown) as CallPolicies };
 }
