@@ -16,6 +16,7 @@ export interface Message {
   readonly trailers: HeaderList;
 }
 
+const TAB_AFTER_CODING = /^transfer-encoding:[^\r]*\t[ \t]*\r$/im;
 const LIMITS = { maxHeaders: 100, maxTargetSize: 8192 };
 
 /**
@@ -34,6 +35,8 @@ export function readWithGateway(stream: Buffer): Message[] {
     if (end < 0) return messages;
     if (parseRequestHead(latin1(stream, start, end), LIMITS, head, false) !== undefined) return messages;
     if (parseTarget(head.method, head.target, head.host, head.minor, parts) !== undefined) return messages;
+    // Node refuses a tab there, which RFC 9110 5.6.3 allows: nothing that follows can be compared.
+    if (head.chunked && TAB_AFTER_CODING.test(latin1(stream, start, end))) return messages;
     let body = "";
     at = end;
     if (head.chunked) {

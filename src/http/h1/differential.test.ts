@@ -20,7 +20,6 @@ test("what the gateway accepts, Node's strict parser reads as the same requests"
 });
 
 const SMUGGLING: readonly (readonly [string, string])[] = [
-  ["tab after chunked", "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\t\r\n\r\n0\r\n\r\n"],
   ["Content-Length as a trailer", chunkedWithTrailer("content-length: 5")],
   ["Transfer-Encoding as a trailer", chunkedWithTrailer("transfer-encoding: chunked")],
   ["Connection as a trailer", `${chunkedWithTrailer("connection: close")}GET / HTTP/1.1\r\nhost: a\r\n\r\n`],

@@ -86,7 +86,6 @@ const BAD_VALUE = invalid("control character in a header value");
 const TWO_HOSTS = invalid("more than one Host");
 const TWO_LENGTHS = invalid("more than one Content-Length");
 const TWO_CODINGS = invalid("more than one Transfer-Encoding");
-const BLANK_AFTER_CODING = invalid("white space after the value of Transfer-Encoding");
 const TRAILING_BYTES = invalid("bytes after the end of the header section");
 
 /** What a section held: the list to hand on and the raw values of the special fields, undefined when absent. */
@@ -167,8 +166,6 @@ export function parseFields(
 
     const kind = kinds[row] as number;
     if (kind !== PASS) {
-      // Legal, but some readers do not take `chunked` for chunked then.
-      if (kind === TRANSFER_ENCODING && valueEnd !== i - 2) return BLANK_AFTER_CODING;
       const error = keepSpecial(section, kind, value);
       if (error !== undefined) return error;
       if (kind !== CONTENT_LENGTH && kind !== EXPECT) continue;

@@ -23,6 +23,9 @@ const ACCEPTED: readonly (readonly [string, string, string, TargetParts])[] = [
   ["GET", "http://b?x", "a", { authority: "b", path: "/", search: "?x", scheme: "http" }],
   ["OPTIONS", "*", "a", { authority: "a", path: "*", search: "", scheme: "http" }],
   ["OPTIONS", "http://b", "a", { authority: "b", path: "*", search: "", scheme: "http" }],
+  ["GET", "/", "A.b.", { authority: "A.b", path: "/", search: "", scheme: "http" }],
+  ["GET", "http://b.:81/x", "a", { authority: "b:81", path: "/x", search: "", scheme: "http" }],
+  ["CONNECT", "b.:443", "a", { authority: "b:443", path: "", search: "", scheme: "http" }],
   ["CONNECT", "b:443", "a", { authority: "b:443", path: "", search: "", scheme: "http" }],
   ["CONNECT", "[::1]:443", "a", { authority: "[::1]:443", path: "", search: "", scheme: "http" }],
 ];
@@ -54,7 +57,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
     .map((target) => ["GET", target] as const),
 ];
 
-const HOSTS = ["a", "A-b_c.d~e", "a.", "127.0.0.1:1", "a:65535", "[::1]", "[2001:db8::1]:80", "[::ffff:1.2.3.4]"];
+const HOSTS = ["a", "A-b_c.d~e", "127.0.0.1:1", "a:65535", "[::1]", "[2001:db8::1]:80", "[::ffff:1.2.3.4]"];
 const BAD_HOSTS = [
   ...[
     "",
@@ -86,6 +89,8 @@ const BAD_HOSTS = [
     "[1.2.3.4]",
     "[v1.a]",
     "a%41",
+    ".",
+    ".:80",
     "\xe4",
   ],
 ];

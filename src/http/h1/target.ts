@@ -4,7 +4,7 @@ import { type HeadError, invalid } from "./head-error.ts";
 
 /** Where the parts of a target go; one instance may serve many requests. */
 export interface TargetParts {
-  /** `host[:port]` as received; `` for HTTP/1.0 without Host. */
+  /** `host[:port]` as received, without a dot after the name; `` for HTTP/1.0 without Host. */
   authority: string;
   /** Begins with `/`; `*` for `OPTIONS *`; `` for CONNECT. */
   path: string;
@@ -62,12 +62,10 @@ export function parseTarget(
   minor: 0 | 1,
   out: TargetParts,
 ): HeadError | undefined {
-  if (hostHeader === undefined) {
-    if (minor === 1) return NO_HOST;
-  } else if (!isAuthority(hostHeader, 0, hostHeader.length)) {
-    return BAD_HOST;
-  }
-  out.authority = hostHeader ?? "";
+  if (hostHeader === undefined && minor === 1) return NO_HOST;
+  const authority = hostHeader === undefined ? "" : readAuthority(hostHeader, 0, hostHeader.length);
+  if (authority === undefined) return BAD_HOST;
+  out.authority = authority;
   out.search = "";
   if (method === "CONNECT") return parseAuthorityForm(target, out);
   if (target.charCodeAt(0) === SLASH) return parsePath(target, 0, out);
@@ -80,9 +78,11 @@ export function parseTarget(
 
 function parseAuthorityForm(target: string, out: TargetParts): HeadError | undefined {
   out.path = "";
-  out.authority = target;
   const hasPort = target.lastIndexOf(":") > target.lastIndexOf("]");
-  return hasPort && isAuthority(target, 0, target.length) ? undefined : BAD_CONNECT;
+  const authority = hasPort ? readAuthority(target, 0, target.length) : undefined;
+  if (authority === undefined) return BAD_CONNECT;
+  out.authority = authority;
+  return undefined;
 }
 
 function parseAbsoluteForm(method: string, target: string, out: TargetParts): HeadError | undefined {
@@ -92,9 +92,10 @@ function parseAbsoluteForm(method: string, target: string, out: TargetParts): He
   const start = schemeEnd + 3;
   let end = start;
   while (end < target.length && target.charCodeAt(end) !== SLASH && target.charCodeAt(end) !== QUESTION) end++;
-  if (!isAuthority(target, start, end)) return BAD_HOST;
+  const authority = readAuthority(target, start, end);
+  if (authority === undefined) return BAD_HOST;
   out.scheme = scheme;
-  out.authority = target.slice(start, end);
+  out.authority = authority;
   if (end === target.length) {
     // RFC 9112 3.2.4: this is how OPTIONS * reaches a proxy.
     out.path = method === "OPTIONS" ? "*" : "/";
@@ -168,22 +169,26 @@ function parseQuery(target: string, at: number, out: TargetParts): HeadError | u
 }
 
 /**
- * True when `text[start, end)` is `host` or `host:port` with a port of 1 to 65535. Of the characters that RFC 3986 allows in
- * a registered name, percent-encodings and `!$&'()*+,;=` are refused: no host has them and servers disagree about them.
+ * `text[start, end)` when it is `host` or `host:port` with a port of 1 to 65535, else undefined. Of the characters that
+ * RFC 3986 allows in a registered name, percent-encodings and `!$&'()*+,;=` are refused: no host has them and servers
+ * disagree about them. The dot that ends an absolute name (RFC 1034 3.1) is dropped: `a.` and `a` are the same host, and a
+ * rule for one must hold for the other.
  */
-function isAuthority(text: string, start: number, end: number): boolean {
+function readAuthority(text: string, start: number, end: number): string | undefined {
   let i = start;
   if (text.charCodeAt(start) === BRACKET) {
     i = text.indexOf("]", start);
-    if (i < 0 || i >= end) return false;
+    if (i < 0 || i >= end) return undefined;
     const address = text.slice(start + 1, i++);
     // A zone means nothing outside of the machine that sent it.
-    if (address.includes("%") || !isIPv6(address)) return false;
+    if (address.includes("%") || !isIPv6(address)) return undefined;
   } else {
     while (i < end && HOST[text.charCodeAt(i)] === 1) i++;
-    if (i === start) return false;
+    if (i === start) return undefined;
   }
-  return i === end || (text.charCodeAt(i) === COLON && isPort(text, i + 1, end));
+  if (i !== end && (text.charCodeAt(i) !== COLON || !isPort(text, i + 1, end))) return undefined;
+  if (text.charCodeAt(i - 1) !== DOT) return text.slice(start, end);
+  return i - 1 === start ? undefined : text.slice(start, i - 1) + text.slice(i, end);
 }
 
 function isPort(text: string, start: number, end: number): boolean {

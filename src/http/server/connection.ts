@@ -129,7 +129,10 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     if (length === TUNNEL) {
       this.state = "tunnel";
       this.requestDone = false;
-    } else if (this.host.draining) this.keepAlive = false;
+    } else if (this.host.draining || this.#method === "CONNECT") {
+      // After a CONNECT that was refused, what follows may be meant for the tunnel and must not be read as requests.
+      this.keepAlive = false;
+    }
     this.keepAlive = this.writer.head(
       response,
       length,

@@ -57,6 +57,11 @@ test("methods that change nothing pass", () => {
     assert.equal(passes(["sec-fetch-site", "cross-site"], method), false);
 });
 
+test("a dot that ends the host of an origin changes nothing", () => {
+  assert.equal(passes(["origin", "http://example.com.:8080"]), true);
+  assert.equal(passes(["origin", "http://example.com..:8080"]), false);
+});
+
 test("what is no origin is refused at load", () => {
   for (const origin of ["partner.example", "https://*.example", "*"])
     assert.throws(() => create({ additionalOrigins: [origin] }), /csrf.additionalOrigins: ".*" is not an origin/);

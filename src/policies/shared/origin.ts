@@ -16,8 +16,13 @@ export function parseOrigin(text: string): Origin | undefined {
   return { scheme, host, port: port === undefined ? DEFAULT_PORTS[scheme] : Number(port) };
 }
 
-/** One text for all ways to write an origin; the text itself when it is none. */
+/**
+ * One text for all ways to write an origin; the text itself when it is none. The dot that may end a host's name is dropped, as
+ * it is from Host.
+ */
 export function normalOrigin(text: string): string {
   const origin = parseOrigin(text);
-  return origin === undefined ? text : `${origin.scheme}://${origin.host}:${origin.port ?? ""}`;
+  if (origin === undefined) return text;
+  const { scheme, host, port } = origin;
+  return `${scheme}://${host.replace(/(?<=[^.])\.$/, "")}:${port ?? ""}`;
 }

@@ -43,14 +43,19 @@ suite("CONNECT that is routed", () => {
     assert.equal(await client.closed(), "reset");
   });
 
-  test("a backend that cannot be reached is 503, and the connection goes on", async () => {
+  test("one that fails closes the connection: what follows was meant for the tunnel and is no request", async () => {
     await using plane = await TestPlane.start(await closedPort(), ROUTED);
     const client = await RawPeer.connect(plane.port);
-    client.send(CONNECT);
-    assert.equal(statusOf(await client.message()), 503);
-    client.send(CONNECT.replace("\r\n\r\n", "\r\nContent-Length: 1\r\n\r\nx"));
-    const refused = await client.message();
+    client.send(`${CONNECT}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n`);
+    const failed = await client.message();
+    assert.deepEqual([statusOf(failed), ...valuesOf(failed, "connection")], [503, "close"]);
+    assert.equal(await client.closed(), "end");
+    assert.equal(client.received, "");
+    const withBody = await RawPeer.connect(plane.port);
+    withBody.send(CONNECT.replace("\r\n\r\n", "\r\nContent-Length: 1\r\n\r\nx"));
+    const refused = await withBody.message();
     assert.deepEqual([statusOf(refused), refused.body], [400, "invalid request"]);
+    assert.equal(await withBody.closed(), "end");
   });
 
   test("is refused unless it was asked for", async () => {
@@ -59,6 +64,7 @@ suite("CONNECT that is routed", () => {
     const client = await RawPeer.connect(plane.port);
     client.send(CONNECT);
     assert.equal(statusOf(await client.message()), 405);
+    assert.equal(await client.closed(), "end");
     assert.equal(upstream.connections.length, 0);
   });
 });

@@ -95,14 +95,16 @@ suite("binds that speak CONNECT", () => {
     assert.deepEqual(await xIs(await RawPeer.connect(Number(port))), ["absent"]);
   });
 
-  test("a port without a bind is 404, another method 405, and the connection goes on", async () => {
+  test("a port without a bind is 404 and closes the connection; another method is 405", async () => {
     await using gateway = await TestGateway.start({ binds: [outer] });
     const peer = await RawPeer.connect(gateway.port("bind/0"));
     peer.send("CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n");
     const missing = await peer.message();
     assert.deepEqual([statusOf(missing), missing.body], [404, "bind not found"]);
-    peer.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-    assert.equal(statusOf(await peer.message()), 405);
+    assert.equal(await peer.closed(), "end");
+    const other = await RawPeer.connect(gateway.port("bind/0"));
+    other.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert.equal(statusOf(await other.message()), 405);
   });
 
   test("the internal bind without port serves all others; much goes through both ways and ends half by half", async () => {

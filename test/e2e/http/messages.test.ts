@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 /** Sends `request` and returns what the upstream got and what the client got. */
@@ -229,3 +230,25 @@ function chunks(text: string, size: number): string {
   }
   return framed;
 }
+
+test("a dot after the host's name changes nothing: not the route, not what the backend gets", async () => {
+  await using upstream = await RawUpstream.answering(() => reply("reached"));
+  await using gateway = await TestGateway.start({
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          {
+            hostname: "a.example",
+            routes: [{ hostnames: ["a.example"], backends: [{ host: `127.0.0.1:${upstream.port}` }] }],
+            policies: { authorization: { rules: [{ deny: 'request.host != "a.example"' }] } },
+          },
+          { hostname: "*", routes: [{ policies: { directResponse: { status: 418, body: "any" } } }] },
+        ],
+      },
+    ],
+  });
+  const client = await RawPeer.connect(gateway.port());
+  client.send("GET / HTTP/1.1\r\nHost: a.example.\r\n\r\n");
+  assert.equal((await client.message()).body, "reached");
+});
