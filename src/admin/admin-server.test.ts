@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type RunningServer, startAdminServer } from "./servers.ts";
+import { startAdminServer } from "./admin-server.ts";
+import type { RunningServer } from "./server/http-server.ts";
 import { exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
 import { TestPlane } from "./testing/test-plane.ts";
 

@@ -6,8 +6,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
-import { startAdminServer, startReadinessServer, startStatsServer } from "./servers.ts";
+import { startReadinessServer } from "./readiness-server.ts";
+import { startStatsServer } from "./stats-server.ts";
 import { dial, exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
 import { TestPlane } from "./testing/test-plane.ts";
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
+import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
-import { type RunningServer, startAdminServer } from "./servers.ts";
+import type { RunningServer } from "./server/http-server.ts";
 import { dial, exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
 import { TestPlane, type TestTrace } from "./testing/test-plane.ts";
 

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import { AdminBadRequest, AdminUnavailable } from "../plane.ts";
+import { Admission } from "./admission.ts";
 import { listen } from "./listen.ts";
 import { allowProxyHeaders } from "./proxy-headers.ts";
 import { type PlainReply, type Reply, textReply } from "./reply.ts";
@@ -29,13 +30,16 @@ export interface HttpServerOptions {
   readonly headers?: (request: IncomingMessage) => Readonly<Record<string, string>>;
 }
 
-/** From the first byte of a head to its end (reference 4.3). */
+/** From the accept, or from the first byte on a kept connection, to the end of a head (reference 4.3). */
 const HEADERS_TIMEOUT = 2_000;
 const REQUEST_TIMEOUT = 5_000;
-/** How often the two timeouts above are looked at. */
+/** A connection may wait this long for its next request. */
+const KEEP_ALIVE_TIMEOUT = 5_000;
+/** How often the timeouts of heads and requests are checked. */
 const CHECK_INTERVAL = 500;
 const MAX_HEAD = 8 * 1024;
-const MAX_CONNECTIONS = 128;
+/** Of each server, so that no server can use up the connections of another. */
+const CONNECTIONS = { connections: 128, perAddress: 64 } as const;
 /** A client that takes nothing of its answer for this long is cut off. */
 const WRITE_STALL_TIMEOUT = 30_000;
 const CLOSE_GRACE = 1_000;
@@ -58,6 +62,7 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
   const limits = {
     headersTimeout: HEADERS_TIMEOUT,
     requestTimeout: REQUEST_TIMEOUT,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
     connectionsCheckingInterval: CHECK_INTERVAL,
     maxHeaderSize: MAX_HEAD,
   };
@@ -68,7 +73,7 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
     });
   });
   if (options.proxyHeaders === true) allowProxyHeaders(server, closing);
-  server.maxConnections = MAX_CONNECTIONS;
+  new Admission(CONNECTIONS).guard(server);
   server.on("clientError", (error: Error, socket: Duplex) => refuseMalformed(error, socket));
   return server;
 }

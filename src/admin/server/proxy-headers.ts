@@ -2,8 +2,8 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
 
-/** Milliseconds until the first bytes have said whether there is a header (reference 3.32). */
-const TIMEOUT = 5_000;
+/** Milliseconds until the first bytes have shown whether there is a header; probes send theirs at once. */
+const TIMEOUT = 2_000;
 
 /**
  * Lets connections to `server` begin with a PROXY header of either version, which is skipped: a load balancer that sends
