@@ -38,7 +38,6 @@ export const ERRORS = {
   TG_MISDIRECTED: { status: 421, reason: "NotFound", blame: "client", message: "misdirected request" },
   TG_NO_BACKENDS: { status: 500, reason: "NoHealthyBackend", blame: "config", message: "no valid backends" },
   TG_BACKEND_MISSING: { status: 500, reason: "NoHealthyBackend", blame: "config", message: "backend does not exist" },
-  TG_SERVICE_NOT_FOUND: { status: 500, reason: "NotFound", blame: "config", message: "service not found" },
   TG_BACKEND_TYPE: { status: 500, reason: "NoHealthyBackend", blame: "config", message: "invalid backend type" },
   TG_DELEGATION_CYCLE: { status: 500, reason: "Internal", blame: "config", message: "route delegation cycle detected" },
   TG_NO_HEALTHY_BACKENDS: {
