@@ -63,6 +63,9 @@ export interface Downstream extends Addresses {
 export interface StreamAcceptor {
   /** Makes the stream of a request; `start` is called once the engine is ready to be called back. */
   open(downstream: Downstream, request: HttpRequest): ServerStream & { start(): void };
-  /** A request that could not be read; the engine has answered it. */
-  refused(from: Addresses, status: number, detail: string): void;
+  /**
+   * A request that the engine could not read and has answered with this error. `received`: what is there of it; undefined when
+   * it is not the request but the rest of a body that broke off.
+   */
+  refused(from: Addresses, code: ErrorCode, detail: string, received: Buffer | undefined): void;
 }

@@ -15,6 +15,7 @@ import { TunnelHost } from "./connect/tunnel-host.ts";
 import { Exchange } from "./exchange.ts";
 import { type Arrival, type NetworkFindings, NetworkGate, type NetworkGateHost } from "./network-gate.ts";
 import { connectionVariables } from "./network-rules.ts";
+import { recordRefused } from "./record-refused.ts";
 import type { Services } from "./services.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./tcp/proxy-header.ts";
@@ -123,11 +124,8 @@ export class BindServer
     return exchange;
   }
 
-  refused(from: Addresses, status: number, detail: string): void {
-    const series = this.#bind.series.get("unknown", status, "InvalidRequest");
-    this.#services.metrics.requests.count(series, 0, 0, 0);
-    const source = formatHostPort(from.remoteAddress, from.remotePort);
-    this.#services.accessLog.info("refused", { "src.addr": source, "http.status": status, error: detail });
+  refused(from: Addresses, code: ErrorCode, detail: string, received: Buffer | undefined): void {
+    recordRefused(from, { code, detail, received }, this.#bind, this.#services);
   }
 
   onConnectionClose(connection: ServerConnection): void {

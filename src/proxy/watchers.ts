@@ -3,7 +3,7 @@ import type { HttpRequest } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import type { TraceGate } from "../trace/gate.ts";
-import { sameToken } from "../trace/token.ts";
+import { sameToken, tokenIn } from "../trace/token.ts";
 import { type EventPost, type TraceOptions, Tracer } from "../trace/tracer.ts";
 
 interface Watcher {
@@ -45,6 +45,15 @@ export class Watchers {
     if (!this.#gate.armed) return undefined;
     const matches = ({ expression }: Watcher): boolean => expression?.matches(this.#view.reset(request)) ?? true;
     return this.#take(from.traceToken, start, matches);
+  }
+
+  /**
+   * The tracer of a request that could not be read. Its token is looked for in the bytes `received`; an expression has no
+   * request to be true for.
+   */
+  claimRefused(received: Buffer, start: number): Tracer | undefined {
+    if (!this.#gate.armed) return undefined;
+    return this.#take(tokenIn(received), start, ({ expression }) => expression === undefined);
   }
 
   /** The watcher that the token names comes first, then those that take any request, the oldest first. */

@@ -33,17 +33,28 @@ export function injectedRequest(args: readonly string[], port: number): Injected
   return { token: newTraceToken(), connectTo, args };
 }
 
+/** What curl says of the answer: more of its output is not kept. */
+const STATUS_LENGTH = 3;
+
 /**
- * Sends the request with the system's curl and resolves when it has been answered. Rejects with a `CliError` when curl
- * is missing or fails; its own message is part of it.
+ * Sends the request with the system's curl and resolves with the status of the answer, such as `431`, when there is one.
+ * Rejects with a `CliError` when curl is missing or fails; its own message is part of it.
  */
-export function sendRequest(request: InjectedRequest, signal: AbortSignal): Promise<void> {
+export function sendRequest(request: InjectedRequest, signal: AbortSignal): Promise<string> {
   // A proxy of the environment would take the request away from the gateway.
-  const fixed = ["--silent", "--show-error", "--output", "/dev/null", "--noproxy", "*", ...request.connectTo];
+  const fixed = ["--silent", "--show-error", "--output", "/dev/null", "--noproxy", "*"];
+  const status = ["--write-out", "%{http_code}"];
   const token = ["--header", `${TRACE_TOKEN_HEADER}: ${request.token}`];
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const curl = spawn("curl", [...fixed, ...token, ...request.args], { stdio: ["inherit", "ignore", "pipe"], signal });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const curl = spawn("curl", [...fixed, ...status, ...token, ...request.connectTo, ...request.args], {
+    stdio: ["inherit", "pipe", "pipe"],
+    signal,
+  });
+  let stdout = "";
   let stderr = "";
+  curl.stdout.setEncoding("latin1").on("data", (text: string) => {
+    stdout = (stdout + text).slice(-STATUS_LENGTH);
+  });
   curl.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
   });
@@ -52,7 +63,7 @@ export function sendRequest(request: InjectedRequest, signal: AbortSignal): Prom
     reject(failed("curl was not found on PATH", "install curl, or leave out the URL and send the request yourself"));
   });
   curl.once("close", (code, killedBy) => {
-    if (code === 0) resolve();
+    if (code === 0) resolve(stdout);
     else reject(failed(stderr.trim() || `curl ended with ${code === null ? killedBy : `exit code ${code}`}`));
   });
   return promise;

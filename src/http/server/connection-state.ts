@@ -129,9 +129,14 @@ export abstract class ConnectionState extends Peer implements Sweepable {
 
   // ── ending ──
 
-  /** Answers a request that cannot be read, then closes: what follows on the connection has no known boundaries. */
-  protected refuse(code: ErrorCode, detail: string): void {
+  /**
+   * Answers a request that cannot be read, then closes: what follows on the connection has no known boundaries. `head`: what
+   * has arrived of its head, when that is not held.
+   */
+  protected refuse(code: ErrorCode, detail: string, head?: Buffer): void {
     const { status, message } = ERRORS[code];
+    const { bytes, start, end } = this.held;
+    const received = this.state === "head" ? (head ?? bytes.subarray(start, end)) : undefined;
     const stream = this.stream;
     this.stream = undefined;
     if (this.writer.started) this.breakOff();
@@ -146,7 +151,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
       this.finish();
     }
     if (stream !== undefined) stream.onClientGone(code, `${message}: ${detail}`);
-    else this.host.acceptor.refused(this, status, detail);
+    else this.host.acceptor.refused(this, code, detail, received);
   }
 
   #expire(): void {

@@ -224,7 +224,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       if (!begun) this.deadline = performance.now() + this.host.frontend.headerReadTimeout;
       return start;
     }
-    this.refuse(error.code, error.detail);
+    this.refuse(error.code, error.detail, buffer.subarray(start, end));
     return end;
   }
 

@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../../base/errors.ts";
 import type { Addresses } from "../../http/addresses.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { ConnectionHost, ServerConnection } from "../../http/server/connection.ts";
@@ -27,8 +28,8 @@ export class TunnelHost implements ConnectionHost, StreamAcceptor {
     return this.#bind.draining;
   }
 
-  refused(from: Addresses, status: number, detail: string): void {
-    this.#bind.acceptor.refused(from, status, detail);
+  refused(from: Addresses, code: ErrorCode, detail: string, received: Buffer | undefined): void {
+    this.#bind.acceptor.refused(from, code, detail, received);
   }
 
   onConnectionClose(connection: ServerConnection): void {

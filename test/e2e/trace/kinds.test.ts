@@ -5,7 +5,7 @@ import { after, before, suite, test } from "node:test";
 import type { TraceEvent } from "../../../src/trace/events.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
 import { SEQUENCE_GET } from "./expected.ts";
-import { admin, bodyAt, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream } from "./support.ts";
+import { admin, bodyAt, call, messageOf, rawClient, sequence, traceOf, Upstream } from "./support.ts";
 
 const NO_BODY = SEQUENCE_GET.filter((each) => each !== "bodySnapshot response");
 
@@ -138,15 +138,6 @@ suite("traces of other kinds of requests", () => {
     assert.ok(first?.message.type === "backendCallResult" && first.message.error !== null);
     assert.deepEqual(second?.message, { type: "backendCallResult", status: 200, error: null });
     assert.equal(messageOf(events, "requestFinished").error, null);
-  });
-
-  test("a request that cannot be read is answered and does not use up the watcher", async () => {
-    const events = await traceOf(gateway, async () => {
-      const broken = await rawClient(port, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
-      await once(broken.resume(), "close");
-      await call(port, { path: "/good" });
-    });
-    assert.equal(stateAt(events, "initial request").request?.path, "/good");
   });
 
   test("CONNECT and TRACE are refused, visibly", async () => {
