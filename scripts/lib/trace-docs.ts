@@ -90,7 +90,12 @@ const EVENTS: Docs = {
           oneOf: [
             {
               type: "object",
-              properties: { type: { const: "apply" }, details: anything, snapshot: { type: ["object", "null"] } },
+              properties: {
+                type: { const: "apply" },
+                details: text,
+                data: anything,
+                snapshot: { type: ["object", "null"] },
+              },
               required: ["type", "details", "snapshot"],
             },
             {
@@ -100,13 +105,9 @@ const EVENTS: Docs = {
             },
           ],
         },
-        text: "`{type: apply, details, snapshot}` with `before` and `after`, or `{type: skip, reason}`",
+        text: "`{type: apply, details, data, snapshot}`: what it did as text and, where there is more to say, as data; `before` and `after`; or `{type: skip, reason}`",
       },
     },
-  },
-  policyEvent: {
-    when: "a policy has something to say while it runs",
-    fields: { kind: { schema: text, text: "the policy" }, details: { schema: anything, text: "text or object" } },
   },
   authorizationResult: {
     when: "authorization rules decided",

@@ -123,8 +123,12 @@ export type OutgoingContext = Asker & Pick<PolicyContext, "request" | "authority
 export interface PolicyTrace {
   /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
-  /** Emits `policy` with result `skip`. */
-  skipped(kind: string, reason: string): void;
+  /** As `applied`, of a policy that lets the request pass or refuses it: a refusal has severity `error`. */
+  decided(kind: string, passes: boolean, details: unknown): void;
+  /** As `applied`, of a policy that could not do its work while the request goes on: severity `warn`. */
+  failed(kind: string, details: unknown): void;
+  /** Emits `policy` with result `skip`; `warn` when what the policy works on is missing or wrong. Default `info`. */
+  skipped(kind: string, reason: string, severity?: "info" | "warn"): void;
   /** Emits `authorizationResult`. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void;
   /** Values of this header or query parameter are not shown from now on: they are secrets of the gateway. */

@@ -1,4 +1,6 @@
 import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
+import { detailsText } from "../trace/details.ts";
+import type { Severity } from "../trace/events.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
 
 /** What policies tell a watcher: those of the request itself, or those of a call of the gateway's own. */
@@ -16,12 +18,25 @@ export class PolicyEvents implements PolicyTrace {
 
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
     const snapshot = before === undefined && after === undefined ? null : { before, after };
-    const result = { type: "apply", details, snapshot } as const;
-    this.#tracer.emit("info", { type: "policy", kind, result }, null, this.#scope);
+    this.#emit("info", kind, details, snapshot);
   }
 
-  skipped(kind: string, reason: string): void {
-    this.#tracer.emit("info", { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
+  decided(kind: string, passes: boolean, details: unknown): void {
+    this.#emit(passes ? "info" : "error", kind, details, null);
+  }
+
+  failed(kind: string, details: unknown): void {
+    this.#emit("warn", kind, details, null);
+  }
+
+  skipped(kind: string, reason: string, severity: "info" | "warn" = "info"): void {
+    this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
+  }
+
+  #emit(severity: Severity, kind: string, data: unknown, snapshot: { before: unknown; after: unknown } | null): void {
+    const text = { details: detailsText(data), ...(typeof data !== "string" && { data }) };
+    const message = { type: "policy", kind, result: { type: "apply", ...text, snapshot } } as const;
+    this.#tracer.emit(severity, message, null, this.#scope);
   }
 
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {

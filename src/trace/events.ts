@@ -35,7 +35,6 @@ export type TraceMessage =
     }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
   | { readonly type: "policy"; readonly kind: string; readonly result: PolicyResult }
-  | { readonly type: "policyEvent"; readonly kind: string; readonly details: unknown }
   | {
       readonly type: "authorizationResult";
       readonly rules: readonly {
@@ -62,7 +61,10 @@ export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "rando
 export type PolicyResult =
   | {
       readonly type: "apply";
-      readonly details: unknown;
+      /** What the policy did, as text. */
+      readonly details: string;
+      /** The same for programs; absent when the text says it all. */
+      readonly data?: unknown;
       readonly snapshot: { readonly before: unknown; readonly after: unknown } | null;
     }
   | { readonly type: "skip"; readonly reason: string };

@@ -76,5 +76,7 @@ test("the same key twice is refused, in whatever form", () => {
 test("a trace says that there was no key", () => {
   const trace = new RecordedTrace();
   assert.equal(outcome({ mode: "strict" }, contextOf({}, { trace })), NO_KEY);
-  assert.deepEqual(trace.events, [{ kind: "api_key", details: { valid: false, reason: "no API key found" } }]);
+  assert.deepEqual(trace.events, [
+    { kind: "api_key", details: { valid: false, reason: "no API key found" }, severity: "error" },
+  ]);
 });

@@ -31,14 +31,16 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       const key = finder.find(context);
       if (key === undefined) {
         if (mode === "strict") {
-          trace?.applied("api_key", { valid: false, reason: "no API key found" });
+          trace?.decided("api_key", false, { valid: false, reason: "no API key found" });
           throw new GatewayError("TG_API_KEY_MISSING");
         }
-        trace?.skipped("api_key", "no API key found");
+        trace?.skipped("api_key", "no API key found", "warn");
         return undefined;
       }
       const found = keys.get(keyed(digest("sha256", Buffer.from(key, "latin1"), "hex")));
-      trace?.applied("api_key", { valid: found !== undefined });
+      const outcome = { valid: found !== undefined };
+      if (found === undefined && mode === "permissive") trace?.failed("api_key", outcome);
+      else trace?.decided("api_key", outcome.valid, outcome);
       if (found !== undefined) {
         findings.apiKey = found;
         finder.remove(context);

@@ -115,5 +115,7 @@ test("lists of users that cannot be used are refused, without showing a hash", (
 test("a trace says that there were no credentials", async () => {
   const trace = new RecordedTrace();
   assert.equal((await outcome(policy(), contextOf({}, { trace })))?.status, 401);
-  assert.deepEqual(trace.events, [{ kind: "basic_auth", details: { valid: false, reason: "no credentials found" } }]);
+  assert.deepEqual(trace.events, [
+    { kind: "basic_auth", details: { valid: false, reason: "no credentials found" }, severity: "error" },
+  ]);
 });

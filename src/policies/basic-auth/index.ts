@@ -69,7 +69,8 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
     return check;
   };
   const conclude = (context: PolicyContext, user: string, result: CheckResult): undefined => {
-    context.trace?.applied("basic_auth", { valid: result === "right", ...(result === "busy" && { busy: true }) });
+    const valid = result === "right";
+    context.trace?.decided("basic_auth", valid, { valid, ...(result === "busy" && { busy: true }) });
     if (result === "busy") throw new GatewayError("TG_BASIC_AUTH_BUSY", undefined, undefined, BUSY);
     if (result === "wrong") throw challenge("TG_BASIC_AUTH");
     context.findings.basicAuth = { username: user };
@@ -83,10 +84,10 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
       const credential = finder.find(context);
       if (credential === undefined) {
         if (mode === "strict") {
-          context.trace?.applied("basic_auth", { valid: false, reason: "no credentials found" });
+          context.trace?.decided("basic_auth", false, { valid: false, reason: "no credentials found" });
           throw challenge("TG_BASIC_AUTH_MISSING");
         }
-        context.trace?.skipped("basic_auth", "no basic authentication credentials found");
+        context.trace?.skipped("basic_auth", "no basic authentication credentials found", "warn");
         return undefined;
       }
       const credentials = parseCredentials(credential);

@@ -1,6 +1,6 @@
 import type { LocalReply } from "../../http/message.ts";
 import type { BufferedSide, Buffering } from "../../ir/policies.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { CompiledPolicy, PolicyContext, PolicyTrace } from "../types.ts";
 
 const KIND = "buffer";
 
@@ -19,8 +19,7 @@ export function create({ request, response }: Buffering): CompiledPolicy {
       async onResponse({ responseBody, maxBufferSize, trace }, message) {
         const limit = response.maxBytes ?? maxBufferSize;
         const whole = await responseBody.buffer(limit);
-        if (whole !== undefined) trace?.applied(KIND, { response: { bytes: whole.length } });
-        else trace?.applied(KIND, { response: { over: limit, failureMode: response.failureMode } });
+        report(trace, "response", whole, limit, response.failureMode);
         if (whole !== undefined || response.failureMode === "failOpen") return;
         message.status = 502;
         message.headers.length = 0;
@@ -36,8 +35,20 @@ async function bufferRequest(
 ): Promise<undefined | LocalReply> {
   const limit = maxBytes ?? maxBufferSize;
   const whole = await requestBody.buffer(limit);
-  trace?.applied(KIND, { request: whole === undefined ? { over: limit, failureMode } : { bytes: whole.length } });
+  report(trace, "request", whole, limit, failureMode);
   return whole === undefined && failureMode === "failClosed" ? tooLarge() : undefined;
+}
+
+function report(
+  trace: PolicyTrace | undefined,
+  side: string,
+  whole: Uint8Array | undefined,
+  limit: number,
+  failureMode: BufferedSide["failureMode"],
+): void {
+  if (whole !== undefined) trace?.applied(KIND, { [side]: { bytes: whole.length } });
+  else if (failureMode === "failOpen") trace?.failed(KIND, { [side]: { over: limit, failureMode } });
+  else trace?.decided(KIND, false, { [side]: { over: limit, failureMode } });
 }
 
 function tooLarge(): LocalReply {

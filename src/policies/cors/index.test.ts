@@ -144,7 +144,7 @@ test("reports what it decided", () => {
   create(NONE).onRequest?.(contextOf({}, { trace }));
   create(NONE).onRequest?.(contextOf({ headers: ["origin", "https://shop.example"] }, { trace }));
   assert.deepEqual(trace.events, [
-    { kind: "cors", reason: "no origin" },
+    { kind: "cors", reason: "no origin", severity: "warn" },
     { kind: "cors", details: { origin: "https://shop.example", allowed: true, preflight: false } },
   ]);
 });

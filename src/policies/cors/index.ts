@@ -29,11 +29,11 @@ export function create(config: Cors): CompiledPolicy {
       const origin = getHeader(request.headers, "origin");
       if (origin === undefined) {
         context.editResponse(VARY);
-        trace?.skipped(KIND, "no origin");
+        trace?.skipped(KIND, "no origin", "warn");
         return undefined;
       }
       const allowed = allows(origin);
-      trace?.applied(KIND, { origin, allowed, preflight: request.method === "OPTIONS" });
+      trace?.decided(KIND, allowed, { origin, allowed, preflight: request.method === "OPTIONS" });
       if (request.method === "OPTIONS") {
         const headers = allowed ? preflight(request, origin) : ["vary", "Origin"];
         return { status: 200, headers, body: "" };

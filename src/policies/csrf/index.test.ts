@@ -75,6 +75,6 @@ test("reports its decision", () => {
   assert.deepEqual(trace.events, [
     { kind: "csrf", reason: "the method changes nothing" },
     { kind: "csrf", details: { allowed: true } },
-    { kind: "csrf", details: { allowed: false, reason: "the origin is http://x" } },
+    { kind: "csrf", details: { allowed: false, reason: "the origin is http://x" }, severity: "error" },
   ]);
 });

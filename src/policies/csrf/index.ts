@@ -32,8 +32,9 @@ export function create(config: Csrf): CompiledPolicy {
         return undefined;
       }
       const why = refusal(context, trusted);
-      trace?.applied(KIND, { allowed: why === undefined, ...(why !== undefined && { reason: why }) });
-      if (why !== undefined) throw new GatewayError("TG_CSRF", undefined, new Error(why));
+      const allowed = why === undefined;
+      trace?.decided(KIND, allowed, { allowed, ...(!allowed && { reason: why }) });
+      if (!allowed) throw new GatewayError("TG_CSRF", undefined, new Error(why));
       return undefined;
     },
   };

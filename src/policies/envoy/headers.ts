@@ -45,7 +45,7 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
     try {
       request.setPseudo(name, value);
     } catch (error) {
-      context.trace?.skipped(name, error instanceof Error ? error.message : String(error));
+      context.trace?.skipped(name, error instanceof Error ? error.message : String(error), "warn");
     }
   }
 }

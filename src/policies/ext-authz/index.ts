@@ -31,8 +31,12 @@ export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): Comp
     onRequest: afterRequestBody([...asker.expressions, ...(cache?.expressions ?? [])], async (context) => {
       const verdict = await decide(config, asker, cache, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
-        context.trace?.applied(TRACED, { result: "failed", error: reasonOf(error) });
-        if (failureMode === "allow" && !(error instanceof QuestionError)) return undefined;
+        const outcome = { result: "failed", error: reasonOf(error) };
+        if (failureMode === "allow" && !(error instanceof QuestionError)) {
+          context.trace?.failed(TRACED, outcome);
+          return undefined;
+        }
+        context.trace?.decided(TRACED, false, outcome);
         const status = typeof failureMode === "string" ? {} : { status: failureMode.denyWithStatus };
         throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), status);
       });
@@ -58,7 +62,11 @@ async function decide(
   const known = key === undefined ? undefined : cache?.get(key);
   const verdict = known ?? (await asker.ask(context, body));
   if (known === undefined && key !== undefined) cache?.put(key, verdict, refusalStatus(verdict), context.variables);
-  trace?.applied(TRACED, { result: verdict.allowed ? "allow" : "deny", ...(known !== undefined && { cached: true }) });
+  const { allowed } = verdict;
+  trace?.decided(TRACED, allowed, {
+    result: allowed ? "allow" : "deny",
+    ...(known !== undefined && { cached: true }),
+  });
   return verdict;
 }
 
@@ -68,7 +76,7 @@ async function readBody(
 ): Promise<BodyStart> {
   const body = await requestBody.peek(maxRequestBytes);
   if (body.complete || allowPartialMessage) return body;
-  trace?.applied(TRACED, { result: "deny", error: `the body is longer than ${maxRequestBytes} bytes` });
+  trace?.decided(TRACED, false, { result: "deny", error: `the body is longer than ${maxRequestBytes} bytes` });
   throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
 }
 

@@ -73,8 +73,10 @@ export function create(config: ExtProc, { callouts, hidden, phase }: PolicyDeps)
       return outcome.immediate;
     } catch (error) {
       session.close();
-      context.trace?.applied(TRACED, { side: side.direction, error: error instanceof Error ? error.message : "" });
       const open = failOpen && !session.consumed && error instanceof GatewayError && error.code === "TG_EXT_PROC";
+      const outcome = { side: side.direction, error: error instanceof Error ? error.message : "" };
+      if (open) context.trace?.failed(TRACED, outcome);
+      else context.trace?.decided(TRACED, false, outcome);
       if (!open) throw error;
       session.skipped = true;
       return undefined;
@@ -113,7 +115,7 @@ function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context"
       const removed = headerRemovals(mutation?.remove_headers);
       editRequest(context, [...removed, ...headerEdits(mutation?.set_headers, "set")]);
       // Before there is a route, the request as it is now chooses it anyway.
-      if (clear_route_cache === true && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS);
+      if (clear_route_cache === true && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS, "warn");
     },
   };
 }
@@ -135,7 +137,7 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
       try {
         new EditedResponse(context, response).setPseudo(status.name, status.value);
       } catch (error) {
-        context.trace?.skipped(status.name, error instanceof Error ? error.message : String(error));
+        context.trace?.skipped(status.name, error instanceof Error ? error.message : String(error), "warn");
       }
     },
   };

@@ -99,7 +99,11 @@ export class Session {
     const ms = seconds * 1000 + nanos / 1_000_000;
     const max = MAX_STRETCH * this.#timeoutMs;
     if (part === undefined || this.#stretched.has(part) || !(ms >= 1 && ms <= max)) {
-      trace?.skipped(TRACED, `another timeout, ${ms}ms, is not taken: once for each message, from 1ms to ${max}ms`);
+      trace?.skipped(
+        TRACED,
+        `another timeout, ${ms}ms, is not taken: once for each message, from 1ms to ${max}ms`,
+        "warn",
+      );
       return;
     }
     this.#stretched.add(part);

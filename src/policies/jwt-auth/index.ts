@@ -27,8 +27,13 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
   };
   const refuse = ({ trace }: PolicyContext, error: unknown): undefined => {
     if (!(error instanceof TokenRefusal)) throw error;
-    trace?.applied("jwt", { valid: false, reason: error.message });
-    if (mode !== "permissive") throw new GatewayError("TG_JWT", error.message, error.cause);
+    const outcome = { valid: false, reason: error.message };
+    if (mode === "permissive") {
+      trace?.failed("jwt", outcome);
+      return undefined;
+    }
+    trace?.decided("jwt", false, outcome);
+    throw new GatewayError("TG_JWT", error.message, error.cause);
   };
 
   return {
@@ -38,10 +43,10 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
       const token = finder.find(context);
       if (token === undefined || token === "") {
         if (mode === "strict") {
-          context.trace?.applied("jwt", { valid: false, reason: NO_TOKEN });
+          context.trace?.decided("jwt", false, { valid: false, reason: NO_TOKEN });
           throw new GatewayError("TG_JWT_MISSING");
         }
-        context.trace?.skipped("jwt", NO_TOKEN);
+        context.trace?.skipped("jwt", NO_TOKEN, "warn");
         return undefined;
       }
       const known = verifier.known(token);

@@ -92,6 +92,6 @@ test("reports what it decided", () => {
   assert.throws(() => policy.onRequest?.(contextOf({}, { trace })));
   assert.deepEqual(trace.events, [
     { kind: "localRateLimit", details: { allowed: true, limit: 1, remaining: 0 } },
-    { kind: "localRateLimit", details: { allowed: false, limit: 1 } },
+    { kind: "localRateLimit", details: { allowed: false, limit: 1 }, severity: "error" },
   ]);
 });

@@ -66,7 +66,7 @@ function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: Polic
   for (const limit of limits) {
     const admitted = buckets.take(bucketOf(limit, context), limit);
     if (!admitted) {
-      context.trace?.applied(KIND, { allowed: false, limit: limit.maxTokens });
+      context.trace?.decided(KIND, false, { allowed: false, limit: limit.maxTokens });
       throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers: refused(limit, buckets) });
     }
     if (buckets.remaining < remaining) {
@@ -75,7 +75,7 @@ function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: Polic
     }
   }
   if (tightest === undefined) return;
-  context.trace?.applied(KIND, { allowed: true, limit: tightest.maxTokens, remaining });
+  context.trace?.decided(KIND, true, { allowed: true, limit: tightest.maxTokens, remaining });
   context.editResponse({ action: "set", name: "x-ratelimit-limit", value: String(tightest.maxTokens) });
   context.editResponse({ action: "set", name: "x-ratelimit-remaining", value: String(remaining) });
   context.editResponse({ action: "set", name: "x-ratelimit-reset", value: seconds(untilFill) });

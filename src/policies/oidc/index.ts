@@ -58,7 +58,7 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies): Reque
   }
   const found = session?.state ?? "missing";
   if (!canLogIn(request)) {
-    trace?.applied(KIND, { action: "refuse", session: found });
+    trace?.decided(KIND, false, { action: "refuse", session: found });
     throw oidcFailure(401, "authentication required");
   }
   trace?.applied(KIND, { action: "login", session: found });
@@ -72,7 +72,7 @@ async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSear
     trace?.applied(KIND, { action: "callback", result: "logged in" });
     return reply;
   } catch (error) {
-    if (error instanceof GatewayError) trace?.applied(KIND, { action: "callback", result: error.message });
+    if (error instanceof GatewayError) trace?.decided(KIND, false, { action: "callback", result: error.message });
     throw error;
   }
 }

@@ -106,7 +106,11 @@ test("descriptors that cannot be made are left out, with a word in the trace; wi
   assert.equal(await run(service.port, { descriptors: wrong }, ann([], trace)), undefined);
   assert.equal(service.questions.length, 0);
   assert.equal(trace.events.length, wrong.length + 1);
-  assert.deepEqual(trace.events.at(-1), { kind: "remoteRateLimit", reason: "no descriptor could be made" });
+  assert.deepEqual(trace.events.at(-1), {
+    kind: "remoteRateLimit",
+    reason: "no descriptor could be made",
+    severity: "warn",
+  });
   await rejection(run(service.port, { descriptors: [...wrong, USER] }));
   assert.equal(service.questions[0]?.descriptors?.length, 1);
 });

@@ -38,7 +38,7 @@ export function create(config: RemoteRateLimit, { callouts, hidden }: PolicyDeps
       (context) => {
         const descriptors = makeAll(makers, context);
         if (descriptors.length === 0) {
-          context.trace?.skipped(KIND, "no descriptor could be made");
+          context.trace?.skipped(KIND, "no descriptor could be made", "warn");
           return undefined;
         }
         return limit(config, callout, descriptors, context);
@@ -53,7 +53,7 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext): De
     try {
       descriptors.push(maker.make(context));
     } catch (error) {
-      context.trace?.skipped(KIND, `a descriptor is left out: ${reasonOf(error)}`);
+      context.trace?.skipped(KIND, `a descriptor is left out: ${reasonOf(error)}`, "warn");
     }
   }
   return descriptors;
@@ -75,12 +75,16 @@ async function limit(
     );
     answer = RateLimitResponse.decode(bytes);
   } catch (error) {
-    context.trace?.applied(KIND, { result: "failed", error: reasonOf(error) });
-    if (failureMode === "failOpen") return undefined;
+    const outcome = { result: "failed", error: reasonOf(error) };
+    if (failureMode === "failOpen") {
+      context.trace?.failed(KIND, outcome);
+      return undefined;
+    }
+    context.trace?.decided(KIND, false, outcome);
     throw new GatewayError(FAILED, undefined, new Error(reasonOf(error)));
   }
   const limited = answer.overall_code === OVER_LIMIT;
-  context.trace?.applied(KIND, { result: limited ? "limited" : "allowed", descriptors: descriptors.length });
+  context.trace?.decided(KIND, !limited, { result: limited ? "limited" : "allowed", descriptors: descriptors.length });
   const toClient = [
     ...limitHeaders(answer.statuses ?? []),
     ...headerEdits(asOptions(answer.response_headers_to_add), "set"),

@@ -142,8 +142,14 @@ export class RecordedTrace implements PolicyTrace {
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
     this.events.push({ kind, details, ...(before !== undefined && { before, after }), ...this.#scope });
   }
-  skipped(kind: string, reason: string): void {
-    this.events.push({ kind, reason, ...this.#scope });
+  decided(kind: string, passes: boolean, details: unknown): void {
+    this.events.push({ kind, details, ...(!passes && { severity: "error" }), ...this.#scope });
+  }
+  failed(kind: string, details: unknown): void {
+    this.events.push({ kind, details, severity: "warn", ...this.#scope });
+  }
+  skipped(kind: string, reason: string, severity?: "info" | "warn"): void {
+    this.events.push({ kind, reason, ...(severity === "warn" && { severity }), ...this.#scope });
   }
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     this.events.push({ kind: "authorizationResult", rules, result });

@@ -47,7 +47,8 @@ function transformRequest(program: Program | undefined, context: PolicyContext):
 }
 
 function report({ trace }: PolicyContext, side: string, failed: readonly string[] | undefined): void {
-  trace?.applied("transformation", { side, ...(failed !== undefined && { failed }) });
+  if (failed === undefined) trace?.applied("transformation", { side });
+  else trace?.failed("transformation", { side, failed });
 }
 
 /** The configuration without the expressions of headers that hold secrets: they may hold the secret itself. */

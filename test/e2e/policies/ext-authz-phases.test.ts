@@ -104,13 +104,13 @@ suite("extAuthz in a gateway", () => {
       assert.deepEqual(policy, {
         type: "policy",
         kind: "ext_auth",
-        result: { type: "apply", details: { result: "allow" }, snapshot: null },
+        result: { type: "apply", details: "result=allow", data: { result: "allow" }, snapshot: null },
       });
     }
     const refused = await traceOf(gateway, () => call(port, { path: "/phases/no" }));
     const policy = refused.find(({ message }) => message.type === "policy")?.message;
     assert.ok(policy?.type === "policy" && policy.result.type === "apply");
-    assert.deepEqual(policy.result.details, { result: "deny" });
+    assert.deepEqual(policy.result.data, { result: "deny" });
     assert.ok(!sequence(refused).includes("routeSelection"));
   });
 });

@@ -117,10 +117,10 @@ test("a service that needs more time than configured says so", async () => {
     status = (await fetch(`http://127.0.0.1:${gateway.port()}/a`)).status;
   });
   assert.equal(status, 500);
-  const details = events.flatMap(({ message }) =>
-    message.type === "policy" && message.result.type === "apply" ? [message.result.details] : [],
+  const data = events.flatMap(({ message }) =>
+    message.type === "policy" && message.result.type === "apply" ? [message.result.data] : [],
   );
-  assert.deepEqual(details[0], { part: "request_headers", timeout: 2000 });
+  assert.deepEqual(data[0], { part: "request_headers", timeout: 2000 });
   // It has not answered within that time either.
-  assert.match(JSON.stringify(details[1]), /no answer in time/);
+  assert.match(JSON.stringify(data[1]), /no answer in time/);
 });

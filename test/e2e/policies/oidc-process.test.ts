@@ -43,7 +43,10 @@ test("a gateway with two threads discovers its provider, and tells its secrets t
     callback = back.headers.get("location") ?? "";
     return () => other.request(callback);
   });
-  assert.match(trace, /"policy","kind":"oidc","result":\{"type":"apply","details":\{"action":"callback"/);
+  assert.match(
+    trace,
+    /"policy","kind":"oidc","result":\{"type":"apply","details":"action=callback [^}]*"data":\{"action":"callback"/,
+  );
   assert.match(trace, /"scope":\["oidc"\]/);
 
   const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).text();

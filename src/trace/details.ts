@@ -1,0 +1,21 @@
+/** Characters of a text that are shown: `data` beside it has the rest. */
+const MAX_TEXT = 500;
+
+/**
+ * What a policy did as one line: `valid=false reason="no bearer token found"`, `path.prefix=/`. Text that is no word, and
+ * lists, are written as JSON.
+ */
+export function detailsText(data: unknown): string {
+  const text = typeof data === "string" ? data : pairs("", data).join(" ");
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`;
+}
+
+function pairs(path: string, value: unknown): string[] {
+  if (value === undefined) return [];
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    const prefix = path === "" ? "" : `${path}.`;
+    return Object.entries(value).flatMap(([name, each]) => pairs(`${prefix}${name}`, each));
+  }
+  const shown = typeof value === "string" && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+  return [path === "" ? shown : `${path}=${shown}`];
+}

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { type Call, call, traceOf, Upstream } from "./support.ts";
+
+const route = (name: string, policies: object, upstream: string) => ({
+  name,
+  matches: [{ path: { exact: `/${name}` } }],
+  policies,
+  backends: [{ host: upstream }],
+});
+
+suite("the event that decided stands out", () => {
+  let upstream: Upstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    upstream = await Upstream.start();
+    const keys = [{ key: "right" }];
+    const routes = [
+      ["strict", { apiKey: { keys, mode: "strict" } }],
+      ["optional", { apiKey: { keys, mode: "optional" } }],
+      ["permissive", { apiKey: { keys, mode: "permissive" } }],
+      ["limited", { localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: "1h" }] }],
+      ["cors", { cors: { allowOrigins: ["https://a.test"] } }],
+      ["csrf", { csrf: {} }],
+      ["transformed", { transformations: { request: { set: { "x-a": "request.headers['missing']" } } } }],
+    ] as const;
+    gateway = await TestGateway.start({
+      ...proxyTo(upstream.address),
+      binds: [{ port: 0, listeners: [{ routes: routes.map(([name, set]) => route(name, set, upstream.address)) }] }],
+    });
+  });
+  after(async () => {
+    await gateway.stop();
+    await upstream.close();
+  });
+
+  /** Severity and text of the first policy's event. */
+  async function policyEvent(request: Call): Promise<readonly [string, string, unknown]> {
+    const events = await traceOf(gateway, () => call(gateway.port(), request));
+    for (const { severity, message } of events) {
+      if (message.type !== "policy") continue;
+      const { result } = message;
+      return result.type === "skip" ? [severity, result.reason, undefined] : [severity, result.details, result.data];
+    }
+    throw new Error("no policy event");
+  }
+
+  const wrong = { authorization: "Bearer wrong" };
+
+  test("denied is an error", async () => {
+    const none = "no API key found";
+    assert.deepEqual(await policyEvent({ path: "/strict" }), [
+      "error",
+      `valid=false reason="${none}"`,
+      { valid: false, reason: none },
+    ]);
+    for (const path of ["/strict", "/optional"])
+      assert.deepEqual(await policyEvent({ path, headers: wrong }), ["error", "valid=false", { valid: false }]);
+    assert.equal((await policyEvent({ path: "/limited" }))[0], "info");
+    assert.deepEqual(await policyEvent({ path: "/limited" }), [
+      "error",
+      "allowed=false limit=1",
+      { allowed: false, limit: 1 },
+    ]);
+    assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://b.test" } }))[0], "error");
+    assert.equal(
+      (await policyEvent({ method: "POST", path: "/csrf", headers: { origin: "https://b.test" } }))[0],
+      "error",
+    );
+  });
+
+  test("skipped for want of input, or failed while the request goes on, is a warning", async () => {
+    assert.deepEqual(await policyEvent({ path: "/optional" }), ["warn", "no API key found", undefined]);
+    assert.deepEqual(await policyEvent({ path: "/permissive", headers: wrong }), [
+      "warn",
+      "valid=false",
+      { valid: false },
+    ]);
+    assert.deepEqual(await policyEvent({ path: "/cors" }), ["warn", "no origin", undefined]);
+    const [severity, text] = await policyEvent({ path: "/transformed" });
+    assert.equal(severity, "warn");
+    assert.match(text, /^side=request failed=\[/);
+  });
+
+  test("what went well, or is not meant for the request, is information", async () => {
+    assert.equal((await policyEvent({ path: "/strict", headers: { authorization: "Bearer right" } }))[0], "info");
+    assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://a.test" } }))[0], "info");
+    assert.equal((await policyEvent({ path: "/csrf" }))[0], "info");
+  });
+});
