@@ -24,7 +24,7 @@ export interface Expression {
   readonly text: string;
   /** The CEL type of its value, as far as it is known without a request: `bool`, `string`, …, or `dyn`. */
   readonly type: string;
-  /** Variables that it may read, and the bodies: `request`, `request.body`, `request.bodyPrefix`, `response.body`, `jwt`, … */
+  /** Variables that it may read, the bodies, and the method where it is named: `request`, `request.body`, `request.method`, … */
   readonly reads: ReadonlySet<string>;
   /** Throws CelError, for example when a header is missing. */
   evaluate(activation: Activation): CelValue;

@@ -1,6 +1,7 @@
 /** One problem of a configuration: what, where, and how to mend it. */
 export interface Diagnostic {
-  readonly severity: "error" | "warning";
+  /** A note is about what is as it should be, but is often meant differently. */
+  readonly severity: "error" | "warning" | "note";
   /** File name, or what stands for one, such as `--config`. */
   readonly file: string;
   /** 1-based, in the text before variables were filled in; 0 when the problem has no place there. */

@@ -17,7 +17,10 @@ const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
 
 /** Parts of a diagnostic that its place does not tell. */
-export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & { readonly warning?: boolean };
+export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & {
+  readonly warning?: boolean;
+  readonly note?: boolean;
+};
 
 type Path = readonly PropertyKey[];
 type Place = { readonly line: number; readonly column: number };
@@ -77,8 +80,8 @@ export class ConfigDocument {
 
   /** Adds a problem that has no place in the text, such as one of the environment. */
   reportElsewhere(problem: Problem): void {
-    const { warning = false, ...rest } = problem;
-    const severity = warning ? "warning" : "error";
+    const { warning = false, note = false, ...rest } = problem;
+    const severity = note ? "note" : warning ? "warning" : "error";
     this.diagnostics.push({ severity, file: this.file, line: 0, column: 0, path: "", ...rest });
   }
 
@@ -97,11 +100,16 @@ export class ConfigDocument {
     }
   }
 
-  #add(offset: number, path: string, { warning = false, ...problem }: Problem, showSource: boolean): void {
+  #add(
+    offset: number,
+    path: string,
+    { warning = false, note = false, ...problem }: Problem,
+    showSource: boolean,
+  ): void {
     const { line, column } = this.#lines.place(offset);
     const source = this.#lines.line(line);
     this.diagnostics.push({
-      severity: warning ? "warning" : "error",
+      severity: note ? "note" : warning ? "warning" : "error",
       file: this.file,
       line,
       column,

@@ -74,7 +74,7 @@ gateway.yaml:8:26: error: binds[0].listeners[0].routes[0].backends[0].backend: u
                            ^
 \`\`\`
 
-With \`--json\` it prints one object: \`ok\`; \`diagnostics\`, a list of \`severity\` (\`error\` or \`warning\`), \`file\`, \`line\` and
+With \`--json\` it prints one object: \`ok\`; \`diagnostics\`, a list of \`severity\` (\`error\`, \`warning\` or \`note\`), \`file\`, \`line\` and
 \`column\` (from 1; 0 when the problem has no place in the text), \`path\`, \`message\` and, where there are such, \`expected\`,
 \`suggestion\` and \`source\`, the line itself; and when it is valid \`summary\` with the numbers of \`binds\`, \`listeners\`,
 \`routes\` and \`backends\`. \`tracegate -f FILE --validate-only\` prints problems to standard error, or

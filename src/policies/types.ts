@@ -77,6 +77,8 @@ export interface RetryPlan {
   readonly attempts: number;
   /** Milliseconds before each further attempt, on average; 0 = none. */
   readonly backoff: number;
+  /** The precondition says which methods are repeated, so attempts that timed out are repeated whatever their method. */
+  readonly namesMethods: boolean;
   /** Response statuses that are tried again. */
   readonly codes: ReadonlySet<number>;
   /** Over request and response: true = try again. */

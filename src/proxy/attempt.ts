@@ -9,17 +9,13 @@ import type { ViaProxy } from "../upstream/dialer.ts";
 import type { UpstreamSession } from "../upstream/h2/session.ts";
 import type { Pool } from "../upstream/pool.ts";
 import type { Http2Use } from "../upstream/pool-target.ts";
+import { isIdempotent, mayResend } from "../upstream/resend.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { hasBody } from "./body/request-body.ts";
 import { chooseEndpoint, endpointName } from "./choose-endpoint.ts";
 import type { CompiledBackend } from "./compiled.ts";
 import type { CallingExchange, ExchangeState } from "./exchange-state.ts";
 import { fail } from "./respond.ts";
-
-/** Methods that may be sent twice without harm (RFC 9110 9.2.2). */
-const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
-/** Connections of a pool may all be stale at once; after this many the request fails. */
-const MAX_ATTEMPTS = 3;
 
 /** Bytes of a request body that are kept for further attempts (reference 3.18). */
 const REPLAY_BYTES = 64 * 1024;
@@ -69,15 +65,11 @@ function canIgnoreUpgrade(upgrade: string): boolean {
   return upgrade === "" || upgrade.toLowerCase() === "h2c";
 }
 
-/**
- * Whether a call that has failed can be made again without a policy for it: because the upstream has said that it did nothing
- * with the request, or because a pooled connection closed before it answered, probably while it idled.
- */
-export function canRetry(x: ExchangeState, upstream: Upstream, answered: boolean): boolean {
+/** Whether a call that failed is made again without a policy for it. */
+export function canResend(x: ExchangeState, upstream: Upstream, answered: boolean): boolean {
   const { downstream, request, body } = x;
-  if (answered || x.attempts >= MAX_ATTEMPTS) return false;
-  if (upstream.refused) return body?.repeatable ?? downstream.requestLength === 0;
-  return upstream.served > 0 && downstream.requestLength === 0 && IDEMPOTENT.has(request.method);
+  if (!(body?.repeatable ?? downstream.requestLength === 0)) return false;
+  return mayResend(upstream, request.method, answered, x.attempts);
 }
 
 /** Sends the request on a connection that is free. */
@@ -156,7 +148,15 @@ function expire(x: CallingExchange, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TI
   if (x.over || x.responded) return;
   // A client that is slow to send its request is no fault of the endpoint's.
   const sent = x.requestEnded || x.downstream.requestLength === 0;
-  x.giveUpCall(x.upstream === undefined || sent ? "endpoint" : "nobody");
-  if (code === "TG_UPSTREAM_TIMEOUT" && x.retryCall("upstream call timeout")) return;
+  const running = x.upstream !== undefined;
+  x.giveUpCall(!running || sent ? "endpoint" : "nobody");
+  if (code === "TG_UPSTREAM_TIMEOUT" && (!running || mayRunTwice(x)) && x.retryCall("upstream call timeout")) return;
   fail(x, code);
+}
+
+/** Whether the retry policy repeats an attempt that the backend may still be working on. */
+function mayRunTwice({ request, retry, trace }: ExchangeState): boolean {
+  if (retry === undefined || retry.namesMethods || isIdempotent(request.method)) return true;
+  trace?.skipped("retry", `the backend may still be working on the request, and ${request.method} is not idempotent`);
+  return false;
 }

@@ -4,7 +4,7 @@ import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { UpstreamSession } from "../upstream/h2/session.ts";
-import { attempt, canRetry, sendHttp1, sendHttp2 } from "./attempt.ts";
+import { attempt, canResend, sendHttp1, sendHttp2 } from "./attempt.ts";
 import { LEADS_BACK, leadsBack } from "./dynamic.ts";
 import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
 import { endUpstream, finish } from "./finish.ts";
@@ -169,7 +169,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     const upstream = this.upstream;
     this.upstream = undefined;
     this.callEnded(null, message);
-    const stale = !this.responded && upstream !== undefined && canRetry(this, upstream, answered);
+    const stale = !this.responded && upstream !== undefined && canResend(this, upstream, answered);
     // That a connection was closed while it idled says nothing about the endpoint.
     this.giveUpCall(stale ? "nobody" : "endpoint");
     if (this.responded) {

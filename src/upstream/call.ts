@@ -9,6 +9,7 @@ import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { UpstreamSession } from "./h2/session.ts";
 import type { OnCancel } from "./on-cancel.ts";
+import { mayResend } from "./resend.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
 /** A call of the gateway's own: to an authorization service, to a mirror. */
@@ -35,10 +36,6 @@ export interface CallResponse {
   readonly body: Uint8Array;
 }
 
-/** Methods whose requests are never sent twice, even if the first connection proved to be stale (RFC 9110 9.2.2). */
-const UNSAFE_TO_REPEAT = new Set(["POST", "PATCH"]);
-/** Connections may all be stale, or servers may all be about to go away; after so many of them the call fails. */
-const MAX_REPEATS = 3;
 /** Methods that announce a body even when there is none (RFC 9110 8.6). */
 const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
 
@@ -63,7 +60,7 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   readonly #startedAt = performance.now();
   readonly #chunks: Buffer[] = [];
   #size = 0;
-  #repeats = 0;
+  #sends = 0;
   #status = 0;
   #headers: HeaderList = [];
   #upstream: Upstream | undefined;
@@ -173,10 +170,9 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   }
 
   onUpstreamFailure(message: string, answered: boolean): void {
-    const { served = 0, refused = false } = this.#upstream ?? {};
-    const again = refused || (!answered && served > 0 && !UNSAFE_TO_REPEAT.has(this.#request.method));
+    const upstream = this.#upstream;
     this.#upstream = undefined;
-    if (again && ++this.#repeats < MAX_REPEATS) this.start(true);
+    if (upstream !== undefined && mayResend(upstream, this.#request.method, answered, ++this.#sends)) this.start(true);
     else this.#fail("TG_UPSTREAM_FAILED", message);
   }
 

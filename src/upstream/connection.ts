@@ -1,5 +1,5 @@
 import { ChunkedDecoder } from "../http/h1/chunked.ts";
-import { findHeadEnd } from "../http/h1/head-end.ts";
+import { findHeadEnd, prefixError } from "../http/h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "../http/h1/parse-head.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "../http/h1/serialize.ts";
 import { HeldBytes } from "../http/held-bytes.ts";
@@ -51,7 +51,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #preserveCase = false;
   #halfClosed = false;
   served = 0;
-  /** HTTP/1.1 has no way to say it. */
+  /** HTTP/1.1 has no way to say it, and a request is sent as soon as it has a connection. */
   readonly refused = false;
   /** `performance.now()` ms of the last release; the pool closes connections that idle too long. */
   idleSince = 0;
@@ -224,13 +224,17 @@ export class UpstreamConnection implements Upstream, TransportHandler {
 
   /** Index after the head that begins at `at`, or -1: then its beginning is held, or the exchange has failed. */
   #findHead(data: Buffer, at: number, end: number): number {
-    const headEnd = findHeadEnd(data, Math.max(at, at + this.#scanned - 3), end);
+    const scanned = this.#scanned;
+    const headEnd = findHeadEnd(data, Math.max(at, at + scanned - 3), end);
     const size = (headEnd === -1 ? end : headEnd) - at;
     this.#scanned = 0;
     if (size > MAX_RESPONSE_HEAD) return this.#refuse("the head is too large");
     if (headEnd !== -1) return headEnd;
     const start = latin1(data, at, Math.min(end, at + RESPONSE_START.length));
     if (!RESPONSE_START.startsWith(start)) return this.#refuse("it does not begin with HTTP/1.x");
+    // The end of such a head would never be found: lines that end in LF alone, for example.
+    const error = prefixError(data, at, end, at + scanned);
+    if (error !== undefined) return this.#refuse(error.detail);
     this.#scanned = size;
     const partial = this.#partial;
     if (data === partial.bytes) partial.consume(at);
@@ -257,7 +261,9 @@ export class UpstreamConnection implements Upstream, TransportHandler {
       this.#fail(`invalid response: ${error.detail}`);
       return;
     }
-    const { status } = head;
+    const { status, headers } = head;
+    // RFC 9110 8.6: neither has a body, and some clients would wait for the bytes.
+    if (status < 200 || status === 204) removeHeader(headers, "content-length");
     if (status === 101) {
       this.#state = "tunnel";
       this.#reusable = false;
@@ -271,9 +277,9 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #readFinalHead(head: ResponseHead, events: UpstreamEvents, more: boolean): void {
     const { status } = head;
     if (!head.keepAlive) this.#reusable = false;
-    // RFC 9110 8.6: such a response has no length, and some clients would wait for the bytes.
-    if (status === 204) removeHeader(head.headers, "content-length");
     const bodiless = this.#method === "HEAD" || status === 204 || status === 304;
+    // A server that announces a body may send it, and the next request would take that for its response.
+    if (status === 204 && (head.chunked || head.contentLength > 0)) this.#reusable = false;
     if (bodiless || (!head.chunked && head.contentLength === 0)) {
       this.#state = "length";
       events.onResponse(head, 0);

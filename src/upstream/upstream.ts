@@ -8,7 +8,7 @@ import type { HeaderList } from "../http/message.ts";
 export interface Upstream {
   /** Exchanges that its connection served before: above 0 a failure before the first byte may mean a stale connection. */
   readonly served: number;
-  /** After a failure: the upstream has done nothing with the request, which may be sent again (RFC 9113 8.7). */
+  /** After a failure: the request was never sent, or the upstream has said that it did nothing with it (RFC 9113 8.7). */
   readonly refused: boolean;
   /** May wait for `flush`. `buffer` need not stay as it is after the call. False = wait for `onUpstreamDrain`. */
   sendBody(buffer: Buffer, from: number, to: number): boolean;

@@ -10,6 +10,7 @@ import type { Services } from "../../src/proxy/services.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
 import { Workloads } from "../../src/proxy/workloads.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
+import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
 import { Endpoints } from "../../src/upstream/endpoints.ts";
@@ -67,6 +68,9 @@ export class TestPlane {
   port = 0;
   readonly #sweeper: Sweeper;
   readonly #options: PlaneOptions;
+  readonly #gate = new TraceGate();
+  readonly #watchers: Watchers;
+  #onTrace: (json: string | undefined) => void = () => {};
   #generation = 0;
 
   private constructor(options: PlaneOptions) {
@@ -81,10 +85,11 @@ export class TestPlane {
       this.#sweeper,
     );
     this.endpoints = new Endpoints(pools);
+    this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onTrace(json));
     const services: Services = {
       metrics: this.metrics,
       customLabels: undefined,
-      watchers: new Watchers(new TraceGate(), () => {}),
+      watchers: this.#watchers,
       log: output.logger("proxy"),
       accessLog: output.logger("request"),
       exports: { add: (_exporter, entry) => this.exported.push(entry) },
@@ -135,6 +140,23 @@ export class TestPlane {
       if (Date.now() > deadline) throw new Error(`no log line with ${text}: ${this.lines.join("")}`);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
+  }
+
+  /** The trace of the request that `send` makes, once it is complete. */
+  async trace(send: () => Promise<unknown>): Promise<TraceMessage[]> {
+    const messages: TraceMessage[] = [];
+    const complete = new Promise<void>((resolve) => {
+      this.#onTrace = (json) => {
+        if (json === undefined) resolve();
+        else messages.push((JSON.parse(json) as TraceEvent).message);
+      };
+    });
+    this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
+    this.#gate.arm(0);
+    await send();
+    await complete;
+    this.#gate.free(0);
+    return messages;
   }
 
   /** Ends every connection, then waits until all are gone. */

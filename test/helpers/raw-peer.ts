@@ -217,6 +217,14 @@ export class RawUpstream {
   }
 }
 
+/** A port of 127.0.0.1 where nothing listens. */
+export async function closedPort(): Promise<number> {
+  const upstream = await RawUpstream.listen();
+  const { port } = upstream;
+  await upstream[Symbol.asyncDispose]();
+  return port;
+}
+
 /** A response with Content-Length. */
 export function reply(body: string, fields: readonly string[] = [], status = "200 OK"): string {
   return [`HTTP/1.1 ${status}`, ...fields, `Content-Length: ${body.length}`, "", body].join("\r\n");

@@ -5,7 +5,7 @@ import { children } from "../syntax/children.ts";
 const BODIES = ["body", "bodyPrefix"];
 const MESSAGES = ["request", "response"];
 
-/** The variables that an expression may read, in the functions that it calls too, and `request.body` and its like. */
+/** The variables that an expression may read, in the functions that it calls too, and `request.body` and its like; `request.method` where it is named. */
 export function readsOf(
   root: Node,
   { references, customCalls }: Checked,
@@ -23,7 +23,7 @@ export function readsOf(
     const operand = node.kind === "select" ? references.get(node.operand) : undefined;
     if (node.kind === "select" && operand?.kind === "variable" && MESSAGES.includes(operand.name)) {
       reads.add(operand.name);
-      if (BODIES.includes(node.field)) reads.add(`${operand.name}.${node.field}`);
+      if (BODIES.includes(node.field) || node.field === "method") reads.add(`${operand.name}.${node.field}`);
       return;
     }
     if (reference === undefined) for (const child of children(node)) visit(child);

@@ -3,6 +3,7 @@ import { compilePolicies } from "../../policies/compile.ts";
 import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
 import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buckets.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
+import { namesMethods } from "../../policies/retry/index.ts";
 import { CredentialNames } from "../../policies/shared/credentials/names.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
@@ -25,7 +26,7 @@ export function translatePolicies(
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
   const set = toPolicySet(input, path, sources, calledTargets, report);
-  tryPolicies(set, phase, path, report);
+  if (tryPolicies(set, phase, path, report)) noteRetry(set, path, report);
   return set;
 }
 
@@ -68,17 +69,28 @@ const CHECKING: PolicyEnvironment = {
   oidcCookieKey: new Uint8Array(32),
 };
 
-/** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. */
-function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): void {
+/** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. False when one does. */
+function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): boolean {
+  let usable = true;
   for (const [kind, value] of Object.entries(set)) {
     const refusal = refusalOf(kind, value, phase);
     if (refusal === undefined) continue;
+    usable = false;
     const { field, message } = refusal;
     const edits = kind.endsWith("HeaderModifier") ? wrongEdits(kind, value as HeaderModifier, phase) : [];
     if (edits.length === 0) report([...path, ...fieldPath(field)], { message });
     for (const edit of edits) report([...path, kind, ...edit.at], { message: edit.message }, edit.key);
   }
+  return usable;
 }
+
+function noteRetry({ retry }: PolicySet, path: Path, report: Context["report"]): void {
+  if (retry === undefined || namesMethods(retry)) return;
+  const message = `repeats every method, so a POST may take effect twice; to keep it to idempotent methods, add precondition: ${IDEMPOTENT}`;
+  report([...path, "retry"], { message, note: true });
+}
+
+const IDEMPOTENT = `'request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]'`;
 
 interface WrongEdit {
   readonly at: Path;

@@ -23,7 +23,7 @@ timing-allow-origin traceparent tracestate trailer transfer-encoding upgrade upg
 via warning www-authenticate x-amzn-trace-id x-api-key x-b3-parentspanid x-b3-sampled x-b3-spanid x-b3-traceid
 x-content-type-options x-correlation-id x-csrf-token x-forwarded-client-cert x-forwarded-for x-forwarded-host
 x-forwarded-port x-forwarded-proto x-frame-options x-powered-by x-real-ip x-request-id x-requested-with
-x-tracegate-trace-token x-xss-protection`
+x-retry-attempt x-tracegate-trace-token x-xss-protection`
   .trim()
   .split(/\s+/);
 

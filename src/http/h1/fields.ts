@@ -33,6 +33,8 @@ export const REQUEST_FIELDS: FieldKinds = kindsByRow({
   "proxy-authenticate": DROP,
   "proxy-connection": DROP,
   trailer: DROP,
+  // Written by the gateway: a backend reads from it that a request may have been here before.
+  "x-retry-attempt": DROP,
   [TRACE_TOKEN_HEADER]: TRACE_TOKEN,
 });
 
@@ -51,7 +53,7 @@ const NOT_IN_TRAILERS = new Set(
   forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive location max-forwards
   origin pragma proxy-authenticate proxy-authorization proxy-connection range retry-after set-cookie te trailer
   vary via warning www-authenticate x-api-key x-forwarded-client-cert x-forwarded-for x-forwarded-host x-forwarded-port
-  x-forwarded-proto x-real-ip ${TRACE_TOKEN_HEADER}`.split(/\s+/),
+  x-forwarded-proto x-real-ip x-retry-attempt ${TRACE_TOKEN_HEADER}`.split(/\s+/),
 );
 const FRAMING = {
   "content-length": CONTENT_LENGTH,

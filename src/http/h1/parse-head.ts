@@ -67,6 +67,8 @@ const BAD_TARGET = invalid("invalid character in the request target");
 const NO_TARGET = invalid("request line without a target");
 const BAD_REQUEST_LINE = invalid("request line does not end in HTTP/1.0 or HTTP/1.1 and CRLF");
 const BAD_STATUS_LINE = invalid("status line is not HTTP/1.x, three digits, reason and CRLF");
+/** RFC 9110 15: whatever else a client took it for, it would be guessing. */
+const BAD_STATUS = invalid("the status is not between 100 and 599");
 const TARGET_TOO_LONG: HeadError = { code: "TG_URI_TOO_LONG", detail: "the request target is too long" };
 const BAD_VERSION: HeadError = { code: "TG_HTTP_VERSION", detail: "only HTTP/1.0 and HTTP/1.1 are spoken here" };
 const BAD_EXPECTATION: HeadError = { code: "TG_EXPECTATION_FAILED", detail: "only 100-continue is understood" };
@@ -139,11 +141,11 @@ export function parseResponseHead(
   let i = VERSION_LENGTH;
   if (bytes[i] !== SP) return BAD_STATUS_LINE;
   const status = threeDigits(text, i + 1);
-  if (status < 100) return BAD_STATUS_LINE;
   i += 4;
   // The space before an empty reason is often forgotten, and nothing can be mistaken then.
   if (bytes[i] === SP) i++;
-  else if (bytes[i] !== CR) return BAD_STATUS_LINE;
+  else if (status < 0 || bytes[i] !== CR) return BAD_STATUS_LINE;
+  if (status < 100 || status > 599) return status < 0 ? BAD_STATUS_LINE : BAD_STATUS;
   const reasonStart = i;
   while (VALUE[bytes[i] as number] === 1) i++;
   if (bytes[i] !== CR || bytes[i + 1] !== LF) return BAD_STATUS_LINE;

@@ -47,7 +47,7 @@ describe("heads", () => {
 
   test("a response head is read as it was written", () => {
     fc.assert(
-      fc.property(fc.integer({ min: 100, max: 999 }), fields, (status, list) => {
+      fc.property(fc.integer({ min: 100, max: 599 }), fields, (status, list) => {
         const headers = list.flatMap(([fieldName, text]) => [fieldName.toLowerCase(), text]);
         const text = responseHeadText(status, headers, null, "content-length: 3\r\n");
         const head = new ResponseHead();

@@ -39,7 +39,7 @@ export interface ResponseFields {
   readonly contentLength: number;
 }
 
-const STATUS = /^[1-9]\d\d$/;
+const STATUS = /^[1-5]\d\d$/;
 const LENGTH = /^\d{1,15}$/;
 
 /**
@@ -65,7 +65,7 @@ export function readResponse(raw: readonly string[]): ResponseFields | string {
       headers.push(name, value);
     }
   }
-  if (!STATUS.test(status)) return "the status is not of three digits";
+  if (!STATUS.test(status)) return "the status is not between 100 and 599";
   return { status: Number(status), headers, contentLength: length === undefined ? -1 : Number(length) };
 }
 

@@ -1,8 +1,17 @@
-import { compileCondition } from "../../cel/index.ts";
+import { compileCondition, type Expression } from "../../cel/index.ts";
 import type { Retry } from "../../ir/policies.ts";
 import type { CompiledPolicy, RetryPlan } from "../types.ts";
 
 const KIND = "retry";
+
+/** Whether the policy says by itself which methods it repeats. Throws CelError for a precondition that cannot be used. */
+export function namesMethods({ precondition }: Retry): boolean {
+  return precondition !== undefined && readsMethod(compileCondition(precondition, "request"));
+}
+
+function readsMethod({ reads }: Expression): boolean {
+  return reads.has("request.method");
+}
 
 /**
  * Tries a failed call again (reference 3.18): on the statuses in `codes`, when `condition` holds, when connecting fails, when
@@ -13,6 +22,7 @@ export function create(config: Retry): CompiledPolicy {
   const plan: RetryPlan = {
     attempts: config.attempts,
     backoff: config.backoff,
+    namesMethods: precondition !== undefined && readsMethod(precondition),
     codes: new Set(config.codes),
     condition: config.condition === undefined ? undefined : compileCondition(config.condition, "response"),
   };

@@ -8,7 +8,12 @@ export const schema = z
       .default(0)
       .describe("Time before each further attempt; a random half of it is added or taken away. Default: none."),
     codes: z.array(z.int().min(100).max(599)).describe("Statuses of responses that are tried again; may be empty."),
-    precondition: z.string().optional().describe("CEL over the request; retries only when it is true."),
+    precondition: z
+      .string()
+      .optional()
+      .describe(
+        'CEL over the request; retries only when it is true. To keep retries to idempotent methods: `request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]`. Without one that names `request.method`, every method is repeated, but not POST, PATCH and others that are not idempotent after a timeout, because the backend may still be working on them.',
+      ),
     condition: z
       .string()
       .optional()

@@ -1,23 +1,22 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
-import { queueOf, RawPeer, RawUpstream, reply, settled, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import {
+  closedPort,
+  queueOf,
+  RawPeer,
+  RawUpstream,
+  reply,
+  settled,
+  statusOf,
+  valuesOf,
+} from "../../helpers/raw-peer.ts";
+import { unreachable } from "../../helpers/unreachable.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
-
-/** A port of 127.0.0.1 on which nobody listens. */
-async function deadPort(): Promise<number> {
-  const server = await RawUpstream.listen();
-  const { port } = server;
-  await server[Symbol.asyncDispose]();
-  return port;
-}
 
 async function answerOf(plane: TestPlane, request = GET) {
   const client = await RawPeer.connect(plane.port);
@@ -28,7 +27,7 @@ async function answerOf(plane: TestPlane, request = GET) {
 }
 
 test("a refused connection is 503; the address and the system's reason are in the log only", async () => {
-  const port = await deadPort();
+  const port = await closedPort();
   await using plane = await TestPlane.start(port);
   const response = await answerOf(plane);
   assert.equal(statusOf(response), 503);
@@ -278,23 +277,4 @@ async function waitFor(condition: () => boolean): Promise<void> {
     if (Date.now() > deadline) throw new Error("waited too long");
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-}
-
-/** A port whose listener is stopped and its queue full: the system leaves further connects without an answer. */
-async function unreachable(): Promise<{ port: number } & AsyncDisposable> {
-  const script = `const s=require("net").createServer().listen({port:0,host:"127.0.0.1",backlog:1},()=>console.log(s.address().port))`;
-  const child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
-  const [line] = await once(child.stdout, "data");
-  const port = Number(line);
-  child.kill("SIGSTOP");
-  const fillers = Array.from({ length: 8 }, () => connect(port, "127.0.0.1").on("error", () => {}));
-  await once(fillers[0] as Socket, "connect");
-  return {
-    port,
-    async [Symbol.asyncDispose]() {
-      for (const filler of fillers) filler.destroy();
-      child.kill("SIGKILL");
-      await once(child, "exit");
-    },
-  };
 }

@@ -95,7 +95,7 @@ test("HEAD, 204 and 304 have no body, and the connection goes on", async () => {
     await peer.message();
     peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     await peer.message();
-    peer.send("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n");
+    peer.send("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n");
     await peer.message();
     peer.send('HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: "a"\r\n\r\n');
     await peer.message();
