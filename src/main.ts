@@ -81,12 +81,15 @@ async function start(
     if (gateway === undefined) process.exit(exitCode);
     void gateway.shutdown();
   };
-  // The first signal drains, a second interrupt ends at once (reference 7).
-  process.once("SIGTERM", () => stop(143));
-  process.once("SIGINT", () => {
-    stop(130);
-    process.once("SIGINT", () => process.exit(130));
-  });
+  // The first signal drains, a second one ends the process at once, whichever it is (reference 7).
+  let signalled = false;
+  const onSignal = (exitCode: number): void => {
+    if (signalled) process.exit(exitCode);
+    signalled = true;
+    stop(exitCode);
+  };
+  process.on("SIGTERM", () => onSignal(143));
+  process.on("SIGINT", () => onSignal(130));
   if (supervised) onOrphaned(() => stop(143));
   const output = (settings: Settings): LogOutput => {
     const made = makeOutput(settings);

@@ -33,6 +33,8 @@ export interface AdminPlane {
   metricsText(): Promise<string>;
   /** Names of the startup tasks that are not done; empty = ready. */
   pending(): readonly string[];
+  /** Whether the graceful shutdown has begun. */
+  draining(): boolean;
   /** Begins the graceful shutdown and returns at once. */
   shutdown(): void;
   readonly version: { readonly version: string };

@@ -6,12 +6,12 @@ import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { textReply } from "./server/reply.ts";
 
 /**
- * Starts the readiness server: `GET /healthz/ready` and nothing else (reference 4.6). It goes on answering 200 while the
- * gateway drains, until it is closed.
+ * Starts the readiness server: `GET /healthz/ready` and nothing else (reference 4.6). Unlike the reference it answers 503 from
+ * the beginning of a shutdown, so that load balancers which probe it stop sending requests while they are still served.
  * @throws Error when the address cannot be used
  */
 export function startReadinessServer(
-  plane: Pick<AdminPlane, "pending">,
+  plane: Pick<AdminPlane, "pending" | "draining">,
   address: ListenAddress,
   log: Logger,
 ): Promise<RunningServer> {
@@ -24,6 +24,7 @@ export function startReadinessServer(
     handle: ({ url = "", method }) => {
       if (url.split("?", 1)[0] !== "/healthz/ready") return textReply(404, "");
       if (method !== "GET") return textReply(405, "", { allow: "GET" });
+      if (plane.draining()) return textReply(503, "draining\n");
       const pending = plane.pending();
       if (pending.length === 0) {
         failures = 0;

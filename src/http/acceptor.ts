@@ -12,29 +12,36 @@ export interface ListenOptions {
   readonly keepAliveDelay: number;
 }
 
+type OnConnection = (transport: Transport) => TransportHandler | undefined;
+
 /** A listening socket. `onConnection` returns the handler of the new transport, or undefined to refuse it. */
 export class Acceptor {
   readonly #server: Server;
+  readonly #onConnection: OnConnection;
+  #held: Socket[] | undefined;
+  /** Connections accepted so far. */
+  accepted = 0;
 
-  private constructor(server: Server) {
+  private constructor(server: Server, onConnection: OnConnection) {
     this.#server = server;
+    this.#onConnection = onConnection;
+    server.on("connection", (socket: Socket) => {
+      this.accepted++;
+      if (this.#held === undefined) accept(socket, onConnection);
+      else this.#held.push(socket);
+    });
   }
 
   /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
-  static listen(
-    options: ListenOptions,
-    onConnection: (transport: Transport) => TransportHandler | undefined,
-  ): Promise<Acceptor> {
-    const server = createServer(
-      {
-        pauseOnConnect: true,
-        allowHalfOpen: true,
-        noDelay: true,
-        keepAlive: options.keepAliveDelay > 0,
-        keepAliveInitialDelay: options.keepAliveDelay,
-      },
-      (accepted) => accept(accepted, onConnection),
-    );
+  static listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
+    const server = createServer({
+      pauseOnConnect: true,
+      allowHalfOpen: true,
+      noDelay: true,
+      keepAlive: options.keepAliveDelay > 0,
+      keepAliveInitialDelay: options.keepAliveDelay,
+    });
+    const acceptor = new Acceptor(server, onConnection);
     return new Promise((resolve, reject) => {
       server.once("error", reject);
       server.listen(
@@ -43,7 +50,7 @@ export class Acceptor {
           server.removeListener("error", reject);
           // Errors of accept(2), such as no file descriptors left, end that connection only.
           server.on("error", () => {});
-          resolve(new Acceptor(server));
+          resolve(acceptor);
         },
       );
     });
@@ -54,13 +61,24 @@ export class Acceptor {
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
+  /** From now on, connections are accepted but not read until `release`. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
   /** Stops accepting; open connections go on. */
   close(): void {
     this.#server.close();
   }
+
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const socket of held) accept(socket, this.#onConnection);
+  }
 }
 
-function accept(accepted: Socket, onConnection: (transport: Transport) => TransportHandler | undefined): void {
+function accept(accepted: Socket, onConnection: OnConnection): void {
   const reader = new SocketReader();
   const socket = adopt(accepted, reader);
   const transport = new Transport(socket, reader, socketAddresses(socket));

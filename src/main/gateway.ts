@@ -135,9 +135,14 @@ export class Gateway {
     void this.supervisor.setLogFilter(filter);
   }
 
+  /** Whether the shutdown has begun. */
+  get draining(): boolean {
+    return this.#shutdown !== undefined;
+  }
+
   /**
-   * Drains and stops (reference 7): goes on serving for the minimum deadline, then stops accepting and waits for open
-   * work up to the maximum, then cuts what is left. Safe to call again.
+   * Drains and stops (reference 7): goes on serving for the minimum deadline, then closes ports and connections as
+   * proxy/drain.ts says, waits for requests in progress up to the maximum, then cuts what is left. Safe to call again.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#drain();

@@ -30,6 +30,7 @@ interface PlaneSource {
   readonly pending: readonly string[];
   readonly logFilter: string;
   readonly addresses: Readonly<Record<string, readonly string[]>>;
+  readonly draining: boolean;
   setLogFilter(filter: string): void;
   shutdown(): Promise<void>;
 }
@@ -46,6 +47,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     configStatus: () => gateway.status,
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
+    draining: () => gateway.draining,
     shutdown: () => void gateway.shutdown(),
     openTrace: async ({ expression, token, ...options }, reader) => {
       const filter = { expression, token, functions: gateway.ir.customFunctions ?? "" };

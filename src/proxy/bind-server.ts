@@ -1,7 +1,6 @@
 import { asError, ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Sweeper } from "../base/sweeper.ts";
-import { Acceptor } from "../http/acceptor.ts";
 import type { Addresses } from "../http/addresses.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { type ConnectionHost, ServerConnection } from "../http/server/connection.ts";
@@ -13,6 +12,7 @@ import type { CompiledBind, CompiledListener } from "./compiled.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./connect/tunnel.ts";
 import { TunnelHost } from "./connect/tunnel-host.ts";
 import { Exchange } from "./exchange.ts";
+import { ListeningPort } from "./listening-port.ts";
 import { type Arrival, type NetworkFindings, NetworkGate, type NetworkGateHost } from "./network-gate.ts";
 import { connectionVariables } from "./network-rules.ts";
 import { recordRefused } from "./record-refused.ts";
@@ -32,6 +32,7 @@ type LiveStream = Pick<Exchange, "onClientGone" | "over"> & { readonly activity:
 
 /** One listening port of this thread and its connections; outlives configurations that keep the port. */
 export class BindServer
+  extends ListeningPort
   implements ConnectionHost, StreamAcceptor, ProxyHeaderHost, HandshakeHost, NetworkGateHost, TcpHost, TunnelTarget
 {
   readonly #targets: TunnelTargets;
@@ -47,11 +48,10 @@ export class BindServer
   readonly #others = new Set<LiveConnection>();
   readonly #onEmpty: () => void;
   readonly #tunnelHost: TunnelHost;
-  #acceptor: Acceptor | undefined;
   #bind: CompiledBind;
-  draining = false;
 
   constructor(bind: CompiledBind, targets: TunnelTargets, services: Services, sweeper: Sweeper, onEmpty: () => void) {
+    super();
     this.#bind = bind;
     this.#targets = targets;
     this.#services = services;
@@ -77,7 +77,7 @@ export class BindServer
   /** Rejects with the system's error when the port cannot be had. */
   async listen(port: number, reusePort: boolean): Promise<void> {
     const { keepalives } = this.#bind.frontend;
-    this.#acceptor = await Acceptor.listen(
+    await this.startListening(
       { host: this.#bind.host, port, reusePort, keepAliveDelay: keepalives.enabled ? keepalives.time : 0 },
       (transport) => this.#admit(transport),
     );
@@ -85,7 +85,7 @@ export class BindServer
 
   /** The one that is listened on, or that an internal bind stands for; 0 = none. */
   get port(): number {
-    return this.#acceptor?.port ?? (this.#bind.mode === "internal" ? this.#bind.port : 0);
+    return this.listening || (this.#bind.mode === "internal" ? this.#bind.port : 0);
   }
 
   /** Serves what comes out of tunnels to ports that no bind has. */
@@ -98,17 +98,15 @@ export class BindServer
     this.#bind = bind;
   }
 
-  /** Stops accepting; idle connections close, busy ones after their response. */
-  drain(): void {
-    this.draining = true;
-    this.#acceptor?.close();
-    this.#acceptor = undefined;
+  override closeIdle(): void {
+    super.closeIdle();
     for (const connection of this.#connections.keys()) connection.drain();
   }
 
   /** Ends every connection at once; requests under way are accounted for as cut. */
   destroy(): void {
-    this.#acceptor?.close();
+    this.stopListening();
+    this.serveHeld();
     for (const [connection, exchange] of this.#connections) {
       connection.abort();
       exchange?.onClientGone("TG_CLIENT_GONE", "the gateway shut down before the request was complete");
@@ -141,7 +139,7 @@ export class BindServer
 
   /** What is inside a tunnel has no PROXY header and no tunnel of its own before it. */
   serve(stream: ByteStream, from: Addresses): void {
-    if (this.draining || this.connections >= this.#bind.frontend.maxConnections) stream.destroy();
+    if (this.closesIdle || this.connections >= this.#bind.frontend.maxConnections) stream.destroy();
     else Transport.over(stream, from, (transport) => this.#handlerOf(transport));
   }
 

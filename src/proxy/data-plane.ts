@@ -4,6 +4,7 @@ import type { Endpoints } from "../upstream/endpoints.ts";
 import { BindServer } from "./bind-server.ts";
 import { type Generation, IrCompiler, type RouteSlice } from "./compile-ir.ts";
 import type { TunnelTargets } from "./connect/tunnel.ts";
+import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./drain.ts";
 import type { Services } from "./services.ts";
 
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
@@ -99,11 +100,11 @@ export class DataPlane implements TunnelTargets {
     this.#endpoints.release(candidate.generation.endpoints);
   }
 
-  /** Stops accepting and resolves when the last connection has closed. */
-  drain(): Promise<void> {
-    const servers = [...this.#servers.values(), ...this.#leaving];
-    for (const server of servers) server.drain();
-    return new Promise((resolve) => {
+  /** Takes a step of a shutdown that has `deadlineMs` altogether; the last step resolves when no connection is left. */
+  async drain(step: DrainStep, deadlineMs: number): Promise<void> {
+    await takeDrainStep(step, [...this.#servers.values(), ...this.#leaving], deadlineMs);
+    if (step !== DRAIN_STEPS.at(-1)) return;
+    await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
       this.#checkIdle();
     });

@@ -2,6 +2,7 @@
 import type { Ir } from "../ir/ir.ts";
 import type { RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
+import type { DrainStep } from "../proxy/drain.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
@@ -67,7 +68,7 @@ export type Command =
   | { readonly type: "heap" }
   /** Another worker has evicted an endpoint. */
   | { readonly type: "evict"; readonly notice: EvictionNotice }
-  | { readonly type: "drain" }
+  | { readonly type: "drain"; readonly step: DrainStep; readonly deadlineMs: number }
   | { readonly type: "destroy" };
 
 /** What the answer to each command carries. */

@@ -4,6 +4,7 @@ import type { Ir } from "../ir/ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { groupOwner, type RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
+import { DRAIN_STEPS } from "../proxy/drain.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { TraceFilter } from "../trace/filter.ts";
@@ -159,13 +160,16 @@ export class Supervisor implements WorkerEvents {
     await this.#all({ type: "logFilter", filter });
   }
 
-  /** Stops accepting and waits for open work, at most `deadlineMs`. Returns how many connections had to be cut. */
+  /** Shuts all ports down and waits for open work, at most `deadlineMs`. Returns how many connections had to be cut. */
   async drain(deadlineMs: number): Promise<number> {
     this.#stopping = true;
-    const drained = Promise.all(this.workers.map((worker) => worker.call({ type: "drain" }).catch(() => undefined)));
-    const timer = new AbortController();
-    await Promise.race([drained, delay(deadlineMs, undefined, { signal: timer.signal }).catch(() => undefined)]);
-    timer.abort();
+    const end = performance.now() + deadlineMs;
+    for (const step of DRAIN_STEPS) {
+      const left = Math.max(0, end - performance.now());
+      // A worker that hangs must not keep the others from serving the connections that they hold.
+      const patience = step === "finish" ? left : Math.min(left, deadlineMs / 4);
+      await this.#ask({ type: "drain", step, deadlineMs }, () => {}, patience);
+    }
     let cut = 0;
     await this.#ask({ type: "destroy" }, (_index, count) => {
       cut += Number(count);
@@ -279,9 +283,9 @@ export class Supervisor implements WorkerEvents {
     await Promise.allSettled(this.workers.map((worker) => worker.obey(command)));
   }
 
-  async #ask(command: Command, take: (index: number, value: unknown) => void): Promise<void> {
+  async #ask(command: Command, take: (index: number, value: unknown) => void, patienceMs = ANSWER_MS): Promise<void> {
     const timer = new AbortController();
-    const late = delay(ANSWER_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+    const late = delay(patienceMs, undefined, { signal: timer.signal }).catch(() => undefined);
     const asked = this.workers.map(async (worker) => {
       const answer = worker.call(command).then(
         (value) => ({ value }),

@@ -107,7 +107,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       case "evict":
         return endpoints.evict(command.notice);
       case "drain":
-        return plane.drain();
+        return plane.drain(command.step, command.deadlineMs);
       case "destroy": {
         const cut = plane.destroy();
         // The thread ends after the answer: lines that still wait for others would be lost.

@@ -5,6 +5,7 @@ import type { Frontend, Ir, Route, Service, Target, Workload } from "../../src/i
 import type { PolicySet } from "../../src/ir/policies.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
+import { DRAIN_STEPS } from "../../src/proxy/drain.ts";
 import { dynamicEndpoints } from "../../src/proxy/dynamic.ts";
 import type { Services } from "../../src/proxy/services.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
@@ -159,10 +160,15 @@ export class TestPlane {
     return messages;
   }
 
+  /** Shuts all ports down; resolves when no connection is left. */
+  async drain(deadlineMs: number): Promise<void> {
+    for (const step of DRAIN_STEPS) await this.plane.drain(step, deadlineMs);
+  }
+
   /** Ends every connection, then waits until all are gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.plane.destroy();
-    await this.plane.drain();
+    await this.drain(0);
     await this.configure(undefined);
     this.#sweeper.close();
   }

@@ -88,6 +88,10 @@ export class TestPlane implements AdminPlane {
     return this.waiting;
   }
 
+  draining(): boolean {
+    return this.shutdowns > 0;
+  }
+
   shutdown(): void {
     this.shutdowns++;
     this.#notify();

@@ -58,12 +58,20 @@ export const settings = z
       .describe("How host names of backends are looked up."),
     adminAddr: listenAddress.optional().describe("Admin server; default `localhost:15000`."),
     statsAddr: listenAddress.optional().describe("Metrics server; default port 15020 on all addresses."),
-    readinessAddr: listenAddress.optional().describe("Readiness server; default port 15021 on all addresses."),
+    readinessAddr: listenAddress
+      .optional()
+      .describe(
+        "Readiness server: `GET /healthz/ready`, 503 from the beginning of a shutdown; default port 15021 on all addresses.",
+      ),
     workerThreads: workerThreads.optional().describe("Threads that serve traffic; default: one for each processor."),
-    connectionTerminationDeadline: duration.optional().describe("Longest wait for open work at shutdown; default 5s."),
+    connectionTerminationDeadline: duration
+      .optional()
+      .describe(
+        "Longest time for a shutdown, after the minimum: connections are accepted for a moment, at most a quarter of it, then requests in progress are waited for and what is left is cut; default 5s.",
+      ),
     connectionMinTerminationDeadline: duration
       .optional()
-      .describe("Goes on accepting for this long first; default 0s."),
+      .describe("At shutdown, everything is served as usual for this long first; default 0s."),
     logging: z
       .strictObject({
         level: level.default("info"),

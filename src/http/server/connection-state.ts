@@ -29,8 +29,10 @@ export interface ConnectionSettings {
   /** Limits in force; read for each request, so a reload reaches open connections. */
   readonly frontend: Frontend;
   readonly acceptor: StreamAcceptor;
-  /** Open connections are asked to close after the response under way. */
+  /** Responses ask clients to close their connections. */
   readonly draining: boolean;
+  /** Connections without a request are closed. */
+  readonly closesIdle: boolean;
 }
 
 /** What a connection of a client holds, how long it waits, and how it ends; connection.ts adds what it reads and writes. */
@@ -87,7 +89,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
   }
 
   sweep(now: number): void {
-    const { frontend, draining } = this.host;
+    const { frontend, closesIdle } = this.host;
     if (this.state === "linger") {
       // The client gets as long as it makes progress to take the response, and a little more to stop sending.
       if (this.progressed && this.transport.backlog === 0) {
@@ -108,7 +110,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
     }
     const tooOld = frontend.maxConnectionDuration > 0 && now - this.#created > frontend.maxConnectionDuration;
     if (tooOld) this.keepAlive = false;
-    if ((tooOld || draining) && this.idle) this.closeIdle();
+    if ((tooOld || closesIdle) && this.idle) this.closeIdle();
     else if (this.deadline !== 0 && now >= this.deadline) this.#expire();
   }
 

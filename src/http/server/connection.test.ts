@@ -44,6 +44,7 @@ async function serve(start: (downstream: Downstream) => void): Promise<Server> {
   const host: ConnectionHost = {
     frontend: FRONTEND,
     draining: false,
+    closesIdle: false,
     acceptor: { open: (downstream) => ({ ...nothing, start: () => start(downstream) }), refused: () => {} },
     onConnectionClose: () => {},
     onFault: (error) => faults.push(error),

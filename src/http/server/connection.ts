@@ -298,7 +298,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       return;
     }
     this.state = "head";
-    if (this.host.draining && this.idle && !this.#processing) {
+    if (this.host.closesIdle && this.idle && !this.#processing) {
       this.closeIdle();
       return;
     }

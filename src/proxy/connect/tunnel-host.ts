@@ -28,6 +28,10 @@ export class TunnelHost implements ConnectionHost, StreamAcceptor {
     return this.#bind.draining;
   }
 
+  get closesIdle(): boolean {
+    return this.#bind.closesIdle;
+  }
+
   refused(from: Addresses, code: ErrorCode, detail: string, received: Buffer | undefined): void {
     this.#bind.acceptor.refused(from, code, detail, received);
   }

@@ -4,6 +4,8 @@ import { TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+/** More than the tests need. */
+const DEADLINE_MS = 60_000;
 
 test("a drain closes idle connections, lets busy ones finish and refuses new ones", async () => {
   await using upstream = await RawUpstream.listen();
@@ -21,7 +23,7 @@ test("a drain closes idle connections, lets busy ones finish and refuses new one
   const idle = await RawPeer.connect(plane.port);
   // A connection is accepted for sure once it has been answered; this one is before the drain because it was made before it.
   let drained = false;
-  const drain = plane.plane.drain().then(() => {
+  const drain = plane.drain(DEADLINE_MS).then(() => {
     drained = true;
   });
   await idle.closed();
@@ -66,7 +68,7 @@ test("a response that a slow client is still taking survives a drain", async () 
   client.socket.pause();
   client.send(GET);
   await upstream.connection();
-  const drain = plane.plane.drain();
+  const drain = plane.drain(DEADLINE_MS);
   const read = client.message();
   client.socket.resume();
   assert.equal((await read).body.length, size);

@@ -32,7 +32,7 @@ suite("shutdown", () => {
       await begin(gateway);
       await idleClosed;
       await refused(port);
-      assert.equal((await fetch(`${gateway.url("readiness")}/healthz/ready`)).status, 200);
+      assert.deepEqual(await readiness(gateway), [503, "draining\n"]);
       assert.equal((await admin(gateway).configStatus()).generation, 1);
 
       response.end("at last");
@@ -44,16 +44,37 @@ suite("shutdown", () => {
       assert.equal(line?.["http.status"], 200, "the last line of the access log is not lost");
     });
 
-  test("until the minimum deadline everything is served; a second SIGINT ends at once", async () => {
-    await using gateway = await start({ connectionMinTerminationDeadline: "60s" });
-    const ended = once(gateway.process, "close");
-    gateway.process.kill("SIGINT");
-    await gateway.until(() => gateway.lines.some(({ message }) => message === "draining"), "the drain");
-    const answer = await call(gateway.port(), { path: "/x" });
-    assert.equal(answer.status, 200);
-    assert.equal((await fetch(`${gateway.url("readiness")}/healthz/ready`)).status, 200);
-    gateway.process.kill("SIGINT");
-    assert.deepEqual(await ended, [130, null]);
+  for (const [first, second, code] of [
+    ["SIGINT", "SIGINT", 130],
+    ["SIGTERM", "SIGTERM", 143],
+    ["SIGINT", "SIGTERM", 143],
+  ] as const)
+    test(`until the minimum deadline everything is served; ${second} after ${first} ends at once`, async () => {
+      await using gateway = await start({ connectionMinTerminationDeadline: "60s" });
+      const ended = once(gateway.process, "close");
+      assert.deepEqual(await readiness(gateway), [200, "ready\n"]);
+      gateway.process.kill(first);
+      await gateway.until(() => gateway.lines.some(({ message }) => message === "draining"), "the drain");
+      const answer = await call(gateway.port(), { path: "/x" });
+      assert.equal(answer.status, 200);
+      assert.deepEqual(await readiness(gateway), [503, "draining\n"]);
+      gateway.process.kill(second);
+      assert.deepEqual(await ended, [code, null]);
+    });
+
+  test("a signal after POST /quitquitquit does not cut the drain short", async () => {
+    await using gateway = await start();
+    const hanging = upstream.hang("/slow");
+    const client = await rawClient(gateway.port(), "GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    const { response } = await hanging;
+    await admin(gateway).quit();
+    gateway.process.kill("SIGTERM");
+    await refused(gateway.port());
+    response.end("at last");
+    let text = "";
+    for await (const chunk of client) text += String(chunk);
+    assert.match(text, /at last$/);
+    assert.equal(await gateway.exited(), 0);
   });
 
   test("after the maximum deadline what is left is cut, counted and logged; exit code 0", async () => {
@@ -101,6 +122,11 @@ suite("shutdown", () => {
     return TestGateway.start({ ...proxyTo(upstream.address), config: { workerThreads: 2, ...config } });
   }
 });
+
+async function readiness(gateway: TestGateway): Promise<[number, string]> {
+  const response = await fetch(`${gateway.url("readiness")}/healthz/ready`);
+  return [response.status, await response.text()];
+}
 
 function logged(gateway: TestGateway, path: string): LogLine | undefined {
   return gateway.lines.find((line) => line["http.path"] === path);
