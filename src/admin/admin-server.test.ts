@@ -65,6 +65,29 @@ test("a wrong method is answered with the right ones, a wrong path with where to
   assert.equal((await ask("GET", "//evil.example/config_dump")).status, 404);
 });
 
+test("an unknown query parameter is refused with the known ones, and nothing is done", async () => {
+  const refused = [
+    ["POST", "/logging?levl=debug", '"levl": /logging takes the query parameters level, reset'],
+    [
+      "POST",
+      "/debug/trace?expr=true",
+      '"expr": /debug/trace takes the query parameters expression, reveal, bodies, token',
+    ],
+    [
+      "GET",
+      "/debug/pprof/profile?seconds=1&hz=2",
+      '"hz": /debug/pprof/profile takes the query parameters seconds, frequency',
+    ],
+    ["GET", "/config_dump?pretty", '"pretty": /config_dump takes no query parameters'],
+    ["POST", "/quitquitquit?dry-run", '"dry-run": /quitquitquit takes no query parameters'],
+  ] as const;
+  for (const [method, target, text] of refused) {
+    const { status, body } = await ask(method, target);
+    assert.deepEqual([status, body], [400, `unknown query parameter ${text}\n`]);
+  }
+  assert.equal(plane.shutdowns, 0);
+});
+
 test("only names and addresses of this machine are served, against DNS rebinding", async () => {
   for (const host of ["localhost", "LOCALHOST:15000", "127.0.0.1:1", "127.1.2.3", "[::1]:15000", "admin.example:80"])
     assert.equal((await ask("GET", "/", [`host: ${host}`])).status, 200, host);

@@ -3,7 +3,7 @@ import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { AdminPlane } from "./plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
-import type { AdminMethod } from "./routes/route.ts";
+import type { AdminMethod, AdminRoute } from "./routes/route.ts";
 import { corsHeaders, Guard } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
@@ -54,7 +54,16 @@ export async function dispatch(plane: AdminPlane, request: IncomingMessage, sign
   if (method === undefined) return methodNotAllowed(path, route.methods);
   const refusal = await dropBody(request);
   if (refusal !== undefined) return refusal;
-  return route.handle({ plane, method, query: new URLSearchParams(query), signal });
+  const parameters = new URLSearchParams(query);
+  return unknownParameter(route, parameters) ?? route.handle({ plane, method, query: parameters, signal });
+}
+
+/** A misspelled parameter must not silently do something else: `?levl=debug` would only show the level. */
+function unknownParameter({ path, parameters = [] }: AdminRoute, query: URLSearchParams): PlainReply | undefined {
+  const unknown = [...query.keys()].find((name) => !parameters.includes(name));
+  if (unknown === undefined) return undefined;
+  const known = parameters.length === 0 ? "no query parameters" : `the query parameters ${parameters.join(", ")}`;
+  return textReply(400, `unknown query parameter ${JSON.stringify(unknown)}: ${path} takes ${known}\n`);
 }
 
 function methodNotAllowed(path: string, methods: readonly AdminMethod[]): PlainReply {

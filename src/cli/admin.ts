@@ -1,10 +1,38 @@
-import { AdminClient, AdminClientError } from "../admin/client.ts";
-import { CliError } from "./errors.ts";
+import { type AdminAddress, AdminClient, AdminClientError } from "../admin/client.ts";
+import type { Context } from "./context.ts";
+import { CliError, usage } from "./errors.ts";
 import { type TraceRecord, toRecord } from "./trace/records.ts";
 
-/** The admin server of the proxy on this machine. */
-export function localAdmin(port: number): AdminClient {
-  return new AdminClient(`http://localhost:${port}`);
+const DEFAULT_PORT = 15000;
+
+/**
+ * The admin server that a command talks to: a port of this machine when one is given, else the address in `TGCTL_ADMIN`,
+ * else port 15000 of this machine. Throws a usage error for an address that is none.
+ */
+export function localAdmin(port: number | undefined, env: Context["env"]): AdminClient {
+  const address = env.TGCTL_ADMIN ?? "";
+  return new AdminClient(
+    port === undefined && address !== "" ? parseAdmin(address) : `http://localhost:${port ?? DEFAULT_PORT}`,
+  );
+}
+
+/** Whether a listener beside that admin server can be reached at 127.0.0.1. */
+export function isOnThisMachine(client: AdminClient): boolean {
+  return /^unix:|^http:\/\/(?:localhost|127\.[\d.]+|\[::1\]):/.test(client.address);
+}
+
+/** `unix:/path`, `host:port` or `http://host:port`. */
+function parseAdmin(text: string): AdminAddress {
+  const [, path] = /^unix:(\/.+)$/.exec(text) ?? [];
+  if (path !== undefined) return { unix: path };
+  const [, host, port] = /^(?:http:\/\/)?([\w.-]+|\[[\da-fA-F:.]+\]):(\d{1,5})\/?$/.exec(text) ?? [];
+  if (host === undefined || !URL.canParse(`http://${host}:${port}`) || Number(port) === 0) {
+    throw usage(
+      `TGCTL_ADMIN is not an admin address: "${text}"`,
+      "TGCTL_ADMIN=localhost:15000, or TGCTL_ADMIN=unix:/path",
+    );
+  }
+  return `http://${host}:${port}`;
 }
 
 /**
@@ -60,7 +88,7 @@ function withHint(told: CliError, status: number | undefined): CliError {
   if (status !== 404) return told;
   return new CliError(told.kind, told.message, {
     ...(told.why !== undefined && { why: told.why }),
-    hint: "what answers there is no admin server; give its port (config.adminAddr) with --proxy-admin-port",
+    hint: "what answers there is no admin server; give its port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
   });
 }
 
@@ -69,7 +97,7 @@ function asCliError(error: unknown, refused: (status: number, body: string) => C
   if (error.kind === "status") return withHint(refused(error.status ?? 0, error.body ?? ""), error.status);
   if (error.kind !== "unreachable" && error.kind !== "timeout") return CliError.from(error);
   return new CliError("unreachable", error.message, {
-    hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port",
+    hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
     cause: error,
   });
 }

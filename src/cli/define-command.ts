@@ -50,11 +50,13 @@ type OptionValue<S extends OptionSpec> = S extends { type: "switch" }
 
 export type OptionValues<S extends OptionSpecs> = { readonly [K in keyof S]: OptionValue<S[K]> };
 
-/** A positional argument; every command takes at most one, and none is required. */
+/** A positional argument; a command declares at most one. */
 export interface ArgumentSpec {
   readonly name: string;
   readonly summary: string;
   readonly required?: true;
+  /** It may be given more than once. */
+  readonly many?: true;
   readonly choices?: readonly string[];
 }
 
@@ -67,6 +69,8 @@ export interface Example {
 /** What a handler gets. */
 export interface Invocation<S extends OptionSpecs> {
   readonly argument: string | undefined;
+  /** All of them, of an argument that may be given more than once. */
+  readonly words: readonly string[];
   /** Everything after `--`; undefined when there was no `--`. */
   readonly rest: readonly string[] | undefined;
   readonly options: OptionValues<S>;
@@ -94,6 +98,8 @@ export interface Group {
   readonly commands: readonly Node[];
   /** The subcommand that runs when none is named. */
   readonly fallback?: string;
+  /** The subcommand, a group, whose commands may be called without its name. */
+  readonly shortcuts?: string;
 }
 
 export type Node = Command | Group;
@@ -106,6 +112,31 @@ export function defineCommand<const S extends OptionSpecs>(command: Command<S>):
 
 export function isGroup(node: Node): node is Group {
   return "commands" in node;
+}
+
+/** The commands that can be called without the name of their group, and that group; none for most groups. */
+export function shortcutsOf(group: Group): { readonly of: Group; readonly nodes: readonly Node[] } | undefined {
+  const of = group.commands.find((node) => node.name === group.shortcuts);
+  return of === undefined || !isGroup(of) ? undefined : { of, nodes: of.commands };
+}
+
+/** A node of the command tree with the names of the groups above it. */
+export interface Found {
+  readonly node: Node;
+  readonly path: readonly string[];
+}
+
+/** The node of a group that a word names, by name, alias or as a shortcut. */
+export function findIn(group: Group, path: readonly string[], word: string): Found | undefined {
+  const named = (node: Node) => node.name === word || node.aliases?.includes(word) === true;
+  const inner = [...path, group.name];
+  const own = group.commands.find(named);
+  if (own !== undefined) return { node: own, path: inner };
+  const shortcuts = shortcutsOf(group);
+  const short = shortcuts?.nodes.find(named);
+  return short === undefined || shortcuts === undefined
+    ? undefined
+    : { node: short, path: [...inner, shortcuts.of.name] };
 }
 
 /** Options that every command has. */

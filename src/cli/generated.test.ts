@@ -41,11 +41,24 @@ function completeInBash(...words: string[]): string[] {
 }
 
 test("bash completes commands, aliases, options and values", () => {
-  assert.deepEqual(completeInBash("tgctl", ""), ["proxy", "version", "completion"]);
+  assert.deepEqual(completeInBash("tgctl", ""), [
+    "proxy",
+    "version",
+    "help",
+    "completion",
+    "trace",
+    "status",
+    "config",
+    "log",
+    "profile",
+  ]);
   assert.deepEqual(completeInBash("tgctl", "proxy", "--json", "c"), ["config"]);
   assert.deepEqual(completeInBash("tgctl", "proxy", "cfg", "be", "--a"), ["--all"]);
   assert.deepEqual(completeInBash("tgctl", "proxy", "log", "--local", "--level", "d"), ["debug"]);
   assert.deepEqual(completeInBash("tgctl", "proxy", "profile", "--sec"), ["--seconds"]);
+  assert.deepEqual(completeInBash("tgctl", "config", "r"), ["routes"]);
+  assert.deepEqual(completeInBash("tgctl", "trace", "-o", "t"), ["text"]);
+  assert.deepEqual(completeInBash("tgctl", "help", "st"), ["status"]);
   assert.deepEqual(completeInBash("tgctl", "completion", "z"), ["zsh"]);
   assert.deepEqual(completeInBash("tgctl", "proxy", "trace", "--local", "--", "--"), [""]);
   assert.deepEqual(completeInBash("tgctl", "proxy", "trace", "-f", join(appRoot, "package.js")), [

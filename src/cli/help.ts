@@ -1,7 +1,21 @@
-import { type Command, type Group, isGroup, type Node, type OptionSpec, optionsOf } from "./define-command.ts";
+import {
+  type Command,
+  type Group,
+  isGroup,
+  type Node,
+  type OptionSpec,
+  optionsOf,
+  shortcutsOf,
+} from "./define-command.ts";
 import { EXIT_CODES } from "./errors.ts";
 
 const WIDTH = 100;
+
+/** The environment variables that `tgctl` reads. */
+const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
+  ["TGCTL_ADMIN", "Address of the admin server, host:port or unix:/path; default localhost:15000"],
+  ["NO_COLOR", "When set, the full-screen view uses no colors"],
+];
 
 /** The help of a command or group. `path` is every name before it, `tgctl` first. */
 export function renderHelp(node: Node, path: readonly string[]): string {
@@ -38,7 +52,17 @@ function groupHelp(group: Group, path: readonly string[]): string {
   ];
   if (group.aliases !== undefined) sections.push(["Aliases:", `  ${group.aliases.join(", ")}`]);
   sections.push(["Commands:", ...columns(group.commands.map((node) => [node.name, node.summary]))]);
+  const shortcuts = shortcutsOf(group);
+  if (shortcuts !== undefined) {
+    const names = shortcuts.nodes.map((node) => node.name).join(", ");
+    sections.push([
+      "Shortcuts:",
+      `  ${names}: the commands of "${name} ${shortcuts.of.name}", without "${shortcuts.of.name}"`,
+    ]);
+  }
   if (path.length === 0) {
+    sections.push(["Options:", "  -V, --version  Print the version", "  -h, --help     Show this help"]);
+    sections.push(["Environment:", ...columns(ENVIRONMENT)]);
     sections.push([
       "Exit codes:",
       ...columns(EXIT_CODES.map(({ code, meaning }) => [String(code).padStart(3), meaning])),
@@ -55,7 +79,8 @@ function usageLine(command: Command, path: readonly string[]): string {
   return parts.join(" ");
 }
 
-function operand(argument: { readonly name: string; readonly required?: true }): string {
+function operand(argument: { readonly name: string; readonly required?: true; readonly many?: true }): string {
+  if (argument.many) return `[${argument.name}...]`;
   return argument.required ? `<${argument.name}>` : `[${argument.name}]`;
 }
 

@@ -10,7 +10,11 @@ const refused: readonly (readonly [line: string, error: string])[] = [
   ["proxy trace --lcal", "unknown option '--lcal'"],
   ["proxy trace --port", "option '--port <port>' argument missing"],
   ["proxy trace a b", "accepts at most 1 arg(s), received 2"],
-  ["proxy trace", "no proxy named"],
+  ["help proxy nonsense", 'unknown command "nonsense" for "tgctl proxy"'],
+  ["help trace raw", 'unknown command "raw" for "tgctl proxy trace"'],
+  ["trace -n shop", "--namespace needs a target in Kubernetes, which is not available in this build"],
+  ["trace --raw -o text", "--raw and -o text are mutually exclusive"],
+  ["trace -o yaml", 'output format "yaml" not supported'],
   ["proxy trace gateway/x", 'cannot look up "gateway/x": targets in Kubernetes are not available in this build'],
   ["proxy trace gateway/x --local", "--local does not accept a resource argument"],
   ["proxy trace --local --file f", "at most one of --file or --local may be passed"],
@@ -48,11 +52,11 @@ for (const [line, error] of refused) {
 }
 
 test("a URL without what belongs to it: how to write it", async () => {
-  for (const line of ["proxy trace --local http://a/", "proxy trace --local -- http://a/"]) {
+  for (const line of ["proxy trace --local http://a/", "trace -- http://a/", "trace http://a/"]) {
     const { stderr } = await invoke(line.split(" "));
     assert.match(
       stderr,
-      /\nTry: tgctl proxy trace --local --port 3000 -- http:\/\/a\/ \(with the port of the listener\)\n$/,
+      /\nTry: tgctl proxy trace --port 3000 -- http:\/\/a\/ \(with the port of the listener\)\n$/,
       line,
     );
   }
@@ -60,23 +64,24 @@ test("a URL without what belongs to it: how to write it", async () => {
 
 test("a proxy that does not run: where it looked, how to start one, exit code 3", async () => {
   const port = await closedPort();
-  for (const line of ["trace --local", "config all --local", "config backends --local", "log --local"]) {
+  for (const line of ["trace --local", "config all", "config backends --local", "log --local", "status"]) {
     const { code, stderr } = await invoke(["proxy", ...line.split(" "), "--proxy-admin-port", String(port)]);
     assert.equal(code, 3, line);
     assert.match(stderr, new RegExp(`^Error: no admin server reached at http://localhost:${port}: connection refused`));
     assert.match(
       stderr,
-      /\nTry: start a proxy with `tracegate -f gateway\.yaml`.*config\.adminAddr.*--proxy-admin-port\n$/,
+      /\nTry: start a proxy with `tracegate -f gateway\.yaml`.*config\.adminAddr.*--proxy-admin-port or TGCTL_ADMIN\n$/,
     );
   }
 });
 
 test("--json, wherever it stands, turns an error into one line of JSON", async () => {
-  for (const line of ["--json proxy log", "proxy log --json"]) {
+  for (const line of ["--json proxy log a", "proxy log a --json"]) {
     const { code, stderr } = await invoke(line.split(" "));
     const { error } = JSON.parse(stderr);
     assert.equal(code, 2);
-    assert.deepEqual([error.kind, error.exitCode, error.message], ["usage", 2, "no proxy named"]);
+    assert.deepEqual([error.kind, error.exitCode], ["usage", 2]);
+    assert.match(error.message, /^cannot look up "a"/);
   }
 });
 
@@ -88,6 +93,23 @@ test("a group without a command, and --help, print help to stdout", async () => 
   const trace = await invoke(["proxy", "trace", "--local", "-h"]);
   assert.equal(trace.code, 0);
   assert.match(trace.stdout, /tgctl proxy trace \[options\] \[resource\] \[-- url \[curl args\]\]/);
+});
+
+test("help with the words of a command is its --help", async () => {
+  assert.deepEqual(await invoke(["help"]), await invoke([]));
+  for (const words of ["proxy", "proxy config", "trace", "c be", "help"]) {
+    const help = await invoke(["help", ...words.split(" ")]);
+    assert.equal(help.code, 0, words);
+    assert.deepEqual(help, await invoke([...words.split(" "), "--help"]), words);
+  }
+  assert.match((await invoke(["help", "trace"])).stdout, /\n {2}tgctl proxy trace \[options\]/);
+});
+
+test("--version prints the version for people, with --json for programs", async () => {
+  const json = await invoke(["version"]);
+  const { version } = JSON.parse(json.stdout);
+  for (const flag of ["--version", "-V"]) assert.equal((await invoke([flag])).stdout, `tgctl ${version}\n`);
+  assert.equal((await invoke(["--version", "--json"])).stdout, json.stdout);
 });
 
 test("version prints one line of JSON", async () => {

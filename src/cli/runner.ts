@@ -2,15 +2,19 @@ import { Command as Parser } from "commander";
 import { type Context, write } from "./context.ts";
 import {
   type Command,
+  type Found,
+  findIn,
   type Group,
   type Invocation,
   isGroup,
   type Node,
   type OptionSpec,
   type OptionSpecs,
+  shortcutsOf,
 } from "./define-command.ts";
 import { CliError, exitCode, renderError, renderErrorJson, usage } from "./errors.ts";
 import { renderHelp } from "./help.ts";
+import { writeVersion } from "./version.ts";
 
 /**
  * Runs one command line (without the program's name) and returns its exit code; what it prints goes to the context's
@@ -77,22 +81,44 @@ function groupParser(
     const child = isGroup(node) ? groupParser(node, inner, rest, choose) : commandParser(node, inner, rest, choose);
     parser.addCommand(child, { isDefault: node.name === group.fallback });
   }
+  const shortcuts = shortcutsOf(group);
+  for (const node of shortcuts?.nodes ?? []) {
+    const above = [...inner, shortcuts?.of.name ?? ""];
+    parser.addCommand(
+      isGroup(node) ? groupParser(node, above, rest, choose) : commandParser(node, above, rest, choose),
+    );
+  }
+  if (path.length === 0) parser.option("-V, --version");
   if (group.fallback === undefined) {
     // That the first word is none of its commands says more than that there are too many.
     parser.allowExcessArguments(true);
-    parser.argument("[command]").action((word: string | undefined) => {
-      const name = inner.join(" ");
-      if (word === undefined) return choose((context) => write(context.stdout, renderHelp(group, path)));
-      throw usage(`unknown command "${word}" for "${name}"`, suggestCommand(group, word, name));
+    parser.argument("[command]").action((word: string | undefined, values: Readonly<Record<string, unknown>>) => {
+      if (word !== undefined) throw unknownCommand(group, inner, word);
+      if (values.version === true) return choose(writeVersion);
+      choose((context) => write(context.stdout, renderHelp(group, path)));
     });
   }
   return parser;
 }
 
-function suggestCommand(group: Group, word: string, name: string): string {
-  const names = group.commands.map((node) => node.name);
+/** The help of the node that the words name; without words, that of `root`. Throws a usage error for an unknown name. */
+export function helpFor(root: Group, words: readonly string[]): string {
+  let found: Found = { node: root, path: [] };
+  for (const word of words) {
+    const { node, path } = found;
+    const next = isGroup(node) ? findIn(node, path, word) : undefined;
+    if (next === undefined) throw unknownCommand(node, [...path, node.name], word);
+    found = next;
+  }
+  return renderHelp(found.node, found.path);
+}
+
+function unknownCommand(node: Node, path: readonly string[], word: string): CliError {
+  const name = path.join(" ");
+  const names = isGroup(node) ? [...node.commands, ...(shortcutsOf(node)?.nodes ?? [])].map((child) => child.name) : [];
   const near = names.filter((candidate) => candidate.startsWith(word.slice(0, 2)));
-  return near.length > 0 ? near.map((candidate) => `${name} ${candidate}`).join(", or ") : `${name} --help`;
+  const hint = near.length > 0 ? near.map((candidate) => `${name} ${candidate}`).join(", or ") : `${name} --help`;
+  return usage(`unknown command "${word}" for "${name}"`, hint);
 }
 
 function commandParser(
@@ -106,7 +132,7 @@ function commandParser(
   for (const [long, spec] of Object.entries(command.options)) addOption(parser, long, spec);
   // Declared variadic, so that the count is checked here with one message for every command.
   parser.argument("[words...]").action((words: readonly string[], values: Readonly<Record<string, unknown>>) => {
-    const most = command.argument === undefined ? 0 : 1;
+    const most = command.argument === undefined ? 0 : command.argument.many ? words.length : 1;
     if (words.length > most) throw usage(`accepts at most ${most} arg(s), received ${words.length}`, `${name} --help`);
     const argument = words[0];
     if (argument === undefined && command.argument?.required) {
@@ -118,7 +144,7 @@ function commandParser(
     const options = Object.fromEntries(
       Object.entries(command.options).map(([long, spec]) => [long, values[camelCase(long)] ?? absent(spec)]),
     ) as Invocation<OptionSpecs>["options"];
-    choose((context) => command.run({ argument, rest, options }, context));
+    choose((context) => command.run({ argument, words, rest, options }, context));
   });
   return parser;
 }

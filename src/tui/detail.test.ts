@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Detail, detailOf, detailText, duration } from "./detail.ts";
+import { type Detail, detailOf, detailText } from "./detail.ts";
+import { duration } from "./duration.ts";
 import { loaded } from "./fixtures/trace.ts";
 import { rowOf } from "./rows.ts";
 

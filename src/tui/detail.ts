@@ -1,5 +1,6 @@
 import { stringify } from "yaml";
 import { diffLines } from "./diff.ts";
+import { duration } from "./duration.ts";
 import { type Fields, fields } from "./fields.ts";
 import type { Row } from "./rows.ts";
 import { harmless } from "./text.ts";
@@ -63,13 +64,6 @@ function timing(row: Row): string {
   if (row.end === undefined) return "";
   const at = `at ${duration(row.end)}`;
   return row.start === undefined ? at : `${at}, took ${duration(row.end - row.start)}`;
-}
-
-/** Microseconds for people: `289 µs`, `2.385 ms`, `1.25 s`. */
-export function duration(microseconds: number): string {
-  if (microseconds < 1000) return `${microseconds} µs`;
-  if (microseconds < 1_000_000) return `${Number((microseconds / 1000).toFixed(3))} ms`;
-  return `${Number((microseconds / 1_000_000).toFixed(3))} s`;
 }
 
 /** The event as it came, and below a body's base64 what it stands for. */

@@ -12,7 +12,7 @@ test("every event of a trace has its label and summary", () => {
     "Policies: gateway effective policies: cors",
     "Policy: cors skipped: no Origin header",
     "Snapshot: gateway policies",
-    'Route: selected "default/default/bind/3000/listener0/default/cart" (3 evaluated)',
+    'Route: selected "cart" (3 evaluated)',
     "Policies: route effective policies: authorization, requestHeaderModifier, urlRewrite",
     "Authz: allowed by allow signed-in",
     "Policy: url_rewrite: /api/cart?debug=1 to /cart?debug=1",

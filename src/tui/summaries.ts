@@ -1,5 +1,6 @@
 /** What the event list says about a message (interface.md "Text UI summaries", reference 5.4). */
 import { type Fields, fields } from "./fields.ts";
+import { selectedName } from "./routes.ts";
 import { clip } from "./text.ts";
 
 const LABELS: Readonly<Record<string, string>> = {
@@ -43,7 +44,7 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   policy,
   policyEvent: (message) => `${textOf(message.kind)}: ${textOf(message.details)}`,
   traceSampling: (message) => textOf(message.decision),
-  authorizationResult,
+  authorizationResult: authorizationText,
   backendCallStart: (message) => textOf(message.target),
   bodySnapshot: (message) =>
     message.truncated === true ? `${textOf(message.stage)} (cut short)` : textOf(message.stage),
@@ -62,7 +63,7 @@ export function summaryOf(message: Fields): string {
 
 function routeSelection(message: Fields): string {
   const count = Array.isArray(message.evaluatedRoutes) ? message.evaluatedRoutes.length : 0;
-  const selected = textOf(message.selectedRoute);
+  const selected = selectedName(message);
   return selected === "" ? `no route selected (${count} evaluated)` : `selected "${selected}" (${count} evaluated)`;
 }
 
@@ -84,7 +85,7 @@ function policy(message: Fields): string {
 }
 
 /** Says which rule decided; the interface's order: deny, require, allow. */
-function authorizationResult(message: Fields): string {
+export function authorizationText(message: Fields): string {
   const rules = Array.isArray(message.rules) ? message.rules.map(fields) : [];
   const find = (mode: string, matched: boolean) =>
     rules.find((rule) => rule.mode === mode && (rule.matched === true) === matched);
@@ -112,7 +113,8 @@ function celResult(result: unknown): string {
   return error === undefined ? textOf(result) : `error: ${textOf(error)}`;
 }
 
-function textOf(value: unknown): string {
+/** A string as it is, anything else as JSON; nothing for null. */
+export function textOf(value: unknown): string {
   if (typeof value === "string") return value;
   return value === null || value === undefined ? "" : JSON.stringify(value);
 }

@@ -12,6 +12,7 @@ export const loggingRoutes: readonly AdminRoute[] = [
   {
     path: "/logging",
     methods: ["GET", "POST"],
+    parameters: ["level", "reset"],
     summary: "the log filter; POST with level=<directives> or reset changes it",
     handle: logging,
   },

@@ -6,6 +6,7 @@ export const profileRoutes: readonly AdminRoute[] = [
   {
     path: "/debug/pprof/profile",
     methods: ["GET"],
+    parameters: ["seconds", "frequency"],
     summary: "CPU profile of all threads (gzipped pprof); seconds=1..300 (10), frequency=1..1000 Hz (100)",
     handle: async ({ plane, query, signal }) => {
       const seconds = integer(query, "seconds", 10, 300);

@@ -7,6 +7,8 @@ export type AdminMethod = "GET" | "POST";
 export interface AdminRoute {
   readonly path: string;
   readonly methods: readonly AdminMethod[];
+  /** Names of the query parameters; any other is refused. Default: none. */
+  readonly parameters?: readonly string[];
   /** One line for the index: what it answers, and its parameters. */
   readonly summary: string;
   /** @throws AdminBadRequest for a wrong parameter */

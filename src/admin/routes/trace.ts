@@ -14,6 +14,7 @@ export const traceRoutes: readonly AdminRoute[] = [
     path: "/debug/trace",
     // The interface does not show the method: POST is the reference's, GET is what EventSource and browsers send.
     methods: ["GET", "POST"],
+    parameters: ["expression", "reveal", "bodies", "token"],
     summary:
       "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<bytes, 4KiB, 0 = none>",
     handle: (call) => {

@@ -27,8 +27,8 @@ function pointFunction(program: string, point: CompletionPoint): string {
     return `${name}() {\n  _arguments ${[...optionSpecs(point), ...argument].join(" \\\n    ")}\n}`;
   }
   const entries = point.subcommands.map(({ name: word, summary }) => `    ${quote(`${word}:${summary}`)}`);
-  const cases = point.subcommands.map(({ name: word, aliases }) => {
-    const target = functionName(program, [...point.path, word]);
+  const cases = point.subcommands.map(({ name: word, aliases, canonical }) => {
+    const target = functionName(program, canonical);
     return `        ${[word, ...aliases].join("|")}) ${target} ;;`;
   });
   return `${name}() {

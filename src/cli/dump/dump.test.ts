@@ -6,10 +6,15 @@ import { parse } from "yaml";
 import { serve } from "../fixtures/admin.ts";
 import { invoke } from "../fixtures/invoke.ts";
 import { endpointRows } from "./endpoints.ts";
+import { list, record, values } from "./read.ts";
 import { summarize } from "./summary.ts";
 
 const FILE = fileURLToPath(new URL("../fixtures/dump.json", import.meta.url));
 const TEXT = readFileSync(FILE, "utf8");
+const firstRoute = (dump: unknown) => {
+  const [listener] = values(record(list(record(dump).binds)[0]).listeners);
+  return values(record(listener).routes)[0];
+};
 const stored = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
 
 test("config all shows a dump as tables", async () => {
@@ -26,6 +31,27 @@ test("config all prints the whole dump as JSON or YAML", async () => {
   const yaml = (await invoke([...all, "-o", "yaml"], TEXT)).stdout;
   assert.deepEqual(parse(yaml), dump);
   assert.equal((await invoke(all, yaml)).stdout, stored("config-all.txt"));
+});
+
+test("config routes, listeners and policies are the tables of config all, and its objects for programs", async () => {
+  const tables = stored("config-all.txt")
+    .split("\n\n")
+    .map((part) => part.trimEnd().split("\n"));
+  const dump = JSON.parse(TEXT);
+  for (const name of ["routes", "listeners", "policies"]) {
+    const command = ["config", name, "--file", FILE];
+    const [, ...lines] = tables.find(([title]) => title?.startsWith(name.toUpperCase())) ?? [];
+    assert.equal((await invoke(command)).stdout, `${lines.join("\n")}\n`, name);
+    const json = JSON.parse((await invoke([...command, "-o", "json"])).stdout);
+    assert.equal(json.length, lines.length - 1, name);
+    assert.deepEqual(parse((await invoke([...command, "-o", "yaml"])).stdout), json, name);
+  }
+  const [route] = JSON.parse((await invoke(["config", "routes", "--file", FILE, "--json"])).stdout);
+  assert.deepEqual(route, firstRoute(dump));
+  const [listener] = JSON.parse((await invoke(["config", "listeners", "--file", FILE, "--json"])).stdout);
+  assert.deepEqual([listener.bind, listener.routes.length], ["bind/3000", 2]);
+  const none = await invoke(["config", "policies", "-f", "-"], '{"binds":[]}');
+  assert.equal(none.stdout, "POLICY  TARGET  PHASE  KIND\n");
 });
 
 test("config backends lists the endpoints that got requests, --all every one", async () => {

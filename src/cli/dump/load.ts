@@ -9,11 +9,15 @@ import { CliError, describe } from "../errors.ts";
 const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
 
 /** The configuration dump of a file (JSON or YAML, `-` is standard input), or of the local proxy when none is given. */
-export async function loadDump(file: string | undefined, adminPort: number, context: Context): Promise<unknown> {
+export async function loadDump(
+  file: string | undefined,
+  adminPort: number | undefined,
+  context: Context,
+): Promise<unknown> {
   if (file === undefined) {
     const { signal } = context;
     return answerOf(
-      localAdmin(adminPort).configDump({ signal }),
+      localAdmin(adminPort, context.env).configDump({ signal }),
       (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
     );
   }
@@ -26,7 +30,7 @@ export async function loadDump(file: string | undefined, adminPort: number, cont
     throw new CliError("failure", `failed to read config dump file ${name}: ${describe(error)}`, { cause: error });
   }
   throw new CliError("failure", `failed to read config dump file ${name}: it holds no configuration dump`, {
-    hint: `save one with: curl -s localhost:${adminPort}/config_dump`,
+    hint: `save one with: tgctl proxy config all -o json > dump.json`,
   });
 }
 

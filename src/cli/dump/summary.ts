@@ -1,66 +1,106 @@
 import { type Loose, list, record, tagged, text, values } from "./read.ts";
 import { table } from "./table.ts";
 
-/**
- * A configuration dump (reference 4.4) for people: tables of binds, listeners, routes, backends, services and policies.
- * Tables without rows are left out.
- */
-export function summarize(dump: unknown): string {
-  const { binds, routes, backends, services, policies } = record(dump);
-  const listeners = list(binds)
-    .map(record)
-    .flatMap((bind) => values(bind.listeners).map((value) => ({ bind, listener: record(value) })));
-  const sections = [
-    section("BINDS", ["ADDRESS", "PROTOCOL", "TUNNEL", "LISTENERS"], list(binds).map(record).map(bindRow)),
-    section(
-      "LISTENERS",
-      ["LISTENER", "GATEWAY", "PROTOCOL", "HOSTNAME", "ROUTES"],
-      listeners.map(({ bind, listener }) => listenerRow(bind, listener)),
-    ),
-    section(
-      "ROUTES",
-      ["ROUTE", "HOSTNAMES", "MATCHES", "BACKENDS", "POLICIES"],
-      [
-        ...listeners.flatMap(({ listener }) => [...values(listener.routes), ...values(listener.tcpRoutes)]),
-        ...routeGroups(routes),
-      ].map((route) => routeRow(record(route))),
-    ),
-    section(
-      "BACKENDS",
-      ["NAME", "NAMESPACE", "TYPE", "TARGET", "POLICIES"],
-      list(backends).map(record).map(backendRow),
-    ),
-    section(
-      "SERVICES",
-      ["NAME", "NAMESPACE", "HOSTNAME", "PORTS", "ENDPOINTS"],
-      list(services).map(record).map(serviceRow),
-    ),
-    section("POLICIES", ["POLICY", "TARGET", "PHASE", "KIND"], list(policies).map(record).map(policyRow)),
-  ].filter((part) => part !== "");
-  return sections.length === 0 ? "The proxy has no configuration.\n" : sections.join("\n");
+/** One table of a dump: what it lists, as objects of the dump and as rows for people. */
+interface Section {
+  readonly header: readonly string[];
+  readonly items: (dump: Loose) => readonly Loose[];
+  readonly row: (item: Loose) => readonly string[];
 }
 
-function section(title: string, header: readonly string[], rows: readonly (readonly string[])[]): string {
-  return rows.length === 0 ? "" : `${title} (${rows.length})\n${table(header, rows)}`;
+/** The tables of a configuration dump (reference 4.4), in the order of `tgctl proxy config all`. */
+const SECTIONS = {
+  binds: { header: ["ADDRESS", "PROTOCOL", "TUNNEL", "LISTENERS"], items: bindsOf, row: bindRow },
+  listeners: {
+    header: ["LISTENER", "GATEWAY", "PROTOCOL", "HOSTNAME", "ROUTES"],
+    items: listenersOf,
+    row: listenerRow,
+  },
+  routes: {
+    header: ["ROUTE", "HOSTNAMES", "MATCHES", "BACKENDS", "POLICIES"],
+    items: routesOf,
+    row: routeRow,
+  },
+  backends: {
+    header: ["NAME", "NAMESPACE", "TYPE", "TARGET", "POLICIES"],
+    items: (dump) => list(dump.backends).map(record),
+    row: backendRow,
+  },
+  services: {
+    header: ["NAME", "NAMESPACE", "HOSTNAME", "PORTS", "ENDPOINTS"],
+    items: (dump) => list(dump.services).map(record),
+    row: serviceRow,
+  },
+  policies: {
+    header: ["POLICY", "TARGET", "PHASE", "KIND"],
+    items: (dump) => list(dump.policies).map(record),
+    row: policyRow,
+  },
+} as const satisfies Readonly<Record<string, Section>>;
+
+export type SectionName = keyof typeof SECTIONS;
+
+/** A configuration dump for people: every table that has rows. */
+export function summarize(dump: unknown): string {
+  const parts = Object.entries(SECTIONS).flatMap(([name, { header, items, row }]) => {
+    const found = items(record(dump));
+    return found.length === 0 ? [] : [`${name.toUpperCase()} (${found.length})\n${table(header, found.map(row))}`];
+  });
+  return parts.length === 0 ? "The proxy has no configuration.\n" : parts.join("\n");
+}
+
+/** What one table of a dump lists, as objects of the dump. */
+export function sectionItems(dump: unknown, name: SectionName): readonly Loose[] {
+  return SECTIONS[name].items(record(dump));
+}
+
+/** One table of a dump; only its header when nothing is listed. */
+export function sectionTable(items: readonly Loose[], name: SectionName): string {
+  return table(SECTIONS[name].header, items.map(SECTIONS[name].row));
+}
+
+function bindsOf(dump: Loose): Loose[] {
+  return list(dump.binds).map(record);
+}
+
+/** The listeners with the key of their bind; of their routes, which have a table of their own, the keys. */
+function listenersOf(dump: Loose): Loose[] {
+  return bindsOf(dump).flatMap((bind) =>
+    values(bind.listeners)
+      .map(record)
+      .map(({ routes, tcpRoutes, ...listener }) => ({
+        bind: text(bind.key),
+        ...listener,
+        routes: [...values(routes), ...values(tcpRoutes)].map((route) => text(record(route).key)),
+      })),
+  );
+}
+
+/** The routes of all listeners, and those of services and of route groups. */
+function routesOf(dump: Loose): Loose[] {
+  const inListeners = bindsOf(dump)
+    .flatMap((bind) => values(bind.listeners).map(record))
+    .flatMap((listener) => [...values(listener.routes), ...values(listener.tcpRoutes)]);
+  return [...inListeners, ...routeGroups(dump.routes)].map(record);
 }
 
 function bindRow(bind: Loose): string[] {
   return [text(bind.address), text(bind.protocol), text(bind.tunnelProtocol), String(values(bind.listeners).length)];
 }
 
-function listenerRow(bind: Loose, listener: Loose): string[] {
+function listenerRow(listener: Loose): string[] {
   const name = text(listener.listenerName) || text(listener.name);
   const gateway = [text(listener.gatewayNamespace), text(listener.gatewayName)].filter(Boolean).join("/");
   return [
-    `${text(bind.key)}/${name}`,
+    `${text(listener.bind)}/${name}`,
     gateway,
     tagged(listener.protocol)?.[0] ?? "",
     text(listener.hostname) || "*",
-    String(values(listener.routes).length + values(listener.tcpRoutes).length),
+    String(list(listener.routes).length),
   ];
 }
 
-/** Routes outside of listeners: those of services and of route groups. */
+/** Routes outside of listeners. */
 function routeGroups(routes: unknown): unknown[] {
   const { httpMesh, tcpMesh, routeGroups: groups } = record(routes);
   const nested = values(groups).flatMap((group) => values(record(group).routes ?? group));

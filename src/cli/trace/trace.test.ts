@@ -134,6 +134,31 @@ test("a saved trace is read as JSON Lines or as the text of the stream, from a f
   assert.equal(stdout, `{"message": {}}\n${STARTED}\n`);
 });
 
+test("-o text: a line per event with its time, and at the end what decided", async () => {
+  const { code, stdout } = await invoke(["trace", "-o", "text", "--file", SAVED]);
+  assert.equal(code, 0);
+  const lines = stdout.split("\n");
+  assert.equal(lines.length, 23);
+  assert.equal(lines[0], "     0.003           Request Start   request started");
+  assert.equal(lines[5], '     0.160           Route           selected "cart" (3 evaluated)');
+  assert.equal(lines[14], "     2.385  error    Backend Result  status=503");
+  assert.equal(
+    lines[21],
+    "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 answered 503",
+  );
+});
+
+test("-o text: values cannot control the terminal", async () => {
+  const event = { eventEnd: 1, message: { type: "message", text: "a\u001b]0;owned\u0007b" } };
+  const { stdout } = await invoke(["trace", "-o", "text", "--file", "-"], JSON.stringify(event));
+  assert.ok(!stdout.includes("\u001b") && stdout.includes("a␛]0;owned␇b"), stdout);
+});
+
+test("-o json is --raw", async () => {
+  const raw = await invoke(["trace", "--raw", "--file", SAVED]);
+  assert.deepEqual(await invoke(["trace", "-o", "json", "--file", SAVED]), raw);
+});
+
 test("a saved trace that is none is refused with the reason", async () => {
   const file = (content: string) => invoke(["proxy", "trace", "--file", "-"], content);
   assert.match(

@@ -149,6 +149,21 @@ suite("tgctl and a running gateway", () => {
     await fetch(`${gateway.url("admin")}/logging?reset`, { method: "POST" });
   });
 
+  test("status: 1 and the reason while a refused configuration stands in the file, else 0", async () => {
+    const before = await tgctl(["status"]);
+    assert.equal(before.code, 0, before.stderr);
+    assert.match(before.stdout, /^synchronized +yes$/m);
+    assert.equal(await gateway.reconfigure({ ...proxyTo(upstream.address), nonsense: 1 }), "refused");
+    const refused = await tgctl(["status"]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stdout, /^synchronized +no$/m);
+    assert.match(refused.stdout, /nonsense/);
+    assert.match(refused.stderr, /^Error: the newest configuration is not in force\nWhy: /);
+    assert.equal(await gateway.reconfigure(proxyTo(upstream.address)), "applied");
+    port = gateway.port();
+    assert.equal((await tgctl(["status"])).code, 0);
+  });
+
   test("profile: files that decode", async () => {
     const cpu = await tgctl(["proxy", "profile", "cpu", "--seconds", "1", "-o", "cpu.pb.gz"]);
     assert.equal(cpu.code, 0, cpu.stderr);

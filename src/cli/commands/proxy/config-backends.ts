@@ -20,11 +20,11 @@ export const configBackends = defineCommand({
     all: { type: "switch", summary: "Also show endpoints that got no request yet" },
   },
   examples: [
-    { does: "Which endpoints get requests, and how do they do?", run: "proxy config backends --local" },
-    { does: "All of them, for a program", run: "proxy config backends --local --all -o json" },
+    { does: "Which endpoints get requests, and how do they do?", run: "proxy config backends" },
+    { does: "All of them, for a program", run: "proxy config backends --all -o json" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation, true);
+    requireTarget(invocation);
     const { file, output, all, "proxy-admin-port": port } = invocation.options;
     const rows = endpointRows(await loadDump(file, port, context));
     const shown = all ? rows : rows.filter((row) => row.requests > 0);

@@ -1,15 +1,17 @@
 import type { Group } from "../../define-command.ts";
 import { configAll } from "./config-all.ts";
 import { configBackends } from "./config-backends.ts";
+import { configListeners, configPolicies, configRoutes } from "./config-section.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
+import { status } from "./status.ts";
 import { trace } from "./trace.ts";
 
 const config: Group = {
   name: "config",
   aliases: ["c", "cfg"],
   summary: "Show the configuration that a proxy has loaded",
-  commands: [configAll, configBackends],
+  commands: [configAll, configRoutes, configListeners, configPolicies, configBackends],
 };
 
 const profile: Group = {
@@ -22,5 +24,5 @@ const profile: Group = {
 export const proxy: Group = {
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [trace, config, log, profile],
+  commands: [trace, status, config, log, profile],
 };

@@ -31,17 +31,17 @@ export const log = defineCommand({
     },
   },
   examples: [
-    { does: "What is logged?", run: "proxy log --local" },
-    { does: "Log more", run: "proxy log --local --level debug" },
-    { does: "Log more of one module", run: "proxy log --local --set upstream=trace" },
+    { does: "What is logged?", run: "proxy log" },
+    { does: "Log more", run: "proxy log --level debug" },
+    { does: "Log more of one module", run: "proxy log --set upstream=trace" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation, false);
+    requireTarget(invocation);
     const { level, set, "proxy-admin-port": port } = invocation.options;
     if (level !== undefined && set.length > 0) throw usage("--level and --set are mutually exclusive");
     for (const directive of set) checkDirective(directive);
     const directives = set.length > 0 ? set.join(",") : level;
-    const client = localAdmin(port);
+    const client = localAdmin(port, context.env);
     const { signal } = context;
     const answer = await answerOf(
       directives === undefined ? client.logging({ signal }) : client.setLogging(directives, { signal }),

@@ -26,13 +26,18 @@ export const profileCpu = defineCommand({
     seconds: { type: "integer", value: "seconds", min: 1, max: 300, default: 30, summary: "How long to record" },
   },
   examples: [
-    { does: "Half a minute", run: "proxy profile cpu --local" },
-    { does: "Five seconds, to a named file", run: "proxy profile cpu --local --seconds 5 -o cpu.pb.gz" },
+    { does: "Half a minute", run: "proxy profile cpu" },
+    { does: "Five seconds, to a named file", run: "proxy profile cpu --seconds 5 -o cpu.pb.gz" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation, false);
+    requireTarget(invocation);
     const { "proxy-admin-port": port, seconds, output } = invocation.options;
-    await record("cpu", () => localAdmin(port).cpuProfile(seconds, { signal: context.signal }), output, context);
+    await record(
+      "cpu",
+      () => localAdmin(port, context.env).cpuProfile(seconds, { signal: context.signal }),
+      output,
+      context,
+    );
   },
 });
 
@@ -42,11 +47,11 @@ export const profileHeap = defineCommand({
   description: ["The file is in pprof format; open it with go tool pprof, or in the browser with speedscope."],
   argument: RESOURCE,
   options: PROFILE_OPTIONS,
-  examples: [{ does: "The heap of the proxy on this machine", run: "proxy profile heap --local -o heap.pb.gz" }],
+  examples: [{ does: "The heap of the proxy on this machine", run: "proxy profile heap -o heap.pb.gz" }],
   async run(invocation, context) {
-    requireTarget(invocation, false);
+    requireTarget(invocation);
     const { "proxy-admin-port": port, output } = invocation.options;
-    await record("heap", () => localAdmin(port).heapProfile({ signal: context.signal }), output, context);
+    await record("heap", () => localAdmin(port, context.env).heapProfile({ signal: context.signal }), output, context);
   },
 });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -31,6 +32,90 @@ test("log passes on why the proxy refused", async (t) => {
   assert.equal(stderr, "Error: unexpected status code: 400\nWhy: Invalid level provided: x\n");
 });
 
+const STATUS = {
+  generation: 3,
+  appliedAt: "2026-02-03T04:05:06.000Z",
+  loadedAt: "2026-02-03T04:05:07.000Z",
+  lastError: null,
+  synchronized: true,
+  source: "gateway.yaml",
+};
+
+test("status shows every field, also those of a later proxy", async (t) => {
+  const later = { ...STATUS, appliedHash: "ab12", restartRequired: ["config.adminAddr"], nextRetry: null };
+  const admin = await serve(t, (_request, response) => response.end(JSON.stringify(later)));
+  const { code, stdout } = await invoke(["status", "--proxy-admin-port", String(admin.port)]);
+  assert.equal(code, 0);
+  assert.deepEqual(stdout.split("\n"), [
+    "synchronized      yes",
+    "generation        3",
+    "source            gateway.yaml",
+    "applied at        2026-02-03T04:05:06.000Z",
+    "loaded at         2026-02-03T04:05:07.000Z",
+    "applied hash      ab12",
+    "restart required  config.adminAddr",
+    "",
+  ]);
+  const json = await invoke(["proxy", "status", "-o", "json", "--proxy-admin-port", String(admin.port)]);
+  assert.deepEqual(JSON.parse(json.stdout), later);
+  assert.deepEqual(admin.requests, ["GET /config/status", "GET /config/status"]);
+});
+
+test("status fails when the newest configuration is not in force, and says why", async (t) => {
+  const diagnostics = [
+    { file: "gateway.yaml", line: 3, column: 11, path: "binds[0].port", message: "expected a number" },
+  ];
+  const lastError = { at: STATUS.loadedAt, message: "1 problem", diagnostics };
+  const refused = { ...STATUS, lastError, synchronized: false };
+  const admin = await serve(t, (_request, response) => response.end(JSON.stringify(refused)));
+  const status = (...more: string[]) => invoke(["status", "--proxy-admin-port", String(admin.port), ...more]);
+  const { code, stdout, stderr } = await status();
+  assert.equal(code, 1);
+  assert.match(stdout, /^synchronized {2}no\n/);
+  assert.match(stdout, /\n {2}1 problem\n {2}gateway\.yaml:3:11: binds\[0\]\.port: expected a number\n$/);
+  assert.equal(stderr, "Error: the newest configuration is not in force\nWhy: 1 problem\n");
+  const json = await status("--json");
+  assert.equal(json.code, 1);
+  assert.deepEqual(JSON.parse(json.stdout), refused);
+});
+
+test("TGCTL_ADMIN is the admin address, a port on the command line goes before it", async (t) => {
+  const admin = await serve(t, (_request, response) => response.end(JSON.stringify(STATUS)));
+  const folder = mkdtempSync(join(tmpdir(), "tgctl-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "admin.sock");
+  const socket = createServer((_request, response) => response.end("current log level is warn\n"));
+  await new Promise<void>((resolve) => socket.listen(path, resolve));
+  t.after(() => socket.close());
+  for (const address of [
+    `localhost:${admin.port}`,
+    `http://localhost:${admin.port}`,
+    `http://localhost:${admin.port}/`,
+  ])
+    assert.equal((await invoke(["status"], "", { TGCTL_ADMIN: address })).code, 0, address);
+  const unix = { TGCTL_ADMIN: `unix:${path}` };
+  assert.equal((await invoke(["log", "--local"], "", unix)).stdout, "current log level is warn\n");
+  assert.equal((await invoke(["status", "--proxy-admin-port", String(admin.port)], "", unix)).code, 0);
+  assert.equal(admin.requests.length, 4);
+  for (const wrong of [
+    "localhost",
+    "unix:admin.sock",
+    "https://localhost:1",
+    "localhost:0",
+    "a b:1",
+    "localhost:99999",
+  ]) {
+    const { code, stderr } = await invoke(["status"], "", { TGCTL_ADMIN: wrong });
+    assert.equal(code, 2, wrong);
+    assert.ok(stderr.startsWith(`Error: TGCTL_ADMIN is not an admin address: "${wrong}"\nTry: `), stderr);
+  }
+  const remote = await invoke(["trace", "--port", "3000", "--", "http://a/"], "", { TGCTL_ADMIN: "10.0.0.1:15000" });
+  assert.match(
+    remote.stderr,
+    /^Error: a request URL needs a proxy on this machine, TGCTL_ADMIN is 10\.0\.0\.1:15000\n/,
+  );
+});
+
 test("a port that is not the admin server's is told as such", async (t) => {
   const listener = await serve(t, (_request, response) => response.writeHead(404).end("route not found"));
   for (const words of ["log", "config all", "trace --raw"]) {
@@ -39,7 +124,7 @@ test("a port that is not the admin server's is told as such", async (t) => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /404.*\nTry: what answers there is no admin server; give its port .* --proxy-admin-port\n$/s,
+      /404.*\nTry: what answers there is no admin server; give its port .* --proxy-admin-port or TGCTL_ADMIN\n$/s,
       words,
     );
   }

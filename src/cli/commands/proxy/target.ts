@@ -3,20 +3,25 @@ import { usage } from "../../errors.ts";
 
 /** Which proxy a command talks to. */
 export const TARGET_OPTIONS = {
-  local: { type: "switch", summary: "Use the proxy on this machine, at its admin address" },
+  local: { type: "switch", summary: "Use the proxy at its admin address; the default while no cluster can be reached" },
   "proxy-admin-port": {
     type: "integer",
     value: "port",
     min: 1,
     max: 65535,
-    default: 15000,
-    summary: "Port of the proxy's admin server",
+    summary: "Port of the proxy's admin server on this machine (default that of TGCTL_ADMIN, else 15000)",
+  },
+  namespace: {
+    type: "text",
+    short: "n",
+    value: "namespace",
+    summary: "Namespace of the resource; needs Kubernetes, which this build does not reach",
   },
 } as const satisfies OptionSpecs;
 
 export const RESOURCE: ArgumentSpec = {
   name: "resource",
-  summary: "A proxy in Kubernetes, such as gateway/<name>; this build reaches local proxies only, see --local",
+  summary: "A proxy in Kubernetes, such as gateway/<name>; not available in this build, leave it out",
 };
 
 /** `-f, --file`. */
@@ -26,28 +31,38 @@ export function fileOption(summary: string) {
 
 interface Target {
   readonly argument: string | undefined;
-  readonly options: { readonly local: boolean; readonly file?: string | undefined };
+  readonly options: {
+    readonly local: boolean;
+    readonly namespace: string | undefined;
+    readonly file?: string | undefined;
+  };
 }
 
 /** How a request is sent and traced, for a command line that has a URL but not what belongs to it; else undefined. */
 export function requestHint(url: string | undefined): string | undefined {
   if (url === undefined || !/^https?:/.test(url)) return undefined;
-  return `tgctl proxy trace --local --port 3000 -- ${url} (with the port of the listener)`;
+  return `tgctl proxy trace --port 3000 -- ${url} (with the port of the listener)`;
 }
 
 /**
- * Checks that a command line names exactly one place to look at, which is `--local`, or `--file` where a command has it.
- * Throws usage errors.
+ * Checks that a command line names one place to look at: the admin address, which is the default, or `--file` where a
+ * command has it. Throws usage errors.
  */
-export function requireTarget({ argument, options: { local, file } }: Target, hasFile: boolean): void {
+export function requireTarget({ argument, options: { local, namespace, file } }: Target): void {
   if (local && file !== undefined) throw usage("at most one of --file or --local may be passed");
   if (local && argument !== undefined)
     throw usage("--local does not accept a resource argument", requestHint(argument));
   if (file !== undefined && argument !== undefined) throw usage("--file does not accept a resource argument");
-  if (local || file !== undefined) return;
-  const others = hasFile
-    ? "--local for a proxy on this machine, or --file for saved data"
-    : "--local for a proxy on this machine";
-  if (argument === undefined) throw usage("no proxy named", others);
-  throw usage(`cannot look up "${argument}": targets in Kubernetes are not available in this build`, others);
+  if (argument !== undefined) {
+    throw usage(
+      `cannot look up "${argument}": targets in Kubernetes are not available in this build`,
+      requestHint(argument) ?? "leave it out for the proxy on this machine, or set TGCTL_ADMIN to an admin address",
+    );
+  }
+  if (namespace !== undefined) {
+    throw usage(
+      "--namespace needs a target in Kubernetes, which is not available in this build",
+      "leave it out: without a resource the command uses the proxy on this machine",
+    );
+  }
 }

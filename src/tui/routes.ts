@@ -1,0 +1,42 @@
+import { type Fields, fields } from "./fields.ts";
+
+/**
+ * A route key as short as it can be among other keys: its last segment, or as many as tell it from the others.
+ * `default/default/bind/3000/listener0/default/api` is `api`.
+ */
+export function shortRoute(key: string, others: readonly string[] = []): string {
+  const segments = key.split("/");
+  for (let count = 1; count < segments.length; count++) {
+    const short = segments.slice(-count).join("/");
+    if (short !== "" && !others.some((other) => other !== key && `/${other}`.endsWith(`/${short}`))) return short;
+  }
+  return key;
+}
+
+/** One evaluated route: whether it matched, and why it won or lost. */
+export interface CandidateLine {
+  readonly name: string;
+  readonly matched: boolean;
+  readonly reason: string;
+}
+
+/** The candidates of a `routeSelection` message in its order, with short names. */
+export function candidatesOf(message: Fields): CandidateLine[] {
+  const candidates = Array.isArray(message.candidates) ? message.candidates.map(fields) : [];
+  const keys = routeKeys(message);
+  return candidates.map(({ route, matched, reason }) => ({
+    name: shortRoute(String(route ?? ""), keys),
+    matched: matched === true,
+    reason: typeof reason === "string" ? reason : "",
+  }));
+}
+
+/** The short name of the route that a `routeSelection` message selected; empty when there is none. */
+export function selectedName(message: Fields): string {
+  const { selectedRoute } = message;
+  return typeof selectedRoute === "string" ? shortRoute(selectedRoute, routeKeys(message)) : "";
+}
+
+function routeKeys(message: Fields): string[] {
+  return Array.isArray(message.evaluatedRoutes) ? message.evaluatedRoutes.map(String) : [];
+}

@@ -1,0 +1,107 @@
+/** What a trace says as a whole: the request, how it ended, and what decided. */
+import { duration } from "./duration.ts";
+import { type Fields, fields } from "./fields.ts";
+import { candidatesOf, selectedName } from "./routes.ts";
+import type { Row } from "./rows.ts";
+import { authorizationText, textOf } from "./summaries.ts";
+import { harmless } from "./text.ts";
+
+export interface Verdict {
+  /** `GET http://shop.example/api`; empty until the request's head is known. */
+  readonly request: string;
+  /** The final status; empty while the request runs, or when there was no answer. */
+  readonly status: string;
+  /** From the start of the trace to its last event: `7.558 ms`. */
+  readonly duration: string;
+  /** Short name of the selected route; empty when none was. */
+  readonly route: string;
+  /** What decided about the answer; empty while that is open. */
+  readonly why: string;
+  readonly severity: Row["severity"];
+}
+
+/** Reads the events of the request itself; those of callouts and mirrors have a scope. */
+export function verdictOf(rows: readonly Row[]): Verdict {
+  const own = rows.filter((row) => row.event.scope === undefined);
+  const last = (type: string) => own.findLast((row) => row.message.type === type);
+  const request = fields(firstState(own).request);
+  const finished = last("requestFinished");
+  const route = last("routeSelection");
+  const end = (finished ?? own.findLast((row) => row.end !== undefined))?.end;
+  return {
+    request: harmless([request.method, request.uri].map(textOf).filter(Boolean).join(" ")),
+    status: textOf(finished?.message.status),
+    duration: end === undefined ? "" : duration(end),
+    route: harmless(route === undefined ? "" : selectedName(route.message)),
+    why: harmless(finished === undefined ? "" : why(own, finished, route)),
+    severity: finished?.severity ?? "info",
+  };
+}
+
+/** The verdict on one line. */
+export function verdictLine({ request, status, duration: took, route, why: reason }: Verdict): string {
+  const end = [status === "" ? "no answer" : status, took === "" ? "" : `in ${took}`].filter(Boolean).join(" ");
+  const parts = [`${request} → ${end}`.trim(), route === "" ? "" : `route ${route}`, reason];
+  return parts.filter(Boolean).join(" · ");
+}
+
+function firstState(rows: readonly Row[]): Fields {
+  return fields(rows.find((row) => row.message.type === "requestSnapshot")?.message.requestState);
+}
+
+function why(rows: readonly Row[], finished: Row, route: Row | undefined): string {
+  const { status, error } = finished.message;
+  const code = typeof status === "number" ? status : 0;
+  if (route !== undefined && selectedName(route.message) === "") return noRoute(route.message);
+  if (code >= 400 || error !== null) {
+    const decider = rows.findLast((row) => row !== finished && row.severity === "error" && decides(row.message));
+    const said = decider === undefined ? "" : decision(decider.message, rows);
+    if (said !== "") return said;
+    if (typeof error === "string" && error !== "") return error;
+    return rows.some((row) => row.message.type === "backendCallResult") ? `the backend answered ${code}` : "";
+  }
+  const location = code >= 300 ? locationOf(rows) : "";
+  const redirect = rows.findLast((row) => row.message.type === "policy" && row.message.kind === "request_redirect");
+  if (location !== "" && redirect !== undefined) return `redirected to ${location} by request_redirect`;
+  const direct = rows.findLast((row) => row.message.type === "policy" && row.message.kind === "direct_response");
+  if (direct !== undefined) return "answered by direct_response";
+  return route === undefined ? "" : won(route.message);
+}
+
+const DECIDERS = new Set(["authorizationResult", "policy", "backendCallResult"]);
+
+function decides(message: Fields): boolean {
+  return DECIDERS.has(textOf(message.type));
+}
+
+function decision(message: Fields, rows: readonly Row[]): string {
+  if (message.type === "authorizationResult") return authorizationText(message);
+  if (message.type === "policy") {
+    const result = fields(message.result);
+    const details = typeof result.details === "string" ? result.details : "";
+    return [`refused by ${textOf(message.kind)}`, details || textOf(result.reason)].filter(Boolean).join(": ");
+  }
+  const target = textOf(rows.findLast((row) => row.message.type === "backendCallStart")?.message.target);
+  const backend = target === "" ? "the backend" : `backend ${target}`;
+  if (typeof message.error === "string") return `${backend}: ${message.error}`;
+  return `${backend} answered ${textOf(message.status)}`;
+}
+
+function locationOf(rows: readonly Row[]): string {
+  const state = rows.findLast((row) => row.message.type === "responseSnapshot")?.message.requestState;
+  return textOf(fields(fields(fields(state).response).headers).location);
+}
+
+/** The first candidate is the nearest to a match. */
+function noRoute(message: Fields): string {
+  const [nearest] = candidatesOf(message);
+  return nearest === undefined ? "no route matches" : `no route matches; nearest ${nearest.name}: ${nearest.reason}`;
+}
+
+/** Why the selected route beat the others: the precedence over the next one that matched too. */
+function won(message: Fields): string {
+  const matching = candidatesOf(message).filter(({ matched }) => matched);
+  const next = matching[1];
+  if (next === undefined) return "the only route that matches";
+  return `won over ${next.name}: ${next.reason.replace(/^precedence: /, "")}`;
+}
