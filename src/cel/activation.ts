@@ -14,7 +14,7 @@ export interface RequestParts {
   /** Names and values in turns; names in lower case, values as latin1 text: one character a byte. No `host`. */
   readonly headers: readonly string[];
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
-  readonly sensitive?: ReadonlySet<string> | undefined;
+  readonly sensitive?: Pick<ReadonlySet<string>, "has"> | undefined;
   /** Absent when nobody buffered it, or when it was too long for the buffer. */
   readonly body?: Uint8Array | undefined;
   /** What arrived of the body so far; default: the body. */
@@ -29,7 +29,7 @@ export interface ResponseParts {
   /** Shaped like those of a request. */
   readonly headers: readonly string[];
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
-  readonly sensitive?: ReadonlySet<string> | undefined;
+  readonly sensitive?: Pick<ReadonlySet<string>, "has"> | undefined;
   readonly body?: Uint8Array | undefined;
   readonly bodyPrefix?: Uint8Array | undefined;
   readonly grpcStatus?: number | undefined;

@@ -101,7 +101,6 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
         "asks a cloud for credentials, which tracegate cannot; use key, jwtSign or oauthTokenExchange",
         ...["gcp", "aws", "azure", "copilot"],
       ),
-      crossAppAccess: "takes two exchanges of tokens, and tracegate makes one; use oauthTokenExchange",
     },
   },
   {

@@ -6,9 +6,12 @@ import { POLICY_SCHEMAS } from "../policies/schemas.ts";
 import type { Phase } from "../trace/events.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { schemaSections } from "./reference-page.ts";
+import { ROUTE_BACKEND_KINDS } from "./schema/policies.ts";
 
 const PHASES: readonly Phase[] = ["gateway", "route", "backend"];
 const KINDS = Object.keys(POLICY_SCHEMAS).sort() as PolicyKind[];
+
+const OF_ROUTES: ReadonlySet<PolicyKind> = new Set(ROUTE_BACKEND_KINDS);
 
 /** docs/policies/: a page for each kind of policy and one about all of them. `readExample` gives a kind's example. */
 export function policyPages(readExample: (path: string) => string): Readonly<Record<string, string>> {
@@ -61,7 +64,8 @@ function place(kind: PolicyKind, phase: Phase): string {
     response === undefined ? [] : [`responses ${response}`],
   ].flat();
   const what = sides.length === 0 ? "a setting of the backend's connections" : sides.join("; ");
-  return `- Phase \`${phase}\`: ${what}.`;
+  const written = phase === "backend" && OF_ROUTES.has(kind) ? " A route may set it for all of its backends." : "";
+  return `- Phase \`${phase}\`: ${what}.${written}`;
 }
 
 function neighbours(kind: PolicyKind, order: readonly PolicyKind[]): string | undefined {

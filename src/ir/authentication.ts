@@ -1,4 +1,5 @@
 /** The configuration of the policies that deal with credentials, of clients and of the gateway. */
+import type { CalledService } from "./policies.ts";
 
 /** Reference 3.5, with what the provider's discovery document says. */
 export interface Oidc {
@@ -53,40 +54,92 @@ export interface BasicAuth {
   readonly authorizationLocation: CredentialLocation;
 }
 
-/** Reference 3.22. At most one of the first four; a secret is absent only when its file could not be read. */
+/** Reference 3.22. At most one way besides `credentials`; a secret is absent only when its file could not be read. */
 export interface BackendAuth {
   readonly passthrough?: { readonly location: CredentialTarget };
   readonly key?: { readonly value?: string; readonly location: CredentialTarget };
   readonly jwtSign?: JwtSigning;
   readonly oauthTokenExchange?: TokenExchange;
+  readonly crossAppAccess?: CrossAppAccess;
   readonly credentials: readonly { readonly key?: string; readonly location: CredentialTarget }[];
 }
 
-export interface JwtSigning {
-  /** Private key, PEM. */
-  readonly key?: string;
-  readonly algorithm?: string;
-  readonly keyId?: string;
-  readonly issuer?: string;
-  readonly subject?: string;
-  readonly audiences?: readonly string[];
+export type SigningAlgorithm = "RS256" | "RS384" | "RS512" | "PS256" | "ES256" | "ES384";
+
+/** A private key and how it signs. */
+export interface Signing {
+  /** PEM. */
+  readonly signingKey?: string;
+  readonly alg: SigningAlgorithm;
+  readonly kid?: string;
+}
+
+export interface JwtSigning extends Signing {
   readonly claims?: Readonly<Record<string, unknown>>;
   /** Milliseconds. */
-  readonly expiration: number;
+  readonly ttl: number;
   readonly location: CredentialTarget;
 }
 
-/** RFC 8693. */
-export interface TokenExchange {
-  readonly tokenEndpoint: string;
-  readonly clientId?: string;
-  readonly clientSecret?: string;
-  readonly audience?: string;
-  readonly resource?: string;
+/** How the gateway authenticates itself to a token endpoint. */
+export type ClientAuth = { readonly clientId: string } & (
+  | { readonly method: "clientSecretBasic" | "clientSecretPost"; readonly clientSecret?: string }
+  | ({
+      readonly method: "privateKeyJwt";
+      readonly assertionAudience: string;
+      /** PEM. */
+      readonly certificate?: string;
+      readonly certificateHeader: "x5c" | "x5t#S256";
+    } & Signing)
+);
+
+/** An OAuth 2.0 token endpoint. */
+export interface TokenEndpoint extends CalledService {
+  readonly path: string;
+  readonly clientAuth?: ClientAuth;
+  /** Milliseconds for one call. */
+  readonly timeout: number;
+}
+
+/** A token of the client, and its type as RFC 8693 3 names it. */
+export interface TokenSource {
+  readonly source: CredentialLocation;
+  readonly tokenType: string;
+}
+
+export interface TokenCache {
+  /** 0 = nothing is kept. */
+  readonly maxEntries: number;
+  /** Milliseconds for tokens that come without `expires_in`. */
+  readonly defaultTtl: number;
+}
+
+/** RFC 8693, or RFC 7523 with `jwtBearer`. */
+export interface TokenExchange extends TokenEndpoint {
+  readonly grantType: "tokenExchange" | "jwtBearer";
+  readonly subjectToken: TokenSource;
+  readonly actorToken?: TokenSource & { readonly enforceMayAct: boolean };
+  readonly audiences: readonly string[];
   readonly scopes: readonly string[];
-  readonly subjectTokenType: string;
+  readonly resources: readonly string[];
   readonly requestedTokenType?: string;
-  readonly location: CredentialTarget;
+  /** Name → CEL. */
+  readonly additionalParams: Readonly<Record<string, string>>;
+  readonly authorizationLocation: CredentialTarget;
+  readonly cache: TokenCache;
+}
+
+/** Two exchanges: an identity assertion of the provider (ID-JAG), and for that an access token of the resource's server. */
+export interface CrossAppAccess {
+  readonly identityProvider: TokenEndpoint;
+  readonly resourceAuthorizationServer: TokenEndpoint;
+  readonly audience: string;
+  readonly resources: readonly string[];
+  readonly scopes: readonly string[];
+  /** Absent: `scopes`. */
+  readonly accessTokenScopes?: readonly string[];
+  readonly subjectToken: TokenSource;
+  readonly cache: TokenCache;
 }
 
 export interface ApiKey {

@@ -9,13 +9,19 @@ export type {
   AuthenticationMode,
   BackendAuth,
   BasicAuth,
+  ClientAuth,
   CredentialLocation,
   CredentialTarget,
+  CrossAppAccess,
   JwtAuth,
   JwtProvider,
   JwtSigning,
   Oidc,
+  Signing,
+  TokenCache,
+  TokenEndpoint,
   TokenExchange,
+  TokenSource,
 } from "./authentication.ts";
 export type { BackendTcp, BackendTls, BackendTunnel, HttpVersion } from "./connections.ts";
 

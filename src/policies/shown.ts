@@ -2,7 +2,7 @@ import type { AccessLog, Tracing } from "../ir/ir.ts";
 import type { Conditional, NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { shown as apiKey } from "./api-key/index.ts";
-import { shown as backendAuth } from "./backend-auth/index.ts";
+import { shown as backendAuth } from "./backend-auth/shown.ts";
 import { shown as backendTLS } from "./backend-tls/index.ts";
 import { shown as backendTunnel } from "./backend-tunnel/index.ts";
 import { shown as basicAuth } from "./basic-auth/index.ts";

@@ -1,7 +1,7 @@
 import type { GatewayError } from "../base/errors.ts";
 import type { Activation, Expression } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
-import type { PolicyKind } from "../ir/policies.ts";
+import type { CredentialLocation, PolicyKind } from "../ir/policies.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
 /** What policies have found out about a request. Expressions read it under the same names. */
@@ -10,6 +10,8 @@ export interface Findings {
   jwt?: unknown;
   /** The token itself, which has been taken out of the request; expressions do not see it. */
   token?: string;
+  /** Where it was in the request. */
+  tokenFrom?: CredentialLocation;
   apiKey?: unknown;
   basicAuth?: unknown;
   extauthz?: unknown;
@@ -117,7 +119,7 @@ export interface PolicyContext {
 }
 
 /** For whom the gateway asks a service. */
-export type Asker = Pick<PolicyContext, "findings" | "trace" | "span">;
+export type Asker = Pick<PolicyContext, "findings" | "trace" | "span" | "variables">;
 
 /** What those policies see that hold for requests of the gateway's own too: what it asks services. */
 export type OutgoingContext = Asker & Pick<PolicyContext, "request" | "authorityMode">;

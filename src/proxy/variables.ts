@@ -94,6 +94,13 @@ export class ExchangeVariables implements Activation {
   }
 }
 
+type SensitiveNames = Pick<ReadonlySet<string>, "has">;
+
+/** The headers that are configured as secrets, and those in which policies look for credentials. */
+function sensitiveNames({ services, bind }: ReadableExchange): SensitiveNames {
+  return { has: (name) => services.sensitive.has(name) || bind.policies.credentials.headers.has(name) };
+}
+
 const duration = CelDuration.fromMilliseconds;
 
 function definedRule({ rule }: CompiledRoute): { readonly rule?: string } {
@@ -127,8 +134,8 @@ class RequestVariable implements RequestParts {
   get headers(): readonly string[] {
     return this.#x.request.headers;
   }
-  get sensitive(): ReadonlySet<string> {
-    return this.#x.services.sensitive;
+  get sensitive(): SensitiveNames {
+    return sensitiveNames(this.#x);
   }
   get body(): Uint8Array | undefined {
     const { recorded, endedAt, requestBytes } = this.#x;
@@ -156,8 +163,8 @@ class ResponseVariable implements ResponseParts {
   get headers(): readonly string[] {
     return this.#x.response?.headers ?? [];
   }
-  get sensitive(): ReadonlySet<string> {
-    return this.#x.services.sensitive;
+  get sensitive(): SensitiveNames {
+    return sensitiveNames(this.#x);
   }
   get body(): Uint8Array | undefined {
     const { recorded, endedAt, heldResponse } = this.#x;

@@ -8,13 +8,16 @@ export interface HeaderSource {
   /** The value of `host`; undefined for responses. */
   readonly authority?: string;
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
-  readonly sensitive?: ReadonlySet<string> | undefined;
+  readonly sensitive?: Names | undefined;
 }
+
+/** A set of names, of which nothing else is asked. */
+export type Names = Pick<ReadonlySet<string>, "has">;
 
 /** What a view gives for a name: one text, the list of the fields' values, or the list of their comma-separated parts. */
 export type HeaderShape = "joined" | "raw" | "split";
 
-const ALWAYS_SENSITIVE: ReadonlySet<string> = new Set(SENSITIVE_HEADERS);
+const ALWAYS_SENSITIVE: Names = new Set(SENSITIVE_HEADERS);
 const REDACTED = "<redacted>";
 
 /**
@@ -50,9 +53,9 @@ export class HeadersView extends CelMapLike {
   readonly #source: HeaderSource;
   readonly #shape: HeaderShape;
   /** The names whose values are replaced. Kept by every view that is derived from this one. */
-  readonly #hidden: ReadonlySet<string> | undefined;
+  readonly #hidden: Names | undefined;
 
-  constructor(source: HeaderSource, shape: HeaderShape = "joined", hidden?: ReadonlySet<string>) {
+  constructor(source: HeaderSource, shape: HeaderShape = "joined", hidden?: Names) {
     super();
     this.#source = source;
     this.#shape = shape;

@@ -12,11 +12,20 @@ function policySet(phase: Phase) {
   return z.strictObject(shape as { [Kind in PolicyKind]: z.ZodOptional<(typeof POLICY_SCHEMAS)[Kind]> });
 }
 
-export const routePolicies = policySet("route").meta({ id: "RoutePolicies", description: "Policies of a route." });
 export const backendPolicies = policySet("backend").meta({
   id: "BackendPolicies",
   description: "Policies of one backend.",
 });
+/** Policies of backends that a route may set for all of its own. */
+export const ROUTE_BACKEND_KINDS = ["backendAuth", "backendTLS", "backendTunnel"] as const;
+
+export const routePolicies = policySet("route")
+  .extend(backendPolicies.pick({ backendAuth: true, backendTLS: true, backendTunnel: true }).shape)
+  .meta({
+    id: "RoutePolicies",
+    description:
+      "Policies of a route. backendAuth, backendTLS and backendTunnel hold for its backends that have none of their own.",
+  });
 export const gatewayPolicies = policySet("gateway").meta({
   id: "GatewayPolicies",
   description: "Policies that run before a route is chosen.",

@@ -14,6 +14,14 @@ const HOLDING: ReadonlySet<string> = new Set<keyof CallPolicies>([
 /** Others that whoever attached them would expect to see in what is sent, or in whether it is sent. */
 const MISSED: ReadonlySet<string> = new Set(["authorization", "extAuthz", "transformations", "requestRedirect"]);
 
+/** Whether the credentials of a backend come from a token endpoint. */
+export function exchangesTokens({ backendAuth }: RawPolicies): boolean {
+  if (typeof backendAuth !== "object" || backendAuth === null) return false;
+  return ["oauthTokenExchange", "crossAppAccess"].some(
+    (way) => (backendAuth as Readonly<Record<string, unknown>>)[way] !== undefined,
+  );
+}
+
 export function holding(policies: RawPolicies): RawPolicies {
   return Object.fromEntries(Object.entries(policies).filter(([kind]) => HOLDING.has(kind)));
 }
@@ -45,12 +53,12 @@ export function reportForGrpc(
 const NO_QUERY = "gRPC calls have no query to put a credential into";
 
 function usesQuery(auth: NonNullable<CallPolicies["backendAuth"]>): boolean {
-  const { passthrough, key, jwtSign, oauthTokenExchange, credentials } = auth;
+  const { passthrough, key, jwtSign, oauthTokenExchange: exchange, credentials } = auth;
   const places: readonly ({ readonly location: CredentialTarget } | undefined)[] = [
     passthrough,
     key,
     jwtSign,
-    oauthTokenExchange,
+    exchange && { location: exchange.authorizationLocation },
     ...credentials,
   ];
   return places.some((place) => place !== undefined && "queryParameter" in place.location);

@@ -2,7 +2,7 @@ import type { Target } from "../../ir/ir.ts";
 import type { CallPolicies } from "../../ir/policies.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import { AttachedPolicies, type RawPolicies } from "./attached-policies.ts";
-import { holding, reportForGrpc, tellNotHolding } from "./call-policies.ts";
+import { exchangesTokens, holding, reportForGrpc, tellNotHolding } from "./call-policies.ts";
 import { checkTunnel } from "./check-tunnel.ts";
 import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
@@ -12,6 +12,8 @@ import { reportUnknown, type TargetContext, translateTarget } from "./target.ts"
 const CALLING: ReadonlySet<string> = new Set(["extAuthz", "extProc", "networkExtAuthz", "remoteRateLimit"]);
 /** Milliseconds for the answer of a service when nothing else is said. */
 const TIMEOUT = 2000;
+/** The same for token endpoints. */
+const TOKEN_TIMEOUT = 10_000;
 
 interface Named {
   readonly host?: string | undefined;
@@ -25,6 +27,14 @@ interface Calling extends Named {
   readonly timeout?: number;
   readonly protocol?: object;
 }
+
+/** `backendAuth`, as the schema gives it. */
+interface BackendAuthInput {
+  readonly oauthTokenExchange?: Calling;
+  readonly crossAppAccess?: { readonly identityProvider: Calling; readonly resourceAuthorizationServer: Calling };
+}
+
+const TOKEN_ENDPOINTS = ["identityProvider", "resourceAuthorizationServer"] as const;
 
 type Backends = ConfigFile["backends"];
 
@@ -77,6 +87,7 @@ export class CalledTargets {
   fill(kind: string, policy: unknown, path: Path, translate: TranslatePolicies): unknown {
     if (kind === "requestMirror")
       return [policy].flat().map((each, i) => this.#mirror(each, i, policy, path, translate));
+    if (kind === "backendAuth") return this.#backendAuth(policy as BackendAuthInput, path, translate);
     if (!CALLING.has(kind) || typeof policy !== "object" || policy === null) return policy;
     if ("conditional" in policy) {
       const list = policy.conditional as readonly unknown[];
@@ -90,6 +101,35 @@ export class CalledTargets {
     checkTunnel(target, policies ?? {}, path, this.#context.report);
     const timeoutMs = timeout ?? policies?.http?.requestTimeout ?? TIMEOUT;
     return withoutUndefined({ target, policies, timeout: timeoutMs, ...others });
+  }
+
+  /** `backendAuth` with the token endpoints that it asks. */
+  #backendAuth(policy: BackendAuthInput, path: Path, translate: TranslatePolicies): unknown {
+    const { oauthTokenExchange: exchange, crossAppAccess: access, ...others } = policy;
+    const fill = (endpoint: Calling, ...at: readonly string[]): object =>
+      this.#tokenEndpoint(endpoint, [...path, ...at], translate);
+    return {
+      ...others,
+      ...(exchange !== undefined && { oauthTokenExchange: fill(exchange, "oauthTokenExchange") }),
+      ...(access !== undefined && {
+        crossAppAccess: withoutUndefined({
+          ...access,
+          ...Object.fromEntries(
+            TOKEN_ENDPOINTS.map((name) => [name, fill(access[name], "crossAppAccess", name)] as const),
+          ),
+        }),
+      }),
+    };
+  }
+
+  #tokenEndpoint(endpoint: Calling, path: Path, translate: TranslatePolicies): object {
+    const { host, service, backend, policies: own, ...others } = endpoint;
+    const named = { host, service, backend };
+    const target = this.find(named, path);
+    const policies = this.callPolicies(named, own, false, path, translate, true);
+    checkTunnel(target, policies ?? {}, path, this.#context.report);
+    const timeout = policies?.http?.requestTimeout ?? TOKEN_TIMEOUT;
+    return withoutUndefined({ target, policies, timeout, ...others });
   }
 
   /** One place of `requestMirror`, which may be a list of them. */
@@ -106,7 +146,8 @@ export class CalledTargets {
 
   /**
    * What holds for calls to a service: the policies of the named backend, or those that `policies[]` attaches to it, and
-   * `own` of whoever asks, at `path.policies`. undefined = nothing.
+   * `own` of whoever asks, at `path.policies`. undefined = nothing. `forToken`: the service gives tokens, so its own
+   * credentials must not take an exchange of tokens.
    */
   callPolicies(
     { service, backend }: Named,
@@ -114,6 +155,7 @@ export class CalledTargets {
     grpc: boolean,
     path: Path,
     translate: TranslatePolicies,
+    forToken = false,
   ): CallPolicies | undefined {
     const { report } = this.#context;
     const [field, name, attached] =
@@ -123,6 +165,11 @@ export class CalledTargets {
           ? (["service", service.name, this.#attached.ofService(service.name, service.port)] as const)
           : (["host", "", {}] as const);
     tellNotHolding(attached, name, [...path, field], report);
+    if (forToken && exchangesTokens(attached)) {
+      const message = `${name} itself takes credentials by an exchange of tokens; name its host here`;
+      report([...path, field], { message });
+      return undefined;
+    }
     const outer = this.#translate(`${field} ${name} ${service?.port}`, holding(attached), translate);
     const inner = own === undefined ? {} : translate(own, [...path, "policies"], this.#loud());
     if (grpc) reportForGrpc(outer, inner, [...path, field], [...path, "policies"], report);

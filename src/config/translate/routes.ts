@@ -2,10 +2,10 @@ import type { PathMatch, Route, RouteMatch, Target, TcpRoute, ValueMatch } from 
 import type { PolicyKind, PolicySet } from "../../ir/policies.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { DynamicTarget } from "../../upstream/dynamic-target.ts";
-import { TCP_KINDS } from "../schema/policies.ts";
+import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import type { Context, Path, PhaseSets } from "./context.ts";
-import { translatePolicies } from "./policies.ts";
+import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { translateBackend } from "./targets.ts";
 
 type MatchInput = RouteInput["matches"][number];
@@ -25,10 +25,14 @@ export interface Owner {
 export function translateRoute(input: RouteInput, index: number, owner: Owner, path: Path, context: Context): Route {
   const name = input.name ?? `route${index}`;
   const key = `${owner.key}/${input.namespace}/${name}`;
-  const own = translatePolicies(input.policies, "route", [...path, "policies"], context);
+  const at = [...path, "policies"];
+  const written = split(input.policies);
+  const own = translatePolicies(written.route, "route", at, context);
+  const ofBackends = translatePolicies(written.backends, "backend", at, context);
+  reportDelegated(input, Object.keys(ofBackends), at, context);
   const { namespace, ruleName } = input;
   const targeted = context.targeted.forRoute({ kind: "HTTPRoute", name, namespace, ...(ruleName && { ruleName }) });
-  const around = { listener: owner.targeted.backend, route: targeted.backend };
+  const around = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, ofBackends) };
   return {
     key,
     name,
@@ -41,6 +45,32 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
       translateBackend(backend, `/${key}/backend${i}`, around, [...path, "backends", i], context),
     ),
   };
+}
+
+interface Written {
+  readonly route: PolicyInput | undefined;
+  readonly backends: PolicyInput | undefined;
+}
+
+/** What of a route's policies is about its backends. */
+function split(policies: RouteInput["policies"]): Written {
+  if (policies === undefined || ROUTE_BACKEND_KINDS.every((kind) => policies[kind] === undefined))
+    return { route: policies, backends: undefined };
+  const { backendAuth, backendTLS, backendTunnel, ...route } = policies;
+  return { route, backends: { backendAuth, backendTLS, backendTunnel } };
+}
+
+/** A group's routes have backends and policies of their own, on which the policies here would be lost. */
+function reportDelegated(
+  { backends }: RouteInput,
+  kinds: readonly string[],
+  path: Path,
+  { report }: Pick<Context, "report">,
+): void {
+  const group = backends.find(({ routeGroup }) => routeGroup !== undefined)?.routeGroup;
+  if (group === undefined) return;
+  for (const kind of kinds)
+    report([...path, kind], { message: `does not reach the backends of the group ${group}; set it on its routes` });
 }
 
 export function translateTcpRoute(

@@ -6,6 +6,9 @@ import type { Path, Report } from "./report.ts";
 /** Kinds in which `{file: …}` and `{url: …}` stand for a text. */
 const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "backendTunnel", "basicAuth", "jwtAuth", "oidc"]);
 
+/** Free data, in which these names mean something else. */
+const FREE: ReadonlySet<string> = new Set(["claims", "additionalParams"]);
+
 /** Reads what a configuration names, and remembers what it has named. */
 export class Sources {
   /** Files that were read, or should have been. */
@@ -55,11 +58,13 @@ export class Sources {
 
   /** A policy with the texts in place of their sources; those that are not there are missing from it. */
   fill(kind: string, policy: unknown, path: Path): unknown {
-    return SOURCED.has(kind) ? this.#fill(policy, path) : policy;
+    if (!SOURCED.has(kind)) return policy;
+    // The policies of calls are filled when they are translated, kind by kind.
+    return this.#fill(policy, path, kind === "backendAuth");
   }
 
-  #fill(value: unknown, path: Path): unknown {
-    if (Array.isArray(value)) return value.map((each, i) => this.#fill(each, [...path, i]));
+  #fill(value: unknown, path: Path, passPolicies = false): unknown {
+    if (Array.isArray(value)) return value.map((each, i) => this.#fill(each, [...path, i], passPolicies));
     if (typeof value !== "object" || value === null) return value;
     const entries = Object.entries(value);
     const [[name, source] = [], ...others] = entries;
@@ -67,9 +72,12 @@ export class Sources {
       if (name === "file") return this.readFile([...path, "file"], source);
       if (name === "url") return this.readUrl([...path, "url"], source);
     }
-    // Claims are free data, in which these names mean something else.
     const filled = entries.map(
-      ([key, each]) => [key, key === "claims" ? each : this.#fill(each, [...path, key])] as const,
+      ([key, each]) =>
+        [
+          key,
+          FREE.has(key) || (passPolicies && key === "policies") ? each : this.#fill(each, [...path, key], passPolicies),
+        ] as const,
     );
     return Object.fromEntries(filled.filter(([, each]) => each !== undefined));
   }

@@ -1,24 +1,26 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { BackendAuth, CredentialTarget } from "../../ir/policies.ts";
-import { REDACTED } from "../../trace/redaction.ts";
-import { observerOf } from "../calls/call-for.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { sendableText } from "../shared/cel-output.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import type { OutgoingContext, OutgoingPolicy, RequestOutcome } from "../types.ts";
-import { tokenSigner } from "./jwt-sign.ts";
-import { TokenExchanger } from "./token-exchange.ts";
+import { signedTokens } from "./jwt-sign.ts";
+import { shown } from "./shown.ts";
+import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.ts";
 
 const KIND = "backendAuth";
+const BEARER: CredentialTarget = { header: { name: "authorization", prefix: "Bearer " } };
 
+type Deps = Pick<PolicyDeps, "callouts" | "credentials" | "hidden">;
 type Step = (context: OutgoingContext) => RequestOutcome;
 
 /** Adds what the backend asks for (reference 3.22). Throws for keys and credentials that cannot be used. */
-export function create(config: BackendAuth): OutgoingPolicy {
-  const main = mainStep(config);
+export function create(config: BackendAuth, deps: Deps): OutgoingPolicy {
+  const main = mainStep(config, deps);
   const fixed = config.credentials.map(({ key, location }, i) => fixedStep(key, location, `credentials.${i}.key`));
   return {
     kind: KIND,
-    shown: shown(config),
+    shown: shown(config, deps.hidden),
     onRequest(context) {
       for (const step of fixed) step(context);
       const outcome = main?.(context);
@@ -27,19 +29,8 @@ export function create(config: BackendAuth): OutgoingPolicy {
   };
 }
 
-/** The configuration without secrets. */
-export function shown(config: BackendAuth): unknown {
-  const { key, jwtSign, oauthTokenExchange: exchange, credentials } = config;
-  return {
-    ...config,
-    ...(key !== undefined && { key: { ...key, value: REDACTED } }),
-    ...(jwtSign !== undefined && { jwtSign: { ...jwtSign, key: REDACTED } }),
-    ...(exchange?.clientSecret !== undefined && { oauthTokenExchange: { ...exchange, clientSecret: REDACTED } }),
-    credentials: credentials.map(({ location }) => ({ location, key: REDACTED })),
-  };
-}
-
-function mainStep({ passthrough, key, jwtSign, oauthTokenExchange }: BackendAuth): Step | undefined {
+function mainStep(config: BackendAuth, deps: Deps): Step | undefined {
+  const { passthrough, key, jwtSign, oauthTokenExchange, crossAppAccess: access } = config;
   if (key !== undefined) return fixedStep(key.value, key.location, "key.value");
   if (passthrough !== undefined) {
     const put = putter(passthrough.location);
@@ -51,18 +42,21 @@ function mainStep({ passthrough, key, jwtSign, oauthTokenExchange }: BackendAuth
   }
   if (jwtSign !== undefined) {
     const put = putter(jwtSign.location);
-    const token = tokenSigner(jwtSign, `${KIND}.jwtSign`);
+    const token = signedTokens(jwtSign, `${KIND}.jwtSign`);
     return async (context) => put(context, await token());
   }
-  if (oauthTokenExchange === undefined) return undefined;
-  const put = putter(oauthTokenExchange.location);
-  const exchanger = new TokenExchanger(oauthTokenExchange);
-  return async (context) => {
-    const { token } = context.findings;
-    if (token === undefined) throw new Error("the request has no verified token to exchange");
-    put(context, await exchanger.exchange(token, observerOf(context, "http")));
-    return undefined;
-  };
+  if (oauthTokenExchange !== undefined)
+    return exchangeStep(
+      tokenExchange(oauthTokenExchange, `${KIND}.oauthTokenExchange`, deps),
+      oauthTokenExchange.authorizationLocation,
+    );
+  if (access !== undefined) return exchangeStep(crossAppAccess(access, `${KIND}.crossAppAccess`, deps), BEARER);
+  return undefined;
+}
+
+function exchangeStep(exchange: Exchange, location: CredentialTarget): Step {
+  const put = putter(location);
+  return async (context) => put(context, await exchange(context));
 }
 
 /** Files end with a line break that belongs to no credential. */

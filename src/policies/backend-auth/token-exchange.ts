@@ -1,93 +1,161 @@
-import type { TokenExchange } from "../../ir/policies.ts";
-import { BoundedCache } from "../shared/credentials/verified.ts";
-import { tokenFetch } from "../shared/token-call.ts";
-import type { OutboundTrace } from "../types.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { compileExpression } from "../../cel/index.ts";
+import type { CrossAppAccess, TokenExchange } from "../../ir/policies.ts";
+import type { PolicyDeps } from "../deps.ts";
+import { secretDigest } from "../shared/credentials/verified.ts";
+import { textOf } from "../shared/named-expressions.ts";
+import type { OutgoingContext } from "../types.ts";
+import { type ClientToken, clientToken, mayAct, unverifiedClaims } from "./client-tokens.ts";
+import { TokenCache } from "./token-cache.ts";
+import { ID_JAG, type IssuedToken, TokenEndpoint } from "./token-endpoint.ts";
 
-const GRANT = "urn:ietf:params:oauth:grant-type:token-exchange";
-/** Tokens that are kept; each takes one or two KiB. */
-const MAX_KEPT = 4096;
-/** Milliseconds before its end at which a token is exchanged anew, and how long one without an end is kept. */
-const MARGIN = 10_000;
-const UNKNOWN_LIFETIME = 60_000;
+const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-interface Kept {
-  readonly token: Promise<string>;
-  /** Milliseconds since the epoch. */
-  until: number;
-}
+type Form = readonly (readonly [string, string])[];
+type Deps = Pick<PolicyDeps, "callouts" | "credentials">;
 
-/** Exchanges tokens of clients for others (RFC 8693); requests with the same token share one exchange. */
-export class TokenExchanger {
-  readonly #config: TokenExchange;
-  readonly #kept = new BoundedCache<Kept>(MAX_KEPT);
+/** Gives a token for the backend in exchange for the client's, which it takes out of the request. */
+export type Exchange = (context: OutgoingContext) => Promise<string>;
 
-  constructor(config: TokenExchange) {
-    this.#config = config;
-  }
-
-  /** The token in exchange for `subject`. Rejects with an Error whose message shows no token. */
-  exchange(subject: string, trace: OutboundTrace | undefined): Promise<string> {
-    const kept = this.#kept.get(subject);
-    if (kept !== undefined && Date.now() < kept.until) return kept.token;
-    const asked = this.#ask(subject, trace);
-    const entry: Kept = { token: asked.then(({ token }) => token), until: Number.POSITIVE_INFINITY };
-    this.#kept.set(subject, entry);
-    asked.then(
-      ({ lifetime }) => {
-        entry.until = Date.now() + lifetime;
-      },
-      () => this.#kept.delete(subject),
+/** `oauthTokenExchange`. Throws an Error that begins with `field` for keys and expressions that cannot be used. */
+export function tokenExchange(config: TokenExchange, field: string, deps: Deps): Exchange {
+  const endpoint = new TokenEndpoint(config, field, deps.callouts);
+  const subject = clientToken(config.subjectToken.source, deps.credentials, `${field}.subjectToken.source`);
+  const actor = config.actorToken && actorToken(config.actorToken, field, deps);
+  const cache = new TokenCache(config.cache);
+  const parameters = additional(config.additionalParams, field);
+  const { requestedTokenType } = config;
+  const fixed: Form = [
+    ...config.audiences.map((audience) => ["audience", audience] as const),
+    ...scope(config.scopes),
+    ...config.resources.map((resource) => ["resource", resource] as const),
+  ];
+  const grant = (token: string): Form =>
+    config.grantType === "jwtBearer"
+      ? assertion(token)
+      : [
+          ["grant_type", TOKEN_EXCHANGE],
+          ["subject_token", token],
+          ["subject_token_type", config.subjectToken.tokenType],
+        ];
+  const requested: Form = requestedTokenType === undefined ? [] : [["requested_token_type", requestedTokenType]];
+  return async (context) => {
+    const token = required(subject, context, "token to exchange");
+    const acting = actor?.find(context, token) ?? [];
+    const own = [...acting, ...parameters(context)];
+    const key = secretDigest(token, ...own.flat()).toString("latin1");
+    const issued = await cache.get(key, expiryOf(token), () =>
+      endpoint.request([...grant(token), ...requested, ...fixed, ...own], context, requestedTokenType),
     );
-    return entry.token;
-  }
-
-  async #ask(subject: string, trace: OutboundTrace | undefined): Promise<{ token: string; lifetime: number }> {
-    // Others may wait for the same exchange: it goes on when the client that began it is gone.
-    const call = tokenFetch(trace, new AbortController().signal);
-    const response = await call(this.#config.tokenEndpoint, {
-      method: "POST",
-      redirect: "error",
-      headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json", ...this.#client() },
-      body: this.#form(subject).toString(),
-    });
-    const answer = parse(await response.text());
-    if (response.status !== 200) {
-      const code = typeof answer.error === "string" ? ` (${answer.error.slice(0, 64)})` : "";
-      throw new Error(`the token endpoint answers with status ${response.status}${code}`);
-    }
-    if (typeof answer.access_token !== "string" || answer.access_token === "")
-      throw new Error("the token endpoint answers without an access_token");
-    const lifetime = typeof answer.expires_in === "number" ? answer.expires_in * 1000 - MARGIN : UNKNOWN_LIFETIME;
-    return { token: answer.access_token, lifetime };
-  }
-
-  #form(subject: string): URLSearchParams {
-    const { audience, resource, scopes, subjectTokenType, requestedTokenType } = this.#config;
-    return new URLSearchParams({
-      grant_type: GRANT,
-      subject_token: subject,
-      subject_token_type: subjectTokenType,
-      ...(audience !== undefined && { audience }),
-      ...(resource !== undefined && { resource }),
-      ...(scopes.length > 0 && { scope: scopes.join(" ") }),
-      ...(requestedTokenType !== undefined && { requested_token_type: requestedTokenType }),
-    });
-  }
-
-  /** RFC 6749 2.3.1. */
-  #client(): Record<string, string> {
-    const { clientId, clientSecret } = this.#config;
-    if (clientId === undefined || clientSecret === undefined) return {};
-    const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret.trim())}`;
-    return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
-  }
+    subject.remove(context);
+    actor?.token.remove(context);
+    return issued;
+  };
 }
 
-function parse(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
+/** `crossAppAccess`: an assertion of the identity provider, then an access token for that. Throws as `tokenExchange`. */
+export function crossAppAccess(config: CrossAppAccess, field: string, deps: Deps): Exchange {
+  const provider = new TokenEndpoint(config.identityProvider, `${field}.identityProvider`, deps.callouts);
+  const server = new TokenEndpoint(
+    config.resourceAuthorizationServer,
+    `${field}.resourceAuthorizationServer`,
+    deps.callouts,
+  );
+  const subject = clientToken(config.subjectToken.source, deps.credentials, `${field}.subjectToken.source`);
+  const cache = new TokenCache(config.cache);
+  const { scopes, accessTokenScopes = scopes } = config;
+  const exchange = async (token: string, context: OutgoingContext): Promise<IssuedToken> => {
+    const { token: asserted } = await provider.request(
+      [
+        ["grant_type", TOKEN_EXCHANGE],
+        ["subject_token", token],
+        ["subject_token_type", config.subjectToken.tokenType],
+        ["requested_token_type", ID_JAG],
+        ["audience", config.audience],
+        ...scope(scopes),
+        ...config.resources.map((resource) => ["resource", resource] as const),
+      ],
+      context,
+      ID_JAG,
+    );
+    // The assertion names the resources itself.
+    return server.request([...assertion(asserted), ...scope(accessTokenScopes)], context);
+  };
+  return async (context) => {
+    const token = required(subject, context, "identity token");
+    const key = secretDigest(token).toString("latin1");
+    const issued = await cache.get(key, expiryOf(token), () => exchange(token, context));
+    subject.remove(context);
+    return issued;
+  };
+}
+
+function assertion(token: string): Form {
+  return [
+    ["grant_type", JWT_BEARER],
+    ["assertion", token],
+  ];
+}
+
+function scope(scopes: readonly string[]): Form {
+  return scopes.length === 0 ? [] : [["scope", scopes.join(" ")]];
+}
+
+function required(token: ClientToken, context: OutgoingContext, what: string): string {
+  const found = token.find(context);
+  if (found === undefined) throw new GatewayError("TG_INVALID_REQUEST", `the request has no ${what}`);
+  return found;
+}
+
+interface ActorToken {
+  readonly token: ClientToken;
+  /** Its parameters of the form. */
+  find(context: OutgoingContext, subject: string): Form;
+}
+
+function actorToken(
+  { source, tokenType, enforceMayAct }: NonNullable<TokenExchange["actorToken"]>,
+  field: string,
+  { credentials }: Deps,
+): ActorToken {
+  const token = clientToken(source, credentials, `${field}.actorToken.source`);
+  return {
+    token,
+    find(context, subject) {
+      const found = required(token, context, "actor token");
+      const { jwt, token: verified } = context.findings;
+      const claims = verified === subject ? { ...(jwt as object) } : unverifiedClaims(subject);
+      if (enforceMayAct && !mayAct(claims, unverifiedClaims(found)))
+        throw new GatewayError("TG_AUTHORIZATION", "the claim may_act of the token does not name the actor");
+      return [
+        ["actor_token", found],
+        ["actor_token_type", tokenType],
+      ];
+    },
+  };
+}
+
+/** Parameters that expressions make. One that fails refuses the request, since the token might allow too much without it. */
+function additional(parameters: TokenExchange["additionalParams"], field: string): (context: OutgoingContext) => Form {
+  const compiled = Object.entries(parameters).map(
+    ([name, text]) => [name, compileExpression(text, "request")] as const,
+  );
+  for (const [name, { reads }] of compiled)
+    if (reads.has("request.body") || reads.has("request.bodyPrefix"))
+      throw new Error(`${field}.additionalParams.${name}: bodies cannot be read here`);
+  return ({ variables }) =>
+    compiled.map(([name, expression]) => {
+      try {
+        return [name, textOf(expression, variables)] as const;
+      } catch (error) {
+        throw new GatewayError("TG_INVALID_REQUEST", `the parameter ${name} of the token request failed`, error);
+      }
+    });
+}
+
+/** Milliseconds since the epoch: what is given for a token must not outlive it. */
+function expiryOf(token: string): number {
+  const { exp } = unverifiedClaims(token);
+  return typeof exp === "number" ? exp * 1000 : Number.POSITIVE_INFINITY;
 }

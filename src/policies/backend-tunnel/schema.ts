@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { key } from "../backend-auth/schema.ts";
+import { key } from "../backend-auth/basic-schema.ts";
 import { schema as backendTLS } from "../backend-tls/schema.ts";
 import { service } from "../shared/service-schema.ts";
 

@@ -18,8 +18,16 @@ export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
 }
 
 /** The same where something else says when the call is given up. */
-export function askerOf({ findings, trace, span }: PolicyContext, scope: OutboundScope): Asker {
-  return { findings, trace: trace?.within(scope), span };
+export function askerOf(context: PolicyContext, scope: OutboundScope): Asker {
+  const { findings, trace, span } = context;
+  return {
+    findings,
+    trace: trace?.within(scope),
+    span,
+    get variables() {
+      return context.variables;
+    },
+  };
 }
 
 /** Who is told of a call: whoever watches the request, and its span. */

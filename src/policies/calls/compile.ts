@@ -6,7 +6,7 @@ import { create as requestHeaderModifier } from "../request-header-modifier/inde
 import type { Asker, OutgoingContext } from "../types.ts";
 
 /** For calls that are about no request. */
-const NOBODY: Asker = { findings: {}, trace: undefined };
+const NOBODY: Asker = { findings: {}, trace: undefined, variables: {} };
 
 /**
  * What is done to each request for a service before it is sent, in the order of the backend phase; undefined = nothing. What
@@ -14,13 +14,23 @@ const NOBODY: Asker = { findings: {}, trace: undefined };
  */
 export function compileCallPolicies(
   { backendAuth: auth, requestHeaderModifier: modifier }: CallPolicies,
-  deps: Pick<PolicyDeps, "hidden">,
+  deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials">,
 ): PrepareCall<Asker> | undefined {
-  const credentials = auth && backendAuth(auth);
+  const credentials = auth && backendAuth(auth, deps);
   const headers = modifier && requestHeaderModifier(modifier, deps);
   if (credentials === undefined && headers === undefined) return undefined;
-  return (request, { findings, trace, span } = NOBODY) => {
-    const context: OutgoingContext = { request, findings, trace, span, authorityMode: "auto" };
+  return (request, asker = NOBODY) => {
+    const { findings, trace, span } = asker;
+    const context: OutgoingContext = {
+      request,
+      findings,
+      trace,
+      span,
+      get variables() {
+        return asker.variables;
+      },
+      authorityMode: "auto",
+    };
     const waiting = credentials?.onRequest(context);
     if (waiting instanceof Promise) return waiting.then(() => void headers?.onRequest(context));
     headers?.onRequest(context);

@@ -1,5 +1,5 @@
 import type { CalledService, CallPolicies } from "../../ir/policies.ts";
-import { shown as backendAuth } from "../backend-auth/index.ts";
+import { shown as backendAuth } from "../backend-auth/shown.ts";
 import { shown as backendTLS } from "../backend-tls/index.ts";
 import { shown as backendTunnel } from "../backend-tunnel/index.ts";
 import { shownModifier } from "../shared/header-edits.ts";

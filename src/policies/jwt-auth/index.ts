@@ -23,6 +23,7 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
     context.trace?.applied("jwt", { valid: true });
     context.findings.jwt = claims;
     context.findings.token = token;
+    context.findings.tokenFrom = location;
     finder.remove(context);
   };
   const refuse = ({ trace }: PolicyContext, error: unknown): undefined => {

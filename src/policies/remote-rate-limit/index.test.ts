@@ -197,12 +197,10 @@ test("credentials of the service go with the question; without them it counts as
     { kind: "backend_auth", details: { location: "header" }, scope: "rate_limit" },
     { scope: "rate_limit", target: `127.0.0.1:${service.port}` },
   ]);
-  const exchange = { tokenEndpoint: "http://127.0.0.1:9/", scopes: [], subjectTokenType: "t", location };
-  const error = await rejection(
-    run(service.port, { policies: { backendAuth: { oauthTokenExchange: exchange, credentials: [] } } }),
-  );
+  const unreadable = { jwtSign: { alg: "RS256", ttl: 1000, location }, credentials: [] } as const;
+  const error = await rejection(run(service.port, { policies: { backendAuth: unreadable } }));
   assert.equal(error.code, "TG_RATE_LIMIT_SERVICE");
-  assert.match((error.cause as Error).message, /no verified token/);
+  assert.match((error.cause as Error).message, /the signing key could not be read/);
   assert.equal(service.questions.length, 1);
   const shown = JSON.stringify(policy(service.port, { policies: key }).shown);
   assert.ok(!shown.includes("very secret") && shown.includes("backendAuth"));

@@ -77,7 +77,7 @@ function routes(host: string): object[] {
       },
       {
         backendAuth: {
-          jwtSign: { key: KEY, keyId: "k", claims: { a: 1 } },
+          jwtSign: { signingKey: KEY, alg: "ES256", kid: "k", claims: { a: 1 } },
           credentials: [
             { location: { header: { name: "x-cred" } }, key: secret() },
             { location: { queryParameter: { name: "q" } }, key: secret() },
@@ -91,7 +91,7 @@ function routes(host: string): object[] {
       {},
       {
         backendAuth: {
-          oauthTokenExchange: { tokenEndpoint: `http://${NOWHERE}/t`, clientId: "c", clientSecret: secret() },
+          oauthTokenExchange: { host: NOWHERE, path: "/t", clientAuth: { clientId: "c", clientSecret: secret() } },
         },
       },
     ),
@@ -103,6 +103,16 @@ test("secrets of clients, backends and the configuration are in no dump, trace o
   await using gateway = await TestGateway.start(
     {
       config: { sensitiveHeaders: ["x-mine"] },
+      frontendPolicies: {
+        accessLog: {
+          add: {
+            raw: "toJson(request.headers.redacted().raw())",
+            split: "toJson(request.headers.redacted().split())",
+            joined: "toJson(request.headers.redacted().join())",
+            cookie: 'request.headers.redacted().cookie("id")',
+          },
+        },
+      },
       binds: [{ port: 0, listeners: [{ routes: routes(`127.0.0.1:${upstream.port}`) }] }],
     },
     { env: { OIDC_COOKIE_SECRET: "ab".repeat(32) } },
@@ -122,7 +132,7 @@ test("secrets of clients, backends and the configuration are in no dump, trace o
     ["/login", 302, {}],
     ["/services", 200, { authorization: secret() }],
     ["/changes", 200, { authorization: secret() }],
-    ["/exchange", 500, { authorization: secret() }],
+    ["/exchange", 500, { authorization: `Bearer ${secret()}` }],
   ] as const) {
     const events = await traceOf(gateway, async () => {
       assert.equal((await call(gateway.port(), { path, headers: { ...headers, ...more } })).status, status, path);

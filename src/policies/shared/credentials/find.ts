@@ -1,22 +1,25 @@
 import { CelError, compileExpression, type Expression } from "../../../cel/index.ts";
 import { getHeader, removeHeader } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../../ir/policies.ts";
-import type { PolicyContext } from "../../types.ts";
+import type { OutgoingContext } from "../../types.ts";
 import { headerText } from "../bodies.ts";
 import type { CredentialNames } from "./names.ts";
 import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "./places.ts";
+
+/** What carries credentials. */
+type Carrying = Pick<OutgoingContext, "request" | "variables">;
 
 /** A place that is compiled once: takes the credential out of requests. */
 export interface CredentialFinder {
   /** What has to be known before `find` may be asked; empty unless the place is an expression. */
   readonly expressions: readonly Expression[];
   /** The credential, one latin1 character for each byte, without its prefix; undefined when the request has none. */
-  find(context: PolicyContext): string | undefined;
+  find(context: Carrying): string | undefined;
   /**
    * Takes the credential out of the request with everything that stands in the same place, so that no second one that
    * nobody has verified goes on. What an expression has computed stays.
    */
-  remove(context: PolicyContext): void;
+  remove(context: Carrying): void;
 }
 
 /** Adds the place to `names`. Throws CelError for an expression that cannot be used. */

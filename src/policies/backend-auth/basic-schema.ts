@@ -1,0 +1,93 @@
+import { z } from "zod";
+import { targetLocation } from "../shared/credentials/location-schema.ts";
+import { duration } from "../shared/duration-schema.ts";
+import { localSource } from "../shared/source-schema.ts";
+
+/** `Authorization: Bearer …` as a location. */
+export const BEARER = { header: { name: "authorization", prefix: "Bearer " } };
+
+/** Where the gateway puts a credential. */
+export const putLocation = targetLocation
+  .prefault(BEARER)
+  .describe("Where it is put. Default: `Authorization: Bearer …`.");
+
+/** A secret in the configuration or in a file. */
+export const secret = (what: string) => localSource(what).describe("Better from a variable, `${NAME}`, or a file.");
+export const text = z.string().min(1);
+
+/** A fixed credential and its place. */
+export const key = z.union([
+  text.transform((value) => ({ value, location: BEARER })),
+  z
+    .strictObject({ file: text.describe("File with the credential; a change of it is noticed.") })
+    .transform((value) => ({ value, location: BEARER })),
+  z.strictObject({ value: secret("the credential"), location: putLocation }),
+]);
+
+/** The private key of signatures, with the algorithm and the name of its public half. */
+export const signing = {
+  signingKey: localSource("the private key, PEM").describe("RSA or EC key, PEM, without a password."),
+  alg: z
+    .enum(["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"])
+    .default("RS256")
+    .describe("Algorithm; it must fit the key. Default: RS256."),
+  kid: text.optional().describe("Header `kid`, by which the public key is found."),
+};
+
+/** Claims that the gateway sets itself. */
+const OWN_CLAIMS = ["iat", "exp"];
+
+const claims = z
+  .record(z.string(), z.unknown())
+  .refine((claims) => !OWN_CLAIMS.some((name) => Object.hasOwn(claims, name)), {
+    message: "iat and exp are set by the gateway; remove them, and set ttl",
+  });
+
+const jwtSign = z.strictObject({
+  ...signing,
+  claims: claims
+    .optional()
+    .describe("Claims of every token, such as `iss`, `sub` and `aud`; `iat` and `exp` are added."),
+  ttl: duration
+    .prefault("5m")
+    .refine((milliseconds) => milliseconds >= 1000, { message: "tokens live in whole seconds; write at least 1s" })
+    .describe("How long a token is valid; a new one is made after half of that. Default: 5m."),
+  location: putLocation,
+});
+
+/** Ways that need no other service. */
+export const basicFields = {
+  passthrough: z
+    .strictObject({ location: putLocation })
+    .optional()
+    .describe("The client's own token, which jwtAuth has verified and taken out of the request."),
+  key: key.optional().describe("A fixed credential; a text or `{file}` alone is sent as `Authorization: Bearer …`."),
+  jwtSign: jwtSign.optional().describe("A token that the gateway signs itself."),
+  credentials: z
+    .array(z.strictObject({ location: targetLocation, key: secret("the credential") }))
+    .default([])
+    .describe("Further fixed credentials, each with its place."),
+};
+
+/** A check that exactly one of `ways` is set, or only `credentials`. */
+export function oneWay(ways: readonly string[]) {
+  return ({
+    value,
+    issues,
+  }: z.core.ParsePayload<{ readonly [way: string]: unknown; readonly credentials: readonly unknown[] }>): void => {
+    const set = ways.filter((way) => value[way] !== undefined);
+    if (set.length > 1)
+      issues.push({ code: "custom", input: value, message: `only one of ${set.join(", ")} may be set` });
+    if (set.length === 0 && value.credentials.length === 0) {
+      const noneOf = [...ways, "credentials"];
+      const message = `one of ${noneOf.join(", ")} is required`;
+      issues.push({ code: "custom", input: value, message, params: { noneOf } });
+    }
+  };
+}
+
+/** `backendAuth` of calls to token endpoints, which need credentials that no exchange has to give them first. */
+export const basicSchema = z
+  .strictObject(basicFields)
+  .check(oneWay(["passthrough", "key", "jwtSign"]))
+  .describe("Adds the credentials that the token endpoint's host asks for, beside `clientAuth`.");

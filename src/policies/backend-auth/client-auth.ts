@@ -1,0 +1,82 @@
+import { hash, randomUUID, X509Certificate } from "node:crypto";
+import type { ClientAuth } from "../../ir/policies.ts";
+import { tokenSigner } from "./signing.ts";
+
+const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/** Seconds that an assertion is valid: one is made for each call, and clocks may differ. */
+const ASSERTION_LIFETIME = 300;
+
+/** What a call to a token endpoint carries to authenticate the gateway. */
+export interface ClientCredentials {
+  readonly headers: readonly string[];
+  readonly form: readonly (readonly [string, string])[];
+}
+
+/** Makes the credentials of each call (RFC 6749 2.3, RFC 7523 2.2). Throws an Error that begins with `field`. */
+export function clientAuthentication(
+  config: ClientAuth | undefined,
+  field: string,
+): () => ClientCredentials | Promise<ClientCredentials> {
+  if (config === undefined) return () => ({ headers: [], form: [] });
+  if (config.method === "privateKeyJwt") return assertions(config, field);
+  const { clientId, method, clientSecret: secret = "" } = config;
+  // Files end with a line break that belongs to no secret.
+  const clientSecret = secret.replace(/\r?\n$/, "");
+  if (method === "clientSecretPost") {
+    const sent = clientSecret === "" ? [] : [["client_secret", clientSecret] as const];
+    const credentials: ClientCredentials = { headers: [], form: [["client_id", clientId], ...sent] };
+    return () => credentials;
+  }
+  const pair = `${formEncoded(clientId)}:${formEncoded(clientSecret)}`;
+  const basic = { headers: ["authorization", `Basic ${Buffer.from(pair).toString("base64")}`], form: [] };
+  return () => basic;
+}
+
+function assertions(
+  config: Extract<ClientAuth, { method: "privateKeyJwt" }>,
+  field: string,
+): () => Promise<ClientCredentials> {
+  const { clientId, assertionAudience } = config;
+  const sign = tokenSigner(config, field);
+  const header = certificateHeader(config, field);
+  return async () => {
+    const iat = Math.floor(Date.now() / 1000);
+    const claims = { iss: clientId, sub: clientId, aud: assertionAudience, jti: randomUUID(), iat };
+    const assertion = await sign({ ...claims, exp: iat + ASSERTION_LIFETIME }, header);
+    return {
+      headers: [],
+      form: [
+        ["client_id", clientId],
+        ["client_assertion_type", ASSERTION_TYPE],
+        ["client_assertion", assertion],
+      ],
+    };
+  };
+}
+
+/** RFC 7515 4.1.6 and 4.1.8. */
+function certificateHeader(
+  { certificate, certificateHeader: name }: Extract<ClientAuth, { method: "privateKeyJwt" }>,
+  field: string,
+): Readonly<Record<string, unknown>> {
+  if (certificate === undefined) return {};
+  const chain = readChain(certificate, field);
+  const [leaf] = chain;
+  if (leaf === undefined) throw new Error(`${field}.certificate: has no certificate; write one in PEM`);
+  if (name === "x5c") return { x5c: chain.map((each) => each.raw.toString("base64")) };
+  return { "x5t#S256": hash("sha256", leaf.raw, "base64url") };
+}
+
+function readChain(pem: string, field: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  try {
+    return blocks.map((block) => new X509Certificate(block));
+  } catch {
+    throw new Error(`${field}.certificate: cannot be read; write certificates in PEM`);
+  }
+}
+
+/** As forms have it, which is how RFC 6749 2.3.1 wants both parts. */
+function formEncoded(text: string): string {
+  return new URLSearchParams({ "": text }).toString().slice(1);
+}

@@ -1,0 +1,41 @@
+import { createPrivateKey, type KeyObject } from "node:crypto";
+import { SignJWT } from "jose";
+import type { Signing } from "../../ir/policies.ts";
+
+const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };
+
+/** Signs `claims`; `header` is what the token's header has besides `alg`, `typ` and `kid`. */
+export type Sign = (
+  claims: Readonly<Record<string, unknown>>,
+  header?: Readonly<Record<string, unknown>>,
+) => Promise<string>;
+
+/**
+ * What signs tokens with the configured key. Throws an Error that begins with `field` for a key that cannot be used; it
+ * shows nothing of the key.
+ */
+export function tokenSigner({ signingKey, alg, kid }: Signing, field: string): Sign {
+  if (signingKey === undefined) return () => Promise.reject(new Error("the signing key could not be read"));
+  const key = readKey(signingKey, field);
+  const usable = algorithmsOf(key);
+  if (usable.length === 0)
+    throw new Error(`${field}.signingKey: keys of type ${key.asymmetricKeyType} cannot sign here; use RSA or EC`);
+  if (!usable.includes(alg))
+    throw new Error(`${field}.alg: is ${alg}, but the key can be used with ${usable.join(", ")} only; set alg`);
+  return (claims, header = {}) =>
+    new SignJWT(claims).setProtectedHeader({ ...header, alg, typ: "JWT", ...(kid !== undefined && { kid }) }).sign(key);
+}
+
+function readKey(pem: string, field: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    throw new Error(`${field}.signingKey: is no private key; write one in PEM without a password`);
+  }
+}
+
+function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObject): string[] {
+  if (type === "rsa") return ["RS256", "RS384", "RS512", "PS256"];
+  const algorithm = type === "ec" ? BY_CURVE[asymmetricKeyDetails?.namedCurve ?? ""] : undefined;
+  return algorithm === undefined ? [] : [algorithm];
+}

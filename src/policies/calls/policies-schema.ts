@@ -1,0 +1,24 @@
+import { z } from "zod";
+import { schema as backendTLS } from "../backend-tls/schema.ts";
+import { schema as backendTunnel } from "../backend-tunnel/schema.ts";
+import { schema as http } from "../http/schema.ts";
+import { schema as headerModifier } from "../shared/header-modifier-schema.ts";
+import { schema as tcp } from "../tcp/schema.ts";
+
+/** `policies` of a service that the gateway calls; `backendAuth` is what holds for such calls. */
+export function callPolicySchema<Auth extends z.ZodType>(backendAuth: Auth) {
+  return z.strictObject({
+    backendTLS: backendTLS
+      .optional()
+      .describe("Connections use TLS; for gRPC `h2` alone is offered, whatever `alpn` says."),
+    http: http
+      .optional()
+      .describe("`requestTimeout` is the default of `timeout`; gRPC has no other version than HTTP/2."),
+    tcp: tcp.optional().describe("Settings of sockets; those of gRPC are opened within `timeout`."),
+    backendTunnel: backendTunnel.optional().describe("Connections go through an HTTP proxy; those of gRPC by CONNECT."),
+    backendAuth: backendAuth
+      .optional()
+      .describe("Adds the credentials that the service asks for, within `timeout`; for gRPC as metadata."),
+    requestHeaderModifier: headerModifier.optional().describe("Changes headers of the call, or its metadata for gRPC."),
+  });
+}
