@@ -1,5 +1,7 @@
 /** The configuration of the policies that deal with credentials, of clients and of the gateway. */
-import type { CalledService } from "./policies.ts";
+import type { BackendHttp, BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
+import type { HeaderModifier } from "./headers.ts";
+import type { Target } from "./target.ts";
 
 /** Reference 3.5, with what the provider's discovery document says. */
 export interface Oidc {
@@ -93,8 +95,23 @@ export type ClientAuth = { readonly clientId: string } & (
     } & Signing)
 );
 
+/** Credentials that need no exchange: those that token endpoints may ask for. */
+export type BasicBackendAuth = Omit<BackendAuth, "oauthTokenExchange" | "crossAppAccess">;
+
+/** How a token endpoint is called. */
+export interface TokenEndpointPolicies {
+  readonly backendTLS?: BackendTls;
+  readonly http?: BackendHttp;
+  readonly tcp?: BackendTcp;
+  readonly backendTunnel?: BackendTunnel;
+  readonly backendAuth?: BasicBackendAuth;
+  readonly requestHeaderModifier?: HeaderModifier;
+}
+
 /** An OAuth 2.0 token endpoint. */
-export interface TokenEndpoint extends CalledService {
+export interface TokenEndpoint {
+  readonly target: Target;
+  readonly policies?: TokenEndpointPolicies;
   readonly path: string;
   readonly clientAuth?: ClientAuth;
   /** Milliseconds for one call. */

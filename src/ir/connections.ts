@@ -34,3 +34,9 @@ export interface BackendTunnel {
   /** TLS to the proxy itself. */
   readonly tls?: BackendTls;
 }
+
+/** Reference 3.23; milliseconds. */
+export interface BackendHttp {
+  readonly version?: HttpVersion;
+  readonly requestTimeout?: number;
+}

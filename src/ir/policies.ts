@@ -1,6 +1,7 @@
 /** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
 import type { ApiKeyAuth, BackendAuth, BasicAuth, JwtAuth, Oidc } from "./authentication.ts";
-import type { BackendTcp, BackendTls, BackendTunnel, HttpVersion } from "./connections.ts";
+import type { BackendHttp, BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
+import type { HeaderModifier } from "./headers.ts";
 import type { Target } from "./target.ts";
 
 export type {
@@ -9,6 +10,7 @@ export type {
   AuthenticationMode,
   BackendAuth,
   BasicAuth,
+  BasicBackendAuth,
   ClientAuth,
   CredentialLocation,
   CredentialTarget,
@@ -20,21 +22,16 @@ export type {
   Signing,
   TokenCache,
   TokenEndpoint,
+  TokenEndpointPolicies,
   TokenExchange,
   TokenSource,
 } from "./authentication.ts";
-export type { BackendTcp, BackendTls, BackendTunnel, HttpVersion } from "./connections.ts";
+export type { BackendHttp, BackendTcp, BackendTls, BackendTunnel, HttpVersion } from "./connections.ts";
+export type { HeaderModifier } from "./headers.ts";
 
 /** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
 export interface Conditional<Entry extends object> {
   readonly conditional: readonly (Entry & { readonly condition?: string })[];
-}
-
-/** `T` of `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13); applied in the order add, set, remove. */
-export interface HeaderModifier {
-  readonly add?: Readonly<Record<string, string>>;
-  readonly set?: Readonly<Record<string, string>>;
-  readonly remove?: readonly string[];
 }
 
 /** How a redirect or rewrite changes the authority; `auto` = the backend's hostname, `none` = leave it. */
@@ -101,12 +98,6 @@ export interface AuthorizationRule {
   readonly mode: "allow" | "deny" | "require";
   /** CEL over the request. */
   readonly expression: string;
-}
-
-/** Reference 3.23; milliseconds. */
-export interface BackendHttp {
-  readonly version?: HttpVersion;
-  readonly requestTimeout?: number;
 }
 
 /** Reference 3.20: a Go-style duration, or CEL that gives a duration or milliseconds. */

@@ -1,30 +1,40 @@
-import type { BackendAuth, ClientAuth, TokenEndpoint } from "../../ir/policies.ts";
+import type { BackendAuth, BasicBackendAuth, ClientAuth, TokenEndpoint } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
-import { shownCalling } from "../calls/shown.ts";
+import { shownCallPolicies } from "../calls/shown-policies.ts";
 
 /** The configuration without secrets; `hidden` are names of headers of calls whose values are not shown. */
 export function shown(config: BackendAuth, hidden: ReadonlySet<string>): unknown {
-  const { key, jwtSign, oauthTokenExchange, crossAppAccess, credentials } = config;
+  const { oauthTokenExchange: exchange, crossAppAccess: access, ...basic } = config;
+  return {
+    ...shownBasic(basic),
+    ...(exchange !== undefined && { oauthTokenExchange: shownEndpoint(exchange, hidden) }),
+    ...(access !== undefined && {
+      crossAppAccess: {
+        ...access,
+        identityProvider: shownEndpoint(access.identityProvider, hidden),
+        resourceAuthorizationServer: shownEndpoint(access.resourceAuthorizationServer, hidden),
+      },
+    }),
+  };
+}
+
+function shownBasic(config: BasicBackendAuth): object {
+  const { key, jwtSign, credentials } = config;
   return {
     ...config,
     ...(key !== undefined && { key: { ...key, value: REDACTED } }),
     ...(jwtSign !== undefined && { jwtSign: { ...jwtSign, signingKey: REDACTED } }),
-    ...(oauthTokenExchange !== undefined && { oauthTokenExchange: shownEndpoint(oauthTokenExchange, hidden) }),
-    ...(crossAppAccess !== undefined && {
-      crossAppAccess: {
-        ...crossAppAccess,
-        identityProvider: shownEndpoint(crossAppAccess.identityProvider, hidden),
-        resourceAuthorizationServer: shownEndpoint(crossAppAccess.resourceAuthorizationServer, hidden),
-      },
-    }),
     credentials: credentials.map(({ location }) => ({ location, key: REDACTED })),
   };
 }
 
-function shownEndpoint<Endpoint extends TokenEndpoint>(endpoint: Endpoint, hidden: ReadonlySet<string>): Endpoint {
-  const { clientAuth } = endpoint;
+const shownPolicies = shownCallPolicies(shownBasic);
+
+function shownEndpoint(endpoint: TokenEndpoint, hidden: ReadonlySet<string>): object {
+  const { clientAuth, policies } = endpoint;
   return {
-    ...shownCalling(endpoint, hidden),
+    ...endpoint,
+    ...(policies !== undefined && { policies: shownPolicies(policies, hidden) }),
     ...(clientAuth !== undefined && { clientAuth: shownClient(clientAuth) }),
   };
 }
