@@ -12,12 +12,15 @@ const KIND = "backendAuth";
 const BEARER: CredentialTarget = { header: { name: "authorization", prefix: "Bearer " } };
 
 type Deps = Pick<PolicyDeps, "callouts" | "credentials" | "hidden">;
+type Put = (context: OutgoingContext, credential: string) => undefined;
 type Step = (context: OutgoingContext) => RequestOutcome;
 
 /** Adds what the backend asks for (reference 3.22). Throws for keys and credentials that cannot be used. */
 export function create(config: BackendAuth, deps: Deps): OutgoingPolicy {
   const main = mainStep(config, deps);
-  const fixed = config.credentials.map(({ key, location }, i) => fixedStep(key, location, `credentials.${i}.key`));
+  const fixed = config.credentials.map(({ key, location }, i) =>
+    fixedStep(key, location, `credentials.${i}.key`, deps),
+  );
   return {
     kind: KIND,
     shown: shown(config, deps.hidden),
@@ -31,9 +34,9 @@ export function create(config: BackendAuth, deps: Deps): OutgoingPolicy {
 
 function mainStep(config: BackendAuth, deps: Deps): Step | undefined {
   const { passthrough, key, jwtSign, oauthTokenExchange, crossAppAccess: access } = config;
-  if (key !== undefined) return fixedStep(key.value, key.location, "key.value");
+  if (key !== undefined) return fixedStep(key.value, key.location, "key.value", deps);
   if (passthrough !== undefined) {
-    const put = putter(passthrough.location);
+    const put = putter(passthrough.location, deps);
     return (context) => {
       const { token } = context.findings;
       if (token !== undefined) put(context, token);
@@ -41,38 +44,38 @@ function mainStep(config: BackendAuth, deps: Deps): Step | undefined {
     };
   }
   if (jwtSign !== undefined) {
-    const put = putter(jwtSign.location);
+    const put = putter(jwtSign.location, deps);
     const token = signedTokens(jwtSign, `${KIND}.jwtSign`);
     return async (context) => put(context, await token());
   }
   if (oauthTokenExchange !== undefined)
     return exchangeStep(
       tokenExchange(oauthTokenExchange, `${KIND}.oauthTokenExchange`, deps),
-      oauthTokenExchange.authorizationLocation,
+      putter(oauthTokenExchange.authorizationLocation, deps),
     );
-  if (access !== undefined) return exchangeStep(crossAppAccess(access, `${KIND}.crossAppAccess`, deps), BEARER);
+  if (access !== undefined)
+    return exchangeStep(crossAppAccess(access, `${KIND}.crossAppAccess`, deps), putter(BEARER, deps));
   return undefined;
 }
 
-function exchangeStep(exchange: Exchange, location: CredentialTarget): Step {
-  const put = putter(location);
+function exchangeStep(exchange: Exchange, put: Put): Step {
   return async (context) => put(context, await exchange(context));
 }
 
 /** Files end with a line break that belongs to no credential. */
-function fixedStep(credential: string | undefined, location: CredentialTarget, field: string): Step {
+function fixedStep(credential: string | undefined, location: CredentialTarget, field: string, deps: Deps): Step {
   const value = (credential ?? "").replace(/\r?\n$/, "");
   try {
     sendableText(value);
   } catch {
     throw new Error(`${KIND}.${field}: has a control character such as a line break; remove it`);
   }
-  const put = putter(location);
+  const put = putter(location, deps);
   return (context) => put(context, value);
 }
 
-function putter(location: CredentialTarget): (context: OutgoingContext, credential: string) => undefined {
-  const put = credentialPutter(location);
+function putter(location: CredentialTarget, { credentials }: Deps): Put {
+  const put = credentialPutter(location, credentials);
   const place = Object.keys(location)[0];
   return (context, credential) => {
     try {
