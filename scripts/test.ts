@@ -1,0 +1,77 @@
+/**
+ * npm test [-- [--deny-skips] file…]
+ * Runs all test files, or those named, each in a process of its own. Every file has a hard limit: one that exceeds it is
+ * named and ends the run, because a test that hangs must not take the results of the others with it. With `--deny-skips`,
+ * which continuous integration uses, a skipped test fails the run unless its reason is listed below.
+ */
+import { globSync, mkdirSync } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import { type EventData, run } from "node:test";
+import { spec } from "node:test/reporters";
+import { appRoot } from "../src/base/app-root.ts";
+
+const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts"];
+/** Milliseconds for one test; what a test waits for is bounded well below. */
+const TEST_LIMIT = 120_000;
+/** Milliseconds for one file. The longest takes a tenth of it on two cores. */
+const FILE_LIMIT = 300_000;
+
+/** Tests that continuous integration may skip: the reason as the test gives it, and why that is acceptable. */
+const ACCEPTED_SKIPS: ReadonlyMap<string, string> = new Map([
+  ["no Go here", "the rate limit service is a Go program; its wire format is also tested without it"],
+  ["Go cannot fetch the rate limit service here", "as above, on a machine that does not reach a module proxy"],
+]);
+
+const denySkips = process.argv.includes("--deny-skips");
+const named = process.argv.slice(2).filter((argument) => argument !== "--deny-skips");
+for (const name of named) if (name.startsWith("-")) fail(`unknown option ${name}; the only one is --deny-skips`);
+const files = (named.length > 0 ? named : PATTERNS).flatMap((pattern) => {
+  const found = globSync(pattern, { cwd: appRoot });
+  return found.length > 0 ? found.sort() : fail(`no file matches ${pattern}`);
+});
+
+// Test processes and the gateways that they start spend more time on compiling than on anything else. The variable reaches
+// all of them, worker threads included.
+const cache = `${appRoot}node_modules/.cache/compile`;
+mkdirSync(cache, { recursive: true });
+process.env.NODE_COMPILE_CACHE ??= cache;
+
+const limit = new AbortController();
+const running = new Map<string, NodeJS.Timeout>();
+const deniedSkips: string[] = [];
+const tests = run({ files, cwd: appRoot, concurrency: 2, timeout: TEST_LIMIT, signal: limit.signal });
+tests.on("test:dequeue", ({ name, file }) => {
+  // A file is reported as a test that has the file's name.
+  if (file?.endsWith(name)) running.set(file, setTimeout(exceeded, FILE_LIMIT, name));
+});
+tests.on("test:complete", ({ name, file }) => {
+  if (!file?.endsWith(name)) return;
+  clearTimeout(running.get(file));
+  running.delete(file);
+});
+tests.on("test:fail", () => {
+  process.exitCode = 1;
+});
+tests.on("test:pass", (event) => {
+  const reason = skipReason(event);
+  if (reason !== undefined && !ACCEPTED_SKIPS.has(reason)) deniedSkips.push(`${event.name} (${event.file}): ${reason}`);
+});
+await pipeline(tests, new spec(), process.stdout, { end: false });
+if (denySkips && deniedSkips.length > 0)
+  fail(`skipped without an accepted reason (see scripts/test.ts):\n  ${deniedSkips.join("\n  ")}`);
+
+function exceeded(file: string): void {
+  process.stderr.write(`${file} has exceeded ${FILE_LIMIT / 1000} s; the run ends here\n`);
+  process.exitCode = 1;
+  limit.abort();
+}
+
+function skipReason({ skip }: EventData.TestPass): string | undefined {
+  if (skip === undefined || skip === false) return undefined;
+  return typeof skip === "string" ? skip : "no reason given";
+}
+
+function fail(message: string): never {
+  process.stderr.write(`test: ${message}\n`);
+  process.exit(1);
+}
