@@ -29,7 +29,7 @@ const nullable = (type: string) => ({ type: [type, "null"] });
 const anything = {} as const;
 const state: Field = {
   schema: { $ref: "#/$defs/requestState" },
-  text: "`request`, `source`, `backend`, `response`, `proxy`, `env`: what is known at this stage",
+  text: "`request`, `source`, `destination`, `backend`, `response`, `proxy`, `env`, and what policies have found out (`jwt`, `apiKey`, `basicAuth`, `extauthz`, `extproc`, `metadata`): what is known at this stage",
 };
 
 const EVENTS: Docs = {
@@ -239,6 +239,10 @@ export function traceSchema(): string {
               rawPort: { type: "integer" },
             },
           },
+          destination: { type: "object", properties: { ...strings("address", "hostname"), port: { type: "integer" } } },
+          ...Object.fromEntries(
+            ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"].map((name) => [name, anything]),
+          ),
           backend: { type: "object", properties: strings("name", "type", "protocol") },
           response: { type: "object", properties: { code: { type: "integer" }, headers } },
           proxy: { type: "object", properties: strings("requestProcessingDuration", "upstreamDuration") },

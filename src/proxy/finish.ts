@@ -75,7 +75,8 @@ function factsOf(x: ExchangeState, now: number): AccessRecord {
 function shownTarget({ arrivedTarget, bind }: ExchangeState): string {
   const query = arrivedTarget.indexOf("?");
   if (query === -1) return arrivedTarget;
-  return shownSearch(arrivedTarget, bind.policies.credentials.parametersAt(arrivedTarget.slice(0, query)));
+  const hidden = bind.policies.credentials.parametersAt(arrivedTarget.slice(0, query));
+  return hidden.size === 0 ? arrivedTarget : shownSearch(arrivedTarget, hidden);
 }
 
 function subjectOf(jwt: unknown): string | undefined {

@@ -1,23 +1,25 @@
 import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Severity } from "../trace/events.ts";
+import type { TraceSecrets } from "../trace/secrets.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
 
 /** What policies tell a watcher: those of the request itself, or those of a call of the gateway's own. */
 export class PolicyEvents implements PolicyTrace {
   readonly #tracer: Tracer;
   readonly #scope: readonly string[];
-  readonly #hide: PolicyTrace["hide"];
+  readonly #secrets: TraceSecrets;
 
   /** `scope`: the calls that the events belong to, outermost first. */
-  constructor(tracer: Tracer, scope: readonly string[], hide: PolicyTrace["hide"]) {
+  constructor(tracer: Tracer, scope: readonly string[], secrets: TraceSecrets) {
     this.#tracer = tracer;
     this.#scope = scope;
-    this.#hide = hide;
+    this.#secrets = secrets;
   }
 
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    const snapshot = before === undefined && after === undefined ? null : { before, after };
+    const shown = { before: this.#secrets.details(before), after: this.#secrets.details(after) };
+    const snapshot = before === undefined && after === undefined ? null : shown;
     this.#emit("info", kind, details, snapshot);
   }
 
@@ -33,7 +35,8 @@ export class PolicyEvents implements PolicyTrace {
     this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
   }
 
-  #emit(severity: Severity, kind: string, data: unknown, snapshot: { before: unknown; after: unknown } | null): void {
+  #emit(severity: Severity, kind: string, own: unknown, snapshot: { before: unknown; after: unknown } | null): void {
+    const data = this.#secrets.details(own);
     const text = { details: detailsText(data), ...(typeof data !== "string" && { data }) };
     const message = { type: "policy", kind, result: { type: "apply", ...text, snapshot } } as const;
     this.#tracer.emit(severity, message, null, this.#scope);
@@ -45,7 +48,7 @@ export class PolicyEvents implements PolicyTrace {
   }
 
   hide(place: "header" | "query parameter", name: string): void {
-    this.#hide(place, name);
+    this.#secrets.hide(place, name);
   }
 
   outbound(scope: string): OutboundTrace {
@@ -64,6 +67,6 @@ export class PolicyEvents implements PolicyTrace {
   }
 
   within(scope: string): PolicyTrace {
-    return new PolicyEvents(this.#tracer, [...this.#scope, scope], this.#hide);
+    return new PolicyEvents(this.#tracer, [...this.#scope, scope], this.#secrets);
   }
 }

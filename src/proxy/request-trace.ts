@@ -1,14 +1,20 @@
+import { SensitiveNames } from "../base/sensitive-names.ts";
+import { type CelValue, toJson } from "../cel/index.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
+import type { Findings } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { Phase, RequestState, SamplingDecision } from "../trace/events.ts";
-import { shownHeaders, shownSearch } from "../trace/redaction.ts";
+import { TraceSecrets } from "../trace/secrets.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
 import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
+
+const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
+type FindingName = (typeof FINDINGS)[number];
 
 /** What a trace reads of the exchange it follows. */
 interface TracedExchange {
@@ -16,6 +22,7 @@ interface TracedExchange {
   readonly downstream: Downstream;
   readonly services: Pick<Services, "sensitive" | "env">;
   readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
+  readonly found: Findings;
   readonly backend: CompiledBackend | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -23,16 +30,13 @@ interface TracedExchange {
   readonly answeredAt: number;
 }
 
-const SHOW_ALL: ReadonlySet<string> = new Set();
-
 /** Tells a watcher what happens to one exchange: every event of interface.md in its order. Exists only while it is traced. */
 export class RequestTrace extends PolicyEvents {
   /** Headers whose values, and what the configuration compares them with, are secrets; lower-case. */
   readonly secretHeaders: ReadonlySet<string>;
   readonly #tracer: Tracer;
   readonly #exchange: TracedExchange;
-  #hidden: ReadonlySet<string>;
-  readonly #hiddenParameters: Set<string>;
+  readonly #secrets: TraceSecrets;
   readonly #startTime: string;
   #callStart = 0;
   #called = false;
@@ -40,25 +44,22 @@ export class RequestTrace extends PolicyEvents {
   #responseBody: BodyCapture | undefined;
 
   constructor(tracer: Tracer, exchange: TracedExchange) {
-    super(tracer, [], (place, name) => {
-      if (place === "header") this.#hidden = new Set([...this.#hidden, name]);
-      else this.#hiddenParameters.add(name);
-    });
+    const { credentials } = exchange.bind.policies;
+    const headers = new SensitiveNames([...exchange.services.sensitive, ...credentials.headers]);
+    const parameters = credentials.parametersAt(exchange.request.path);
+    const secrets = new TraceSecrets(tracer.options.reveal, headers, parameters);
+    super(tracer, [], secrets);
     this.#tracer = tracer;
     this.#exchange = exchange;
-    const { credentials } = exchange.bind.policies;
-    this.secretHeaders = new Set([...exchange.services.sensitive, ...credentials.headers]);
-    this.#hidden = tracer.options.reveal ? SHOW_ALL : this.secretHeaders;
-    this.#hiddenParameters = new Set(
-      tracer.options.reveal ? SHOW_ALL : credentials.parametersAt(exchange.request.path),
-    );
+    this.#secrets = secrets;
+    this.secretHeaders = headers;
     this.#startTime = new Date().toISOString();
     tracer.emit("info", { type: "requestStarted" });
   }
 
   requestSnapshot(stage: string): void {
     const { request, downstream, services, backend } = this.#exchange;
-    const pathAndQuery = request.path + shownSearch(request.search, this.#hiddenParameters);
+    const pathAndQuery = request.path + this.#secrets.search(request.search);
     const state: RequestState = {
       request: {
         method: request.method,
@@ -68,7 +69,7 @@ export class RequestTrace extends PolicyEvents {
         host: request.authority,
         scheme: request.scheme,
         version: request.version,
-        headers: shownHeaders(request.headers, this.#hidden),
+        headers: this.#secrets.headers(request.headers),
         startTime: this.#startTime,
       },
       source: {
@@ -77,6 +78,12 @@ export class RequestTrace extends PolicyEvents {
         rawAddress: downstream.rawAddress,
         rawPort: downstream.rawPort,
       },
+      destination: {
+        address: downstream.localAddress,
+        port: downstream.localPort,
+        ...(downstream.tls !== undefined && { hostname: downstream.tls.serverName }),
+      },
+      ...this.#findings(),
       ...(stage === "final request" &&
         backend !== undefined && {
           backend: {
@@ -90,10 +97,20 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "requestSnapshot", stage, requestState: state });
   }
 
+  /** What policies have found out so far. The token itself and cookies of `oidc` are no variables and not shown. */
+  #findings(): Pick<RequestState, FindingName> {
+    const shown: Partial<Record<FindingName, unknown>> = {};
+    for (const name of FINDINGS) {
+      const value = this.#exchange.found[name];
+      if (value !== undefined) shown[name] = this.#secrets.data(toData(value));
+    }
+    return shown;
+  }
+
   responseSnapshot(stage: string, response: HttpResponse): void {
     const { services, startedAt, calledAt, answeredAt } = this.#exchange;
     const state: RequestState = {
-      response: { code: response.status, headers: shownHeaders(response.headers, this.#hidden) },
+      response: { code: response.status, headers: this.#secrets.headers(response.headers) },
       ...(stage === "raw response" && {
         proxy: {
           requestProcessingDuration: seconds(calledAt - startedAt),
@@ -175,6 +192,15 @@ export class RequestTrace extends PolicyEvents {
       body,
       ...(capture?.truncated === true && { truncated: true }),
     });
+  }
+}
+
+/** Values of expressions as JSON data; they may be larger than what expressions themselves may convert. */
+function toData(value: unknown): unknown {
+  try {
+    return toJson(value as CelValue);
+  } catch {
+    return "<too large to show>";
   }
 }
 

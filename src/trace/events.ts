@@ -96,6 +96,15 @@ export interface RequestState {
     readonly rawAddress: string;
     readonly rawPort: number;
   };
+  /** Where the client connected to; `hostname` is the TLS server name. */
+  readonly destination?: { readonly address: string; readonly port: number; readonly hostname?: string };
+  /** What policies have found out, by the names that expressions use; secrets replaced. */
+  readonly jwt?: unknown;
+  readonly apiKey?: unknown;
+  readonly basicAuth?: unknown;
+  readonly extauthz?: unknown;
+  readonly extproc?: unknown;
+  readonly metadata?: unknown;
   readonly backend?: { readonly name: string; readonly type: string; readonly protocol: string };
   readonly response?: { readonly code: number; readonly headers: Readonly<Record<string, string>> };
   /** Decimal seconds followed by `s`; only at stage `raw response`. */

@@ -1,21 +1,33 @@
-import { SENSITIVE_HEADERS } from "../base/sensitive-headers.ts";
+import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 
 export const REDACTED = "<redacted>";
 
+/** Header fields whose values are URLs. */
+const URL_HEADERS = new Set(["referer", "location", "content-location", "refresh", "link"]);
+/** A parameter of a URL inside a text; the value ends where the URL does. */
+const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=([^&#\s"<>]*)/g;
+/** Name and password before the host. */
+const USER_INFO = /(\/\/)[^/?#@\s"<>]+@/g;
+
 /** Lower-case names of headers whose values are never shown; `configured` is `config.sensitiveHeaders`. */
 export function sensitiveHeaders(configured: readonly string[]): ReadonlySet<string> {
-  return new Set([...SENSITIVE_HEADERS, ...configured.map((name) => name.toLowerCase())]);
+  return new SensitiveNames([...SENSITIVE_HEADERS, ...configured.map((name) => name.toLowerCase())]);
 }
 
 /**
  * A flat header list as the object that snapshots carry: repeated fields are joined (`; ` for cookies, else `, `), values
- * of `hidden` names replaced.
+ * of `hidden` names replaced, and those of `parameters` in URLs.
  */
-export function shownHeaders(headers: readonly string[], hidden: ReadonlySet<string>): Record<string, string> {
+export function shownHeaders(
+  headers: readonly string[],
+  hidden: ReadonlySet<string>,
+  parameters?: ReadonlySet<string>,
+): Record<string, string> {
   const shown: Record<string, string> = {};
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    const value = headers[i + 1] as string;
+    let value = headers[i + 1] as string;
+    if (parameters !== undefined && URL_HEADERS.has(name)) value = shownUrls(value, parameters);
     const before = Object.hasOwn(shown, name) ? shown[name] : undefined;
     let after = value;
     if (hidden.has(name)) after = REDACTED;
@@ -26,10 +38,22 @@ export function shownHeaders(headers: readonly string[], hidden: ReadonlySet<str
   return shown;
 }
 
-/** A query with the values of `hidden` parameters replaced. */
+/** A query, `` or from `?` on, with the values of `hidden` parameters replaced. */
 export function shownSearch(search: string, hidden: ReadonlySet<string>): string {
-  if (hidden.size === 0) return search;
   return search.replace(/([?&])([^=&]*)=([^&]*)/g, (all, separator: string, name: string) =>
-    hidden.has(new URLSearchParams(`${name}=`).keys().next().value ?? "") ? `${separator}${name}=${REDACTED}` : all,
+    hidden.has(decoded(name)) ? `${separator}${name}=${REDACTED}` : all,
   );
+}
+
+/** A text in which URLs may stand, with the values of their `hidden` parameters replaced. */
+export function shownUrls(text: string, hidden: ReadonlySet<string>): string {
+  return text
+    .replace(USER_INFO, `$1${REDACTED}@`)
+    .replace(PARAMETER, (all, separator: string, name: string) =>
+      hidden.has(decoded(name)) ? `${separator}${name}=${REDACTED}` : all,
+    );
+}
+
+function decoded(name: string): string {
+  return new URLSearchParams(`${name}=`).keys().next().value ?? "";
 }

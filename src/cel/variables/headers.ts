@@ -1,4 +1,4 @@
-import { SENSITIVE_HEADERS } from "../../base/sensitive-headers.ts";
+import { SENSITIVE_HEADERS, SensitiveNames } from "../../base/sensitive-names.ts";
 import { charge } from "../evaluate/budget.ts";
 import { CelMapLike, type CelValue } from "../values/types.ts";
 
@@ -17,7 +17,7 @@ export type Names = Pick<ReadonlySet<string>, "has">;
 /** What a view gives for a name: one text, the list of the fields' values, or the list of their comma-separated parts. */
 export type HeaderShape = "joined" | "raw" | "split";
 
-const ALWAYS_SENSITIVE: Names = new Set(SENSITIVE_HEADERS);
+const ALWAYS_SENSITIVE: Names = new SensitiveNames(SENSITIVE_HEADERS);
 const REDACTED = "<redacted>";
 
 /**

@@ -1,3 +1,4 @@
+import { SensitiveParameters } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { type Condition, headerHolds, pathOf, pseudoHeader } from "./condition.ts";
@@ -13,6 +14,7 @@ export interface Miss {
 
 /** Longest part of a path or value shown: a reason is written for every route, which would multiply a long path. */
 const MAX_SHOWN = 120;
+const SECRET_PARAMETERS: ReadonlySet<string> = new SensitiveParameters();
 
 /** The first thing that does not fit, or undefined when the match fits. Values of the headers in `hidden` are not shown. */
 export function findMiss<R>(entry: Entry<R>, request: HttpRequest, hidden: ReadonlySet<string>): Miss | undefined {
@@ -27,7 +29,9 @@ export function findMiss<R>(entry: Entry<R>, request: HttpRequest, hidden: Reado
   for (const parameter of entry.query) {
     const value = queryValues(request.search).get(parameter.name);
     if (value !== undefined && parameter.accepts(value)) continue;
-    const reason = value === undefined ? "missing" : valueMiss(parameter, [value]);
+    let reason = "missing";
+    if (value !== undefined)
+      reason = SECRET_PARAMETERS.has(parameter.name) ? `${REDACTED} does not match` : valueMiss(parameter, [value]);
     return { stage: 3, reason: `query ${cut(parameter.name)}: ${reason}` };
   }
   return undefined;

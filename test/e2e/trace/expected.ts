@@ -20,10 +20,10 @@ export const SEQUENCE_GET: readonly string[] = [
 
 /** Fields of `requestState` by stage, sorted. */
 export const REQUEST_STATE_KEYS: Readonly<Record<string, readonly string[]>> = {
-  "initial request": ["env", "request", "source"],
-  "gateway policies": ["env", "request", "source"],
-  "route policies": ["env", "request", "source"],
-  "final request": ["backend", "env", "request", "source"],
+  "initial request": ["destination", "env", "request", "source"],
+  "gateway policies": ["destination", "env", "request", "source"],
+  "route policies": ["destination", "env", "request", "source"],
+  "final request": ["backend", "destination", "env", "request", "source"],
   "raw response": ["env", "proxy", "response"],
   "backend response ready": ["env", "response"],
   "final response": ["env", "response"],
