@@ -4,6 +4,11 @@ import type { Transport, TransportHandler } from "../transport.ts";
 import { type ConnectionSettings, ConnectionState, HELD_LIMIT, type ReadState } from "./connection-state.ts";
 import { HeadReader } from "./head-reader.ts";
 
+/**
+ * Requests of one connection that are begun in one turn of the event loop. A read can bring thousands, and every other
+ * connection of the worker waits while they are answered.
+ */
+const REQUESTS_PER_TURN = 16;
 const NO_HEADERS: HeaderList = [];
 
 /** The bind of a connection. */
@@ -27,6 +32,12 @@ export class ServerConnection extends ConnectionState implements TransportHandle
   /** The client may be waiting for 100 before it sends the body. */
   #expectsContinue = false;
   #method = "";
+  /** Requests begun since all bytes were used, or since the last turn that was yielded. */
+  #begunInTurn = 0;
+  /** The next request waits for the next turn. */
+  #yielding = false;
+  /** The client has closed its sending side while requests that it had sent before were still waiting. */
+  #endWaits = false;
   requestLength = 0;
 
   constructor(transport: Transport, host: ConnectionHost) {
@@ -50,6 +61,11 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     return this.#heads.head.traceToken;
   }
 
+  /** Requests that have arrived are not read for now. */
+  get #mustWait(): boolean {
+    return this.#yielding || this.overfull;
+  }
+
   get #canDiscardBody(): boolean {
     return this.state === "body" && !this.#expectsContinue && this.body.discardable;
   }
@@ -65,7 +81,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       const used = this.#process(buffer, 0, length);
       if (used < length) held.append(buffer, used, length);
     }
-    if (held.length >= HELD_LIMIT && (this.state !== "head" || this.overfull)) this.transport.pause();
+    this.#paceReading();
   }
 
   /** A client that only closes its sending side cannot be told from one that is gone, and is taken for gone. */
@@ -73,6 +89,8 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     if (this.state === "tunnel") {
       this.requestDone = true;
       this.stream?.onBodyEnd(NO_HEADERS);
+    } else if (this.#mustWait && this.state === "head") {
+      this.#endWaits = true;
     } else if (this.state === "head") {
       if (this.held.length > 0) this.refuse("TG_INVALID_REQUEST", "the connection ended inside the request head");
       else this.closeIdle();
@@ -177,7 +195,11 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     while (at < to) {
       const before = at;
       const state: ReadState = this.state;
-      if (state === "head" && !this.overfull) at = this.#readHead(buffer, at, to);
+      if (state === "head") {
+        if (this.#begunInTurn >= REQUESTS_PER_TURN) this.#yield();
+        if (this.#mustWait) break;
+        at = this.#readHead(buffer, at, to);
+      }
       else if (state === "body" && this.body.open && !this.body.paused) at = this.#readBodyBytes(buffer, at, to);
       else if (state === "tunnel" && this.body.open) at = this.#readTunnel(buffer, at, to);
       else if (state === "linger") at = this.discard(to - at, to);
@@ -185,9 +207,26 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       else break;
       if (at === before && this.state === state) break;
     }
+    if (at === to) this.#begunInTurn = 0;
     this.#processing = false;
     this.#endBatch();
     return at;
+  }
+
+  /** Goes on with the next request once the other connections had their turn. */
+  #yield(): void {
+    if (this.#yielding) return;
+    this.#yielding = true;
+    setImmediate(() => {
+      this.#yielding = false;
+      this.#begunInTurn = 0;
+      if (this.state !== "head") return;
+      try {
+        this.#resume();
+      } catch (error) {
+        this.onFault(error);
+      }
+    });
   }
 
   #processHeld(): void {
@@ -199,10 +238,19 @@ export class ServerConnection extends ConnectionState implements TransportHandle
 
   /** Goes on reading, first with held bytes, unless `#process` is running and will do so itself. */
   #resume(): void {
-    this.transport.resume();
     if (this.#processing) return;
     if (this.held.length > 0) this.#processHeld();
     else this.#endBatch();
+    this.#paceReading();
+    if (this.#endWaits && !this.#mustWait) this.onEnd();
+  }
+
+  /** Reads on unless much is held that cannot be used yet, or nobody takes the body. */
+  #paceReading(): void {
+    const { state } = this;
+    if (state === "linger" || state === "closed") return;
+    if (this.held.length >= HELD_LIMIT && (state !== "head" || this.#mustWait)) this.transport.pause();
+    else if (!this.body.paused || state === "head" || state === "wait") this.transport.resume();
   }
 
   #endBatch(): void {
@@ -233,6 +281,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     this.#method = head.method;
     this.keepAlive = head.keepAlive;
     this.#expectsContinue = head.expectContinue;
+    this.#begunInTurn++;
     this.deadline = 0;
     this.#responseDone = false;
     this.progressed = false;
