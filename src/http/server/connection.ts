@@ -199,8 +199,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
         if (this.#begunInTurn >= REQUESTS_PER_TURN) this.#yield();
         if (this.#mustWait) break;
         at = this.#readHead(buffer, at, to);
-      }
-      else if (state === "body" && this.body.open && !this.body.paused) at = this.#readBodyBytes(buffer, at, to);
+      } else if (state === "body" && this.body.open && !this.body.paused) at = this.#readBodyBytes(buffer, at, to);
       else if (state === "tunnel" && this.body.open) at = this.#readTunnel(buffer, at, to);
       else if (state === "linger") at = this.discard(to - at, to);
       else if (state === "closed") at = to;

@@ -75,3 +75,22 @@ test("a response that a slow client is still taking survives a drain", async () 
   client.end();
   await drain;
 });
+
+test("a connection that is idle but for a client that still takes the last response closes after that", async () => {
+  // More than the sockets of both sides hold.
+  const size = 24_000_000;
+  const directResponse = { status: 200, body: "x".repeat(size) };
+  await using plane = await TestPlane.start([
+    { target: { type: "invalid", reference: "" }, policies: { directResponse } },
+  ]);
+  const client = await RawPeer.connect(plane.port);
+  client.socket.pause();
+  client.send(GET);
+  await plane.logged("200");
+  const drain = plane.plane.drain();
+  client.socket.resume();
+  assert.equal((await client.message()).body.length, size);
+  assert.equal(await client.closed(), "end");
+  client.end();
+  await drain;
+});
