@@ -3,12 +3,8 @@ import { type Downstream, TUNNEL } from "../stream.ts";
 import type { Transport, TransportHandler } from "../transport.ts";
 import { type ConnectionSettings, ConnectionState, HELD_LIMIT, type ReadState } from "./connection-state.ts";
 import { HeadReader } from "./head-reader.ts";
+import { Turns } from "./turns.ts";
 
-/**
- * Requests of one connection that are begun in one turn of the event loop. A read can bring thousands, and every other
- * connection of the worker waits while they are answered.
- */
-const REQUESTS_PER_TURN = 16;
 const NO_HEADERS: HeaderList = [];
 
 /** The bind of a connection. */
@@ -32,10 +28,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
   /** The client may be waiting for 100 before it sends the body. */
   #expectsContinue = false;
   #method = "";
-  /** Requests begun since all bytes were used, or since the last turn that was yielded. */
-  #begunInTurn = 0;
-  /** The next request waits for the next turn. */
-  #yielding = false;
+  readonly #turns = new Turns(() => this.#onTurn());
   /** The client has closed its sending side while requests that it had sent before were still waiting. */
   #endWaits = false;
   requestLength = 0;
@@ -63,7 +56,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
 
   /** Requests that have arrived are not read for now. */
   get #mustWait(): boolean {
-    return this.#yielding || this.overfull;
+    return this.#turns.waiting || this.overfull;
   }
 
   get #canDiscardBody(): boolean {
@@ -196,8 +189,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       const before = at;
       const state: ReadState = this.state;
       if (state === "head") {
-        if (this.#begunInTurn >= REQUESTS_PER_TURN) this.#yield();
-        if (this.#mustWait) break;
+        if (this.overfull || !this.#turns.begin()) break;
         at = this.#readHead(buffer, at, to);
       } else if (state === "body" && this.body.open && !this.body.paused) at = this.#readBodyBytes(buffer, at, to);
       else if (state === "tunnel" && this.body.open) at = this.#readTunnel(buffer, at, to);
@@ -206,26 +198,19 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       else break;
       if (at === before && this.state === state) break;
     }
-    if (at === to) this.#begunInTurn = 0;
+    if (at === to) this.#turns.reset();
     this.#processing = false;
     this.#endBatch();
     return at;
   }
 
-  /** Goes on with the next request once the other connections had their turn. */
-  #yield(): void {
-    if (this.#yielding) return;
-    this.#yielding = true;
-    setImmediate(() => {
-      this.#yielding = false;
-      this.#begunInTurn = 0;
-      if (this.state !== "head") return;
-      try {
-        this.#resume();
-      } catch (error) {
-        this.onFault(error);
-      }
-    });
+  #onTurn(): void {
+    if (this.state !== "head") return;
+    try {
+      this.#resume();
+    } catch (error) {
+      this.onFault(error);
+    }
   }
 
   #processHeld(): void {
@@ -280,7 +265,6 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     this.#method = head.method;
     this.keepAlive = head.keepAlive;
     this.#expectsContinue = head.expectContinue;
-    this.#begunInTurn++;
     this.deadline = 0;
     this.#responseDone = false;
     this.progressed = false;
