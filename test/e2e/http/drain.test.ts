@@ -87,7 +87,7 @@ test("a connection that is idle but for a client that still takes the last respo
   client.socket.pause();
   client.send(GET);
   await plane.logged("200");
-  const drain = plane.plane.drain();
+  const drain = plane.drain(DEADLINE_MS);
   client.socket.resume();
   assert.equal((await client.message()).body.length, size);
   assert.equal(await client.closed(), "end");
