@@ -15,6 +15,8 @@ export interface TracegateOptions {
   readonly accessLog: boolean;
   /** The text of `routes:`, each line indented by at least two spaces. */
   readonly routes: string;
+  /** src/main.ts of the checkout to run; default: the bench's own. */
+  readonly main?: string;
 }
 
 export interface RunningTracegate extends RunningProxy {
@@ -33,6 +35,20 @@ export const tracegate: Peer = {
     startTracegate(bench, { ...onOneCore(bench), cpus, accessLog, routes: oneRoute(originPort) }),
 };
 
+/** Another checkout, so that a change and its base are measured in one run: `BENCH_BASE=../before npm run bench -- cpu`. */
+export const base: Peer = {
+  name: "base",
+  hint: "BENCH_BASE names no other checkout",
+  find: () => {
+    const main = join(process.env.BENCH_BASE ?? "", "src/main.ts");
+    return process.env.BENCH_BASE !== undefined && existsSync(main) ? main : undefined;
+  },
+  start: async (bench, main, { originPort, cpus, accessLog }) => {
+    const options = { ...onOneCore(bench), cpus, accessLog, routes: oneRoute(originPort), main };
+    return { ...(await startTracegate(bench, options)), name: "base" };
+  },
+};
+
 /** What most rows start: one worker on the proxy's core, no access log. */
 export function onOneCore(bench: Bench): Omit<TracegateOptions, "routes"> {
   return { cpus: bench.cores.proxy, workers: 1, accessLog: false };
@@ -47,7 +63,7 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
     await rename(`${file}.new`, file);
   };
   await rewrite(options.routes);
-  const child = new Child("tracegate", [NODE, ...nodeFlags(), MAIN, "-f", file], {
+  const child = new Child("tracegate", [NODE, ...nodeFlags(), options.main ?? MAIN, "-f", file], {
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
     stdout: "ignore",
     folder: bench.folder,

@@ -5,10 +5,10 @@ import { type Load, measure, type Sample } from "../lib/wrk.ts";
 import { envoy } from "../peers/envoy.ts";
 import { haproxy } from "../peers/haproxy.ts";
 import { nginx } from "../peers/nginx.ts";
-import { tracegate } from "../peers/tracegate.ts";
+import { base, tracegate } from "../peers/tracegate.ts";
 
-/** Tracegate first, then the peers. */
-export const PROXIES: readonly Peer[] = [tracegate, nginx, haproxy, envoy];
+/** Tracegate first, then its base and the peers. */
+export const PROXIES: readonly Peer[] = [tracegate, base, nginx, haproxy, envoy];
 
 /** Samples by name of the proxy or variant, one for each round. */
 export type Samples = Readonly<Record<string, readonly Sample[]>>;
