@@ -9,6 +9,8 @@ export interface Oidc {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
   readonly tokenEndpointAuth: "clientSecretBasic" | "clientSecretPost";
+  /** The provider announces that callbacks have `iss` (RFC 9207 3). */
+  readonly callbackNamesIssuer: boolean;
   /** The provider's key set (RFC 7517), as JSON text. */
   readonly jwks: string;
   readonly clientId: string;

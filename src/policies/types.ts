@@ -18,6 +18,8 @@ export interface Findings {
   extproc?: unknown;
   /** Cookies that `oidc` has taken out of the request, by name; expressions do not see them. */
   oidcCookies?: ReadonlyMap<string, string>;
+  /** The request ends with this unless the route has `cors`, which answers it: a preflight that has shown no login. */
+  unlessCors?: GatewayError;
   /** Values that transformations have set aside. */
   metadata?: Record<string, unknown>;
 }

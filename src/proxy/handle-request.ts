@@ -102,6 +102,8 @@ function gatewayPolicies(x: CallingExchange): Outcome {
 function routePolicies(x: CallingExchange): Outcome {
   const chain = x.routePolicies;
   x.trace?.policySelection("route", chain.effective);
+  const { unlessCors } = x.findings;
+  if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
   return runChain(x, chain, "route", "route policies");
 }
 

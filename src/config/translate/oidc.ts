@@ -5,7 +5,10 @@ import type { Sources } from "./sources.ts";
 
 /** The policy as configured, with the texts of its documents as far as they are there. */
 type Filled = Omit<OidcInput, "discovery" | "jwks"> & { readonly discovery?: string; readonly jwks?: string };
-type Found = Pick<Oidc, "authorizationEndpoint" | "tokenEndpoint" | "tokenEndpointAuth" | "jwks">;
+type Found = Pick<
+  Oidc,
+  "authorizationEndpoint" | "tokenEndpoint" | "tokenEndpointAuth" | "callbackNamesIssuer" | "jwks"
+>;
 
 /** OpenID Connect Discovery 1.0, section 3: what is used of it. */
 interface Discovery {
@@ -14,6 +17,8 @@ interface Discovery {
   readonly token_endpoint?: unknown;
   readonly jwks_uri?: unknown;
   readonly token_endpoint_auth_methods_supported?: unknown;
+  /** RFC 9207 3. */
+  readonly authorization_response_iss_parameter_supported?: unknown;
 }
 
 /**
@@ -33,6 +38,7 @@ export function translateOidc(
     authorizationEndpoint: authorizationEndpoint ?? issuer,
     tokenEndpoint: tokenEndpoint ?? issuer,
     tokenEndpointAuth: tokenEndpointAuth ?? "clientSecretBasic",
+    callbackNamesIssuer: false,
     jwks: jwks ?? '{"keys":[]}',
   };
   if (authorizationEndpoint !== undefined) return { ...client, ...nobody };
@@ -79,6 +85,7 @@ function readDiscovery(
     authorizationEndpoint: String(authorization_endpoint),
     tokenEndpoint: String(token_endpoint),
     tokenEndpointAuth: postOnly ? "clientSecretPost" : "clientSecretBasic",
+    callbackNamesIssuer: document.authorization_response_iss_parameter_supported === true,
     ...(jwks !== undefined && { jwks }),
   };
 }

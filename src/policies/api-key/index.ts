@@ -4,6 +4,7 @@ import type { ApiKey, ApiKeyAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
+import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
 import type { CompiledPolicy } from "../types.ts";
@@ -23,6 +24,8 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
     keys.set(known, { ...metadata, key: REDACTED });
   }
   const finder = credentialFinder(location, credentials);
+  // No registered scheme fits keys in headers of their own, in cookies or in queries.
+  const challenge = challengeFor(location, "ApiKey");
   return {
     kind: KIND,
     shown: shown(config),
@@ -32,7 +35,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       if (key === undefined) {
         if (mode === "strict") {
           trace?.decided("api_key", false, { valid: false, reason: "no API key found" });
-          throw new GatewayError("TG_API_KEY_MISSING");
+          throw new GatewayError("TG_API_KEY_MISSING", undefined, undefined, challenge.missing);
         }
         trace?.skipped("api_key", "no API key found", "warn");
         return undefined;
@@ -44,7 +47,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       if (found !== undefined) {
         findings.apiKey = found;
         finder.remove(context);
-      } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY");
+      } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", undefined, undefined, challenge.invalid);
       return undefined;
     }),
   };

@@ -39,5 +39,5 @@ export const schema = z
       .describe("Where the key stands. Default: `Authorization: Bearer KEY`."),
   })
   .describe(
-    "Asks clients for a key; a valid one is taken out of the request, and expressions read its metadata in `apiKey`.",
+    "Asks clients for a key; a valid one is taken out of the request, and expressions read its metadata in `apiKey`. A 401 has a challenge of the scheme that `location` begins with, elsewhere `ApiKey`.",
   );

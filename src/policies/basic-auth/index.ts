@@ -3,6 +3,7 @@ import type { BasicAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
+import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { BoundedCache, secretDigest } from "../shared/credentials/verified.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
@@ -40,7 +41,7 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
   const [anyone] = users.values();
   const known = new BoundedCache<true>(MAX_KNOWN);
   const finder = credentialFinder(authorizationLocation, credentials);
-  const challenge = challengeOf(config);
+  const challenge = challengeFor(authorizationLocation, "Basic", config.realm);
 
   const wrong = new BoundedCache<true>(MAX_WRONG);
   const underWay = new Map<string, Promise<CheckResult>>();
@@ -72,7 +73,7 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
     const valid = result === "right";
     context.trace?.decided("basic_auth", valid, { valid, ...(result === "busy" && { busy: true }) });
     if (result === "busy") throw new GatewayError("TG_BASIC_AUTH_BUSY", undefined, undefined, BUSY);
-    if (result === "wrong") throw challenge("TG_BASIC_AUTH");
+    if (result === "wrong") throw new GatewayError("TG_BASIC_AUTH", undefined, undefined, challenge.invalid);
     context.findings.basicAuth = { username: user };
     finder.remove(context);
   };
@@ -85,7 +86,7 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
       if (credential === undefined) {
         if (mode === "strict") {
           context.trace?.decided("basic_auth", false, { valid: false, reason: "no credentials found" });
-          throw challenge("TG_BASIC_AUTH_MISSING");
+          throw new GatewayError("TG_BASIC_AUTH_MISSING", undefined, undefined, challenge.missing);
         }
         context.trace?.skipped("basic_auth", "no basic authentication credentials found", "warn");
         return undefined;
@@ -110,18 +111,6 @@ function usersOf({ htpasswd = "" }: BasicAuth): ReturnType<typeof parseHtpasswd>
   } catch (error) {
     throw new Error(`${KIND}.htpasswd: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
-}
-
-type Refusal = "TG_BASIC_AUTH" | "TG_BASIC_AUTH_MISSING";
-
-/** Proxies have a status and a header of their own (RFC 9110 11.7). */
-function challengeOf({ realm, authorizationLocation }: BasicAuth): (code: Refusal) => GatewayError {
-  const value = `Basic realm="${realm.replace(/["\\]/g, "\\$&")}"`;
-  const proxy = "header" in authorizationLocation && authorizationLocation.header.name === "proxy-authorization";
-  const answer = proxy
-    ? { status: 407, headers: ["proxy-authenticate", value] }
-    : { headers: ["www-authenticate", value] };
-  return (code) => new GatewayError(code, undefined, undefined, answer);
 }
 
 /** Takes `user:password` apart, UTF-8 in base64; undefined when it is none. */

@@ -31,11 +31,13 @@ test("what browsers say about the site decides", () => {
   // The page of the gateway's own origin never sends cross-site.
   assert.equal(passes(["sec-fetch-site", "cross-site", "origin", "http://example.com:8080"]), false);
   assert.equal(passes(["sec-fetch-site", "cross-site", "origin", "https://partner.example"]), true);
+  // A form of the same origin, on a page without a referrer.
+  assert.equal(passes(["sec-fetch-site", "same-origin", "origin", "null"]), true);
 });
 
 test("without Sec-Fetch-Site the origin decides; none is no browser", () => {
   for (const [origin, expected] of [
-    ["null", true],
+    ["null", false],
     ["http://example.com:8080", true],
     ["http://EXAMPLE.com:8080", true],
     ["https://example.com:8080", false],

@@ -9,8 +9,9 @@ const KIND = "csrf";
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Refuses what a page of another site made a browser send (reference 3.11): browsers tell by `Sec-Fetch-Site`, older ones by
- * `Origin`. Clients that send neither are no browsers and pass. Throws for what is no origin.
+ * Refuses requests that a page of another site made a browser send (reference 3.11): browsers tell by `Sec-Fetch-Site`, older
+ * ones by `Origin`, of which `null` is no page of this site. Clients that send neither are no browsers and pass. Throws for
+ * what is no origin.
  */
 export function create(config: Csrf): CompiledPolicy {
   const trusted = new Set<string>();
@@ -43,9 +44,11 @@ export function create(config: Csrf): CompiledPolicy {
 /** Why a request is refused; undefined when it may pass. */
 function refusal({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
   const site = getHeader(request.headers, "sec-fetch-site");
-  if (site === "same-origin" || site === "none") return undefined;
   const origin = getHeader(request.headers, "origin");
-  const normal = origin === undefined || origin === "null" ? undefined : normalOrigin(origin);
+  if (site === "same-origin" || site === "none") return undefined;
+  // Sandboxed frames and redirects from other sites have it, and so could every page that wants to.
+  if (origin === "null") return "the origin is opaque";
+  const normal = origin === undefined ? undefined : normalOrigin(origin);
   if (normal !== undefined && trusted.has(normal)) return undefined;
   if (site !== undefined) return `sec-fetch-site is ${site} and the origin ${origin ?? "absent"}`;
   if (normal === undefined || normal === normalOrigin(`${request.scheme}://${request.authority}`)) return undefined;

@@ -2,6 +2,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { JwtAuth } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
+import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { kidsOf } from "./keys.ts";
@@ -18,6 +19,7 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
   const { mode, location } = config;
   const verifier = new TokenVerifier(providersOf(config));
   const finder = credentialFinder(location, credentials);
+  const challenge = challengeFor(location, "Bearer");
 
   const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
     context.trace?.applied("jwt", { valid: true });
@@ -34,7 +36,7 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
       return undefined;
     }
     trace?.decided("jwt", false, outcome);
-    throw new GatewayError("TG_JWT", error.message, error.cause);
+    throw new GatewayError("TG_JWT", error.message, error.cause, challenge.invalid);
   };
 
   return {
@@ -45,7 +47,7 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
       if (token === undefined || token === "") {
         if (mode === "strict") {
           context.trace?.decided("jwt", false, { valid: false, reason: NO_TOKEN });
-          throw new GatewayError("TG_JWT_MISSING");
+          throw new GatewayError("TG_JWT_MISSING", undefined, undefined, challenge.missing);
         }
         context.trace?.skipped("jwt", NO_TOKEN, "warn");
         return undefined;

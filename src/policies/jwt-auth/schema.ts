@@ -54,5 +54,5 @@ export const schema = z
       issues.push({ code: "custom", input: value, message: `${missing.join(" and ")} must be set, or providers` });
   })
   .describe(
-    "Verifies signed tokens (JWT). A valid one is taken out of the request, and expressions read its claims in `jwt`.",
+    'Verifies signed tokens (JWT). A valid one is taken out of the request, and expressions read its claims in `jwt`. A 401 has the challenge `Bearer` with `error="invalid_token"` for a token that is not valid (RFC 6750).',
   );

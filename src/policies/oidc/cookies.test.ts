@@ -83,7 +83,7 @@ test("the gateway's own cookies are taken out of every cookie field; others stay
     ...["cookie", "a=1; tracegate_oidc_s_1=x=y; b=tracegate_oidc_"],
     ...["accept", "text/html"],
     ...["cookie", "tracegate_oidc_t_1=z;tracegate_oidc_s_1=second"],
-    ...["cookie", "c=3"],
+    ...["cookie", "c=3; __Host-tracegate_oidc_s_2=h"],
     ...["x-cookie", "tracegate_oidc_s_1=w"],
   ];
   assert.deepEqual(
@@ -91,6 +91,7 @@ test("the gateway's own cookies are taken out of every cookie field; others stay
     [
       ["tracegate_oidc_s_1", "x=y"],
       ["tracegate_oidc_t_1", "z"],
+      ["__Host-tracegate_oidc_s_2", "h"],
     ],
   );
   assert.deepEqual(headers, [

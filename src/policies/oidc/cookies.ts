@@ -2,8 +2,10 @@ import type { HeaderList } from "../../http/message.ts";
 import { oidcFailure } from "./failure.ts";
 import { type Opened, open, seal } from "./sealed.ts";
 
-/** Cookies whose names begin so are the gateway's own and go to no backend. */
-export const COOKIE_PREFIX = "tracegate_oidc_";
+/** Cookies whose names begin with this, or with this after `__Host-`, are the gateway's own and go to no backend. */
+const COOKIE_PREFIX = "tracegate_oidc_";
+/** Over TLS: no other host of the domain, and no connection without TLS, can set such a cookie (RFC 6265bis 4.1.3.2). */
+const HOST_PREFIX = `__Host-${COOKIE_PREFIX}`;
 /** Bytes of a cookie's value: browsers drop cookies above 4096 bytes with name and attributes (RFC 6265 6.1). */
 const MAX_VALUE = 3800;
 
@@ -33,7 +35,7 @@ function takeFrom(field: string, taken: Map<string, string>): string {
   const kept: string[] = [];
   for (const part of field.split(";")) {
     const pair = part.trim();
-    if (!pair.startsWith(COOKIE_PREFIX)) {
+    if (!pair.startsWith(COOKIE_PREFIX) && !pair.startsWith(HOST_PREFIX)) {
       if (pair !== "") kept.push(pair);
       continue;
     }
@@ -52,11 +54,14 @@ export class SealedCookies {
   readonly #key: Uint8Array;
   readonly #policy: string;
   readonly #attributes: string;
+  /** What the names of all cookies begin with. */
+  readonly prefix: string;
 
   /** `secure`: only sent over TLS. */
   constructor(key: Uint8Array, policy: string, secure: boolean) {
     this.#key = key;
     this.#policy = policy;
+    this.prefix = secure ? HOST_PREFIX : COOKIE_PREFIX;
     // Lax: the way back from the provider is a navigation from another site, and must bring them along.
     this.#attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
   }

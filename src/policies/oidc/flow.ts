@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import type { Oidc } from "../../ir/policies.ts";
 import { observerOf } from "../calls/call-for.ts";
-import { tokenFetch } from "../shared/token-call.ts";
 import type { PolicyContext } from "../types.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 import { Provider } from "./provider.ts";
 import { Sessions } from "./session.ts";
+import { tokenFetch } from "./token-call.ts";
 import { type Transaction, Transactions } from "./transaction.ts";
 
 /** Values of `error` that may be shown: printable and short (RFC 6749 4.1.2.1). */
@@ -51,6 +51,7 @@ export class LoginFlow {
   /** Ends the login that the browser comes back from and sends it to where it wanted to go. Rejects with TG_OIDC. */
   async finish(callback: URLSearchParams, sent: Cookies, waiting: Waiting): Promise<LocalReply> {
     const { transaction, removal } = this.#transactions.find(sent, callback.get("state") ?? "");
+    this.#provider.requireIssuer(callback);
     const error = callback.get("error");
     if (error !== null) throw refused(error, removal);
     const gone = new AbortController();

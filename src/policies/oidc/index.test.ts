@@ -14,6 +14,7 @@ const CONFIG: Oidc = {
   authorizationEndpoint: "https://id.example.com/auth?tenant=a",
   tokenEndpoint: "https://id.example.com/token",
   tokenEndpointAuth: "clientSecretBasic",
+  callbackNamesIssuer: false,
   jwks: '{"keys":[]}',
   clientId: "gateway",
   clientSecret: "s3cret",
@@ -63,7 +64,7 @@ test("whoever is not logged in is sent to the provider with PKCE, state and nonc
   assert.equal(getHeader(reply.headers, "cache-control"), "no-store");
   const [cookie = "", ...more] = setCookies(reply);
   assert.equal(more.length, 0);
-  assert.match(cookie, /^tracegate_oidc_t_[\w-]+=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=300$/);
+  assert.match(cookie, /^__Host-tracegate_oidc_t_[\w-]+=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=300$/);
 });
 
 test("a session passes with its claims as jwt; no backend sees its cookie", () => {
@@ -102,15 +103,21 @@ test("a session with one provider or client is none with another", () => {
   }
 });
 
-test("preflights pass, without cookies", () => {
-  const trace = new RecordedTrace();
+test("a preflight without a login passes a gateway, if cors of the route answers it, and no route", async () => {
   const headers = ["origin", "https://a.example.com", "access-control-request-method", "PUT"];
-  const context = contextOf({ method: "OPTIONS", headers: [...headers, "cookie", session()] }, { trace });
-  assert.equal(policyOf().onRequest?.(context), undefined);
-  assert.deepEqual(context.request.headers, headers);
-  assert.equal(context.findings.jwt, undefined);
+  const atGateway = create(CONFIG, { ...DEPS, oidcCookieKey: KEY, phase: "gateway" });
+  const trace = new RecordedTrace();
+  const context = contextOf({ method: "OPTIONS", headers: [...headers] }, { trace });
+  assert.equal(atGateway.onRequest?.(context), undefined);
+  assert.equal(context.findings.unlessCors?.status, 401);
   assert.deepEqual(trace.events, [{ kind: "oidc", reason: "a CORS preflight carries no cookies" }]);
-  assert.equal(replyOf(policyOf(), contextOf({ method: "OPTIONS" })).status, 302);
+  assert.equal((await refusalOf({ method: "OPTIONS", headers: [...headers] })).status, 401);
+  assert.equal((await refusalOf({ method: "OPTIONS" })).status, 401);
+
+  const known = contextOf({ method: "OPTIONS", headers: [...headers, "cookie", session()] });
+  assert.equal(atGateway.onRequest?.(known), undefined);
+  assert.deepEqual(known.request.headers, headers);
+  assert.deepEqual([known.findings.jwt, known.findings.unlessCors], [CLAIMS, undefined]);
 });
 
 test("what cannot show a login page is not sent to one", async () => {
@@ -136,7 +143,7 @@ test("callbacks are refused with 400 when they are not of a login of this browse
   assert.equal(await of(callback(`?code=x&state=${state}`)), "400 oidc failure: missing transaction");
   assert.equal(await of(callback(`?error=access_denied&state=${state}`)), "400 oidc failure: missing transaction");
   assert.equal(await of(callback("?code=x&state=short")), "400 oidc failure: invalid callback");
-  const forged = ["cookie", `tracegate_oidc_t_${idOf()}_${"s".repeat(16)}=forged`];
+  const forged = ["cookie", `__Host-tracegate_oidc_t_${idOf()}_${"s".repeat(16)}=forged`];
   assert.equal(await of(callback(`?code=x&state=${state}`, forged)), "400 oidc failure: invalid transaction");
 });
 

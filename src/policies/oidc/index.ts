@@ -1,6 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest } from "../../http/message.ts";
 import type { Oidc } from "../../ir/policies.ts";
+import type { Phase } from "../../trace/events.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
@@ -20,7 +21,7 @@ const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "o
  * authorization code flow with PKCE, state and nonce. Claims of the id token become `jwt`. Throws at load without a key for
  * the cookies.
  */
-export function create(config: Oidc, { oidcCookieKey, credentials }: PolicyDeps): CompiledPolicy {
+export function create(config: Oidc, { oidcCookieKey, credentials, phase }: PolicyDeps): CompiledPolicy {
   if (oidcCookieKey === undefined)
     throw new Error(
       `${KIND}: ${COOKIE_SECRET} is required when oidc is configured; set this environment variable to 64 hexadecimal digits, such as openssl rand -hex 32 prints`,
@@ -33,7 +34,7 @@ export function create(config: Oidc, { oidcCookieKey, credentials }: PolicyDeps)
     onRequest(context) {
       const cookies = ownCookies(context);
       const callback = flow.callbackOf(context.request);
-      return callback === undefined ? check(context, flow, cookies) : finish(context, flow, callback, cookies);
+      return callback === undefined ? check(context, flow, cookies, phase) : finish(context, flow, callback, cookies);
     },
   };
 }
@@ -43,17 +44,19 @@ export function shownOidc(config: Oidc): Oidc {
   return { ...config, clientSecret: REDACTED };
 }
 
-/** Finds out who asks; whoever is not logged in is sent to the provider. */
-function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies): RequestOutcome {
+/** `phase`: that of the policy. Finds out who asks; whoever is not logged in is sent to the provider. */
+function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase: Phase): RequestOutcome {
   const { request, trace } = context;
-  if (isPreflight(request)) {
-    trace?.skipped(KIND, "a CORS preflight carries no cookies");
-    return undefined;
-  }
   const session = flow.sessions.read(cookies);
   if (session?.state === "valid") {
     context.findings.jwt = session.value;
     trace?.applied(KIND, { action: "session", expires: new Date(session.expires * 1000).toISOString() });
+    return undefined;
+  }
+  // The cors of this phase would have answered it; that of the route may yet.
+  if (phase === "gateway" && isPreflight(request)) {
+    trace?.skipped(KIND, "a CORS preflight carries no cookies");
+    context.findings.unlessCors = oidcFailure(401, "authentication required");
     return undefined;
   }
   const found = session?.state ?? "missing";
@@ -96,7 +99,9 @@ function isPreflight({ method, headers }: HttpRequest): boolean {
   );
 }
 
-function canLogIn({ headers }: HttpRequest): boolean {
+function canLogIn({ method, headers }: HttpRequest): boolean {
+  // Nobody can type a name into an answer to OPTIONS.
+  if (method === "OPTIONS") return false;
   // Only browsers say it (Fetch Metadata 2.1); others are taken for somebody who can.
   const destination = getHeader(headers, "sec-fetch-dest");
   if (destination !== undefined && !PAGES.has(destination)) return false;

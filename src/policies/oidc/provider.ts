@@ -3,9 +3,9 @@ import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify 
 import * as oauth from "oauth4webapi";
 import { GatewayError } from "../../base/errors.ts";
 import type { Oidc } from "../../ir/policies.ts";
-import type { TokenFetch } from "../shared/token-call.ts";
 import { oidcFailure } from "./failure.ts";
 import type { Claims } from "./session.ts";
+import { TokenCallError, type TokenFetch } from "./token-call.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Asymmetric ones only: a key set is public, and so would be a key for HMAC in it. */
@@ -42,6 +42,8 @@ export class Provider {
       authorization_endpoint: config.authorizationEndpoint,
       token_endpoint: config.tokenEndpoint,
       id_token_signing_alg_values_supported: ALGORITHMS,
+      // With it the library requires `iss` in callbacks (RFC 9207).
+      authorization_response_iss_parameter_supported: config.callbackNamesIssuer,
     };
     this.#client = { client_id: config.clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE };
     this.#authentication =
@@ -76,6 +78,14 @@ export class Provider {
       await this.#exchange(this.#checkCallback(callback, transaction), transaction, fetch),
       transaction,
     );
+  }
+
+  /** Throws TG_OIDC when the provider announces that its callbacks name it, and this one does not (RFC 9207 2.4). */
+  requireIssuer(callback: URLSearchParams): void {
+    const named = callback.getAll("iss");
+    if (named.length === 0 && !this.#config.callbackNamesIssuer) return;
+    if (named.length !== 1 || named[0] !== this.#config.issuer)
+      throw oidcFailure(400, "invalid callback", new Error("the callback does not name the provider as its iss"));
   }
 
   #checkCallback(callback: URLSearchParams, { state }: Transaction): URLSearchParams {
@@ -113,15 +123,17 @@ export class Provider {
 
   /** Tells what is wrong with the token from what is wrong with the call. */
   #exchangeFailure(error: unknown): Error {
-    if (!(error instanceof oauth.OperationProcessingError))
-      return oidcFailure(500, "token exchange failed", reason(error));
+    if (!(error instanceof oauth.OperationProcessingError)) return callFailure(error);
     const { cause } = error as {
       cause?: { readonly claim?: unknown; readonly claims?: unknown; readonly body?: unknown };
     };
     if (cause?.claim === "nonce") return oidcFailure(400, "nonce mismatch");
     if (cause?.claims !== undefined) return oidcFailure(500, "invalid id token", reason(error));
     if (error.message.includes("id_token")) return oidcFailure(500, "missing id token");
-    return oidcFailure(500, "token exchange failed", reason(error));
+    if (!(error.cause instanceof Response)) return unreadable(error);
+    // Not every provider says it in JSON.
+    if (error.cause.status === 400) return oidcFailure(400, "the provider refuses the code", reason(error));
+    return statusFailure(error.cause.status, error);
   }
 
   async #verify(idToken: string, { nonce }: Transaction): Promise<Claims> {
@@ -141,6 +153,27 @@ export class Provider {
       throw oidcFailure(500, "invalid id token", reason(error));
     }
   }
+}
+
+/** What a call to the token endpoint says that gave no answer, or an error of OAuth. */
+function callFailure(error: unknown): Error {
+  if (error instanceof oauth.ResponseBodyError)
+    // The code is wrong, over, used, or another client's (RFC 6749 5.2). Other errors are about this client.
+    return error.error === "invalid_grant"
+      ? oidcFailure(400, "the provider refuses the code", reason(error))
+      : statusFailure(error.status, error);
+  if (error instanceof oauth.WWWAuthenticateChallengeError) return statusFailure(error.status, error);
+  if (error instanceof TokenCallError) return oidcFailure(503, "the provider cannot be reached", reason(error));
+  return unreadable(error);
+}
+
+/** Statuses of 400 to 499 are about what this client has sent; others are no answers of a token endpoint. */
+function statusFailure(status: number, error: unknown): Error {
+  return status >= 400 && status < 500 ? oidcFailure(500, "token exchange failed", reason(error)) : unreadable(error);
+}
+
+function unreadable(error: unknown): Error {
+  return oidcFailure(502, "token exchange failed", reason(error));
 }
 
 function readKeys(jwks: string): JWTVerifyGetKey {

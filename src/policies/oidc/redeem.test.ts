@@ -40,17 +40,19 @@ class Login {
   readonly trace = new RecordedTrace();
   readonly #policy: ReturnType<typeof create>;
 
-  constructor(more = "") {
+  constructor(more = "", changes: Partial<Oidc> = {}) {
     const config: Oidc = {
       issuer,
       authorizationEndpoint: `${issuer}/auth`,
       tokenEndpoint: `${issuer}/token`,
       tokenEndpointAuth: "clientSecretBasic",
+      callbackNamesIssuer: false,
       jwks: JWKS,
       clientId: "gateway",
       clientSecret: SECRET,
       redirectURI: "http://example.com/done",
       scopes: [],
+      ...changes,
     };
     this.#policy = create(config, { ...DEPS, oidcCookieKey: new Uint8Array(32).fill(1) });
     const { headers } = replyOf(this.#policy, contextOf());
@@ -160,18 +162,21 @@ test("id tokens that the provider's keys have not signed are refused", async () 
   const unsigned = new Login();
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   answer = (response) => json(response, tokens(`${part({ alg: "none" })}.${part(unsigned.claims())}.`));
-  assert.match(await unsigned.refusal(), /^500 oidc failure: (invalid id token|token exchange failed) \|/);
+  assert.match(await unsigned.refusal(), /^502 oidc failure: token exchange failed \|/);
 });
 
-test("answers of the token endpoint that cannot be used are 500", async () => {
+test("what the token endpoint says decides: a bad code is 400, a provider that fails 502, one that is away 503", async () => {
   for (const [respond, expected] of [
     [(r) => json(r, { access_token: "eyJ-access", token_type: "Bearer" }), /^500 oidc failure: missing id token/],
-    [(r) => json(r, { error: "invalid_client" }, 401), /failed \| the token endpoint said invalid_client$/],
-    [(r) => json(r, { error: "x" }, 500), /token exchange failed \|/],
-    [(r) => r.writeHead(302, { location: `${issuer}/token2` }).end(), /token exchange failed \|/],
-    [(r) => r.end("hello"), /token exchange failed \|/],
-    [(r) => r.destroy(), /token exchange failed \| .*(other side closed|socket)/],
-    [(r) => json(r, { x: "x".repeat(65 * 1024) }), /failed \| the response is longer than 65536 bytes$/],
+    [(r) => json(r, { error: "invalid_grant" }, 400), /^400 .* \| the token endpoint said invalid_grant$/],
+    [(r) => r.writeHead(400).end("bad code"), /^400 .*the provider refuses the code \|/],
+    [(r) => json(r, { error: "invalid_client" }, 401), /^500 .*failed \| the token endpoint said invalid_client$/],
+    [(r) => json(r, { error: "x" }, 500), /^502 .*token exchange failed \|/],
+    [(r) => r.writeHead(503).end("away"), /^502 .*token exchange failed \|/],
+    [(r) => r.writeHead(302, { location: `${issuer}/token2` }).end(), /^502 .*token exchange failed \|/],
+    [(r) => r.end("hello"), /^502 .*token exchange failed \|/],
+    [(r) => r.destroy(), /^503 .*the provider cannot be reached \| .*(other side closed|socket)/],
+    [(r) => json(r, { x: "x".repeat(65 * 1024) }), /^503 .* \| the response is longer than 65536 bytes$/],
   ] as [(response: ServerResponse) => void, RegExp][]) {
     answer = respond;
     assert.match(await new Login().refusal(), expected);
@@ -191,6 +196,21 @@ test("a callback that names another provider is refused before anything is sent"
   assert.match(await new Login("&code=second").refusal(), /^400 oidc failure: invalid callback \|/);
 });
 
+test("a provider that names itself in callbacks has to do so, in those with an error too", async () => {
+  answer = () => assert.fail("the token endpoint was asked");
+  const names = { callbackNamesIssuer: true };
+  const invalid = /^400 oidc failure: invalid callback \|/;
+  assert.match(await new Login("", names).refusal(), invalid);
+  assert.match(await new Login("&error=access_denied", names).refusal(), invalid);
+  const twice = `&iss=${encodeURIComponent(issuer)}&iss=x`;
+  assert.match(await new Login(twice, names).refusal(), invalid);
+  const named = `&error=access_denied&iss=${encodeURIComponent(issuer)}`;
+  assert.match(await new Login(named, names).refusal(), /^400 oidc failure: oidc provider returned callback error/);
+  const login = new Login(`&iss=${encodeURIComponent(issuer)}`, names);
+  await answerToken(login.claims());
+  assert.equal((await login.finish()).status, 302);
+});
+
 test("when the client leaves, the call is given up", async () => {
   const login = new Login();
   const closed = new Promise<void>((resolve) => {
@@ -199,6 +219,6 @@ test("when the client leaves, the call is given up", async () => {
       login.context.end();
     };
   });
-  assert.match(await login.refusal(), /token exchange failed/);
+  assert.match(await login.refusal(), /the provider cannot be reached/);
   await closed;
 });

@@ -54,7 +54,7 @@ export const schema = z
       });
   })
   .describe(
-    "Lets only those pass who have logged in with an OpenID Connect provider, and sends browsers there. Claims of the id token become `jwt`. The environment variable OIDC_COOKIE_SECRET holds the key of its cookies: 64 hexadecimal digits.",
+    "Lets only those pass who have logged in with an OpenID Connect provider, and sends browsers there. Claims of the id token become `jwt`. Requests that cannot show a login page get 401; OPTIONS passes only as a CORS preflight that `cors` answers. A callback with a bad code is 400, a provider that fails 502, one that cannot be reached 503. The environment variable OIDC_COOKIE_SECRET holds the key of its cookies: 64 hexadecimal digits.",
   );
 
 /** The policy as configurations have it. */

@@ -1,5 +1,5 @@
 import { BoundedCache } from "../shared/credentials/verified.ts";
-import { COOKIE_PREFIX, type Cookies, type SealedCookies, seconds } from "./cookies.ts";
+import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
 import type { Opened } from "./sealed.ts";
 
 /** A login is good for this long, or as long as the id token when that ends sooner. */
@@ -24,7 +24,7 @@ export class Sessions {
 
   constructor(cookies: SealedCookies, id: string) {
     this.#cookies = cookies;
-    this.#name = `${COOKIE_PREFIX}s_${id}`;
+    this.#name = `${cookies.prefix}s_${id}`;
   }
 
   /** A valid session's value are its `Claims`; undefined: there is none. */

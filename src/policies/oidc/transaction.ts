@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
-import { COOKIE_PREFIX, type Cookies, type SealedCookies, seconds } from "./cookies.ts";
+import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 
 /** How long somebody may take to log in. */
@@ -29,7 +29,7 @@ export class Transactions {
 
   constructor(cookies: SealedCookies, id: string) {
     this.#cookies = cookies;
-    this.#prefix = `${COOKIE_PREFIX}t_${id}_`;
+    this.#prefix = `${cookies.prefix}t_${id}_`;
   }
 
   /** Begins a login; `cookies` are Set-Cookie values: the new one, and removals of those that give way. */

@@ -3,12 +3,15 @@ import type { OutboundTrace } from "../types.ts";
 const TIMEOUT_MS = 10_000;
 const MAX_RESPONSE = 64 * 1024;
 
+/** The call has no answer that could be read; the message may be logged. */
+export class TokenCallError extends Error {}
+
 /** `fetch` as oauth4webapi calls it. */
 export type TokenFetch = (url: string, options: RequestInit) => Promise<Response>;
 
 /**
  * A `fetch` for one call to the token endpoint: at most 10 s and 64 KiB, given up when `gone` says that nobody waits for it,
- * shown in the trace. Rejects with an Error whose message may be logged.
+ * shown in the trace. Rejects with TokenCallError.
  */
 export function tokenFetch(trace: OutboundTrace | undefined, gone: AbortSignal): TokenFetch {
   return async (url, options) => {
@@ -24,7 +27,7 @@ export function tokenFetch(trace: OutboundTrace | undefined, gone: AbortSignal):
     } catch (error) {
       const message = describe(error);
       trace?.ended(null, message);
-      throw new Error(message);
+      throw new TokenCallError(message);
     }
   };
 }
