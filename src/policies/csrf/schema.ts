@@ -8,5 +8,5 @@ export const schema = z
       .describe("Other origins whose pages may send such requests: `scheme://host[:port]`."),
   })
   .describe(
-    "Refuses requests that change something and that a page of another site made a browser send (CSRF): those whose `Sec-Fetch-Site` or `Origin` says so, `Origin: null` included. GET, HEAD and OPTIONS pass. Browsers send `Sec-Fetch-Site` over https only; over http a page can hide its origin (`Origin: null`), which passes.",
+    "Refuses requests that change something and that a page of another site made a browser send (CSRF): those whose `Sec-Fetch-Site` or `Origin` says so. GET, HEAD and OPTIONS pass. Browsers send `Sec-Fetch-Site` over https only; over http a page can hide its origin (`Origin: null`), which is refused.",
   );
