@@ -1,7 +1,7 @@
 /** The program `tracegate`: reads its command line and puts the gateway together. */
 import { existsSync, writeSync } from "node:fs";
 import { appRoot } from "./base/app-root.ts";
-import { type Logger, LogOutput } from "./base/log.ts";
+import { formatLine, type Logger, LogOutput } from "./base/log.ts";
 import { parseLogFilter } from "./base/log-filter.ts";
 import type { ConfigSource } from "./config/load.ts";
 import type { Settings } from "./config/settings.ts";
@@ -9,6 +9,7 @@ import { check } from "./main/check.ts";
 import { createDefaultConfig, defaultConfigPath, NoConfigError } from "./main/default-config.ts";
 import { startEcho } from "./main/echo.ts";
 import { Gateway, StartError } from "./main/gateway.ts";
+import { type GatewayLog, LogSink } from "./main/log-sink.ts";
 import { migrate } from "./main/migrate.ts";
 import { oneshot } from "./main/oneshot.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./main/options.ts";
@@ -91,12 +92,12 @@ async function start(
   process.on("SIGTERM", () => onSignal(143));
   process.on("SIGINT", () => onSignal(130));
   if (supervised) onOrphaned(() => stop(143));
-  const output = (settings: Settings): LogOutput => {
-    const made = makeOutput(settings);
-    introduce(made.logger("gateway"));
+  const log = (settings: Settings): GatewayLog => {
+    const made = makeLog(settings);
+    introduce(made.output.logger("gateway"));
     return made;
   };
-  gateway = await Gateway.start(source, process.env, output, () => process.exit(0));
+  gateway = await Gateway.start(source, process.env, log, () => process.exit(0));
   if (supervised) tellReady();
   return gateway;
 }
@@ -111,7 +112,7 @@ async function quickstart(file: string | undefined): Promise<void> {
   const port = Object.values(gateway.supervisor.ports)[0];
   if (port === undefined) return;
   const path = file === undefined ? "/api/hello" : "/";
-  print(`
+  gateway.sink.write(`
 tracegate serves http://localhost:${port}. Try, in another terminal:
 
   curl -s http://localhost:${port}${path}?name=you
@@ -121,9 +122,11 @@ Press Ctrl-C to stop.
 `);
 }
 
-function makeOutput(settings: Settings): LogOutput {
+function makeLog(settings: Settings): GatewayLog {
   const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
-  return new LogOutput(parseLogFilter(RUST_LOG ?? settings.logging.level), format, print);
+  const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
+  const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
+  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
 }
 
 /** The configuration that the command line names, or the default one. */

@@ -67,12 +67,21 @@ export class Logger {
 
   log(level: LogLevel, message: string, fields?: LogFields): void {
     if (!this.enabled(level)) return;
-    this.output.write(`${formatLine(this.output.format, level, this.target, message, fields)}\n`);
+    this.output.write(formatLine(this.output.format, level, this.target, message, fields));
   }
 }
 
-/** `<time>\t<level>\t<target> <message> k=v …`, or a JSON object with `level`, `time`, `scope`, `message` and the fields. */
-function formatLine(format: LogFormat, level: LogLevel, target: string, message: string, fields?: LogFields): string {
+/**
+ * `<time>\t<level>\t<target> <message> k=v …`, or a JSON object with `level`, `time`, `scope`, `message` and the fields, with
+ * its line break.
+ */
+export function formatLine(
+  format: LogFormat,
+  level: LogLevel,
+  target: string,
+  message: string,
+  fields?: LogFields,
+): string {
   const time = formatTimestamp(Date.now());
   const json = format === "json";
   let line = json
@@ -84,7 +93,7 @@ function formatLine(format: LogFormat, level: LogLevel, target: string, message:
     if (json) line += `,${quote(name)}:${typeof shown === "string" ? quote(shown) : JSON.stringify(shown)}`;
     else line += ` ${name}=${typeof shown === "string" ? quoteIfNeeded(shown) : shown}`;
   }
-  return json ? `${line}}` : line;
+  return json ? `${line}}\n` : `${line}\n`;
 }
 
 /** Messages are readable text, but may quote what a peer sent: nothing in them may begin a new line or move the cursor. */

@@ -17,14 +17,16 @@ import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { InternalApi } from "./internal-api.ts";
+import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
-import { print } from "./print.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
 
 type Loaded = Extract<LoadResult, { ok: true }>;
 
 /** Time for the last exports when the drain has taken all of its own. */
 const MIN_EXPORT_MS = 1000;
+/** Time for a slow reader of the log to take the last lines. */
+const LOG_FLUSH_MS = 1000;
 
 /** The configuration cannot be used; the message holds every problem, ready to be printed. */
 export class StartError extends Error {}
@@ -33,6 +35,7 @@ export class StartError extends Error {}
 export class Gateway {
   readonly supervisor: Supervisor;
   readonly exports: TelemetryExport;
+  readonly sink: LogSink;
   readonly settings: Settings;
   readonly #source: ConfigSource;
   readonly #env: Readonly<Record<string, string | undefined>>;
@@ -55,13 +58,14 @@ export class Gateway {
     env: Readonly<Record<string, string | undefined>>,
     loaded: Loaded,
     resources: ResourceStore,
-    output: LogOutput,
+    { output, sink }: GatewayLog,
     onStopped: () => void,
   ) {
     this.#source = source;
     this.#env = env;
     this.#resources = resources;
     this.#output = output;
+    this.sink = sink;
     this.#log = output.logger("gateway");
     this.#ir = loaded.ir;
     this.settings = loaded.config;
@@ -77,7 +81,10 @@ export class Gateway {
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
     this.supervisor = new Supervisor(supervised, {
-      onLog: print,
+      onLog: (lines, dropped) => {
+        if (dropped > 0) sink.addDropped(dropped);
+        sink.write(lines);
+      },
       onExport: (exporter, chunk) => this.exports.take(exporter, chunk),
       onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
     });
@@ -91,14 +98,14 @@ export class Gateway {
   static async start(
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
-    makeOutput: (settings: Settings) => LogOutput,
+    makeLog: (settings: Settings) => GatewayLog,
     onStopped: () => void,
     resources = new ResourceStore(),
   ): Promise<Gateway> {
     const again = rereadable(source);
     const loaded = await loadWithResources((known) => loadConfig(again, env, known), resources);
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
-    const gateway = new Gateway(again, env, loaded, resources, makeOutput(loaded.config), onStopped);
+    const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), onStopped);
     try {
       await gateway.#start(loaded);
     } catch (error) {
@@ -252,6 +259,7 @@ export class Gateway {
     // What the last requests have left is exported in the time that they have not used.
     await this.exports.close(Math.max(MIN_EXPORT_MS, terminationMaxDeadline - (performance.now() - startedAt)));
     await this.#close();
+    await this.sink.flush(LOG_FLUSH_MS);
     this.#onStopped();
   }
 

@@ -25,6 +25,7 @@ interface PlaneSource {
   readonly supervisor: Supervisor;
   readonly settings: Settings;
   readonly exports: { metrics(): ExtraMetric[] };
+  readonly sink: { metrics(): ExtraMetric[] };
   readonly ir: Ir;
   readonly status: ConfigStatus;
   readonly pending: readonly string[];
@@ -105,7 +106,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     async metricsText() {
       const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
-      extra.push(...gateway.exports.metrics());
+      extra.push(...gateway.sink.metrics(), ...gateway.exports.metrics());
       const { remove, fields } = settings.metrics;
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },

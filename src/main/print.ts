@@ -1,10 +1,13 @@
-/** Writes to standard output; bytes are UTF-8. */
+/**
+ * Writes what a command that ends by itself has to say to standard output; bytes are UTF-8. When the reader has closed it
+ * (`| head`), the command ends quietly. The log of a gateway goes through log-sink.ts instead.
+ */
 export function print(text: string | Uint8Array): void {
+  if (!process.stdout.listeners("error").includes(leave)) process.stdout.on("error", leave);
   process.stdout.write(text);
 }
 
-// The reader may have closed it (`| head`): that ends the program quietly.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+function leave(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") throw error;
   process.exit(0);
-});
+}

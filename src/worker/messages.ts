@@ -18,6 +18,8 @@ import type { LookupFamily } from "../upstream/resolver.ts";
 export interface WorkerOptions {
   readonly index: number;
   readonly gate: SharedArrayBuffer;
+  /** Of the worker's `LogWindow`. */
+  readonly logWindow: SharedArrayBuffer;
   /** Memory of the token buckets. */
   readonly buckets: SharedArrayBuffer;
   readonly pool: PoolSettings;

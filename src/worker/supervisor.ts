@@ -28,11 +28,12 @@ const ANSWER_MS = 2000;
 
 export interface SupervisorSettings {
   readonly workers: number;
-  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts">;
+  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts" | "logWindow">;
 }
 
 export interface SupervisorEvents {
-  onLog(lines: Uint8Array): void;
+  /** See `WorkerEvents`. */
+  onLog(lines: Uint8Array, dropped: number): void;
   /** Spans or log records, as `exporterKey` names who is to export them. */
   onExport(exporter: string, chunk: Chunk): void;
   onWorkerDeath(name: string, error: Error): void;
@@ -188,8 +189,8 @@ export class Supervisor implements WorkerEvents {
     this.hub.deliver(id, event);
   }
 
-  onLog(lines: Uint8Array): void {
-    this.#events.onLog(lines);
+  onLog(lines: Uint8Array, dropped: number): void {
+    this.#events.onLog(lines, dropped);
   }
 
   onExport(exporter: string, chunk: Chunk): void {

@@ -3,6 +3,7 @@ import { moduleUrl } from "../base/app-root.ts";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
+import { LogWindow } from "./log-window.ts";
 import type { Answers, Command, Notice, Request, WorkerOptions } from "./messages.ts";
 
 /** A command that a worker refused or did not live to answer. `code` is the system's error code, such as EADDRINUSE. */
@@ -32,8 +33,8 @@ interface Waiting {
 export interface WorkerEvents {
   onTrace(id: number, event: string | undefined): void;
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
-  /** UTF-8 with line breaks. */
-  onLog(lines: Uint8Array): void;
+  /** UTF-8 with line breaks. `dropped`: how many lines there was no room for since the last call. */
+  onLog(lines: Uint8Array, dropped: number): void;
   onExport(exporter: string, chunk: Chunk): void;
   /** The thread has ended; `error` is what ended it, undefined after `stop`. */
   onExit(handle: WorkerHandle, error: Error | undefined): void;
@@ -46,6 +47,7 @@ export class WorkerHandle {
   /** What the thread has counted; stays when it has died. */
   readonly counters = new CounterMemory();
   readonly #worker: Worker;
+  readonly #logWindow = new LogWindow();
   readonly #waiting = new Map<number, Waiting>();
   #calls = 0;
   #stopped = false;
@@ -53,11 +55,11 @@ export class WorkerHandle {
   /** Why the thread answers nothing any more: it has ended. */
   #ended: Error | undefined;
 
-  constructor(options: WorkerOptions, events: WorkerEvents) {
+  constructor(options: Omit<WorkerOptions, "logWindow">, events: WorkerEvents) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
     this.#worker = new Worker(moduleUrl("worker/worker"), {
-      workerData: options,
+      workerData: { ...options, logWindow: this.#logWindow.memory } satisfies WorkerOptions,
       name: this.name,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     });
@@ -124,7 +126,7 @@ export class WorkerHandle {
         events.onEvicted(this, notice.notice);
         return;
       case "log":
-        events.onLog(notice.lines);
+        events.onLog(notice.lines, this.#logWindow.arrived(notice.lines));
         return;
       case "export":
         events.onExport(notice.exporter, notice.chunk);

@@ -22,12 +22,16 @@ import { ChunkBatches } from "./chunk-batches.ts";
 import { type RunningCpuProfile, startCpuProfile } from "./diagnostics/cpu-profile.ts";
 import { heapProfile } from "./diagnostics/heap-profile.ts";
 import { LogBatch } from "./log-batch.ts";
+import { LogWindow } from "./log-window.ts";
 import type { Command, Notice, Request, WorkerOptions } from "./messages.ts";
 
 /** The entry of a worker thread: builds the data plane and obeys the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
   const notify = (notice: Notice): void => port.postMessage(notice);
-  const batch = new LogBatch((lines) => port.postMessage({ type: "log", lines } satisfies Notice, [lines.buffer]));
+  const window = new LogWindow(options.logWindow);
+  const batch = new LogBatch((lines) => {
+    if (window.admit(lines)) port.postMessage({ type: "log", lines } satisfies Notice, [lines.buffer]);
+  });
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
   const chunks = new ChunkBatches((exporter, chunk) => notify({ type: "export", exporter, chunk }));
   const customLabels = Object.keys(options.metricLabels).length;

@@ -9,7 +9,7 @@ import { rawClient } from "../e2e/trace/support.ts";
 
 const PATIENCE_MS = 30_000;
 
-export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts"> = {
+export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts" | "logWindow"> = {
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
   lookupFamily: "All",
   sensitiveHeaders: [],

@@ -8,6 +8,7 @@ import { LogOutput } from "../../../src/base/log.ts";
 import { parseLogFilter } from "../../../src/base/log-filter.ts";
 import { ResourceStore } from "../../../src/config/resources/store.ts";
 import { Gateway } from "../../../src/main/gateway.ts";
+import { LogSink } from "../../../src/main/log-sink.ts";
 
 const ISSUER = "https://issuer.example";
 const PATIENCE_MS = 30_000;
@@ -49,7 +50,7 @@ class QuickGateway implements AsyncDisposable {
     this.#gateway = await Gateway.start(
       { kind: "text", text: JSON.stringify(config) },
       {},
-      () => output,
+      () => ({ output, sink: new LogSink(() => "") }),
       () => {},
       new ResourceStore({ refresh: 20, retry: 20 }),
     );
