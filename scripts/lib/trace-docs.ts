@@ -143,6 +143,18 @@ const EVENTS: Docs = {
     fields: {
       status: { schema: nullable("integer"), text: "status of the backend's response; null without one" },
       error: { schema: nullable("string"), text: "what went wrong in transport, else null" },
+      timing: {
+        schema: {
+          type: "object",
+          properties: {
+            reusedConnection: { type: "boolean" },
+            ...Object.fromEntries(["dns", "connect", "tls", "firstByte"].map((name) => [name, text])),
+          },
+          required: ["reusedConnection"],
+        },
+        text: "`reusedConnection`; `dns`, `connect`, `tls`: how long making the connection took; `firstByte`: from there to the head of the response; seconds such as `0.000286265s`",
+        optional: true,
+      },
     },
   },
   requestFinished: {

@@ -19,6 +19,8 @@ export interface SecureWaiter {
   /** `socket.alpnProtocol` is what was agreed on. */
   onSecure(socket: TLSSocket): void;
   onClose(error: Error | undefined): void;
+  /** The transport connection is there and the handshake begins; not when it was there before. */
+  readonly onReached?: (() => void) | undefined;
 }
 
 /** Where TLS begins: an address to connect to, or a stream that is there. */
@@ -50,6 +52,7 @@ export class TlsClient {
     keepAliveDelay: number,
     protocols: readonly string[],
     handler: ConnectHandler,
+    onReached?: () => void,
   ): () => void {
     return this.open(target, host, keepAliveDelay, protocols, {
       onSecure: (socket) =>
@@ -58,6 +61,7 @@ export class TlsClient {
           return handler;
         }),
       onClose: (error) => handler.onClose(error),
+      onReached,
     });
   }
 
@@ -84,6 +88,7 @@ export class TlsClient {
     socket.setNoDelay(true);
     socket.on("error", failed);
     socket.on("close", closed);
+    if (waiter.onReached !== undefined && !("socket" in target)) socket.once("connect", waiter.onReached);
     socket.once("secureConnect", () => {
       socket.removeListener("error", failed);
       socket.removeListener("close", closed);

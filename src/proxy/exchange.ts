@@ -2,6 +2,7 @@ import { asError, ERRORS, type ErrorCode, GatewayError } from "../base/errors.ts
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
+import type { ConnectTimes } from "../upstream/connect-clock.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { UpstreamSession } from "../upstream/h2/session.ts";
 import { attempt, canResend, sendHttp1, sendHttp2 } from "./attempt.ts";
@@ -198,15 +199,17 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onConnection(connection: UpstreamConnection): void {
     this.cancelConnect = undefined;
+    this.trace?.connected(connection);
     if (this.backend?.target.type === "dynamic" && leadsBack(this.downstream, connection)) {
       connection.destroy();
-      this.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK);
+      this.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK, connection.times);
     } else if (this.request.method === "CONNECT") this.#onTunnel(connection);
     else sendHttp1(this, connection);
   }
 
   onSession(session: UpstreamSession): void {
     this.cancelConnect = undefined;
+    this.trace?.connected(session);
     sendHttp2(this, session);
   }
 
@@ -220,9 +223,10 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     this.#respond({ status: 200, headers: [] }, TUNNEL, null);
   }
 
-  onConnectFailure(code: ErrorCode, message: string): void {
+  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
     this.cancelConnect = undefined;
     if (this.over) return;
+    this.trace?.notConnected(times);
     this.callEnded(null, message);
     this.endCall(0, 0);
     if (this.retryCall(message)) return;

@@ -5,9 +5,10 @@ import type { Downstream } from "../http/stream.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { Findings } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
-import type { Phase, RequestState, SamplingDecision } from "../trace/events.ts";
+import type { CallTiming, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { TraceSecrets } from "../trace/secrets.ts";
 import { severityOf, type Tracer } from "../trace/tracer.ts";
+import type { ConnectTimes } from "../upstream/connect-clock.ts";
 import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";
 import { PolicyEvents } from "./policy-events.ts";
@@ -39,6 +40,9 @@ export class RequestTrace extends PolicyEvents {
   readonly #secrets: TraceSecrets;
   readonly #startTime: string;
   #callStart = 0;
+  #timing: CallTiming | undefined;
+  /** `performance.now()` ms since when the call has a connection; 0 = it has none. */
+  #connectedAt = 0;
   #called = false;
   #requestBody: BodyCapture | undefined;
   #responseBody: BodyCapture | undefined;
@@ -142,8 +146,21 @@ export class RequestTrace extends PolicyEvents {
 
   callStarted(target: string): void {
     this.#called = true;
+    this.#timing = undefined;
+    this.#connectedAt = 0;
     this.#callStart = this.#tracer.now();
     this.#tracer.emit("info", { type: "backendCallStart", target });
+  }
+
+  /** The call has something to go out on. */
+  connected({ served, times }: { readonly served: number; readonly times: ConnectTimes }): void {
+    this.#timing = { reusedConnection: served > 0, ...(served === 0 && shownTimes(times)) };
+    this.#connectedAt = performance.now();
+  }
+
+  /** The call has no connection, and this is how long that took. */
+  notConnected(times: ConnectTimes): void {
+    this.#timing = { reusedConnection: false, ...shownTimes(times) };
   }
 
   requestBody(buffer: Buffer, from: number, to: number): void {
@@ -168,7 +185,13 @@ export class RequestTrace extends PolicyEvents {
     if (!this.#called) return;
     this.#called = false;
     if (error !== null) this.#partialRequestBody();
-    this.#tracer.emit(severityOf(status, error), { type: "backendCallResult", status, error }, this.#callStart);
+    const answered = status !== null && this.#connectedAt !== 0;
+    const timing = this.#timing && {
+      ...this.#timing,
+      ...(answered && { firstByte: seconds(performance.now() - this.#connectedAt) }),
+    };
+    const message = { type: "backendCallResult", status, error, ...(timing !== undefined && { timing }) } as const;
+    this.#tracer.emit(severityOf(status, error), message, this.#callStart);
   }
 
   finished(status: number | null, error: string | null, responseHasBody: boolean): void {
@@ -193,6 +216,14 @@ export class RequestTrace extends PolicyEvents {
       ...(capture?.truncated === true && { truncated: true }),
     });
   }
+}
+
+function shownTimes({ dns, connect, tls }: ConnectTimes): Partial<CallTiming> {
+  return {
+    ...(dns !== undefined && { dns: seconds(dns) }),
+    ...(connect !== undefined && { connect: seconds(connect) }),
+    ...(tls !== undefined && { tls: seconds(tls) }),
+  };
 }
 
 /** Values of expressions as JSON data; they may be larger than what expressions themselves may convert. */

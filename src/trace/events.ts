@@ -51,7 +51,13 @@ export type TraceMessage =
       readonly body: string;
       readonly truncated?: boolean;
     }
-  | { readonly type: "backendCallResult"; readonly status: number | null; readonly error: string | null }
+  | {
+      readonly type: "backendCallResult";
+      readonly status: number | null;
+      readonly error: string | null;
+      /** Absent when the call ended before a connection was there or had failed, and for calls of policies. */
+      readonly timing?: CallTiming;
+    }
   | { readonly type: "requestFinished"; readonly status: number | null; readonly error: string | null }
   | { readonly type: "dropped"; readonly count: number };
 
@@ -68,6 +74,19 @@ export type PolicyResult =
       readonly snapshot: { readonly before: unknown; readonly after: unknown } | null;
     }
   | { readonly type: "skip"; readonly reason: string };
+
+/** Where the time of a call to a backend went: decimal seconds followed by `s`. Steps that were not needed are absent. */
+export interface CallTiming {
+  /** The call went out on a connection that had served another before. */
+  readonly reusedConnection: boolean;
+  /** Looking up the name of the backend. */
+  readonly dns?: string;
+  /** Until the connection was there, without TLS. */
+  readonly connect?: string;
+  readonly tls?: string;
+  /** From the connection, or from taking it out of the pool, to the head of the response. */
+  readonly firstByte?: string;
+}
 
 /** Why one route won or lost. `route` is a route key. */
 export interface Candidate {

@@ -1,11 +1,13 @@
 import type { ErrorCode } from "../base/errors.ts";
+import { ConnectClock, type ConnectTimes } from "./connect-clock.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { UpstreamSession } from "./h2/session.ts";
 
 /** Gets the connection or the reason why there is none; exactly one call. */
 export interface ConnectWaiter<Connected> {
   onConnection(connection: Connected): void;
-  onConnectFailure(code: ErrorCode, message: string): void;
+  /** `times`: of the steps until then. */
+  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
 }
 
 /** Waits for what can carry a request: exactly one call. With a session, the request has to be sent in that call. */
@@ -16,6 +18,7 @@ export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
 /** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
 export class ConnectAttempt<Connected> {
   over = false;
+  readonly clock = new ConnectClock();
   readonly #waiter: ConnectWaiter<Connected>;
   readonly #deadline: number;
   #timer: NodeJS.Timeout;
@@ -49,7 +52,7 @@ export class ConnectAttempt<Connected> {
   fail(code: ErrorCode, message: string): void {
     if (this.over) return;
     this.#end();
-    this.#waiter.onConnectFailure(code, message);
+    this.#waiter.onConnectFailure(code, message, this.clock.times);
   }
 
   cancel(): void {
@@ -65,6 +68,7 @@ export class ConnectAttempt<Connected> {
 
   #end(): void {
     this.over = true;
+    this.clock.ended();
     clearTimeout(this.#timer);
   }
 }

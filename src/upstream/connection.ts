@@ -8,6 +8,7 @@ import { type HeaderList, removeHeader } from "../http/message.ts";
 import { Output } from "../http/output.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { Transport, TransportHandler } from "../http/transport.ts";
+import type { ConnectTimes } from "./connect-clock.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
 /** Limits on what an upstream may send: its head is read as strictly as a client's. */
@@ -51,12 +52,15 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #preserveCase = false;
   #halfClosed = false;
   served = 0;
+  /** How it was made. */
+  readonly times: ConnectTimes;
   /** HTTP/1.1 has no way to say it, and a request is sent as soon as it has a connection. */
   readonly refused = false;
   /** `performance.now()` ms of the last release; the pool closes connections that idle too long. */
   idleSince = 0;
 
-  constructor(transport: Transport, owner: ConnectionOwner) {
+  constructor(transport: Transport, owner: ConnectionOwner, times: ConnectTimes) {
+    this.times = times;
     this.#transport = transport;
     this.#output = new Output(transport);
     this.#owner = owner;

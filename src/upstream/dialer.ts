@@ -3,6 +3,7 @@ import { type Addresses, socketAddresses } from "../http/addresses.ts";
 import { ProxyTunnel } from "../http/proxy-tunnel.ts";
 import { TlsClient } from "../http/tls-client.ts";
 import { type ByteStream, type ConnectHandler, type ConnectTarget, connect, Transport } from "../http/transport.ts";
+import type { ConnectClock } from "./connect-clock.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
 /** How requests are sent that a proxy is to forward (RFC 9112 3.2.2). */
@@ -60,16 +61,25 @@ export class Dialer {
    * `onConnect` or `onClose` of the handler follows. `raw`: it is to carry bytes without HTTP. Returns a function that gives
    * up.
    */
-  dial(address: ConnectTarget, host: string, raw: boolean, handler: ConnectHandler): () => void {
+  dial(
+    address: ConnectTarget,
+    host: string,
+    raw: boolean,
+    clock: Pick<ConnectClock, "reached">,
+    handler: ConnectHandler,
+  ): () => void {
     const tls = this.#tls;
     const protocols = raw ? this.#alpn(HTTP1) : withoutHttp2(this.#alpn(HTTP1));
     if (this.#tunnel === undefined) {
       if (tls === undefined) return connect(address, this.#keepAliveDelay, handler);
-      return tls.connect(address, this.#host, this.#keepAliveDelay, protocols, handler);
+      return tls.connect(address, this.#host, this.#keepAliveDelay, protocols, handler, () => clock.reached());
     }
     if (this.viaProxy !== undefined && !raw) return this.#reachProxy(address, host, false, handler);
     return this.#throughProxy(address, host, handler, (stream, from) => {
-      if (tls !== undefined) return tls.connect({ socket: stream }, this.#host, 0, protocols, handler);
+      if (tls !== undefined) {
+        clock.reached();
+        return tls.connect({ socket: stream }, this.#host, 0, protocols, handler);
+      }
       let giveUp = (): void => {};
       Transport.over(stream, from, (transport) => {
         giveUp = () => transport.destroy();
@@ -81,16 +91,25 @@ export class Dialer {
   }
 
   /** As `dial`, for something that reads in a way of its own and prefers HTTP/2. No proxy could forward that: tunnels do. */
-  dialStream(address: ConnectTarget, host: string, waiter: StreamWaiter): () => void {
+  dialStream(
+    address: ConnectTarget,
+    host: string,
+    clock: Pick<ConnectClock, "reached">,
+    waiter: StreamWaiter,
+  ): () => void {
     const tls = this.#tls;
     const handshake = {
+      onReached: () => clock.reached(),
       onSecure: (socket: TLSSocket) =>
         waiter.onStream(socket, socketAddresses(socket), socket.alpnProtocol || undefined),
       onClose: (error: Error | undefined) => waiter.onClose(error),
     };
     if (this.#tunnel !== undefined)
       return this.#throughProxy(address, host, waiter, (stream, from) => {
-        if (tls !== undefined) return tls.open({ socket: stream }, this.#host, 0, this.#alpn(HTTP2), handshake);
+        if (tls !== undefined) {
+          clock.reached();
+          return tls.open({ socket: stream }, this.#host, 0, this.#alpn(HTTP2), handshake);
+        }
         waiter.onStream(stream, from, undefined);
         return () => stream.destroy();
       });

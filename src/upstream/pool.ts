@@ -3,6 +3,7 @@ import type { Sweepable } from "../base/sweeper.ts";
 import { type ConnectTarget, Transport } from "../http/transport.ts";
 import type { BackendTcp } from "../ir/policies.ts";
 import { ConnectAttempt, type ConnectWaiter, type UpstreamWaiter } from "./connect-attempt.ts";
+import type { ConnectClock, ConnectTimes } from "./connect-clock.ts";
 import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
 import { Dialer, type ViaProxy } from "./dialer.ts";
 import { GrpcChannel } from "./grpc-channel.ts";
@@ -35,6 +36,8 @@ type Dial<Connected> = (
   attempt: ConnectAttempt<Connected>,
   failed: (error: Error | undefined) => void,
 ) => () => void;
+
+type Timed = Pick<ConnectAttempt<unknown>, "clock">;
 
 /** What a pool reports to its owner's metrics. */
 export interface PoolObserver {
@@ -134,11 +137,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
    */
   connect(waiter: ConnectWaiter<UpstreamConnection>, raw = false): () => void {
     return this.#search(waiter, (place, attempt, failed) => {
-      const start = performance.now();
       let connection: UpstreamConnection | undefined;
-      return this.#dialer.dial(place.address, place.host, raw, {
+      return this.#dialer.dial(place.address, place.host, raw, attempt.clock, {
         onConnect: (transport) => {
-          connection = this.#opened(transport, start);
+          connection = this.#opened(transport, attempt);
           if (!attempt.succeed(connection)) connection.destroy();
         },
         onData: (buffer, length) => connection?.onData(buffer, length),
@@ -153,17 +155,14 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server agrees to that only. */
   connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>): () => void {
     return this.#search(waiter, (place, attempt, failed) => {
-      const start = performance.now();
-      return this.#dialer.dialStream(place.address, place.host, {
+      return this.#dialer.dialStream(place.address, place.host, attempt.clock, {
         onStream: (stream, from, agreed) => {
           if (attempt.over) stream.destroy();
           else if (agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered")) {
-            this.#open++;
-            this.#observer.onConnected((performance.now() - start) / 1000);
-            attempt.succeed(new UpstreamSession(stream, this.sessions));
+            attempt.succeed(new UpstreamSession(stream, this.sessions, this.#note(attempt.clock)));
           } else
             Transport.over(stream, from, (transport) => {
-              const connection = this.#opened(transport, start);
+              const connection = this.#opened(transport, attempt);
               attempt.succeed(connection);
               return connection;
             });
@@ -173,10 +172,17 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     });
   }
 
-  #opened(transport: Transport, start: number): UpstreamConnection {
+  #opened(transport: Transport, { clock }: Timed): UpstreamConnection {
+    return new UpstreamConnection(transport, this, this.#note(clock));
+  }
+
+  #note(clock: ConnectClock): ConnectTimes {
+    clock.ended();
+    const { times } = clock;
+    const { connect = 0, tls = 0 } = times;
     this.#open++;
-    this.#observer.onConnected((performance.now() - start) / 1000);
-    return new UpstreamConnection(transport, this);
+    this.#observer.onConnected((connect + tls) / 1000);
+    return times;
   }
 
   /** Finds the addresses and tries them one after the other. */
@@ -190,6 +196,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       places.push(...found);
       failure ??= error;
       if (--left > 0) return;
+      attempt.clock.located(addresses.some(isNamed));
       const first = this.#rotation++ % Math.max(1, places.length);
       const rotated = [...places.slice(first), ...places.slice(0, first)];
       queueMicrotask(() => {
@@ -256,6 +263,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#sessions?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
+}
+
+function isNamed(address: Address): boolean {
+  return "host" in address && isIP(address.host) === 0;
 }
 
 /** Until one connects; one that does not answer leaves time for the others. */

@@ -218,7 +218,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
         if (backend.target.type !== "dynamic" || !leadsBack(this.#transport, upstream)) this.#connected(upstream);
         else {
           upstream.destroy();
-          waiter.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK);
+          waiter.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK, upstream.times);
         }
       },
       onConnectFailure: (code: ErrorCode, message: string) => {

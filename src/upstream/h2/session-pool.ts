@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectWaiter, UpstreamWaiter } from "../connect-attempt.ts";
+import type { ConnectTimes } from "../connect-clock.ts";
 import type { UpstreamConnection } from "../connection.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
 
@@ -106,7 +107,7 @@ export class SessionPool implements SessionOwner {
     this.onRetired(session);
     this.#opener.onSessionGone();
     if (session.settled) this.#grow();
-    else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "");
+    else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "", session.times);
   }
 
   #roomy(): UpstreamSession | undefined {
@@ -120,18 +121,18 @@ export class SessionPool implements SessionOwner {
       this.#coming++;
       this.#opener.connectHttp2({
         onConnection: (opened) => this.#opened(opened),
-        onConnectFailure: (code, message) => this.#failed(code, message),
+        onConnectFailure: (code, message, times) => this.#failed(code, message, times),
       });
     }
   }
 
   /** A connection has come to nothing; if no other is under way, those who wait hear of it. */
-  #failed(code: ErrorCode, message: string): void {
+  #failed(code: ErrorCode, message: string, times: ConnectTimes): void {
     this.#coming--;
     if (this.#coming > 0) return;
     for (const waiter of [...this.#waiting]) {
       this.#waiting.delete(waiter);
-      waiter.onConnectFailure(code, message);
+      waiter.onConnectFailure(code, message, times);
     }
   }
 

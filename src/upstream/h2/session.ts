@@ -1,5 +1,6 @@
 import { type ClientHttp2Session, connect, constants } from "node:http2";
 import type { Duplex } from "node:stream";
+import type { ConnectTimes } from "../connect-clock.ts";
 import type { UpstreamEvents } from "../upstream.ts";
 import { resetName } from "./reset-name.ts";
 import { type StreamSession, UpstreamStream } from "./stream.ts";
@@ -49,6 +50,8 @@ export class UpstreamSession implements StreamSession {
   settled = false;
   /** Exchanges that are over. */
   served = 0;
+  /** How its connection was made. */
+  readonly times: ConnectTimes;
   /** Counts what has come from the server. */
   heard = 0;
   /** `performance.now()` ms. */
@@ -61,7 +64,8 @@ export class UpstreamSession implements StreamSession {
   #lastStream = Number.POSITIVE_INFINITY;
 
   /** `stream`: a connection, after the handshake of TLS. */
-  constructor(stream: Duplex, owner: SessionOwner) {
+  constructor(stream: Duplex, owner: SessionOwner, times: ConnectTimes) {
+    this.times = times;
     // A server that sends FIN cannot be asked for anything more, nor does it send more.
     stream.allowHalfOpen = false;
     this.#owner = owner;

@@ -90,7 +90,7 @@ suite("what a trace holds", () => {
       policySelection: ["phase", "effectivePolicy"],
       backendCallStart: ["target"],
       bodySnapshot: ["stage", "body"],
-      backendCallResult: ["status", "error"],
+      backendCallResult: ["status", "error", "timing"],
       requestFinished: ["status", "error"],
     };
     for (const event of events) {
