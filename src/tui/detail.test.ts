@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { type Detail, detailOf, detailText } from "./detail.ts";
 import { duration } from "./duration.ts";
 import { loaded } from "./fixtures/trace.ts";
-import { rowOf } from "./rows.ts";
+import { type Row, rowOf } from "./rows.ts";
 
 const { rows } = loaded(80, 24);
 const rowWith = (summary: string) => rows.find((row) => row.summary === summary);
@@ -19,20 +21,74 @@ test("a raw event is shown as YAML or JSON with its time", () => {
 
 test("the reasons of all candidate routes can be read", () => {
   const route = rows.find((row) => row.label === "Route");
-  assert.match(detailText(detailOf(route, "raw", "yaml")), /path: \/api\/cart does not begin with \/assets/);
+  const lines = texts(detailOf(route, "raw", "yaml"));
+  assert.deepEqual(lines.slice(0, 6), [
+    "── candidates ──",
+    "✓ cart        selected",
+    "✓ everything  precedence: /api is longer than /",
+    "✗ assets      path: /api/cart does not begin with /assets",
+    "",
+    "── event ──",
+  ]);
+  assert.ok(lines.includes("  selectedRoute: default/default/bind/3000/listener0/default/cart"), "the whole key");
 });
 
-test("a body snapshot shows what its base64 stands for", () => {
-  const row = rowOf(
-    { message: { type: "bodySnapshot", stage: "response", body: btoa("one\ntwo"), truncated: true } },
-    undefined,
-  );
-  assert.deepEqual(texts(detailOf(row, "raw", "yaml")).slice(-3), ["── body, 7 bytes, cut short ──", "one", "two"]);
-  const binary = rowOf(
-    { message: { type: "bodySnapshot", body: Buffer.from([0, 255]).toString("base64") } },
-    undefined,
-  );
-  assert.equal(texts(detailOf(binary, "raw", "yaml")).at(-1), "(binary)");
+/** The row of a body snapshot behind a response with these headers. */
+function bodyRow(body: Uint8Array | string, headers: Record<string, string> = {}, truncated = false) {
+  const state = {
+    message: { type: "responseSnapshot", stage: "final response", requestState: { response: { headers } } },
+  };
+  const message = { type: "bodySnapshot", stage: "response", body: Buffer.from(body).toString("base64"), truncated };
+  return rowOf({ message }, rowOf(state, undefined));
+}
+const bodyLines = (row: Row) => {
+  const lines = texts(detailOf(row, "raw", "yaml"));
+  return lines.slice(0, lines.indexOf("── event ──"));
+};
+
+test("a body snapshot shows its text before the event with the base64", () => {
+  assert.deepEqual(bodyLines(bodyRow("one\ntwo", {}, true)), ["── body: 7 bytes, cut short ──", "one", "two", ""]);
+  assert.deepEqual(bodyLines(bodyRow('{"a":[1]}')), ["── body: 9 bytes ──", "{", '  "a": [', "    1", "  ]", "}", ""]);
+  assert.deepEqual(bodyLines(bodyRow(Buffer.from([0, 255]))), ["── body: 2 bytes, binary ──", ""]);
+  assert.deepEqual(bodyLines(bodyRow("")), ["── body: 0 bytes ──", ""]);
+  assert.ok(texts(detailOf(bodyRow("one"), "raw", "yaml")).includes("  body: b25l"));
+});
+
+test("a compressed body is decoded by its content-encoding, also when it is cut short", () => {
+  const codings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync } as const;
+  for (const [coding, compress] of Object.entries(codings)) {
+    const bytes = compress("a text");
+    const shown = bodyLines(bodyRow(bytes, { "content-encoding": coding }));
+    assert.deepEqual(shown, [`── body: ${bytes.length} bytes, ${coding} ──`, "a text", ""], coding);
+  }
+  const long = gzipSync(randomBytes(3000).toString("hex"));
+  const cut = bodyLines(bodyRow(long.subarray(0, 1500), { "content-encoding": "gzip" }, true));
+  assert.equal(cut[0], "── body: 1500 bytes, gzip, cut short ──");
+  assert.match(cut[1] ?? "", /^[0-9a-f]{1000,}$/);
+  assert.deepEqual(bodyLines(bodyRow("no gzip", { "content-encoding": "gzip" })), [
+    "── body: 7 bytes, gzip, not decoded ──",
+    "no gzip",
+    "",
+  ]);
+});
+
+test("a compressed body that grows beyond all measure is not decoded, and of a long one the beginning is shown", () => {
+  const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
+  assert.match(bodyLines(bodyRow(bomb, { "content-encoding": "gzip" }))[0] ?? "", /gzip, not decoded, binary ──$/);
+  const [heading, text] = bodyLines(bodyRow("x".repeat(100_000)));
+  assert.equal(heading, "── body: 100000 bytes, the first 64 KiB of its text ──");
+  assert.equal(text?.length, 65_536);
+});
+
+test("header values in UTF-8 are shown as such, others as they came", () => {
+  const latin1 = (text: string) => Buffer.from(text).toString("latin1");
+  const headers = { "x-city": latin1("Zürich"), "x-latin": "Z\u00fcrich", "x-snow": latin1("☃") };
+  const requestState = { request: { headers }, env: {} };
+  const row = rowOf({ message: { type: "requestSnapshot", stage: "s", requestState } }, undefined);
+  for (const mode of ["raw", "snapshot"] as const) {
+    const shown = detailText(detailOf(row, mode, "yaml"));
+    assert.match(shown, /x-city: Zürich\n *x-latin: Zürich\n *x-snow: ☃/);
+  }
 });
 
 test("the snapshot mode shows the latest state at or before the row", () => {
@@ -63,10 +119,10 @@ test("the diff mode shows what changed since the snapshot before", () => {
     "+   pathAndQuery: /cart?debug=1",
     "+     x-tenant: a",
   ]);
-  assert.equal(
-    detailOf(rowWith("gateway policies"), "diff", "yaml").title,
-    "Snapshot diff · gateway policies · no change",
-  );
+  assert.deepEqual(detailOf(rowWith("gateway policies"), "diff", "yaml"), {
+    title: "Snapshot diff · gateway policies",
+    lines: [{ text: "no change", note: true }],
+  });
   assert.equal(detailOf(rowWith("initial request"), "diff", "yaml").title, "Snapshot diff · initial request · first");
 });
 

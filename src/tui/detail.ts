@@ -1,9 +1,11 @@
 import { stringify } from "yaml";
+import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
 import { diffLines } from "./diff.ts";
 import { duration } from "./duration.ts";
 import { type Fields, fields } from "./fields.ts";
+import { type CandidateLine, candidatesOf } from "./routes.ts";
 import type { Row } from "./rows.ts";
-import { harmless } from "./text.ts";
+import { columnsOf, fit, harmless } from "./text.ts";
 
 export type Mode = "raw" | "snapshot" | "diff";
 export type Format = "yaml" | "json";
@@ -33,11 +35,23 @@ export function detailOf(row: Row | undefined, mode: Mode, format: Format): Deta
   if (snapshot.previous === undefined) return { title: join(title, "first"), lines: after.map(plain) };
   const before = render(presentable(snapshot.previous), format);
   const lines = diffLines(before, after);
-  if (lines.every((line) => line.sign === " ")) return { title: join(title, "no change"), lines: after.map(plain) };
+  if (lines.every((line) => line.sign === " ")) return { title, lines: [note("no change")] };
   return {
     title,
     lines: lines.map(({ sign, text }) => (sign === " " ? plain(`  ${text}`) : { text: `${sign} ${text}`, sign })),
   };
+}
+
+/** A key of YAML or JSON at the beginning of a line, with its indentation, dashes and colon; a diff's sign comes first. */
+export const KEY = /^((?:[+-] )?\s*(?:- )*)("[^"]*"|[\w./:@-]+)(:(?:\s|$))/;
+
+/** How far the continuation of a line is indented: below its key by two, else as far as the line itself. */
+export function hangingIndent({ text, note: said }: DetailLine): number {
+  if (said) return 0;
+  const key = KEY.exec(text);
+  if (key !== null) return (key[1] ?? "").length + 2;
+  const candidate = /^[✓✗] .*? {2}(?=\S)/.exec(text);
+  return (candidate ?? /^(?:[+-] )?\s*(?:- )*/.exec(text) ?? [""])[0].length;
 }
 
 /** The detail pane as text for the clipboard. */
@@ -66,17 +80,33 @@ function timing(row: Row): string {
   return row.start === undefined ? at : `${at}, took ${duration(row.end - row.start)}`;
 }
 
-/** The event as it came, and below a body's base64 what it stands for. */
+/** The event; above a body's base64 what it stands for, above a route's key why each candidate won or lost. */
 function rawLines(row: Row, format: Format): DetailLine[] {
-  const lines = render(row.event, format).map(plain);
-  const { type, body } = row.message;
-  if (type !== "bodySnapshot" || typeof body !== "string") return lines;
-  const decoded = Buffer.from(body, "base64");
-  const heading = `── body, ${decoded.length} bytes${row.message.truncated === true ? ", cut short" : ""} ──`;
-  const text = readable(decoded);
-  const shown =
-    text === undefined ? [note("(binary)")] : decoded.length === 0 ? [] : harmless(text).split("\n").map(plain);
-  return [...lines, plain(""), note(heading), ...shown];
+  const event = render(withReadableHeaders(row.event), format).map(plain);
+  const first = row.message.type === "routeSelection" ? candidateLines(row.message) : bodyLines(row);
+  return first.length === 0 ? event : [...first, plain(""), note("── event ──"), ...event];
+}
+
+function bodyLines({ message, encodings }: Row): DetailLine[] {
+  const { type, stage, body, truncated } = message;
+  if (type !== "bodySnapshot" || typeof body !== "string") return [];
+  const encoding = stage === "response" ? encodings.response : encodings.request;
+  const { note: about, text } = readBody(body, encoding, truncated === true);
+  if (text === undefined) return [note(`── body: ${about}, binary ──`)];
+  return [note(`── body: ${about} ──`), ...(text === "" ? [] : harmless(text).split("\n").map(plain))];
+}
+
+/** The selected route first, then those that matched too, then the others, in the order of the event. */
+function candidateLines(message: Fields): DetailLine[] {
+  const candidates = candidatesOf(message);
+  if (candidates.length === 0) return [];
+  const width = Math.max(...candidates.map(({ name }) => columnsOf(name)));
+  const rank = (line: CandidateLine) => (line.reason === "selected" ? 0 : line.matched ? 1 : 2);
+  const lines = candidates
+    .toSorted((a, b) => rank(a) - rank(b))
+    .map((line) => plain(harmless(`${line.matched ? "✓" : "✗"} ${fit(line.name, width)}  ${line.reason}`)));
+  const omitted = typeof message.omittedCandidates === "number" ? [note(`and ${message.omittedCandidates} more`)] : [];
+  return [note("── candidates ──"), ...lines, ...omitted];
 }
 
 function render(value: unknown, format: Format): string[] {
@@ -87,10 +117,12 @@ function render(value: unknown, format: Format): string[] {
 
 /** A request's state for reading: without absent values, with its bodies decoded. */
 function presentable(state: Fields): Fields {
-  const clean = withoutNulls(state);
+  const clean = withoutNulls(withReadableHeaders(state));
   const decoded = ["request", "response"].flatMap((side) => {
     const part = fields(clean[side]);
-    return typeof part.body === "string" ? [[side, { ...part, body: decodeBody(part.body) }] as const] : [];
+    return typeof part.body === "string"
+      ? [[side, { ...part, body: bodyValue(part.body, encodingOf(part)) }] as const]
+      : [];
   });
   return { ...clean, ...Object.fromEntries(decoded) };
 }
@@ -104,25 +136,4 @@ function withoutNulls(value: Fields): Fields {
         typeof entry === "object" && !Array.isArray(entry) ? withoutNulls(fields(entry)) : entry,
       ]),
   );
-}
-
-/** A base64 body as JSON or text; as it came when it is neither. */
-function decodeBody(body: string): unknown {
-  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(body)) return body;
-  const text = readable(Buffer.from(body, "base64"));
-  if (text === undefined) return body;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-function readable(bytes: Uint8Array): string | undefined {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return text.includes("\0") ? undefined : text;
-  } catch {
-    return undefined;
-  }
 }

@@ -15,32 +15,45 @@ export interface Box {
 
 export interface Layout {
   readonly stacked: boolean;
+  /** The footer has only its status line: the terminal is low. */
+  readonly compact: boolean;
   readonly events: Box;
   readonly detail: Box;
 }
 
+/** What the event list would take if there were room: columns of its longest line, and lines. */
+export interface Wanted {
+  readonly columns: number;
+  readonly lines: number;
+}
+
 /** Below this width two panes side by side would cut most summaries. */
 const SIDE_BY_SIDE = 110;
-/** Status and key lines. */
-const FOOTER = 2;
+/** Below this height the key line gives its place to the panes. */
+const LOW = 20;
+/** The request with its status, and what decided. */
+export const HEADER = 2;
+const LEAST_EVENTS = 44;
+const FRAME = 4;
 
 /**
- * Where the panes go: side by side at 3 to 2 on a wide terminal, else one above the other with more room for the one in
- * use. The last row of the terminal stays free, because output that fills the screen makes the renderer clear the
- * terminal's scrollback.
+ * Where the panes go: side by side on a wide terminal, else one above the other with more room for the one in use. The event
+ * list takes no more than it needs, and at most three fifths of the width. The last row of the terminal stays free, because
+ * output that fills the screen makes the renderer clear the terminal's scrollback.
  */
-export function layoutOf(size: Size, active: Pane): Layout {
+export function layoutOf(size: Size, active: Pane, wanted: Wanted): Layout {
   const width = Math.max(size.columns, 20);
-  const height = Math.max(size.rows - 1 - FOOTER, 6);
+  const compact = size.rows < LOW;
+  const height = Math.max(size.rows - 1 - HEADER - (compact ? 1 : 2), 7);
   if (width >= SIDE_BY_SIDE) {
-    const events = Math.floor((width * 3) / 5);
-    return { stacked: false, events: box(events, height), detail: box(width - events, height) };
+    const events = Math.min(Math.max(wanted.columns + FRAME, LEAST_EVENTS), Math.floor((width * 3) / 5));
+    return { stacked: false, compact, events: box(events, height), detail: box(width - events, height) };
   }
-  const share = active === "events" ? 0.55 : 0.3;
-  const events = Math.max(3, Math.round(height * share));
-  return { stacked: true, events: box(width, events), detail: box(width, height - events) };
+  const share = Math.round(height * (active === "events" ? 0.55 : 0.3));
+  const events = Math.max(4, Math.min(share, wanted.lines + 2));
+  return { stacked: true, compact, events: box(width, events), detail: box(width, height - events) };
 }
 
 function box(width: number, height: number): Box {
-  return { width, height, textWidth: Math.max(1, width - 4), lines: Math.max(1, height - 2) };
+  return { width, height, textWidth: Math.max(1, width - FRAME), lines: Math.max(1, height - 2) };
 }

@@ -1,9 +1,11 @@
 /** The state of the trace view and everything that changes it; no terminal, no clock, no input or output. */
-import { type Detail, type DetailLine, detailOf, type Format, type Mode } from "./detail.ts";
+import { type Detail, type DetailLine, detailOf, type Format, hangingIndent, type Mode } from "./detail.ts";
 import type { Fields } from "./fields.ts";
 import { type Layout, layoutOf, type Pane, type Size } from "./layout.ts";
+import { wantedBy } from "./list.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
-import { wrap } from "./text.ts";
+import { findLine, findProblem, findRow } from "./search.ts";
+import { wrapHanging } from "./text.ts";
 
 export interface State {
   readonly title: string;
@@ -23,6 +25,14 @@ export interface State {
   readonly ended: boolean;
   /** The answer to the last key, until the next one. */
   readonly notice: string | undefined;
+  /** The list of keys covers the panes. */
+  readonly help: boolean;
+  /** The text of the last search. */
+  readonly search: string;
+  /** The search is being typed. */
+  readonly typing: boolean;
+  /** The line of the details that the last search found. */
+  readonly foundLine: number | undefined;
 }
 
 export type Move = "up" | "down" | "pageUp" | "pageDown" | "home" | "end";
@@ -37,7 +47,12 @@ export type Action =
   | { readonly type: "moved"; readonly move: Move }
   | { readonly type: "modeChosen"; readonly mode: Mode }
   | { readonly type: "formatToggled" }
-  | { readonly type: "noticed"; readonly text: string };
+  | { readonly type: "noticed"; readonly text: string }
+  | { readonly type: "helpToggled" }
+  | { readonly type: "searchOpened" }
+  | { readonly type: "searchChanged"; readonly text: string }
+  | { readonly type: "searchClosed"; readonly find: boolean }
+  | { readonly type: "foundNext"; readonly what: "match" | "problem"; readonly forward: boolean };
 
 export function initialState(title: string, size: Size): State {
   return {
@@ -53,6 +68,10 @@ export function initialState(title: string, size: Size): State {
     progress: undefined,
     ended: false,
     notice: undefined,
+    help: false,
+    search: "",
+    typing: false,
+    foundLine: undefined,
   };
 }
 
@@ -67,22 +86,35 @@ export function reduce(state: State, action: Action): State {
     case "ended":
       return { ...state, ended: true };
     case "resized":
-      return scrolled({ ...state, size: action.size });
+      return scrolled({ ...state, size: action.size, foundLine: undefined });
     case "paneSwitched":
-      return scrolled({ ...state, pane: state.pane === "events" ? "detail" : "events", notice: undefined });
+      return scrolled({ ...state, ...answered, pane: state.pane === "events" ? "detail" : "events" });
     case "moved":
-      return { ...move(state, action.move), notice: undefined };
+      return move({ ...state, ...answered }, action.move);
     case "modeChosen":
-      return { ...state, mode: action.mode, detailTop: 0, notice: undefined };
+      return { ...state, ...answered, mode: action.mode, detailTop: 0 };
     case "formatToggled":
-      return { ...state, format: state.format === "yaml" ? "json" : "yaml", detailTop: 0, notice: undefined };
+      return { ...state, ...answered, format: state.format === "yaml" ? "json" : "yaml", detailTop: 0 };
     case "noticed":
       return { ...state, notice: action.text };
+    case "helpToggled":
+      return { ...state, help: !state.help };
+    case "searchOpened":
+      return { ...state, ...answered, typing: true, search: "" };
+    case "searchChanged":
+      return { ...state, search: action.text };
+    case "searchClosed":
+      return action.find ? find({ ...state, typing: false }, true) : { ...state, typing: false, search: "" };
+    case "foundNext":
+      return action.what === "match" ? find(state, action.forward) : nextProblem(state, action.forward);
   }
 }
 
+/** What every key clears: the answer to the key before. */
+const answered = { notice: undefined, foundLine: undefined } as const;
+
 export function layout(state: State): Layout {
-  return layoutOf(state.size, state.pane);
+  return layoutOf(state.size, state.pane, wantedBy(state.rows));
 }
 
 export function detail(state: State): Detail {
@@ -98,12 +130,14 @@ export interface WrappedLine extends DetailLine {
 export function wrappedDetail(state: State): readonly WrappedLine[] {
   const width = layout(state).detail.textWidth;
   return detail(state).lines.flatMap((line) =>
-    wrap(line.text, width).map((text, index) => ({ ...line, text, continued: index > 0 })),
+    wrapHanging(line.text, width, hangingIndent(line)).map((text, index) => ({ ...line, text, continued: index > 0 })),
   );
 }
 
 /** The last line: what the stream does, or the answer to the last key. */
 export function statusText(state: State): string {
+  if (state.typing) return `/${state.search}█`;
+  if (state.notice !== undefined) return state.notice;
   const count = state.rows.length;
   const events = `${count} ${count === 1 ? "event" : "events"}`;
   if (state.ended) return `${events} · stream complete, press q to exit`;
@@ -127,7 +161,31 @@ function move(state: State, direction: Move): State {
   }
   const { lines } = layout(state).events;
   const selected = target(state.selected, direction, lines - 1, Math.max(0, state.rows.length - 1));
-  return selected === state.selected ? state : scrolled({ ...state, selected, detailTop: 0 });
+  return selected === state.selected ? state : select(state, selected);
+}
+
+function select(state: State, selected: number): State {
+  return scrolled({ ...state, selected, detailTop: 0 });
+}
+
+/** The next place of the search text in the pane in use. */
+function find(state: State, forward: boolean): State {
+  const { search } = state;
+  if (search === "") return { ...state, notice: "nothing to search for; / begins a search" };
+  const missing = { ...state, ...answered, notice: `no match for ${search}` };
+  if (state.pane === "events") {
+    const row = findRow(state.rows, search, state.selected, forward);
+    return row === undefined ? missing : select({ ...state, ...answered }, row);
+  }
+  const from = state.foundLine ?? state.detailTop - 1;
+  const line = findLine(wrappedDetail(state), search, from, forward);
+  return line === undefined ? missing : scrolled({ ...state, ...answered, foundLine: line, detailTop: line });
+}
+
+function nextProblem(state: State, forward: boolean): State {
+  const row = findProblem(state.rows, state.selected, forward);
+  if (row === undefined) return { ...state, notice: "no error or warning in this trace" };
+  return select({ ...state, ...answered }, row);
 }
 
 function target(from: number, direction: Move, page: number, most: number): number {

@@ -1,3 +1,4 @@
+import { encodingOf } from "./bodies.ts";
 import { type Fields, fields } from "./fields.ts";
 import { summaryOf, typeLabel } from "./summaries.ts";
 import { harmless } from "./text.ts";
@@ -17,6 +18,8 @@ export interface Row {
   readonly end: number | undefined;
   /** The request's state as of this row: of this event or of the latest before it that carries one. */
   readonly snapshot: Snapshot | undefined;
+  /** The content-encodings of the request and the response as of this row. */
+  readonly encodings: { readonly request: string; readonly response: string };
 }
 
 export interface Snapshot {
@@ -34,6 +37,7 @@ export function rowOf(event: Fields, before: Row | undefined): Row {
     typeof state === "object" && state !== null
       ? { stage: String(message.stage ?? message.type ?? ""), state: fields(state), previous: before?.snapshot?.state }
       : before?.snapshot;
+  const { request, response } = fields(state);
   return {
     label: harmless(typeLabel(message)),
     summary: harmless(scope + summaryOf(message)),
@@ -43,6 +47,10 @@ export function rowOf(event: Fields, before: Row | undefined): Row {
     start: numberOf(event.eventStart),
     end: numberOf(event.eventEnd),
     snapshot,
+    encodings: {
+      request: request === undefined ? (before?.encodings.request ?? "") : encodingOf(request),
+      response: response === undefined ? (before?.encodings.response ?? "") : encodingOf(response),
+    },
   };
 }
 

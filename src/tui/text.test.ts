@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { clipboardSequence } from "./clipboard.ts";
 import { diffLines } from "./diff.ts";
-import { clip, fit, fitEnds, harmless, wrap } from "./text.ts";
+import { clip, fit, harmless, wrap, wrapHanging } from "./text.ts";
 
 test("wrap keeps every character and no piece is wider than asked", () => {
   assert.deepEqual(wrap("abcdef", 4), ["abcd", "ef"]);
@@ -25,10 +25,10 @@ test("fit pads or cuts to the exact width", () => {
   assert.equal(fit("abc", 0), "");
 });
 
-test("fitEnds keeps both ends", () => {
-  const summary = 'selected "default/bind/3000/cart" (1 evaluated)';
-  assert.equal(fitEnds(summary, 40), 'selected "defa…/3000/cart" (1 evaluated)');
-  assert.equal(fitEnds("short", 30), "short".padEnd(30));
+test("the rest of a wrapped line is indented, by half the width at most", () => {
+  assert.deepEqual(wrapHanging("  uri: http://a/b c", 10, 4), ["  uri: htt", "    p://a/", "    b c"]);
+  assert.deepEqual(wrapHanging("abcdefgh", 4, 10), ["abcd", "  ef", "  gh"]);
+  assert.deepEqual(wrapHanging("short", 10, 4), ["short"]);
 });
 
 test("clip ends long text with three dots", () => {

@@ -46,6 +46,18 @@ export function wrap(line: string, width: number): string[] {
   return pieces;
 }
 
+/**
+ * Cuts one line into pieces of at most `width` columns; all but the first begin with `indent` spaces, of which at most half
+ * the width is used.
+ */
+export function wrapHanging(line: string, width: number, indent: number): string[] {
+  const [first = "", ...others] = wrap(line, width);
+  if (others.length === 0) return [first];
+  const margin = " ".repeat(Math.min(indent, Math.floor(width / 2)));
+  const pieces = wrap(line.slice(first.length).trimStart(), width - margin.length);
+  return [first, ...pieces.map((piece) => margin + piece)];
+}
+
 /** `line` in exactly `width` columns: padded with spaces, or cut with `…` at the end. */
 export function fit(line: string, width: number): string {
   if (width <= 0) return "";
@@ -55,21 +67,8 @@ export function fit(line: string, width: number): string {
   return `${cut}…${" ".repeat(Math.max(0, width - 1 - columnsOf(cut)))}`;
 }
 
-/** Like `fit`, but cuts out the middle: of route keys the end tells most. */
-export function fitEnds(line: string, width: number): string {
-  if (width < 24 || columnsOf(line) <= width) return fit(line, width);
-  const head = wrap(line, 14)[0] ?? "";
-  const characters = Array.from(line);
-  let tail = "";
-  for (let at = characters.length - 1; at >= 0; at--) {
-    const longer = `${characters[at]}${tail}`;
-    if (columnsOf(longer) > width - 1 - columnsOf(head)) break;
-    tail = longer;
-  }
-  return fit(`${head}…${tail}`, width);
-}
-
-function columnsOf(line: string): number {
+/** Columns that the line takes. */
+export function columnsOf(line: string): number {
   let columns = 0;
   for (const character of line) columns += widthOf(character);
   return columns;

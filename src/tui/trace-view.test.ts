@@ -69,15 +69,18 @@ const restored = (code: number) => (screen: string) =>
 test("the view is read with the keyboard, resized, and gone after q", { skip }, async (t) => {
   const terminal = await open(t, SHOW);
   const screen = await terminal.until("the whole trace", complete);
-  assert.match(screen, /›21 {2}Request Done {4}request finished status=503/);
+  assert.match(screen, /›21 {2}2\.510 {2}Request Done {4}request finished status=503/);
   assert.doesNotMatch(screen, /BEFORE/);
 
   await terminal.keys("Up", "Up", "Up");
-  await terminal.until("row 18", (now) => now.includes("›18  Snapshot        final response"));
+  await terminal.until("row 18", (now) => now.includes("›18  2.480  Snapshot        final response"));
   await terminal.keys("s");
   await terminal.until("the snapshot", (now) => now.includes("Snapshot · final response") && now.includes("code: 503"));
   await terminal.keys("d");
-  await terminal.until("the diff", (now) => now.includes("Snapshot diff · final response · no change"));
+  await terminal.until(
+    "the diff",
+    (now) => now.includes("Snapshot diff · final response ─") && now.includes("│ no change "),
+  );
   await terminal.keys("e", "f");
   await terminal.until("JSON", (now) => now.includes('"severity": "info"'));
   await terminal.keys("Tab", "End");
@@ -86,15 +89,35 @@ test("the view is read with the keyboard, resized, and gone after q", { skip }, 
   await terminal.until("the answer to c", (now) => now.includes("copied details to clipboard"));
 
   await terminal.resize(140, 40);
-  await terminal.until("panes side by side", (now) => /^╭─ Events.*╮╭─ Raw event/.test(now));
+  await terminal.until("panes side by side", (now) => /^╭─ Events.*╮╭─ Raw event/m.test(now));
   await terminal.resize(50, 14);
   await terminal.until(
     "stacked panes",
-    (now) => /╮\n(.*\n)+╭─ Raw event/.test(now) && now.split("\n")[0]?.length === 50,
+    (now) => /╮\n(.*\n)+╭─ Raw event/.test(now) && now.split("\n")[2]?.length === 50,
   );
 
   await terminal.keys("q");
   await terminal.until("the screen as before", restored(0));
+});
+
+test("Ctrl-Z suspends to the shell as it was; fg shows the view again, as often as one likes", { skip }, async (t) => {
+  const terminal = await open(t, "PS1=prompt: bash --norc --noprofile -i");
+  await terminal.until("the prompt", (now) => now.includes("prompt:"));
+  await terminal.keys(SHOW, "Enter");
+  await terminal.until("the whole trace", complete);
+  await terminal.keys("g", "j");
+  for (const row of [2, 3]) {
+    await terminal.until(`row ${row}`, (now) => now.includes(`› ${row}  0.`));
+    await terminal.keys("C-z");
+    await terminal.until("the shell", (now) => /Stopped/.test(now) && !now.includes("╭"));
+    await terminal.keys("clear", "Enter");
+    await terminal.until("what the shell prints", (now) => !now.includes("Stopped"));
+    await terminal.keys("echo $((6 * 7)); echo BEFORE; fg", "Enter");
+    await terminal.until("the view", (now) => complete(now) && now.includes(`› ${row}  0.`));
+    await terminal.keys("j");
+  }
+  await terminal.keys("q");
+  await terminal.until("the shell", (now) => now.includes("42\nBEFORE") && !now.includes("╭"));
 });
 
 test("escape quits; Ctrl-C interrupts; both restore the screen", { skip }, async (t) => {
@@ -118,7 +141,7 @@ test("a trace on standard input leaves the keys to the terminal", { skip }, asyn
   const terminal = await open(t, `cat ${FIXTURE} | ${TGCTL} proxy trace --file -`);
   await terminal.until("the whole trace", complete);
   await terminal.keys("Home");
-  await terminal.until("the first row", (now) => now.includes("› 1  Request Start"));
+  await terminal.until("the first row", (now) => now.includes("› 1  0.003  Request Start"));
   await terminal.keys("q");
   await terminal.until("the screen as before", restored(0));
 });
@@ -133,7 +156,7 @@ test("a file that breaks in the middle shows the break as a row", { skip }, asyn
   const write = `printf '%s\\n' '{"message":{"type":"requestStarted"}}' '{oops' > broken.jsonl`;
   const terminal = await open(t, `${write}; ${TGCTL} proxy trace --file broken.jsonl`);
   const screen = await terminal.until("the break", (now) => now.includes("failed to decode trace event"));
-  assert.match(screen, /1 {2}Request Start/);
+  assert.match(screen, /1 {9}Request Start/);
   await terminal.keys("q");
   await terminal.until("the screen as before", restored(0));
 });

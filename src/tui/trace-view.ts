@@ -1,6 +1,6 @@
 import { openSync } from "node:fs";
 import { ReadStream } from "node:tty";
-import { render } from "ink";
+import { type Instance, render } from "ink";
 import { createElement as h } from "react";
 import type { TraceItem } from "../cli/trace/records.ts";
 import type { TraceSource, TraceView } from "../cli/trace/view.ts";
@@ -13,6 +13,9 @@ import { harmless } from "./text.ts";
 import { themeOf } from "./views/theme.ts";
 import { TraceScreen, type TraceScreenProps } from "./views/trace-screen.ts";
 
+/** Milliseconds after which a process that SIGTSTP did not stop goes on. */
+const NOT_STOPPED = 200;
+
 /** The terminal UI on this process's terminal. The caller has checked that stdout is one. */
 export const traceView: TraceView = {
   async show(source, { env, signal }) {
@@ -22,7 +25,7 @@ export const traceView: TraceView = {
     let state = initialState(harmless(source.title), sizeOf(output));
 
     const onInput: TraceScreenProps["onInput"] = (text, key) => {
-      for (const action of keysToActions(text, key)) {
+      for (const action of keysToActions(text, key, state)) {
         if (typeof action === "string") obey(action);
         else dispatch(action);
       }
@@ -30,48 +33,73 @@ export const traceView: TraceView = {
     const theme = themeOf(env.NO_COLOR === undefined || env.NO_COLOR === "");
     const element = () => h(TraceScreen, { state, theme, onInput });
 
-    const leave = enterAlternateScreen(output.fd);
-    const app = render(element(), { stdin: input, stdout: output, exitOnCtrlC: false });
+    const failed = Promise.withResolvers<never>();
+    let leave = () => {};
+    let app: Instance | undefined;
+    const mount = () => {
+      leave = enterAlternateScreen(output.fd);
+      const mounted = render(element(), { stdin: input, stdout: output, exitOnCtrlC: false });
+      app = mounted;
+      // Rejects only when drawing failed.
+      mounted.waitUntilExit().catch(failed.reject);
+    };
+    const unmount = () => {
+      app?.unmount();
+      app = undefined;
+      leave();
+    };
 
     let drawing = false;
-    let ended = false;
     const dispatch = (action: Action) => {
       state = reduce(state, action);
       if (drawing) return;
       drawing = true;
       // A file of many events is drawn once per turn of the event loop, not once per event.
       setImmediate(() => {
-        if (ended) return;
         drawing = false;
-        app.rerender(element());
+        app?.rerender(element());
       });
     };
     const obey = (command: Command) => {
       if (command === "quit") quit.resolve();
       // Raw mode turned Ctrl-C into a byte; it keeps its meaning.
       else if (command === "interrupt") process.kill(process.pid, "SIGINT");
+      else if (command === "suspend") suspend();
       else dispatch({ type: "noticed", text: copy(output, detailText(detail(state))) });
+    };
+    /** Ctrl-Z as the terminal would have sent it: to everything that was started together. */
+    const suspend = () => {
+      unmount();
+      process.kill(0, "SIGTSTP");
+      // Without a shell that controls jobs nothing stops, and so no SIGCONT comes.
+      setTimeout(() => app ?? mount(), NOT_STOPPED);
+    };
+    /** Whoever stopped the process, the shell has written over the screen since. */
+    const resumed = () => {
+      unmount();
+      mount();
+      dispatch({ type: "resized", size: sizeOf(output) });
     };
     const resized = () => dispatch({ type: "resized", size: sizeOf(output) });
     const aborted = () => quit.resolve();
+    mount();
     output.on("resize", resized);
+    process.on("SIGCONT", resumed);
     signal.addEventListener("abort", aborted, { once: true });
     if (signal.aborted) quit.resolve();
 
     try {
       await Promise.race([
         quit.promise,
-        // Ends by itself only when drawing failed.
-        app.waitUntilExit(),
+        failed.promise,
         // Follows the source for as long as the reader looks; rejects when there is nothing to look at.
         follow(source, dispatch).then(() => quit.promise),
       ]);
     } finally {
       output.off("resize", resized);
       signal.removeEventListener("abort", aborted);
-      ended = true;
-      app.unmount();
-      leave();
+      process.off("SIGCONT", resumed);
+      unmount();
       if (input !== process.stdin) input.destroy();
     }
   },

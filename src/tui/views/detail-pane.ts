@@ -1,5 +1,6 @@
 import { Text } from "ink";
 import { createElement as h, type ReactNode } from "react";
+import { KEY } from "../detail.ts";
 import { detail, layout, type State, type WrappedLine, wrappedDetail } from "../reducer.ts";
 import { fit } from "../text.ts";
 import { Frame, positionOf } from "./frame.ts";
@@ -17,15 +18,15 @@ export function DetailPane({ state }: { readonly state: State }): ReactNode {
     position: positionOf(state.detailTop, area.lines, lines.length),
     active: state.pane === "detail",
     // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
-    children: visible.map((line, index) => detailLine(line, state.detailTop + index, area.textWidth, theme)),
+    children: visible.map((line, index) =>
+      detailLine(line, state.detailTop + index, area.textWidth, theme, state.foundLine === state.detailTop + index),
+    ),
   });
 }
 
-/** A key of YAML or JSON at the beginning of a line, with its indentation, dashes and colon. */
-const KEY = /^(\s*(?:- )*)("[^"]*"|[\w./:@-]+)(:(?:\s|$))/;
-
-function detailLine(line: WrappedLine, key: number, width: number, theme: Theme): ReactNode {
+function detailLine(line: WrappedLine, key: number, width: number, theme: Theme, found: boolean): ReactNode {
   const text = fit(line.text, width);
+  if (found) return h(Text, { key, ...theme.selected }, text);
   if (line.note) return h(Text, { key, ...theme.note }, text);
   if (line.sign !== undefined) return h(Text, { key, ...(line.sign === "+" ? theme.added : theme.removed) }, text);
   const match = line.continued ? null : KEY.exec(text);

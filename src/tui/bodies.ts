@@ -1,0 +1,120 @@
+/** Bodies and header values of a trace as people read them. */
+import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
+import { type Fields, fields } from "./fields.ts";
+
+/** More than this of a body is not shown: nobody reads it here, and every key would have to lay it out again. */
+const MOST = 64 * 1024;
+
+/** A body that can be read, as text; `note` says what it is. */
+export interface ReadableBody {
+  /** `36 bytes`, `gzip, 120 of 4096 bytes, cut short`. */
+  readonly note: string;
+  /** JSON is indented. Undefined for what is no text. */
+  readonly text: string | undefined;
+}
+
+/** What a base64 body stands for. `encoding` is the content-encoding of its message. */
+export function readBody(base64: string, encoding: string, truncated: boolean): ReadableBody {
+  const bytes = Buffer.from(base64, "base64");
+  const decompressed = decompress(bytes, encoding);
+  const content = decompressed ?? bytes;
+  const size = `${bytes.length} bytes`;
+  const coding = encoding === "" ? "" : decompressed === undefined ? `${encoding}, not decoded` : encoding;
+  const cut = truncated ? "cut short" : "";
+  const whole = decodeText(content);
+  const text = whole === undefined ? undefined : indented(whole);
+  const shown = text !== undefined && text.length > MOST ? `the first ${MOST / 1024} KiB of its text` : "";
+  return { note: [size, coding, cut, shown].filter(Boolean).join(", "), text: text?.slice(0, MOST) };
+}
+
+/** A base64 body as JSON or text for a state; as it came when it is neither. */
+export function bodyValue(base64: string, encoding: string): unknown {
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(base64)) return base64;
+  const bytes = Buffer.from(base64, "base64");
+  const text = decodeText(decompress(bytes, encoding) ?? bytes);
+  if (text === undefined) return base64;
+  if (text.length > MOST) return text.slice(0, MOST);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Buffer>> = {
+  // The flush modes give what a body that was cut short holds, instead of an error.
+  gzip: (bytes) => gunzipSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.Z_SYNC_FLUSH }),
+  deflate: (bytes) => inflateSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.Z_SYNC_FLUSH }),
+  br: (bytes) => brotliDecompressSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+  zstd: (bytes) => zstdDecompressSync(bytes, { maxOutputLength: LIMIT, finishFlush: constants.ZSTD_e_flush }),
+};
+
+/** Against compression bombs: a body that decodes to more is shown as not decoded. */
+const LIMIT = 4 * 1024 * 1024;
+
+function decompress(bytes: Uint8Array, encoding: string): Buffer | undefined {
+  const decode = DECODERS[encoding];
+  if (decode === undefined || bytes.length === 0) return undefined;
+  try {
+    return decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function indented(text: string): string {
+  if (!/^\s*[{[]/.test(text) || text.length > MOST) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function decodeText(bytes: Uint8Array): string | undefined {
+  const text = utf8(bytes);
+  return text === undefined || text.includes("\0") ? undefined : text;
+}
+
+/** The text of bytes that are UTF-8; a sequence that the end cuts off is left out. */
+function utf8(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true });
+  } catch {
+    return undefined;
+  }
+}
+
+/** The content-encoding of one side of a state, in lower case. */
+export function encodingOf(side: unknown): string {
+  const value = fields(fields(side).headers)["content-encoding"];
+  return typeof value === "string" ? value.trim().toLowerCase() : "";
+}
+
+/**
+ * The value with the header values in it as people read them: a trace holds each byte of a header as one character
+ * (ISO 8859-1, as HTTP defines it), and what is valid UTF-8 was meant as that.
+ */
+export function withReadableHeaders(value: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => {
+      if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return [key, entry];
+      return [key, key === "headers" ? readableValues(fields(entry)) : withReadableHeaders(fields(entry))];
+    }),
+  );
+}
+
+function readableValues(headers: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, typeof value === "string" ? fromLatin1(value) : value]),
+  );
+}
+
+function fromLatin1(value: string): string {
+  if (!/[\u0080-\u00ff]/.test(value) || /[\u0100-\uffff]/.test(value)) return value;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(value, "latin1"));
+  } catch {
+    return value;
+  }
+}

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Fields } from "./fields.ts";
+import { EVENTS } from "./fixtures/trace.ts";
+import { type Row, rowOf } from "./rows.ts";
+import { verdictLine, verdictOf } from "./verdict.ts";
+
+function rowsOf(events: readonly Fields[]): Row[] {
+  const rows: Row[] = [];
+  for (const event of events) rows.push(rowOf(event, rows.at(-1)));
+  return rows;
+}
+
+const request = { method: "GET", uri: "http://a/x" };
+const snapshot = {
+  eventEnd: 1,
+  message: { type: "requestSnapshot", stage: "initial request", requestState: { request } },
+};
+const route = (...candidates: (readonly [key: string, matched: boolean, reason: string])[]) => ({
+  eventEnd: 2,
+  message: {
+    type: "routeSelection",
+    selectedRoute: candidates.find(([, , reason]) => reason === "selected")?.[0] ?? null,
+    evaluatedRoutes: candidates.map(([key]) => key),
+    candidates: candidates.map(([key, matched, reason]) => ({ route: key, matched, reason })),
+  },
+});
+const event = (severity: string, message: Fields, more: Fields = {}) => ({ eventEnd: 3, severity, message, ...more });
+const done = (status: number | null, error: string | null = null) =>
+  event(error === null && (status ?? 0) < 400 ? "info" : "error", { type: "requestFinished", status, error });
+const WON = route(["l/default/api", true, "selected"]);
+const verdict = (...events: Fields[]) => verdictLine(verdictOf(rowsOf([snapshot, ...events])));
+
+test("the verdict names request, status, duration, route and what decided", () => {
+  assert.equal(
+    verdictLine(verdictOf(rowsOf(EVENTS))),
+    "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 answered 503",
+  );
+});
+
+test("a route won alone, or over the next one that matches", () => {
+  assert.equal(verdict(WON, done(200)), "GET http://a/x → 200 in 3 µs · route api · the only route that matches");
+  const over = route(
+    ["l/api", true, "selected"],
+    ["l/x", false, "path: no"],
+    ["l/all", true, "precedence: /x is longer than /"],
+  );
+  assert.match(verdict(over, done(200)), /route api · won over all: \/x is longer than \/$/);
+});
+
+test("without a route the nearest candidate says why", () => {
+  const none = route(["l/api", false, "path: /x is not under prefix /api"]);
+  assert.match(
+    verdict(none, done(404, "route not found")),
+    /→ 404 .* · no route matches; nearest api: path: \/x is not under/,
+  );
+  assert.match(verdict(route(), done(404, "route not found")), / · no route matches$/);
+});
+
+test("what refused, failed, redirected or answered is named", () => {
+  const denied = event("error", {
+    type: "authorizationResult",
+    result: "deny",
+    rules: [{ name: "admins", mode: "require", matched: false }],
+  });
+  assert.match(verdict(WON, denied, done(403, "authorization failed")), /denied by require admins$/);
+  const jwt = event("error", {
+    type: "policy",
+    kind: "jwt",
+    result: { type: "skip", reason: "the token has expired" },
+  });
+  assert.match(verdict(WON, jwt, done(401, "no")), /refused by jwt: the token has expired$/);
+  const start = event("info", { type: "backendCallStart", target: "127.0.0.1:1" });
+  const failed = event("error", { type: "backendCallResult", status: null, error: "connection refused" });
+  assert.match(verdict(WON, start, failed, done(503, "upstream")), /backend 127\.0\.0\.1:1: connection refused$/);
+  const policy = (kind: string) => event("info", { type: "policy", kind, result: { type: "apply", details: "" } });
+  const location = event("info", {
+    type: "responseSnapshot",
+    requestState: { response: { headers: { location: "http://b/" } } },
+  });
+  assert.match(
+    verdict(WON, policy("request_redirect"), location, done(301)),
+    /redirected to http:\/\/b\/ by request_redirect$/,
+  );
+  assert.match(verdict(WON, policy("direct_response"), done(200)), /answered by direct_response$/);
+});
+
+test("what decided is not guessed while the request runs, nor from a callout or a mirror", () => {
+  assert.equal(verdict(WON), "GET http://a/x → no answer in 2 µs · route api");
+  const mirror = event("error", { type: "backendCallResult", status: null, error: "reset" }, { scope: ["mirror"] });
+  assert.match(verdict(WON, mirror, done(504, "request timeout")), / · request timeout$/);
+  assert.equal(verdictOf([]).request, "");
+});
+
+test("the engine's refusal has no route and no request; its reason stands alone", () => {
+  const line = verdictLine(verdictOf(rowsOf([done(431, "request head too large")])));
+  assert.equal(line, "→ 431 in 3 µs · request head too large");
+});
