@@ -126,6 +126,18 @@ test("the diff mode shows what changed since the snapshot before", () => {
   assert.equal(detailOf(rowWith("initial request"), "diff", "yaml").title, "Snapshot diff · initial request · first");
 });
 
+test("the diff mode of a policy shows what the policy says that it changed", () => {
+  const snapshot = { before: { pathAndQuery: "/api/hello" }, after: { pathAndQuery: "/hello" } };
+  const result = { type: "apply", details: "path.prefix=/", snapshot };
+  const detail = detailOf(
+    rowOf({ message: { type: "policy", kind: "url_rewrite", result } }, undefined),
+    "diff",
+    "yaml",
+  );
+  assert.equal(detail.title, "Policy diff · url_rewrite");
+  assert.deepEqual(texts(detail), ["- pathAndQuery: /api/hello", "+ pathAndQuery: /hello"]);
+});
+
 test("values cannot control the terminal", () => {
   const row = rowOf({ message: { type: "message", text: "a\u001b]0;owned\u0007\u009b2Jb" } }, undefined);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there

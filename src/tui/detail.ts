@@ -27,6 +27,11 @@ export interface DetailLine {
 export function detailOf(row: Row | undefined, mode: Mode, format: Format): Detail {
   if (row === undefined) return { title: TITLES[mode], lines: [note("No event available yet.")] };
   if (mode === "raw") return { title: join(TITLES.raw, timing(row)), lines: rawLines(row, format) };
+  const ownChange = mode === "diff" ? policyChange(row) : undefined;
+  if (ownChange !== undefined) {
+    const title = join("Policy diff", harmless(String(row.message.kind ?? "")));
+    return { title, lines: changes(ownLines(ownChange.before, format), ownLines(ownChange.after, format)) };
+  }
   const { snapshot } = row;
   if (snapshot === undefined) return { title: TITLES[mode], lines: [note("No snapshot available yet.")] };
   const title = join(TITLES[mode], snapshot.stage);
@@ -34,12 +39,26 @@ export function detailOf(row: Row | undefined, mode: Mode, format: Format): Deta
   if (mode === "snapshot") return { title, lines: after.map(plain) };
   if (snapshot.previous === undefined) return { title: join(title, "first"), lines: after.map(plain) };
   const before = render(presentable(snapshot.previous), format);
+  return { title, lines: changes(before, after) };
+}
+
+function changes(before: readonly string[], after: readonly string[]): DetailLine[] {
   const lines = diffLines(before, after);
-  if (lines.every((line) => line.sign === " ")) return { title, lines: [note("no change")] };
-  return {
-    title,
-    lines: lines.map(({ sign, text }) => (sign === " " ? plain(`  ${text}`) : { text: `${sign} ${text}`, sign })),
-  };
+  if (lines.every((line) => line.sign === " ")) return [note("no change")];
+  return lines.map(({ sign, text }) => (sign === " " ? plain(`  ${text}`) : { text: `${sign} ${text}`, sign }));
+}
+
+/** A value without fields has no lines, so that a first field is shown as added and nothing as removed. */
+function ownLines(value: unknown, format: Format): string[] {
+  return value === null || Object.keys(fields(value)).length === 0 ? [] : render(value, format);
+}
+
+/** What a policy itself says that it changed. */
+function policyChange({ message }: Row): { before: unknown; after: unknown } | undefined {
+  const { snapshot } = fields(message.result);
+  if (message.type !== "policy" || typeof snapshot !== "object" || snapshot === null) return undefined;
+  const { before = null, after = null } = fields(snapshot);
+  return { before, after };
 }
 
 /** A key of YAML or JSON at the beginning of a line, with its indentation, dashes and colon; a diff's sign comes first. */

@@ -27,8 +27,15 @@ export function candidatesOf(message: Fields): CandidateLine[] {
   return candidates.map(({ route, matched, reason }) => ({
     name: shortRoute(String(route ?? ""), keys),
     matched: matched === true,
-    reason: typeof reason === "string" ? reason : "",
+    reason: typeof reason === "string" ? withShortNames(reason, keys) : "",
   }));
+}
+
+/** A reason such as `precedence: <key> is more specific (longer path)` with short names for the keys in it. */
+function withShortNames(reason: string, keys: readonly string[]): string {
+  // The longest first: a key may be the beginning of another.
+  const longest = keys.toSorted((a, b) => b.length - a.length);
+  return longest.reduce((text, key) => text.replaceAll(key, () => shortRoute(key, keys)), reason);
 }
 
 /** The short name of the route that a `routeSelection` message selected; empty when there is none. */

@@ -26,8 +26,10 @@ test("fit pads or cuts to the exact width", () => {
 });
 
 test("the rest of a wrapped line is indented, by half the width at most", () => {
-  assert.deepEqual(wrapHanging("  uri: http://a/b c", 10, 4), ["  uri: htt", "    p://a/", "    b c"]);
+  assert.deepEqual(wrapHanging("  uri: http://a/b c", 10, 4), ["  uri:", "    http:/", "    /a/b c"]);
   assert.deepEqual(wrapHanging("abcdefgh", 4, 10), ["abcd", "  ef", "  gh"]);
+  assert.deepEqual(wrapHanging("path: /a is not under", 12, 2), ["path: /a is", "  not under"]);
+  assert.deepEqual(wrapHanging("", 10, 4), [""]);
   assert.deepEqual(wrapHanging("short", 10, 4), ["short"]);
 });
 

@@ -47,15 +47,26 @@ export function wrap(line: string, width: number): string[] {
 }
 
 /**
- * Cuts one line into pieces of at most `width` columns; all but the first begin with `indent` spaces, of which at most half
- * the width is used.
+ * Cuts one line into pieces of at most `width` columns, between words where one ends in the second half of a piece. All but
+ * the first begin with `indent` spaces, at most half the width.
  */
 export function wrapHanging(line: string, width: number, indent: number): string[] {
-  const [first = "", ...others] = wrap(line, width);
-  if (others.length === 0) return [first];
   const margin = " ".repeat(Math.min(indent, Math.floor(width / 2)));
-  const pieces = wrap(line.slice(first.length).trimStart(), width - margin.length);
-  return [first, ...pieces.map((piece) => margin + piece)];
+  const pieces = [cutAtWord(line, width)];
+  let rest = line.slice(pieces[0]?.length).trimStart();
+  while (rest !== "") {
+    const piece = cutAtWord(rest, width - margin.length);
+    pieces.push(margin + piece);
+    rest = rest.slice(piece.length).trimStart();
+  }
+  return pieces;
+}
+
+function cutAtWord(line: string, width: number): string {
+  const [piece = ""] = wrap(line, width);
+  const space = piece.lastIndexOf(" ");
+  if (piece.length === line.length || line[piece.length] === " " || space * 2 < piece.length) return piece;
+  return piece.slice(0, space);
 }
 
 /** `line` in exactly `width` columns: padded with spaces, or cut with `…` at the end. */

@@ -46,6 +46,9 @@ test("a route won alone, or over the next one that matches", () => {
     ["l/all", true, "precedence: /x is longer than /"],
   );
   assert.match(verdict(over, done(200)), /route api · won over all: \/x is longer than \/$/);
+  const why = "precedence: l/api is more specific (longer path)";
+  const longer = route(["l/api", true, "selected"], ["l/all", true, why]);
+  assert.match(verdict(longer, done(200)), /route api · won over all: longer path$/);
 });
 
 test("without a route the nearest candidate says why", () => {

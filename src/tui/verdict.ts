@@ -103,5 +103,6 @@ function won(message: Fields): string {
   const matching = candidatesOf(message).filter(({ matched }) => matched);
   const next = matching[1];
   if (next === undefined) return "the only route that matches";
-  return `won over ${next.name}: ${next.reason.replace(/^precedence: /, "")}`;
+  const [, because = next.reason.replace(/^precedence: /, "")] = /\(([^()]+)\)$/.exec(next.reason) ?? [];
+  return `won over ${next.name}: ${because}`;
 }
