@@ -33,7 +33,12 @@ const state: Field = {
 };
 
 const EVENTS: Docs = {
-  requestStarted: { when: "a request's head has arrived and is valid", fields: {} },
+  requestStarted: {
+    when: "a request's head has arrived; one that cannot be read has no id",
+    fields: {
+      requestId: { schema: text, text: "what the request is called in the access log and in spans", optional: true },
+    },
+  },
   requestSnapshot: {
     when: "the request reached `stage`: `initial request`, the name of a policy that ran, `gateway policies`, `route policies`, `final request`",
     fields: { stage: { schema: text, text: "which step has just ended" }, requestState: state },

@@ -40,6 +40,10 @@ export interface Downstream extends Addresses {
   /** Value of `Upgrade` when the client asks to leave HTTP, else ``. */
   readonly upgrade: string;
   readonly trailersAccepted: boolean;
+  /** The request has `Forwarded` or a field whose name begins with X-Forwarded-. */
+  readonly hasForwarded: boolean;
+  /** The name of a field of the request has an underscore. */
+  readonly hasUnderscore: boolean;
   /** Token of the watcher that the request belongs to, `` for none; see trace/token.ts. */
   readonly traceToken: string;
   /** Lets the request body flow into the stream, `onBodyBatch` always following; before that it is held, bounded. */

@@ -63,6 +63,10 @@ export interface Frontend {
   /** Graceful close after this age; 0 = off (default). */
   readonly maxConnectionDuration: number;
   readonly headerCase: "lowercase" | "preserve";
+  /** What requests say of where they come from. Absent: `replace`, and no proxy is trusted. */
+  readonly forwarded?: Forwarded;
+  /** Absent: `x-request-id`, `preserve`. */
+  readonly requestId?: RequestId;
   readonly keepalives: Keepalives;
   /** Connections begin with a PROXY header. Absent: none is looked for. */
   readonly proxyProtocol?: ProxyProtocol;
@@ -87,6 +91,20 @@ export interface Frontend {
 export interface NetworkRule {
   readonly mode: "allow" | "deny" | "require";
   readonly expression: string;
+}
+
+/** `frontendPolicies.http.forwarded`. */
+export interface Forwarded {
+  readonly mode: "replace" | "append" | "off";
+  /** IP addresses and networks in CIDR notation. */
+  readonly trustedProxies: readonly string[];
+}
+
+/** `frontendPolicies.http.requestId`. */
+export interface RequestId {
+  /** Lower-case. */
+  readonly header: string;
+  readonly mode: "preserve" | "generate" | "off";
 }
 
 /** `frontendPolicies.proxyProtocol`. */

@@ -24,6 +24,7 @@ import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, Co
 import { connectionOf, versionOf } from "./connection-of.ts";
 import type { DynamicConnection } from "./dynamic.ts";
 import { endpointRules } from "./endpoint-rules.ts";
+import { Forwarding } from "./forwarding.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
 import { NetworkRules } from "./network-rules.ts";
@@ -164,6 +165,7 @@ export class IrCompiler {
       network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization),
       networkAuthorizer: service && this.#networkAuthorizer(service),
       frontend: bind.frontend,
+      forwarding: new Forwarding(bind.frontend),
       listeners: new ListenerTable(listeners),
       policies: this.#policies,
       functions: this.#functions,

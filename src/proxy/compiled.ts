@@ -12,6 +12,7 @@ import type { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { BodyWishes } from "./body/recorded-bodies.ts";
 import type { DynamicConnection } from "./dynamic.ts";
 import type { EndpointRules } from "./endpoint-rules.ts";
+import type { Forwarding } from "./forwarding.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
 import type { NetworkRules } from "./network-rules.ts";
@@ -38,6 +39,8 @@ export interface CompiledBind {
   /** Bodies that are recorded for what is read at the end of requests; undefined = none. */
   readonly recordedBodies: BodyWishes | undefined;
   readonly frontend: Frontend;
+  /** What requests say of where they come from. */
+  readonly forwarding: Forwarding;
   readonly listeners: ListenerTable<CompiledListener>;
   /** For policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;

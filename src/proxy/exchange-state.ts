@@ -44,6 +44,8 @@ export abstract class ExchangeState implements PolicyContext {
   /** `performance.now()` ms of its end; 0 = not yet. */
   endedAt = 0;
 
+  /** What the request is called in logs, traces and spans; undefined where the configuration wants none. */
+  readonly requestId: string | undefined;
   /** Target as the client sent it: rewrites change the request. */
   readonly arrivedTarget: string;
   /** Host of the request, lower-case, without port. */
@@ -114,6 +116,7 @@ export abstract class ExchangeState implements PolicyContext {
     this.services = services;
     this.arrivedTarget = request.path + request.search;
     this.startedAt = performance.now();
+    this.requestId = bind.forwarding.requestId(request, downstream);
     this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies);
     const tracer = services.watchers.claim(request, downstream, this.startedAt);
     this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);

@@ -49,6 +49,7 @@ function factsOf(x: ExchangeState, now: number): AccessRecord {
   const { request, span } = x;
   return {
     time: Date.now(),
+    requestId: x.requestId,
     gateway: x.listener?.gateway,
     listener: x.listener?.name,
     route: x.route?.label,

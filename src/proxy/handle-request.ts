@@ -80,6 +80,7 @@ function accept(x: CallingExchange): Outcome {
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");
   if (method === "CONNECT" && x.downstream.requestLength !== 0)
     throw new GatewayError("TG_INVALID_REQUEST", "CONNECT has no body");
+  x.bind.forwarding.apply(x.request, x.downstream, x.requestId);
   return undefined;
 }
 

@@ -25,6 +25,7 @@ interface TracedExchange {
   readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
   readonly found: Findings;
   readonly backend: CompiledBackend | undefined;
+  readonly requestId: string | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
   readonly calledAt: number;
@@ -58,7 +59,8 @@ export class RequestTrace extends PolicyEvents {
     this.#secrets = secrets;
     this.secretHeaders = headers;
     this.#startTime = new Date().toISOString();
-    tracer.emit("info", { type: "requestStarted" });
+    const { requestId } = exchange;
+    tracer.emit("info", { type: "requestStarted", ...(requestId !== undefined && { requestId }) });
   }
 
   requestSnapshot(stage: string): void {

@@ -14,7 +14,7 @@ export interface TraceEvent {
 export type Phase = "gateway" | "route" | "backend";
 
 export type TraceMessage =
-  | { readonly type: "requestStarted" }
+  | { readonly type: "requestStarted"; readonly requestId?: string }
   | {
       readonly type: "requestSnapshot" | "responseSnapshot";
       readonly stage: string;

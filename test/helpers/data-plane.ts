@@ -35,6 +35,9 @@ const FRONTEND: Frontend = {
   maxConnectionDuration: 0,
   headerCase: "lowercase",
   keepalives: { enabled: true, time: 180_000 },
+  // Off, unlike the default, so that tests compare whole heads with what they have sent.
+  forwarded: { mode: "off", trustedProxies: [] },
+  requestId: { header: "x-request-id", mode: "off" },
 };
 
 export interface TestRoute {

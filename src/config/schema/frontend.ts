@@ -3,7 +3,7 @@ import { networkSchema } from "../../policies/ext-authz/network-schema.ts";
 import { condition, expression } from "../../policies/shared/cel-schema.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
 import { exactlyOne } from "./exactly-one.ts";
-import { cipherSuites, keyExchangeGroups, tlsVersion } from "./scalars.ts";
+import { cipherSuites, keyExchangeGroups, network, requestIdHeader, tlsVersion } from "./scalars.ts";
 import { accessLogExport, tracing } from "./telemetry.ts";
 
 export const keepalives = z
@@ -21,6 +21,40 @@ export const keepalives = z
 
 const size = z.int().min(0);
 
+const forwarded = z
+  .strictObject({
+    mode: z
+      .enum(["replace", "append", "off"])
+      .default("replace")
+      .describe(
+        "`replace`: the client's `X-Forwarded-*` and `Forwarded` are dropped, and X-Forwarded-For, -Proto and -Host say what " +
+          "the gateway sees. `append`: the same, but X-Forwarded-For continues the client's. `off`: all of them pass as they " +
+          "are, except X-Forwarded-Client-Cert, which no client may send.",
+      ),
+    trustedProxies: z
+      .array(network)
+      .default([])
+      .describe(
+        "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. What they say is kept, and X-Forwarded-For " +
+          "is continued; X-Forwarded-Client-Cert is dropped all the same.",
+      ),
+  })
+  .meta({ id: "Forwarded", description: "What backends learn of where a request comes from." });
+
+const requestId = z
+  .strictObject({
+    header: requestIdHeader.default("x-request-id").describe("Header that carries the id to the backend."),
+    mode: z
+      .enum(["preserve", "generate", "off"])
+      .default("preserve")
+      .describe(
+        "`preserve`: the client's id if it has 1 to 128 letters, digits or `-._~:/+=@` and, where `trustedProxies` are named, " +
+          "comes from one of them; else a new one. `generate`: always a new one. `off`: the header passes as it is, and " +
+          "logs, traces and spans have no id.",
+      ),
+  })
+  .meta({ id: "RequestId", description: "The id of a request in the access log, traces and spans." });
+
 export const frontendHttp = z.strictObject({
   maxBufferSize: size.default(2_097_152).describe("Bytes of a body that may be buffered where a policy needs it."),
   http1MaxHeaders: z.int().min(1).max(10_000).default(100).describe("Header fields of a request; more: 431."),
@@ -36,6 +70,8 @@ export const frontendHttp = z.strictObject({
   minBodyRate: size.default(240).describe("Bytes per second a request body must average after 10 s; 0 = off."),
   maxConnections: z.int().min(1).default(50_000).describe("Connections per worker and bind; more are closed at once."),
   maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully; 0 = off."),
+  forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host; default: written anew by the gateway."),
+  requestId: requestId.optional().describe("Default: `x-request-id`, the client's or a new one."),
 });
 
 export const frontendTcp = z.strictObject({

@@ -5,6 +5,7 @@ import { parseListenAddress } from "../../base/listen-address.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 import { CIPHER_SUITES } from "../../http/tls-ciphers.ts";
+import { FRAMING } from "../../policies/shared/header-edits.ts";
 import { DynamicTarget } from "../../upstream/dynamic-target.ts";
 
 export const port = z.int().min(0).max(65535).describe("TCP port; 0 lets the system choose.");
@@ -33,6 +34,32 @@ export const listenAddress = z
     }
   })
   .meta({ title: "address", description: "`off`, `unix:/path`, `localhost:PORT`, `IP:PORT` or `[IPv6]:PORT`." });
+
+/** An IP address, or a network in CIDR notation. */
+export const network = z
+  .string()
+  .check(({ value, issues }) => {
+    const [address = "", bits, ...rest] = value.split("/");
+    const family = isIP(address);
+    const valid = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+    if (family !== 0 && !address.includes("%") && valid && rest.length === 0) return;
+    const message = "not an IP address or network; write one such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32";
+    issues.push({ code: "custom", input: value, message });
+  })
+  .meta({ title: "network", description: "IP address, or network in CIDR notation." });
+
+/** A header that the gateway may set in every request. */
+export const requestIdHeader = z
+  .string()
+  .check(({ value, issues }) => {
+    const lower = value.toLowerCase();
+    const taken = lower === "host" || lower === "forwarded" || lower.startsWith("x-forwarded-") || FRAMING.has(lower);
+    if (isToken(value) && !taken) return;
+    const message = taken ? "the gateway gives this header another meaning; write another name" : "not a header name";
+    issues.push({ code: "custom", input: value, message });
+  })
+  .transform((name) => name.toLowerCase())
+  .meta({ title: "header name", description: "Name of a header." });
 
 /** A regular expression in RE2 syntax: matching takes linear time. */
 export const regex = z

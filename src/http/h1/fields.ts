@@ -17,6 +17,7 @@ const UPGRADE = 6;
 const TE = 7;
 const EXPECT = 8;
 const TRACE_TOKEN = 9;
+const FORWARDED = 10;
 
 /** Field kinds by row of the name automaton; which fields are special depends on the kind of section. */
 export type FieldKinds = Uint8Array;
@@ -33,6 +34,12 @@ export const REQUEST_FIELDS: FieldKinds = kindsByRow({
   "proxy-authenticate": DROP,
   "proxy-connection": DROP,
   trailer: DROP,
+  forwarded: FORWARDED,
+  "x-forwarded-client-cert": FORWARDED,
+  "x-forwarded-for": FORWARDED,
+  "x-forwarded-host": FORWARDED,
+  "x-forwarded-port": FORWARDED,
+  "x-forwarded-proto": FORWARDED,
   // Written by the gateway: a backend reads from it that a request may have been here before.
   "x-retry-attempt": DROP,
   [TRACE_TOKEN_HEADER]: TRACE_TOKEN,
@@ -106,6 +113,11 @@ export class FieldSection {
   /** Of the watcher that the request belongs to; the first one, `` for none. */
   traceToken = "";
 
+  /** There is `Forwarded` or a field whose name begins with X-Forwarded-. */
+  hasForwarded = false;
+  /** A name has an underscore. */
+  hasUnderscore = false;
+
   reset(preserveCase: boolean): void {
     this.headers = [];
     this.rawNames = preserveCase ? [] : null;
@@ -116,6 +128,8 @@ export class FieldSection {
     this.upgrade = undefined;
     this.te = undefined;
     this.expect = undefined;
+    this.hasForwarded = false;
+    this.hasUnderscore = false;
     this.traceToken = "";
   }
 }
@@ -170,11 +184,19 @@ export function parseFields(
     if (kind !== PASS) {
       const error = keepSpecial(section, kind, value);
       if (error !== undefined) return error;
-      if (kind !== CONTENT_LENGTH && kind !== EXPECT) continue;
+      if (kind !== CONTENT_LENGTH && kind !== EXPECT && kind !== FORWARDED) continue;
     }
-    headers.push(NAMES[row] ?? text.slice(nameStart, nameEnd).toLowerCase(), value);
+    headers.push(NAMES[row] ?? otherName(section, text.slice(nameStart, nameEnd)), value);
     if (rawNames !== null) rawNames.push(text.slice(nameStart, nameEnd));
   }
+}
+
+/** A name that the automaton does not know, in lower case. None of those that it knows has an underscore. */
+function otherName(section: FieldSection, written: string): string {
+  const name = written.toLowerCase();
+  if (name.includes("_")) section.hasUnderscore = true;
+  else if (name.startsWith("x-forwarded-")) section.hasForwarded = true;
+  return name;
 }
 
 function keepSpecial(section: FieldSection, kind: number, value: string): HeadError | undefined {
@@ -196,6 +218,9 @@ function keepSpecial(section: FieldSection, kind: number, value: string): HeadEr
       return undefined;
     case UPGRADE:
       section.upgrade = joined(section.upgrade, value);
+      return undefined;
+    case FORWARDED:
+      section.hasForwarded = true;
       return undefined;
     case TE:
       section.te = joined(section.te, value);

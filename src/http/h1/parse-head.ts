@@ -41,6 +41,10 @@ export class RequestHead {
   expectContinue = false;
   /** The client forwards or reads trailers (TE: trailers). */
   trailersAccepted = false;
+  /** There is `Forwarded` or a field whose name begins with X-Forwarded-. */
+  hasForwarded = false;
+  /** The name of a field has an underscore. */
+  hasUnderscore = false;
   /** Value of TRACE_TOKEN_HEADER, `` for none. */
   traceToken = "";
 }
@@ -117,6 +121,8 @@ export function parseRequestHead(
   head.headers = section.headers;
   head.rawNames = section.rawNames;
   head.host = section.host;
+  head.hasForwarded = section.hasForwarded;
+  head.hasUnderscore = section.hasUnderscore;
   head.trailersAccepted = section.te !== undefined && listHas(section.te, "trailers");
   head.traceToken = section.traceToken;
   head.expectContinue = false;

@@ -54,6 +54,14 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     return this.#heads.head.traceToken;
   }
 
+  get hasForwarded(): boolean {
+    return this.#heads.head.hasForwarded;
+  }
+
+  get hasUnderscore(): boolean {
+    return this.#heads.head.hasUnderscore;
+  }
+
   /** Requests that have arrived are not read for now. */
   get #mustWait(): boolean {
     return this.#turns.waiting || this.overfull;

@@ -125,7 +125,7 @@ test("records of the access log: their own fields, the span's ids, and no creden
   const [record] = collector.exports.filter(({ signal }) => signal === "logs").flatMap(({ entries }) => entries);
   assert.equal(record?.trace_id, TRACE);
   assert.deepEqual(record?.body, { string_value: "GET /shop?key=<redacted>&a=1 200" });
-  const { duration: _, endpoint: _e, ...attributes } = attributesOf(record?.attributes);
+  const { duration: _, endpoint: _e, "request.id": id, ...attributes } = attributesOf(record?.attributes);
   assert.deepEqual(attributes, {
     gateway: "default/default",
     listener: "listener0",
@@ -137,6 +137,7 @@ test("records of the access log: their own fields, the span's ids, and no creden
     protocol: "http",
     size: 5,
   });
+  assert.ok(gateway.lines.some((each) => each["request.id"] === id));
   const [line] = gateway.lines.filter((each) => each["http.path"] !== undefined);
   assert.equal(line?.user, "zoe");
   const spans = collector.exports.filter(({ signal }) => signal === "traces").flatMap(({ entries }) => entries);

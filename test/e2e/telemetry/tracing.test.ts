@@ -76,7 +76,8 @@ for (const protocol of ["grpc", "http"] as const)
 
     assert.equal(server.name, "GET /shop/*");
     assert.equal(server.status, undefined);
-    const { duration, endpoint, ...attributes } = attributesOf(server.attributes);
+    const { duration, endpoint, "request.id": id, ...attributes } = attributesOf(server.attributes);
+    assert.deepEqual(valuesOf(asked, "x-request-id"), [id]);
     assert.match(String(duration), /^\d+ms$/);
     assert.equal(endpoint, to(upstream));
     assert.deepEqual(attributes, {

@@ -83,7 +83,7 @@ suite("what a trace holds", () => {
   test("every event has the fields of its type and nothing else", async () => {
     const events = await traceOf(gateway, () => call(port, { method: "POST", path: "/echo", body: "x" }));
     const fields: Record<string, string[]> = {
-      requestStarted: [],
+      requestStarted: ["requestId"],
       requestSnapshot: ["stage", "requestState"],
       responseSnapshot: ["stage", "requestState"],
       routeSelection: ["selectedRoute", "evaluatedRoutes", "candidates"],
@@ -109,6 +109,7 @@ suite("what a trace holds", () => {
     }
     const { request, source, backend } = stateAt(events, "final request");
     const { startTime, ...rest } = request ?? { startTime: "" };
+    const id = events.flatMap(({ message }) => (message.type === "requestStarted" ? [message.requestId] : []));
     assert.deepEqual(rest, {
       method: "GET",
       uri: "http://a.test/some/path?x=1",
@@ -117,8 +118,15 @@ suite("what a trace holds", () => {
       host: "a.test",
       scheme: "http",
       version: "HTTP/1.1",
-      headers: { "x-test": "abc" },
+      headers: {
+        "x-test": "abc",
+        "x-request-id": id[0],
+        "x-forwarded-for": "127.0.0.1",
+        "x-forwarded-proto": "http",
+        "x-forwarded-host": "a.test",
+      },
     });
+    assert.deepEqual(stateAt(events, "initial request").request?.headers, { "x-test": "abc" });
     assert.match(startTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
     assert.deepEqual(Object.keys(source ?? {}), ["address", "port", "rawAddress", "rawPort"]);
     assert.equal(source?.address, "127.0.0.1");

@@ -1,0 +1,127 @@
+import { randomUUID } from "node:crypto";
+import { BlockList, isIP } from "node:net";
+import type { Addresses } from "../http/addresses.ts";
+import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../http/message.ts";
+import type { Frontend } from "../ir/ir.ts";
+
+const FOR = "x-forwarded-for";
+const PROTO = "x-forwarded-proto";
+const HOST = "x-forwarded-host";
+const CLIENT_CERT = "x-forwarded-client-cert";
+const PREFIX = "x-forwarded-";
+
+/** A client may choose an id of these characters; whatever reads logs and spans later has to cope with it. */
+const ID = /^[\w.~:/+=@-]{1,128}$/;
+
+/** Where a request comes from. */
+export interface Arrival extends Addresses {
+  readonly protocol: "http" | "https";
+  /** The client has sent `Forwarded` or a field whose name begins with X-Forwarded-. */
+  readonly hasForwarded: boolean;
+}
+
+/**
+ * `frontendPolicies.http.forwarded` and `requestId`: what a request says about where it comes from, and the id that it has in
+ * logs, traces and spans. Clients may claim anything, so only proxies that the configuration trusts are believed.
+ */
+export class Forwarding {
+  readonly #mode: "replace" | "append" | "off";
+  readonly #proxies: BlockList | undefined;
+  /** By connection: the look-up takes a microsecond. */
+  readonly #trusted = new WeakMap<Arrival, boolean>();
+  readonly #idHeader: string;
+  readonly #idMode: "preserve" | "generate" | "off";
+
+  constructor({ forwarded, requestId }: Pick<Frontend, "forwarded" | "requestId">) {
+    const { mode = "replace", trustedProxies = [] } = forwarded ?? {};
+    this.#mode = mode;
+    this.#proxies = trustedProxies.length === 0 ? undefined : listOf(trustedProxies);
+    this.#idHeader = requestId?.header ?? "x-request-id";
+    this.#idMode = requestId?.mode ?? "preserve";
+  }
+
+  /**
+   * The id of a request: the client's where it may choose one, else a new one; undefined when there is none. Where proxies are
+   * named that are trusted, only they may choose.
+   */
+  requestId({ headers }: HttpRequest, from: Arrival): string | undefined {
+    if (this.#idMode === "off") return undefined;
+    if (this.#idMode === "preserve") {
+      const sent = onlyValue(headers, this.#idHeader);
+      if (sent !== undefined && ID.test(sent) && (this.#proxies === undefined || this.#trusts(from))) return sent;
+    }
+    return randomUUID();
+  }
+
+  /** Writes the fields into a request. `id` is what `requestId` has given. */
+  apply(request: HttpRequest, from: Arrival, id: string | undefined): void {
+    const { headers } = request;
+    if (id !== undefined) setHeader(headers, this.#idHeader, id);
+    if (!from.hasForwarded) {
+      if (this.#mode !== "off") headers.push(FOR, from.remoteAddress, PROTO, from.protocol, HOST, request.authority);
+      return;
+    }
+    // The gateway ends TLS: what a client says of its certificate has been checked by nobody.
+    removeHeader(headers, CLIENT_CERT);
+    if (this.#mode !== "off") this.#rewrite(request, from);
+  }
+
+  #rewrite({ headers, authority }: HttpRequest, from: Arrival): void {
+    const trusted = this.#trusts(from);
+    const chain = trusted || this.#mode === "append" ? valuesOf(headers, FOR) : [];
+    if (!trusted) removeForwarded(headers);
+    setHeader(headers, FOR, [...chain, from.remoteAddress].join(", "));
+    if (onlyValue(headers, PROTO) === undefined) setHeader(headers, PROTO, from.protocol);
+    if (onlyValue(headers, HOST) === undefined) setHeader(headers, HOST, authority);
+  }
+
+  #trusts(from: Arrival): boolean {
+    if (this.#proxies === undefined) return false;
+    let trusted = this.#trusted.get(from);
+    if (trusted === undefined) {
+      const [address = ""] = from.remoteAddress.split("%");
+      const family = isIP(address);
+      trusted = family !== 0 && this.#proxies.check(address, family === 6 ? "ipv6" : "ipv4");
+      this.#trusted.set(from, trusted);
+    }
+    return trusted;
+  }
+}
+
+/** Of addresses and networks in CIDR notation. */
+function listOf(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = "", bits] = network.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+/** The value of a field that stands there once; undefined otherwise. */
+function onlyValue(headers: HeaderList, name: string): string | undefined {
+  let found: string | undefined;
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] !== name) continue;
+    if (found !== undefined) return undefined;
+    found = headers[i + 1];
+  }
+  return found;
+}
+
+function valuesOf(headers: HeaderList, name: string): string[] {
+  return headers.filter((_, i) => i % 2 === 1 && headers[i - 1] === name);
+}
+
+function removeForwarded(headers: HeaderList): void {
+  let to = 0;
+  for (let from = 0; from < headers.length; from += 2) {
+    const name = headers[from] as string;
+    if (name === "forwarded" || name.startsWith(PREFIX)) continue;
+    headers[to++] = name;
+    headers[to++] = headers[from + 1] as string;
+  }
+  headers.length = to;
+}
