@@ -40,12 +40,16 @@ find_node() {
 # launch MODULE ARGUMENT...: MODULE is a path below src/ (checkout) or dist/ (installed package), without extension.
 launch() {
   entry=$root/src/$1.ts
-  [ -f "$entry" ] || entry=$root/dist/$1.js
+  cache=$root/src/base/compile-cache.ts
+  [ -f "$entry" ] || {
+    entry=$root/dist/$1.js
+    cache=$root/dist/base/compile-cache.js
+  }
   if [ ! -f "$entry" ]; then
     echo "${0##*/}: $root has neither src/$1.ts nor dist/$1.js; reinstall the package, or run \"npm run build\"." >&2
     exit 1
   fi
   shift
   find_node
-  exec "$node" "$entry" "$@"
+  exec "$node" --require "$cache" "$entry" "$@"
 }
