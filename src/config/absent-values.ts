@@ -21,10 +21,6 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
       TLSRoute: "TLS that passes through is routed as TCP; use TCPRoute",
     },
   },
-  {
-    in: /^frontendPolicies\.networkExtAuthz\.failureMode$/,
-    values: { denyWithStatus: "there is no request yet that a status could answer; use deny" },
-  },
   { in: /^config\.histograms$/, values: { native: NATIVE, both: NATIVE } },
   {
     in: /\.(min|max)(TLS)?Version$/,

@@ -56,21 +56,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   },
   {
     in: /^frontendPolicies\.networkExtAuthz$/,
-    fields: {
-      ...same("there is no request yet; remove it, or use extAuthz", "includeRequestHeaders", "includeRequestBody"),
-      conditional: "is not available here; write the one service",
-    },
-  },
-  {
-    in: /^frontendPolicies\.networkExtAuthz\.protocol$/,
-    fields: { grpc: "asks about a request, and there is none yet; use http" },
-  },
-  {
-    in: /^frontendPolicies\.networkExtAuthz\.protocol\.http$/,
-    fields: same(
-      "there is no request yet, and who is refused gets no answer; remove it, or use extAuthz",
-      ...["redirect", "body", "includeResponseHeaders"],
-    ),
+    fields: { conditional: "is not available here; write the one service" },
   },
   {
     in: /^frontendPolicies\.tls$/,

@@ -216,7 +216,9 @@ export interface ExtAuthzHttp {
 
 /** `frontendPolicies.networkExtAuthz` (reference 1.10): the part of `extAuthz` that needs no request. */
 export interface NetworkExtAuthz extends CalledService {
-  readonly protocol: { readonly http: Pick<ExtAuthzHttp, "path" | "addRequestHeaders" | "metadata"> };
+  readonly protocol:
+    | { readonly grpc: ExtAuthzGrpc }
+    | { readonly http: Pick<ExtAuthzHttp, "path" | "body" | "addRequestHeaders" | "metadata"> };
   /** When the service cannot be asked. */
   readonly failureMode: "allow" | "deny";
   readonly cache?: NonNullable<ExtAuthz["cache"]>;

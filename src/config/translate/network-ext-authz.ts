@@ -2,8 +2,9 @@ import type { NetworkExtAuthz } from "../../ir/policies.ts";
 import { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
 import { NOWHERE } from "../../upstream/callout.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
-import type { Context } from "./context.ts";
+import type { Context, Path } from "./context.ts";
 import { fieldPath, refusalBy, translateCallPolicies, withoutUndefined } from "./policies.ts";
+import type { Report } from "./report.ts";
 
 const KIND = "networkExtAuthz";
 
@@ -14,10 +15,30 @@ export function translateNetworkExtAuthz(
 ): NetworkExtAuthz | undefined {
   if (input === undefined) return undefined;
   const path = ["frontendPolicies", KIND];
-  const { http } = input.protocol;
-  const cleaned = { ...(withoutUndefined(input) as object), protocol: { http: withoutUndefined(http) } };
+  const { includeRequestHeaders, includeRequestBody, failureMode, protocol, ...others } = input;
+  const { redirect, includeResponseHeaders, ...http } = "http" in protocol ? protocol.http : NO_HTTP;
+  tellUseless({ includeRequestHeaders, includeRequestBody }, path, report);
+  tellUseless({ redirect, includeResponseHeaders }, [...path, "protocol", "http"], report);
+  const cleaned = {
+    ...(withoutUndefined(others) as object),
+    // Refused clients get no answer that could have a status.
+    failureMode: failureMode === "allow" ? "allow" : "deny",
+    protocol: "grpc" in protocol ? { grpc: withoutUndefined(protocol.grpc) } : { http: withoutUndefined(http) },
+  };
   const config = calledTargets.fill(KIND, cleaned, path, translateCallPolicies) as NetworkExtAuthz;
   const refusal = refusalBy(KIND, () => new NetworkAuthorizer(config, NOWHERE));
   if (refusal !== undefined) report(["frontendPolicies", ...fieldPath(refusal.field)], { message: refusal.message });
   return config;
+}
+
+const NO_HTTP = { redirect: undefined, includeResponseHeaders: undefined };
+
+/** Warns of fields that `extAuthz` has and that are about a request. */
+function tellUseless(fields: Readonly<Record<string, unknown>>, path: Path, report: Report): void {
+  for (const [field, value] of Object.entries(fields))
+    if (value !== undefined)
+      report([...path, field], {
+        message: "does nothing here: there is no request yet, and refused clients get no answer; use extAuthz",
+        warning: true,
+      });
 }

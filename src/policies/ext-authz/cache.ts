@@ -2,6 +2,8 @@ import { parseDuration } from "../../base/durations.ts";
 import {
   type Activation,
   CelDuration,
+  CelTimestamp,
+  type CelValue,
   compileExpression,
   type Expression,
   type Scope,
@@ -55,7 +57,7 @@ export class VerdictCache<Verdict> {
     return undefined;
   }
 
-  /** `refusedWith`: status of a refusal; undefined = it allows. */
+  /** `refusedWith`: status of a refusal; undefined = it allows. `variables` have what the service has told. */
   put(key: string, verdict: Verdict, refusedWith: number | undefined, variables: Activation): void {
     if (refusedWith !== undefined && !KEPT_REFUSALS.has(refusedWith)) return;
     const ttl = this.#ttlOf(variables);
@@ -66,14 +68,21 @@ export class VerdictCache<Verdict> {
     if (oldest !== undefined) this.#entries.delete(oldest);
   }
 
-  /** Milliseconds; 0 when the expression gives no duration. */
+  /** Milliseconds from now; 0 when the expression gives neither a duration nor a time. */
   #ttlOf(variables: Activation): number {
     if (typeof this.#ttl === "number") return this.#ttl;
     try {
-      const value = this.#ttl.evaluate(variables);
-      return value instanceof CelDuration ? Number(value.nanos) / 1e6 : 0;
+      return millisecondsOf(this.#ttl.evaluate(variables));
     } catch {
       return 0;
     }
   }
+}
+
+/** Numbers are seconds since 1970, as in the claim `exp`. */
+function millisecondsOf(value: CelValue): number {
+  if (value instanceof CelDuration) return Number(value.nanos) / 1e6;
+  if (value instanceof CelTimestamp) return Number(value.nanos) / 1e6 - Date.now();
+  if (typeof value === "bigint" || typeof value === "number") return Number(value) * 1000 - Date.now();
+  return 0;
 }

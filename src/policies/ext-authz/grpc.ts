@@ -1,3 +1,4 @@
+import type { Activation } from "../../cel/index.ts";
 import { getHeader } from "../../http/message.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "../../ir/policies.ts";
 import type { Callout } from "../../upstream/callout.ts";
@@ -9,7 +10,7 @@ import type { Asker as Asking, BodyStart, PolicyContext } from "../types.ts";
 import type { Asker, Verdict } from "./verdict.ts";
 
 /** The name under which filters look for their metadata. */
-const NAMESPACE = "envoy.filters.http.ext_authz";
+export const NAMESPACE = "envoy.filters.http.ext_authz";
 
 /** Asks by `Authorization/Check`. */
 export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<Asking>): Asker {
@@ -19,7 +20,7 @@ export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<A
   const ask: Asker["ask"] = async (context, body) => {
     const question = CheckRequest.encode({
       attributes: {
-        ...peers(context),
+        ...peers(context.variables),
         request: { time: now(), http: describe(context, body, wants, config.includeRequestBody?.packAsBytes === true) },
         context_extensions: grpc.context ?? {},
         metadata_context: { filter_metadata: { [NAMESPACE]: evaluateAll(metadata, context.variables) } },
@@ -32,7 +33,8 @@ export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<A
   return { expressions: metadata.map(([, expression]) => expression), clears: [], ask };
 }
 
-function peers({ variables: { source, destination } }: PolicyContext) {
+/** Both ends of the connection, as `attributes` have them. */
+export function peers({ source, destination }: Activation) {
   const address = (from: { readonly address: string; readonly port: number }) => ({
     address: { socket_address: { address: from.address, port_value: from.port } },
   });
@@ -72,7 +74,12 @@ function now(): { seconds: number; nanos: number } {
   return { seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1_000_000 };
 }
 
-function verdictOf({ status, ok_response: ok, denied_response: denied, dynamic_metadata }: CheckAnswer): Verdict {
+export function verdictOf({
+  status,
+  ok_response: ok,
+  denied_response: denied,
+  dynamic_metadata,
+}: CheckAnswer): Verdict {
   const metadata = dynamic_metadata;
   if ((status?.code ?? 0) === 0 && denied === undefined)
     return {

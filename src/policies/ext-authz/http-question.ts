@@ -1,12 +1,15 @@
 import { type Activation, compileExpression, type Expression, type Scope } from "../../cel/index.ts";
+import { isToken } from "../../http/h1/characters.ts";
 import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { reasonOf } from "../../upstream/callout.ts";
+import { bodyBytes } from "../shared/cel-output.ts";
 import { fieldName } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/named-expressions.ts";
-import { parsePathAndQuery } from "../shared/target-parts.ts";
+import { checkAuthority, parsePathAndQuery } from "../shared/target-parts.ts";
+import { withVariables } from "../shared/with-variables.ts";
 import { QuestionError } from "./verdict.ts";
 
 /** An answer that is passed on whole is kept in memory. */
@@ -18,37 +21,83 @@ export interface QuestionScopes {
   readonly answer: Scope;
 }
 
+type Pseudo = ":method" | ":path" | ":authority";
+
+const PSEUDO: Readonly<Record<string, Pseudo>> = {
+  ":method": ":method",
+  ":path": ":path",
+  ":authority": ":authority",
+  host: ":authority",
+};
+
 /** What `protocol.http` says of a question, whether it is about a request or a connection. */
 export class HttpQuestion {
   readonly #kind: string;
   readonly #path: Expression | undefined;
+  readonly #body: Expression | undefined;
   readonly #added: NamedExpressions;
+  readonly #pseudo = new Map<Pseudo, Expression>();
   readonly #metadata: NamedExpressions;
 
   /** Throws CelError for expressions that cannot be used, and an Error that begins with `kind` for fields that cannot be set. */
   constructor(
     kind: string,
-    { path, addRequestHeaders, metadata }: Pick<ExtAuthzHttp, "path" | "addRequestHeaders" | "metadata">,
+    { path, body, addRequestHeaders, metadata }: Pick<ExtAuthzHttp, "path" | "body" | "addRequestHeaders" | "metadata">,
     scopes: QuestionScopes,
   ) {
     this.#kind = kind;
-    this.#path = path === undefined ? undefined : compileExpression(path, scopes.question);
-    this.#added = compileAll(addRequestHeaders, scopes.question).map(
-      ([name, expression]) => [questionField(kind, name), expression] as const,
-    );
+    const compile = (text: string | undefined): Expression | undefined =>
+      text === undefined ? undefined : compileExpression(text, scopes.question);
+    this.#path = compile(path);
+    this.#body = compile(body);
+    const added: [string, Expression][] = [];
+    for (const [name, expression] of compileAll(addRequestHeaders, scopes.question)) {
+      const pseudo = PSEUDO[name.toLowerCase()];
+      if (pseudo === undefined) added.push([questionField(kind, name), expression]);
+      else this.#pseudo.set(pseudo, expression);
+    }
+    this.#added = added;
     this.#metadata = compileAll(metadata, scopes.answer);
   }
 
   get expressions(): readonly Expression[] {
-    const named = [...this.#added, ...this.#metadata].map(([, expression]) => expression);
-    return this.#path === undefined ? named : [this.#path, ...named];
+    const named = [...this.#added, ...this.#pseudo, ...this.#metadata].map(([, expression]) => expression);
+    return [this.#path, this.#body, ...named].filter((each) => each !== undefined);
   }
 
   /** undefined = none is configured. Throws QuestionError for an expression that fails or gives no path. */
   target(variables: Activation): TargetParts | undefined {
-    const path = this.#path;
+    const path = this.#pseudo.get(":path") ?? this.#path;
     if (path === undefined) return undefined;
     return made(() => parsePathAndQuery(`${this.#kind}.protocol.http.path`, textOf(path, variables)));
+  }
+
+  /** The question's own method; undefined = none is configured. Throws QuestionError as `target`. */
+  method(variables: Activation): string | undefined {
+    const expression = this.#pseudo.get(":method");
+    if (expression === undefined) return undefined;
+    return made(() => {
+      const method = textOf(expression, variables);
+      if (!isToken(method) || method === "CONNECT") throw new Error(`${JSON.stringify(method)} cannot be asked with`);
+      return method;
+    });
+  }
+
+  /** Its Host; undefined = that of the service. Throws QuestionError as `target`. */
+  authority(variables: Activation): string | undefined {
+    const expression = this.#pseudo.get(":authority");
+    if (expression === undefined) return undefined;
+    return made(() => {
+      const authority = textOf(expression, variables);
+      checkAuthority(`${this.#kind}.protocol.http.addRequestHeaders`, authority);
+      return authority;
+    });
+  }
+
+  /** Its body; undefined = none is configured. Throws QuestionError as `target`. */
+  body(variables: Activation): Uint8Array | undefined {
+    const expression = this.#body;
+    return expression === undefined ? undefined : made(() => bodyBytes(expression.evaluate(variables)));
   }
 
   /** Header fields made for the question; one whose expression fails is left out. */
@@ -67,9 +116,7 @@ export class HttpQuestion {
   /** What expressions read as `extauthz`; undefined when nothing is configured. */
   findings(variables: Activation, { status, headers, body }: CallResponse): Record<string, unknown> | undefined {
     if (this.#metadata.length === 0) return undefined;
-    // The variables of the question, which are looked up when they are read, with the answer as `response`.
-    const both = Object.create(variables, { response: { value: { status, headers, body } } }) as Activation;
-    return evaluateAll(this.#metadata, both);
+    return evaluateAll(this.#metadata, withVariables(variables, { response: { status, headers, body } }));
   }
 }
 
@@ -82,11 +129,9 @@ export function made<Part>(make: () => Part): Part {
   }
 }
 
-/** Host is the service's own, as its address says. */
 function questionField(kind: string, name: string): string {
   const where = `${kind}.protocol.http.addRequestHeaders`;
-  const lower = fieldName(where, name);
-  if (lower === "host")
-    throw new Error(`${where}: Host is that of the service; use another name, such as X-Forwarded-Host`);
-  return lower;
+  if (name.toLowerCase() === ":scheme")
+    throw new Error(`${where}: the scheme is that of the connection to the service; set policies.backendTLS`);
+  return fieldName(where, name);
 }

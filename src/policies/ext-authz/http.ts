@@ -1,42 +1,41 @@
 import { type Activation, compileExpression, type Expression } from "../../cel/index.ts";
-import type { HeaderList, LocalReply } from "../../http/message.ts";
+import { type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
-import { bodyBytes } from "../shared/cel-output.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import { textOf } from "../shared/named-expressions.ts";
 import type { Asker as Asking, PolicyContext } from "../types.ts";
-import { HttpQuestion, MAX_ANSWER, made } from "./http-question.ts";
+import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
 import type { Asker } from "./verdict.ts";
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Asks with a request of the same method. */
+/** Asks with a request of the same method, unless the configuration names one. */
 export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<Asking>): Asker {
-  const compile = (text: string | undefined): Expression | undefined =>
-    text === undefined ? undefined : compileExpression(text, "request");
   const question = new HttpQuestion("extAuthz", http, { question: "request", answer: "response" });
-  const redirect = compile(http.redirect);
-  const ownBody = compile(http.body);
+  const redirect = http.redirect === undefined ? undefined : compileExpression(http.redirect, "request");
   const included = new Set(config.includeRequestHeaders.length > 0 ? config.includeRequestHeaders : ["authorization"]);
   const copied = new Set(http.includeResponseHeaders);
 
   const ask: Asker["ask"] = async (context, body) => {
     const { request, variables } = context;
-    const headers = [...includedHeaders(context, included), ...question.headers(variables)];
+    const headers = includedHeaders(context, included);
+    const added = question.headers(variables);
+    // What is configured stands in the place of what the client has sent.
+    for (let i = 0; i < added.length; i += 2) setHeader(headers, added[i] as string, added[i + 1] as string);
     if (body !== undefined) headers.push("x-envoy-auth-partial-body", body.complete ? "false" : "true");
     const target = question.target(variables) ?? request;
-    const bytes =
-      ownBody !== undefined ? made(() => bodyBytes(ownBody.evaluate(variables))) : (body?.bytes ?? NO_BYTES);
+    const authority = question.authority(variables);
     const answer = await callout.http(
       {
-        method: request.method === "CONNECT" ? "GET" : request.method,
+        method: question.method(variables) ?? (request.method === "CONNECT" ? "GET" : request.method),
         path: target.path + target.search,
+        ...(authority !== undefined && { authority }),
         headers,
-        body: bytes,
+        body: question.body(variables) ?? body?.bytes ?? NO_BYTES,
         timeoutMs: config.timeout,
         maxBytes: MAX_ANSWER,
       },
@@ -47,8 +46,11 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
       return { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
     return { allowed: false, reply: refusal(answer, redirect, variables), metadata };
   };
-  const expressions = [redirect, ownBody].filter((each) => each !== undefined);
-  return { expressions: [...expressions, ...question.expressions], clears: headerRemovals([...copied]), ask };
+  return {
+    expressions: [...(redirect === undefined ? [] : [redirect]), ...question.expressions],
+    clears: headerRemovals([...copied]),
+    ask,
+  };
 }
 
 /** The request's fields that the service may see. */

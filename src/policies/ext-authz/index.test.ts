@@ -172,11 +172,11 @@ suite("extAuthz by HTTP", () => {
     assert.equal(service.questions.length, 0);
   });
 
-  test("headers that frame the question cannot be set, nor can Host", () => {
+  test("headers that frame the question cannot be set, nor can its scheme", () => {
     for (const [name, message] of [
       ["Content-Length", /^Error: extAuthz.protocol.http.addRequestHeaders: Content-Length frames the message/],
       ["a b", /is not a header name/],
-      ["Host", /Host is that of the service; use another name, such as X-Forwarded-Host/],
+      [":scheme", /the scheme is that of the connection to the service; set policies.backendTLS/],
     ] as const)
       assert.throws(() => byHttp(1, { addRequestHeaders: { [name]: "'x'" } }), message);
   });

@@ -1,10 +1,12 @@
 import { ERRORS, GatewayError } from "../../base/errors.ts";
+import type { Activation } from "../../cel/index.ts";
 import type { ExtAuthz } from "../../ir/policies.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
+import { withVariables } from "../shared/with-variables.ts";
 import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
 import { VerdictCache } from "./cache.ts";
 import { askGrpc } from "./grpc.ts";
@@ -61,7 +63,8 @@ async function decide(
   const key = cache?.keyOf(context.variables);
   const known = key === undefined ? undefined : cache?.get(key);
   const verdict = known ?? (await asker.ask(context, body));
-  if (known === undefined && key !== undefined) cache?.put(key, verdict, refusalStatus(verdict), context.variables);
+  if (known === undefined && key !== undefined)
+    cache?.put(key, verdict, refusalStatus(verdict), withVariables(context.variables, told(context, verdict)));
   const { allowed } = verdict;
   trace?.decided(TRACED, allowed, {
     result: allowed ? "allow" : "deny",
@@ -78,6 +81,11 @@ async function readBody(
   if (body.complete || allowPartialMessage) return body;
   trace?.decided(TRACED, false, { result: "deny", error: `the body is longer than ${maxRequestBytes} bytes` });
   throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
+}
+
+/** What expressions read of the verdict once it is in effect. */
+function told({ findings }: PolicyContext, { metadata }: Verdict): Partial<Activation> {
+  return metadata === undefined ? {} : { extauthz: { ...(findings.extauthz as object | undefined), ...metadata } };
 }
 
 /** undefined: it allows. */

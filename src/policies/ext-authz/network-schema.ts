@@ -2,20 +2,39 @@ import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
 import { calledService } from "../calls/schema.ts";
 import { expression } from "../shared/cel-schema.ts";
+import { body } from "./schema.ts";
+
+const grpc = z
+  .strictObject({
+    context: z.record(z.string(), z.string()).optional().describe("Sent as `context_extensions`."),
+    metadata: z
+      .record(z.string(), expression("network"))
+      .optional()
+      .describe("Name → CEL, sent as the metadata `envoy.filters.http.ext_authz`."),
+  })
+  .describe("`envoy.service.auth.v3.Authorization/Check` with both ends of the connection. The default.");
+
+/** Fields of `extAuthz` that are about a request or its answer: the translation warns that they do nothing here. */
+const NO_REQUEST = "Accepted, and without effect: there is no request yet, and refused clients get no answer.";
 
 const http = z
   .strictObject({
     path: expression("network").optional().describe("CEL for path and query of the question. Default: `/`."),
+    body: expression("network").optional().describe("CEL for the body of the question. Default: none."),
+    redirect: z.string().optional().describe(NO_REQUEST),
+    includeResponseHeaders: z.array(z.string()).optional().describe(NO_REQUEST),
     addRequestHeaders: z
       .record(z.string(), expression("network"))
       .default({})
-      .describe("Headers of the question: name → CEL. Nothing else tells the service of the client."),
+      .describe(
+        "Headers of the question: name → CEL; `:method`, `:path` and `:authority` too. Nothing else tells the service of the client.",
+      ),
     metadata: z
       .record(z.string(), expression("networkResponse"))
       .default({})
       .describe("Name → CEL over the answer as `response`; requests on this connection read it as `extauthz.<name>`."),
   })
-  .describe("A GET without body: 2xx allows.");
+  .describe("A GET: 2xx allows.");
 
 const cache = z.strictObject({
   key: z
@@ -23,7 +42,7 @@ const cache = z.strictObject({
     .min(1)
     .describe("CEL expressions whose values together are the key; when one fails, nothing is cached."),
   ttl: expression("network", (text) => parseDuration(text) !== undefined).describe(
-    "How long answers serve: a duration, or CEL that gives one.",
+    "How long answers serve: a duration, or CEL that gives one, or the time of their end: a timestamp or seconds since 1970.",
   ),
   maxEntries: z
     .int()
@@ -37,18 +56,23 @@ const cache = z.strictObject({
 export const networkSchema = z
   .strictObject({
     ...calledService("How long an answer may take."),
-    protocol: z.strictObject({ http }).describe("How the service is asked."),
+    protocol: z
+      .union([z.strictObject({ grpc }), z.strictObject({ http })])
+      .default({ grpc: {} })
+      .describe("How the service is asked. Default: gRPC."),
     failureMode: z
-      .literal(["allow", "deny"])
+      .union([z.literal(["allow", "deny"]), z.strictObject({ denyWithStatus: z.int().min(200).max(599) })])
       .default("deny")
       .describe(
-        "When the service cannot be asked; `allow` says so in the log, once in ten seconds at most. Default: `deny`.",
+        "When the service cannot be asked; `allow` says so in the log, once in ten seconds at most; a status is as good as `deny`. Default: `deny`.",
       ),
+    includeRequestHeaders: z.array(z.string()).optional().describe(NO_REQUEST),
+    includeRequestBody: body.optional().describe(NO_REQUEST),
     cache: cache.optional().describe("Keeps answers: who was allowed, and refusals with 401 or 403."),
   })
   .meta({
     id: "NetworkExtAuthz",
     description:
-      "Asks a service over HTTP who may connect, once per connection, after `networkAuthorization` and before the first " +
+      "Asks a service who may connect, once per connection, after `networkAuthorization` and before the first " +
       "request; CEL reads `source`, `destination` and `env`. Who is refused is cut off without an answer.",
   });

@@ -1,11 +1,14 @@
 import type { Logger } from "../../base/log.ts";
 import { Seldom } from "../../base/seldom.ts";
 import type { Activation } from "../../cel/index.ts";
-import type { NetworkExtAuthz } from "../../ir/policies.ts";
+import type { ExtAuthzGrpc, NetworkExtAuthz } from "../../ir/policies.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { OnCancel } from "../../upstream/on-cancel.ts";
+import { CHECK, CheckRequest, CheckResponse } from "../envoy/auth.ts";
+import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import type { Asker } from "../types.ts";
 import { VerdictCache } from "./cache.ts";
+import { NAMESPACE, peers, verdictOf } from "./grpc.ts";
 import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
 import { QuestionError } from "./verdict.ts";
 
@@ -23,13 +26,19 @@ export type NetworkVerdict =
   /** `why` is for the log. */
   | { readonly allowed: false; readonly why: string };
 
+/** Asks about a connection; `refusedWith` is the status of a refusal. Rejects when there is no usable answer. */
+type AskAbout = (
+  variables: Activation,
+  onCancel: OnCancel,
+) => Promise<{ readonly verdict: NetworkVerdict; readonly refusedWith: number | undefined }>;
+
+const KIND = "networkExtAuthz";
 const ALLOWED: NetworkVerdict = { allowed: true, metadata: undefined };
 
 /** Asks a service whether a client may connect (`frontendPolicies.networkExtAuthz`, reference 1.10 and 3.8). */
 export class NetworkAuthorizer {
   readonly #config: NetworkExtAuthz;
-  readonly #callout: Callout<Asker>;
-  readonly #question: HttpQuestion;
+  readonly #ask: AskAbout;
   readonly #cache: VerdictCache<NetworkVerdict> | undefined;
   readonly #log: Logger | undefined;
   readonly #warnings = new Seldom(WARN_INTERVAL);
@@ -41,11 +50,9 @@ export class NetworkAuthorizer {
   constructor(config: NetworkExtAuthz, callout: Callout<Asker>, log?: Logger) {
     this.#config = config;
     this.#log = log;
-    this.#callout = callout;
-    this.#question = new HttpQuestion("networkExtAuthz", config.protocol.http, {
-      question: "network",
-      answer: "networkResponse",
-    });
+    const { protocol, timeout } = config;
+    this.#ask =
+      "grpc" in protocol ? askGrpc(protocol.grpc, timeout, callout) : askHttp(protocol.http, timeout, callout);
     this.#cache = config.cache === undefined ? undefined : new VerdictCache(config.cache, "network");
   }
 
@@ -55,7 +62,7 @@ export class NetworkAuthorizer {
     const known = key === undefined ? undefined : this.#cache?.get(key);
     if (known !== undefined) return known;
     try {
-      const { verdict, refusedWith } = await this.#call(variables, onCancel);
+      const { verdict, refusedWith } = await this.#ask(variables, onCancel);
       if (key !== undefined) this.#cache?.put(key, verdict, refusedWith, variables);
       return verdict;
     } catch (error) {
@@ -75,25 +82,50 @@ export class NetworkAuthorizer {
       }),
     );
   }
+}
 
-  async #call(variables: Activation, onCancel: OnCancel) {
-    const target = this.#question.target(variables);
-    const answer = await this.#callout.http(
+function askHttp(
+  http: ConstructorParameters<typeof HttpQuestion>[1],
+  timeoutMs: number,
+  callout: Callout<Asker>,
+): AskAbout {
+  const question = new HttpQuestion(KIND, http, { question: "network", answer: "networkResponse" });
+  return async (variables, onCancel) => {
+    const target = question.target(variables);
+    const authority = question.authority(variables);
+    const answer = await callout.http(
       {
-        method: "GET",
+        method: question.method(variables) ?? "GET",
         path: target === undefined ? "/" : target.path + target.search,
-        headers: this.#question.headers(variables),
-        body: NO_BYTES,
-        timeoutMs: this.#config.timeout,
+        ...(authority !== undefined && { authority }),
+        headers: question.headers(variables),
+        body: question.body(variables) ?? NO_BYTES,
+        timeoutMs,
         maxBytes: MAX_ANSWER,
       },
       { onCancel, observer: undefined },
     );
     const { status } = answer;
-    const verdict: NetworkVerdict =
-      status >= 200 && status < 300
-        ? { allowed: true, metadata: this.#question.findings(variables, answer) }
-        : { allowed: false, why: `the service answered ${status}` };
-    return { verdict, refusedWith: verdict.allowed ? undefined : status };
-  }
+    return status >= 200 && status < 300
+      ? { verdict: { allowed: true, metadata: question.findings(variables, answer) }, refusedWith: undefined }
+      : { verdict: { allowed: false, why: `the service answered ${status}` }, refusedWith: status };
+  };
+}
+
+function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: number, callout: Callout<Asker>): AskAbout {
+  const named = compileAll(metadata, "network");
+  return async (variables, onCancel) => {
+    const question = CheckRequest.encode({
+      attributes: {
+        ...peers(variables),
+        context_extensions: context,
+        metadata_context: { filter_metadata: { [NAMESPACE]: evaluateAll(named, variables) } },
+      },
+    });
+    const answer = await callout.unary(CHECK, question, timeoutMs, { onCancel, observer: undefined });
+    const verdict = verdictOf(CheckResponse.decode(answer));
+    if (verdict.allowed) return { verdict: { allowed: true, metadata: verdict.metadata }, refusedWith: undefined };
+    const status = verdict.reply?.status ?? 403;
+    return { verdict: { allowed: false, why: `the service refuses with ${status}` }, refusedWith: status };
+  };
 }

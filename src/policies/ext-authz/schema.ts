@@ -36,7 +36,9 @@ const http = z
     addRequestHeaders: z
       .record(z.string(), expression("request"))
       .default({})
-      .describe("Headers of the question: name → CEL."),
+      .describe(
+        "Headers of the question: name → CEL, in place of those of the request; `:method`, `:path` and `:authority` are the question's own.",
+      ),
     metadata: z
       .record(z.string(), expression("response"))
       .default({})
@@ -44,7 +46,8 @@ const http = z
   })
   .describe("A plain HTTP service: the request's method, path and Authorization go to it; 2xx allows.");
 
-const body = z.strictObject({
+/** How much of a request's body a service gets. */
+export const body = z.strictObject({
   maxRequestBytes: z
     .int()
     .min(1)
@@ -64,7 +67,7 @@ const cache = z.strictObject({
     .min(1)
     .describe("CEL expressions whose values together are the key; when one fails, nothing is cached."),
   ttl: expression("request", (text) => parseDuration(text) !== undefined).describe(
-    "How long answers serve: a duration, or CEL that gives one.",
+    "How long answers serve: a duration, or CEL over what the service has told too that gives one, or the time of their end: a timestamp or seconds since 1970.",
   ),
   maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Answers kept, in each thread. Default: 10000."),
 });

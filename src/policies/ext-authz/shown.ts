@@ -11,11 +11,9 @@ export function shown(config: ExtAuthz, hidden: ReadonlySet<string>): ExtAuthz {
 
 /** The same for connections. */
 export function shownNetwork(config: NetworkExtAuthz, hidden: ReadonlySet<string>): NetworkExtAuthz {
-  return {
-    ...config,
-    ...shownPolicies(config, hidden),
-    protocol: { http: shownHttp(config.protocol.http, hidden) },
-  };
+  const calls = shownPolicies(config, hidden);
+  if ("grpc" in config.protocol) return { ...config, ...calls };
+  return { ...config, ...calls, protocol: { http: shownHttp(config.protocol.http, hidden) } };
 }
 
 function shownHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(

@@ -30,8 +30,9 @@ const policy = z.strictObject({
     .min(1)
     .describe("One count each. A descriptor with an expression that fails is left out; without any, nothing is asked."),
   failureMode: z
-    .literal(["failClosed", "failOpen"])
-    .default("failClosed")
+    .literal(["failClosed", "failOpen", "FailClosed", "FailOpen"])
+    .transform((mode) => (/open$/i.test(mode) ? "failOpen" : "failClosed"))
+    .prefault("failClosed")
     .describe("When the service cannot be asked: `failClosed` (500) or `failOpen`. Default: `failClosed`."),
 });
 

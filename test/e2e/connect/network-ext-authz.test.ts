@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../src/policies/envoy/auth.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { EchoServer } from "../tcp/echo-server.ts";
 import { get, logged, metric, tlsConnect } from "../tls/support.ts";
+
+type Question = NonNullable<ReturnType<typeof CheckRequest.decode>["attributes"]>;
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const FORBIDDEN = reply("", [], "403 Forbidden");
@@ -84,6 +88,59 @@ suite("networkExtAuthz", () => {
     await logged(gateway, { error: "external authorization failed: the service answered 403", reason: "ExtAuth" });
     assert.equal(await metric(gateway, "downstream_connections_total", 'protocol="http"'), 2);
     assert.equal(upstream.connections.length, 1);
+  });
+
+  test("by gRPC: the service learns of both ends, and what it tells is there for requests", async () => {
+    const asked: Question[] = [];
+    let answer: CheckAnswer = { ok_response: {}, dynamic_metadata: { team: "blue" } };
+    await using service = await GrpcServer.start({
+      [CHECK]: {
+        unary(message) {
+          asked.push(CheckRequest.decode(message).attributes ?? {});
+          return CheckResponse.encode(answer);
+        },
+      },
+    });
+    await using upstream = await backend();
+    const policies = { transformations: { request: { set: { "x-team": "extauthz.team" } } } };
+    const grpc = { context: { gate: "main" }, metadata: { from: "source.address" } };
+    await using gateway = await TestGateway.start({
+      frontendPolicies: { networkExtAuthz: { host: `127.0.0.1:${service.port}`, protocol: { grpc } } },
+      binds: [{ port: 0, listeners: [{ routes: [{ policies, backends: [{ host: `127.0.0.1:${upstream.port}` }] }] }] }],
+    });
+    assert.equal((await attempt(gateway.port()))?.body, "GET / HTTP/1.1 blue");
+    const [question] = asked;
+    assert.equal(question?.source?.address?.socket_address?.address, "127.0.0.1");
+    assert.equal(question?.destination?.address?.socket_address?.port_value, gateway.port());
+    assert.deepEqual({ ...question?.context_extensions }, { gate: "main" });
+    assert.equal(question?.request?.http, undefined);
+    assert.match(JSON.stringify(question?.metadata_context), /127\.0\.0\.1/);
+    answer = { status: { code: 7 } };
+    assert.equal(await statusAt(gateway), undefined);
+    await logged(gateway, { error: "external authorization failed: the service refuses with 403", reason: "ExtAuth" });
+  });
+
+  test("by HTTP: method, Host and body of the question; a status for failures closes as deny does", async () => {
+    await using service = await authorizer(() => reply(""));
+    await using upstream = await backend();
+    const http = {
+      body: '"from=" + source.address',
+      addRequestHeaders: { ":method": '"POST"', ":path": '"/connect"', ":authority": '"gate.example"' },
+      redirect: '"https://login.example"',
+      includeResponseHeaders: ["x-user"],
+    };
+    const more = { includeRequestHeaders: ["x"], includeRequestBody: {}, failureMode: { denyWithStatus: 503 } };
+    const config = (port: number) => ({
+      frontendPolicies: asking(port, more, http),
+      ...proxyTo(`127.0.0.1:${upstream.port}`),
+    });
+    await using gateway = await TestGateway.start(config(service.port));
+    assert.equal(await statusAt(gateway), 200);
+    const [question] = service.questions;
+    assert.deepEqual([question?.start, question?.body], ["POST /connect HTTP/1.1", "from=127.0.0.1"]);
+    assert.deepEqual(question && valuesOf(question, "host"), ["gate.example"]);
+    assert.equal(await gateway.reconfigure(config(1)), "applied");
+    assert.equal(await statusAt(gateway), undefined);
   });
 
   test("nothing a client sends meanwhile is looked at, and nothing is lost", async () => {

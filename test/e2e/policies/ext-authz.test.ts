@@ -246,6 +246,52 @@ test("HTTP: expressions that a request makes fail let nobody past, also where a 
   }
 });
 
+test("HTTP: pseudo headers make method, target and Host of the question; what is added replaces what the client sent", async () => {
+  const questions: string[] = [];
+  await using service = await RawUpstream.answering((request) => {
+    const kept = ["host", "authorization"].flatMap((name) => valuesOf(request, name));
+    questions.push(`${request.start} ${kept.join(" ")} ${request.body}`);
+    return reply("");
+  });
+  await using upstream = await backend();
+  const addRequestHeaders = {
+    ":method": "'PO' + 'ST'",
+    ":path": "'/check?of=' + request.path",
+    ":Authority": "request.headers['x-host']",
+    authorization: "'Basic mine'",
+  };
+  const protocol = { addRequestHeaders, body: "'a=1'", path: "'/unused'" };
+  await using plane = await TestPlane.start(route(upstream.port, http(service.port, {}, protocol)));
+  const own = "Authorization: Bearer theirs\r\n";
+  assert.equal(statusOf(await ask(plane, get(`${own}X-Host: tokens.example\r\n`))), 200);
+  assert.deepEqual(questions, ["POST /check?of=/a HTTP/1.1 tokens.example Basic mine a=1"]);
+  // A client could bring each of these about.
+  for (const host of ["", "X-Host: a b\r\n", "X-Host: a/b\r\n"])
+    assert.equal(statusOf(await ask(plane, get(own + host))), 403, host);
+  assert.equal(questions.length, 1);
+});
+
+test("answers are kept until a time that the service tells: seconds since 1970, as claims have them", async () => {
+  let lifetime = 60;
+  let questions = 0;
+  await using service = await RawUpstream.answering(() => {
+    questions++;
+    return reply(JSON.stringify({ exp: Math.floor(Date.now() / 1000) + lifetime }));
+  });
+  await using upstream = await backend();
+  const cache = { key: ["request.headers['x-key']"], ttl: "int(extauthz.expires) - 5", maxEntries: 10 };
+  const protocol = { metadata: { expires: "json(response.body).exp", method: "request.method" } };
+  await using plane = await TestPlane.start(route(upstream.port, http(service.port, { cache }, protocol)));
+  const asked = async (key: string): Promise<number> => {
+    const before = questions;
+    assert.equal(statusOf(await ask(plane, get(`X-Key: ${key}\r\n`))), 200);
+    return questions - before;
+  };
+  assert.deepEqual([await asked("a"), await asked("a")], [1, 0]);
+  lifetime = 2;
+  assert.deepEqual([await asked("b"), await asked("b")], [1, 1]);
+});
+
 test("answers are kept by key for their time to live, refusals with other statuses are not", async () => {
   let status = 200;
   await using service = await authorizer((question) => {
