@@ -16,6 +16,7 @@ import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-prof
 import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { TooManyTraces } from "../worker/trace-hub.ts";
+import { certificateMetrics } from "./certificate-metrics.ts";
 import { dumpIr } from "./config-dump.ts";
 import { dumpSettings } from "./settings-dump.ts";
 import { versionInfo } from "./version.ts";
@@ -106,7 +107,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     async metricsText() {
       const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
-      extra.push(...gateway.sink.metrics(), ...gateway.exports.metrics());
+      extra.push(...certificateMetrics(gateway.ir), ...gateway.sink.metrics(), ...gateway.exports.metrics());
       const { remove, fields } = settings.metrics;
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },

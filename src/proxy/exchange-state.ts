@@ -52,7 +52,10 @@ export abstract class ExchangeState implements PolicyContext {
   host = "";
   listener: CompiledListener | undefined;
   route: CompiledRoute | undefined;
+  /** Known with the route; metrics count it from `backendSelected` on. */
   backend: CompiledBackend | undefined;
+  /** No policy has answered in the backend's place. */
+  backendSelected = false;
   /** What the target expression of a `dynamic` backend has given; empty: the authority of the request. */
   dynamicTarget = "";
   endpoint: Endpoint | undefined;
@@ -120,6 +123,7 @@ export abstract class ExchangeState implements PolicyContext {
     this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies);
     const tracer = services.watchers.claim(request, downstream, this.startedAt);
     this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);
+    services.metrics.inFlight.count++;
   }
 
   get variables(): Activation {

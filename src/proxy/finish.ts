@@ -15,7 +15,8 @@ export function finish(x: ExchangeState): void {
   const now = performance.now();
   x.endedAt = now;
   const { services } = x;
-  const cache = (x.backend ?? x.route ?? x.listener ?? x.bind).series;
+  services.metrics.inFlight.count--;
+  const cache = ((x.backendSelected ? x.backend : undefined) ?? x.route ?? x.listener ?? x.bind).series;
   const custom = services.customLabels?.read(x.variables);
   const { method } = x.request;
   const series =

@@ -5,6 +5,7 @@ import type { ExchangeState } from "./exchange-state.ts";
 export function selectBackend(x: ExchangeState): undefined {
   const { backend } = x;
   if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+  x.backendSelected = true;
   const { type } = backend.target;
   if (backend.dynamic !== undefined) x.dynamicTarget = backend.dynamic.read(x.variables);
   if (backend.balancer !== undefined || type === "dynamic" || type === "internal") return undefined;

@@ -1,5 +1,5 @@
 import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, histogramBytes, REQUEST_BOUNDS } from "./histogram.ts";
-import { type MetricName, PLACE_LABELS, REQUEST_LABELS } from "./metric-table.ts";
+import { type MetricName, REQUEST_LABELS } from "./metric-table.ts";
 import { readCounts } from "./request-counters.ts";
 
 /** One series: label values in the order of the metric's table entry. */
@@ -21,7 +21,8 @@ export type SeriesNotice =
   /** `labels`: those of requests, then the custom ones. */
   | { readonly kind: "request"; readonly labels: readonly string[]; readonly row: number }
   | { readonly kind: "connection"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer }
-  | { readonly kind: "connect" | "call"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer };
+  | { readonly kind: "connect" | "call"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer }
+  | { readonly kind: "inFlight"; readonly memory: SharedArrayBuffer };
 
 const CONNECTIONS = 0;
 const RECEIVED = 1;
@@ -29,6 +30,25 @@ const SENT = 2;
 const NUMBERS = 3 * Float64Array.BYTES_PER_ELEMENT;
 /** Bytes of a `ConnectionSeries`. */
 const CONNECTION_BYTES = NUMBERS + histogramBytes(HANDSHAKE_BOUNDS);
+
+/** How many of something there are at this moment. One thread counts; others that have the memory may read. */
+export class Gauge {
+  readonly memory: SharedArrayBuffer;
+  readonly #cells: Float64Array;
+
+  constructor(memory = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT)) {
+    this.memory = memory;
+    this.#cells = new Float64Array(memory);
+  }
+
+  get count(): number {
+    return this.#cells[0] ?? 0;
+  }
+
+  set count(count: number) {
+    this.#cells[0] = count;
+  }
+}
 
 /** Counters of the client connections that share all labels. */
 export class ConnectionSeries {
@@ -87,28 +107,24 @@ export class CounterMemory {
       if (list === undefined) samples.set(name, [{ labels, value }]);
       else list.push({ labels, value });
     };
-    const places = new Map<
-      string,
-      { labels: readonly string[]; request: Sample["value"]; response: Sample["value"] }
-    >();
+    const durations = new HistogramSums();
+    const requestTimes = new HistogramSums();
+    const responseTimes = new HistogramSums();
     for (const series of this.#series) {
+      if (series.kind === "inFlight") {
+        add("requests_in_flight", [], new Gauge(series.memory).count);
+        continue;
+      }
       const { labels } = series;
       if (series.kind === "request") {
         const counts = readCounts(this.#table, series.row);
         add("requests_total", labels, counts.requests);
-        add("request_duration_seconds", labels, counts.duration);
         add("response_bytes_total", labels, counts.bytes);
         add("retries_total", labels, counts.retries);
-        // Times of processing are told by place, whatever the method and status.
-        const place = PLACE.map((index) => labels[index] ?? "");
-        const key = seriesKey(place);
-        const known = places.get(key);
-        const { requestProcessing: request, responseProcessing: response } = counts;
-        if (known === undefined) places.set(key, { labels: place, request, response });
-        else {
-          known.request = sumOf(known.request, request);
-          known.response = sumOf(known.response, response);
-        }
+        const route = labels[ROUTE] ?? "";
+        durations.add([route, methodClass(labels[METHOD] ?? ""), statusClass(labels[STATUS] ?? "")], counts.duration);
+        requestTimes.add([route], counts.requestProcessing);
+        responseTimes.add([route], counts.responseProcessing);
       } else if (series.kind === "connection") {
         const { connections, received, sent, handshake } = new ConnectionSeries(series.memory);
         add("downstream_connections_total", labels, connections);
@@ -120,15 +136,42 @@ export class CounterMemory {
         add(name, labels, new Histogram(REQUEST_BOUNDS, series.memory).snapshot());
       }
     }
-    for (const { labels, request, response } of places.values()) {
-      add("request_processing_seconds", labels, request);
-      add("response_processing_seconds", labels, response);
-    }
+    for (const [labels, value] of durations.all()) add("request_duration_seconds", labels, value);
+    for (const [labels, value] of requestTimes.all()) add("request_processing_seconds", labels, value);
+    for (const [labels, value] of responseTimes.all()) add("response_processing_seconds", labels, value);
     return Object.fromEntries(samples);
   }
 }
 
-const PLACE = PLACE_LABELS.map((name) => REQUEST_LABELS.indexOf(name));
+const ROUTE = REQUEST_LABELS.indexOf("route");
+const METHOD = REQUEST_LABELS.indexOf("method");
+const STATUS = REQUEST_LABELS.indexOf("status");
+
+/** Histograms of series that have the same labels once some are left out, added up. */
+class HistogramSums {
+  readonly #sums = new Map<string, readonly [labels: readonly string[], value: HistogramSnapshot]>();
+
+  add(labels: readonly string[], value: HistogramSnapshot): void {
+    const key = seriesKey(labels);
+    const known = this.#sums.get(key);
+    this.#sums.set(key, [labels, known === undefined ? value : addHistograms(known[1], value)]);
+  }
+
+  all(): Iterable<readonly [labels: readonly string[], value: HistogramSnapshot]> {
+    return this.#sums.values();
+  }
+}
+
+/** What a method does by its definition (RFC 9110 9.2.1, 9.2.2). */
+function methodClass(method: string): string {
+  if (["GET", "HEAD", "OPTIONS", "TRACE"].includes(method)) return "safe";
+  return method === "PUT" || method === "DELETE" ? "idempotent" : "other";
+}
+
+/** `2xx`; empty when no status was sent. */
+function statusClass(status: string): string {
+  return status === "0" ? "" : `${status.charAt(0)}xx`;
+}
 
 /** Adds up the snapshots of several threads, series by series. */
 export function mergeSnapshots(list: readonly MetricsSnapshot[]): MetricsSnapshot {
@@ -148,6 +191,10 @@ export function mergeSnapshots(list: readonly MetricsSnapshot[]): MetricsSnapsho
 
 function sumOf(a: Sample["value"], b: Sample["value"]): Sample["value"] {
   if (typeof a === "number" || typeof b === "number") return Number(a) + Number(b);
+  return addHistograms(a, b);
+}
+
+function addHistograms(a: HistogramSnapshot, b: HistogramSnapshot): HistogramSnapshot {
   return { bounds: a.bounds, counts: a.counts.map((count, i) => count + (b.counts[i] ?? 0)), sum: a.sum + b.sum };
 }
 

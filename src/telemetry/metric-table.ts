@@ -12,35 +12,36 @@ export const REQUEST_LABELS = [
   "route_rule",
 ] as const;
 
-/** Where in the configuration a request went. */
-export const PLACE_LABELS = ["backend", "bind", "gateway", "listener", "route", "route_rule"] as const;
+/** Of histograms of requests: each of their series has some fifteen lines, so their labels have few values. */
+export const DURATION_LABELS = ["route", "method_class", "status_class"] as const;
 
 export const CONNECTION_LABELS = ["bind", "gateway", "listener", "protocol"] as const;
 
 export interface MetricSpec {
-  readonly type: "counter" | "histogram";
+  readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels: readonly string[];
 }
 
 export const METRICS = {
+  requests_in_flight: { type: "gauge", help: "HTTP requests in progress.", labels: [] },
   requests_total: { type: "counter", help: "HTTP requests handled.", labels: REQUEST_LABELS },
   request_duration_seconds: {
     type: "histogram",
     help: "Time from the first byte of a request to the end of its response.",
-    labels: REQUEST_LABELS,
+    labels: DURATION_LABELS,
   },
   response_bytes_total: { type: "counter", help: "Bytes of response bodies sent to clients.", labels: REQUEST_LABELS },
   retries_total: { type: "counter", help: "Attempts beyond the first.", labels: REQUEST_LABELS },
   request_processing_seconds: {
     type: "histogram",
     help: "Time the gateway took before it called the backend.",
-    labels: PLACE_LABELS,
+    labels: ["route"],
   },
   response_processing_seconds: {
     type: "histogram",
     help: "Time from the backend's response head to the end of the response.",
-    labels: PLACE_LABELS,
+    labels: ["route"],
   },
   downstream_connections_total: {
     type: "counter",

@@ -27,7 +27,7 @@ function render(...list: Metrics[]): string {
   return renderPrometheus(mergeSnapshots(snapshots), [], []);
 }
 
-test("the same labels give the same series, and processing times are shared by statuses of one place", () => {
+test("the same labels give the same series, and the series of a route share their processing times", () => {
   const metrics = new Metrics();
   const series = metrics.requestSeries(labels);
   assert.equal(metrics.requestSeries({ ...labels }), series);
@@ -66,11 +66,42 @@ test("counters of several threads are added up", () => {
   const series = `{backend="default/b",protocol="http",method="GET",status="200",reason="Upstream",bind="bind/80",gateway="default/default",listener="listener0",route="default/\\"r\\"\\\\x",route_rule="unknown"`;
   const lines = text.split("\n");
   assert.ok(lines.includes(`tracegate_requests_total${series}} 2`));
-  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="0.1"} 0`));
-  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="0.25"} 1`));
-  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${series},le="+Inf"} 2`));
-  assert.ok(lines.includes(`tracegate_request_duration_seconds_sum${series}} 100.2`));
-  assert.ok(lines.includes(`tracegate_request_duration_seconds_count${series}} 2`));
+  const times = `{route="default/\\"r\\"\\\\x",method_class="safe",status_class="2xx"`;
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${times},le="0.1"} 0`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${times},le="0.25"} 1`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_bucket${times},le="+Inf"} 2`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_sum${times}} 100.2`));
+  assert.ok(lines.includes(`tracegate_request_duration_seconds_count${times}} 2`));
+});
+
+test("durations are told by route and by class of method and status, whatever else differs", () => {
+  const metrics = new Metrics();
+  const count = (of: Partial<RequestLabels>): void =>
+    metrics.requests.count(metrics.requestSeries({ ...labels, route: "r", ...of }), 0.002, 0, 0);
+  for (const backend of ["a", "b"]) for (const status of ["200", "204"]) count({ backend, status });
+  for (const method of ["HEAD", "OPTIONS", "PUT", "DELETE", "POST", "unknown"]) count({ method });
+  count({ status: "503", reason: "NoHealthyBackend" });
+  count({ status: "0", reason: "ClientGone" });
+  const counts = samples(render(metrics), "tracegate_request_duration_seconds_count");
+  const line = (method: string, status: string, value: number): string =>
+    `tracegate_request_duration_seconds_count{route="r",method_class="${method}",status_class="${status}"} ${value}`;
+  assert.deepEqual(counts.sort(), [
+    line("idempotent", "2xx", 2),
+    line("other", "2xx", 2),
+    line("safe", "2xx", 6),
+    line("safe", "5xx", 1),
+    line("safe", "unknown", 1),
+  ]);
+});
+
+test("requests in progress are those of all threads", () => {
+  const [first, second] = [new Metrics(), new Metrics()];
+  first.inFlight.count += 2;
+  second.inFlight.count++;
+  first.inFlight.count--;
+  const text = render(first, second);
+  assert.match(text, /^# TYPE tracegate_requests_in_flight gauge$/m);
+  assert.match(text, /^tracegate_requests_in_flight 2$/m);
 });
 
 test("an observation equal to a bound belongs to that bucket", () => {

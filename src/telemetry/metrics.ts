@@ -1,6 +1,7 @@
 import {
   ConnectionSeries,
   CounterMemory,
+  Gauge,
   type MetricsSnapshot,
   type SeriesNotice,
   seriesKey,
@@ -39,6 +40,8 @@ export const OTHER = "other";
 export class Metrics {
   /** What requests count with, by the handles of `requestSeries`. */
   readonly requests: RequestCounters;
+  /** Requests in progress. */
+  readonly inFlight = new Gauge();
   readonly #memory = new CounterMemory();
   readonly #announce: (notice: SeriesNotice) => void;
   readonly #requests = new Map<string, number>();
@@ -56,6 +59,7 @@ export class Metrics {
       this.#memory.add(notice);
       announce(notice);
     };
+    this.#announce({ kind: "inFlight", memory: this.inFlight.memory });
     this.requests = new RequestCounters((memory) => this.#announce({ kind: "table", memory }));
   }
 

@@ -209,7 +209,9 @@ export class Supervisor implements WorkerEvents {
     const { index } = handle;
     this.#workers.delete(index);
     this.#buckets.releaseLocksOf(index);
-    this.#retired = mergeSnapshots([this.#retired, handle.counters.snapshot()]);
+    // What the thread was doing has ended with it; what it has counted stays.
+    const { requests_in_flight: _, ...counted } = handle.counters.snapshot();
+    this.#retired = mergeSnapshots([this.#retired, counted]);
     const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
     this.hub.abandon(orphans, "the worker that served the request has died");
     this.#events.onWorkerDeath(handle.name, error);

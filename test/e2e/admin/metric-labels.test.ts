@@ -65,6 +65,6 @@ test("metrics carry the labels that the configuration adds, summed over workers"
     ]),
     text,
   );
-  assert.match(text, /^tracegate_request_duration_seconds_bucket\{.*tenant="a",.*,le="0.001"\}/m);
+  assert.doesNotMatch(text, /^tracegate_request_duration_seconds_bucket\{.*tenant=/m, "on counters only");
   assert.doesNotMatch(text, /^tracegate_retries_total/m);
 });

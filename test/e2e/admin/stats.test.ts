@@ -3,20 +3,32 @@ import { after, before, suite, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { call, closedPort, rawClient, Upstream } from "../trace/support.ts";
 
-const PLACE = ["backend", "bind", "gateway", "listener", "route", "route_rule"];
-const REQUEST = [...PLACE, "method", "protocol", "reason", "status"].sort();
+const REQUEST = [
+  "backend",
+  "bind",
+  "gateway",
+  "listener",
+  "method",
+  "protocol",
+  "reason",
+  "route",
+  "route_rule",
+  "status",
+];
 const CONNECTION = ["bind", "gateway", "listener", "protocol"];
 
 /** Every metric of the data plane with its labels, in alphabetical order. */
 const METRICS: Readonly<Record<string, readonly string[]>> = {
   tracegate_build_info: ["tag"],
   tracegate_config_synchronized: [],
+  tracegate_log_lines_dropped_total: ["reason"],
   tracegate_requests_total: REQUEST,
-  tracegate_request_duration_seconds: REQUEST,
+  tracegate_request_duration_seconds: ["method_class", "route", "status_class"],
   tracegate_response_bytes_total: REQUEST,
   tracegate_retries_total: REQUEST,
-  tracegate_request_processing_seconds: PLACE,
-  tracegate_response_processing_seconds: PLACE,
+  tracegate_request_processing_seconds: ["route"],
+  tracegate_response_processing_seconds: ["route"],
+  tracegate_requests_in_flight: [],
   tracegate_downstream_connections_total: CONNECTION,
   tracegate_downstream_received_bytes_total: CONNECTION,
   tracegate_downstream_sent_bytes_total: CONNECTION,
@@ -48,6 +60,12 @@ suite("metrics of a gateway with two workers", () => {
                   backends: [{ host: upstream.address }],
                 },
                 {
+                  name: "closed",
+                  matches: [{ path: { pathPrefix: "/closed" } }],
+                  policies: { apiKey: { mode: "strict", keys: [{ key: "k" }] } },
+                  backends: [{ host: upstream.address }],
+                },
+                {
                   name: "down",
                   matches: [{ path: { pathPrefix: "/down" } }],
                   backends: [{ host: `127.0.0.1:${await closedPort()}` }],
@@ -64,6 +82,7 @@ suite("metrics of a gateway with two workers", () => {
     await call(port, { method: "POST", path: "/r", body: "x" });
     await call(port, { path: "/down" });
     await call(port, { path: "/nowhere" });
+    await call(port, { path: "/closed" });
     await call(port, { headers: { host: "b.test" } });
     const client = await rawClient(port, "PURGE /r HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
     await new Promise((resolve) => client.resume().once("close", resolve));
@@ -116,6 +135,7 @@ suite("metrics of a gateway with two workers", () => {
       backend: "/default/default/bind/0/listener0/default/down/backend0",
     };
     const none = { ...base, route: "unknown", route_rule: "unknown", backend: "unknown" };
+    const closed = { ...base, route: "default/closed", route_rule: "unknown", backend: "unknown" };
     const nobody = { ...none, gateway: "unknown", listener: "unknown" };
     const count = (labels: Readonly<Record<string, string>>): number | undefined =>
       samples.find((each) => each.name === "tracegate_requests_total" && same(each.labels, labels))?.value;
@@ -123,6 +143,9 @@ suite("metrics of a gateway with two workers", () => {
     assert.equal(count({ ...r, method: "POST", status: "200", reason: "Upstream" }), 1);
     assert.equal(count({ ...r, method: "unknown", status: "200", reason: "Upstream" }), 1);
     assert.equal(count({ ...down, method: "GET", status: "503", reason: "UpstreamFailure" }), 1);
+    const refusals = samples.filter(({ labels }) => labels.status === "401").map(({ labels }) => labels);
+    const [{ reason, ...refused } = {}] = refusals;
+    assert.deepEqual(refused, { ...closed, method: "GET", status: "401" }, "a refused request reaches no backend");
     assert.equal(count({ ...none, method: "GET", status: "404", reason: "NotFound" }), 1);
     assert.equal(count({ ...nobody, method: "GET", status: "404", reason: "NotFound" }), 1);
     assert.equal(count({ ...nobody, method: "unknown", status: "400", reason: "InvalidRequest" }), 1);
@@ -132,7 +155,7 @@ suite("metrics of a gateway with two workers", () => {
           (each) => each.name === name && Object.entries(labels).every(([key, want]) => each.labels[key] === want),
         )
         .reduce((sum, each) => sum + each.value, 0);
-    assert.equal(value("tracegate_downstream_connections_total"), 46);
+    assert.equal(value("tracegate_downstream_connections_total"), 47);
     assert.equal(value("tracegate_request_duration_seconds_count", { route: "default/r" }), 42);
     assert.equal(value("tracegate_request_duration_seconds_bucket", { route: "default/r", le: "+Inf" }), 42);
     assert.equal(value("tracegate_response_bytes_total", { route: "default/r" }), 42 * "hello".length);
