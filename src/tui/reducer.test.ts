@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EVENTS, loaded } from "./fixtures/trace.ts";
+import { listLine } from "./list.ts";
 import { detail, initialState, layout, type Move, reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
 
 const SIZE = { columns: 80, rows: 24 };
@@ -31,6 +32,17 @@ test("the selected row is always visible, at every size", () => {
       );
     }
   }
+});
+
+test("the list is no wider and no taller than its content, and leaves the details two fifths", () => {
+  const state = loaded(300, 60);
+  const { events, detail } = layout(state);
+  const longest = Math.max(...state.rows.map((_, index) => listLine(state.rows, index, false).length));
+  assert.equal(events.textWidth, longest);
+  assert.equal(events.width + detail.width, 300);
+  assert.equal(layout(loaded(120, 60)).events.width, 72);
+  const short = { ...loaded(80, 60), rows: state.rows.slice(0, 3) };
+  assert.equal(layout(short).events.lines, 4, "the header and three rows");
 });
 
 test("moves stop at both ends", () => {

@@ -120,6 +120,21 @@ test("Ctrl-Z suspends to the shell as it was; fg shows the view again, as often 
   await terminal.until("the shell", (now) => now.includes("42\nBEFORE") && !now.includes("╭"));
 });
 
+test("a view that was stopped from outside is drawn anew when it goes on", { skip }, async (t) => {
+  const terminal = await open(t, "PS1=prompt: bash --norc --noprofile -i");
+  await terminal.until("the prompt", (now) => now.includes("prompt:"));
+  await terminal.keys(`sh -c 'echo $$ > view.pid; exec ${SHOW}'`, "Enter");
+  await terminal.until("the whole trace", complete);
+  process.kill(Number(readFileSync(join(terminal.folder, "view.pid"), "utf8")), "SIGTSTP");
+  await terminal.until("the shell", (now) => now.includes("Stopped"));
+  await terminal.keys("clear", "Enter");
+  await terminal.until("an empty screen", (now) => !now.includes("Stopped") && !now.includes("╭"));
+  await terminal.keys("fg", "Enter");
+  await terminal.until("the view", (now) => complete(now) && now.includes("╭─ Events"));
+  await terminal.keys("q");
+  await terminal.until("the shell", (now) => now.includes("prompt:") && !now.includes("╭"));
+});
+
 test("escape quits; Ctrl-C interrupts; both restore the screen", { skip }, async (t) => {
   const [escaped, interrupted] = await Promise.all([open(t, SHOW), open(t, SHOW)]);
   await escaped.until("the whole trace", complete);
