@@ -1,5 +1,6 @@
 /** The program `tracegate`: reads its command line and puts the gateway together. */
 import { existsSync, writeSync } from "node:fs";
+import { isatty } from "node:tty";
 import { appRoot } from "./base/app-root.ts";
 import { formatLine, type Logger, LogOutput } from "./base/log.ts";
 import { parseLogFilter } from "./base/log-filter.ts";
@@ -91,6 +92,13 @@ async function start(
   };
   process.on("SIGTERM", () => onSignal(143));
   process.on("SIGINT", () => onSignal(130));
+  // Before the start there is nothing to reload: what has changed by then is noticed.
+  const attended = isatty(0);
+  process.on("SIGHUP", () => {
+    // The terminal has been closed; there is nobody left who could stop it.
+    if (attended && !isatty(0)) stop(129);
+    else gateway?.reload();
+  });
   if (supervised) onOrphaned(() => stop(143));
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);

@@ -8,6 +8,8 @@ import { ResourceStore } from "./resources/store.ts";
 export interface CheckReport {
   readonly ok: boolean;
   readonly diagnostics: readonly Diagnostic[];
+  /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`; absent when there are none. */
+  readonly startOnly?: readonly string[];
   /** How much a valid configuration holds. */
   readonly summary?: {
     readonly binds: number;
@@ -31,7 +33,8 @@ export async function checkConfig(
 /** What there is to tell about a configuration that has been loaded. */
 export function reportOf(loaded: LoadResult): CheckReport {
   if (!loaded.ok) return { ok: false, diagnostics: loaded.diagnostics };
-  return { ok: true, diagnostics: loaded.warnings, summary: summarize(loaded.ir) };
+  const { warnings, startOnly, ir } = loaded;
+  return { ok: true, diagnostics: warnings, ...(startOnly.length > 0 && { startOnly }), summary: summarize(ir) };
 }
 
 function summarize(ir: Ir): NonNullable<CheckReport["summary"]> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { copyFileSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import type { TlsServer } from "../ir/ir.ts";
@@ -38,7 +38,8 @@ suite("certificate files", { skip: noOpenssl }, () => {
   test("are found beside the configuration and named as files to watch", () => {
     const result = load("gateways: {web: {port: 8443, tls: {cert: cert.pem, key: ./key.pem}}}");
     assert.deepEqual(tlsOf(result), { cert: identity.cert, key: identity.key });
-    assert.deepEqual(result.files, [join(folder, "cert.pem"), join(folder, "key.pem")]);
+    const files = ["gateway.yaml", "cert.pem", "key.pem"].map((name) => join(folder, name));
+    assert.deepEqual([...result.inputs.files.keys()], files);
     assert.deepEqual(result.ok && result.ir.binds[0]?.protocol, "tls");
   });
 
@@ -74,10 +75,8 @@ binds:
   test("that are missing are named too: once they are there, the configuration is right", () => {
     const result = load("gateways: {web: {port: 8443, tls: {cert: later.pem, key: key.pem}}}");
     assert.ok(!result.ok);
-    assert.deepEqual(
-      result.files.map((file) => basename(file)),
-      ["later.pem", "key.pem"],
-    );
+    assert.equal(result.inputs.files.get(join(folder, "later.pem")), "absent");
+    assert.match(result.inputs.files.get(join(folder, "key.pem")) ?? "", /^[0-9a-f]{64}$/);
     assert.deepEqual(
       result.diagnostics.map(({ line, column, path, message }) => ({ line, column, path, message })),
       [{ line: 1, column: 42, path: "gateways.web.tls.cert", message: "cannot read later.pem: it does not exist" }],

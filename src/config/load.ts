@@ -5,6 +5,7 @@ import { customFunctions } from "./custom-functions.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { formerTracing } from "./former-tracing.ts";
+import { InputReader, type Inputs, isReadOnce } from "./inputs.ts";
 import { knownFields } from "./known-fields.ts";
 import { otherProgram } from "./other-programs.ts";
 import { readText } from "./read-file.ts";
@@ -13,9 +14,9 @@ import { type Salvaged, salvage } from "./salvage.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { reportIssues } from "./schema-errors.ts";
 import { resolveSettings, type Settings } from "./settings.ts";
+import { writtenStartOnly } from "./start-only.ts";
 import type { Path, Report } from "./translate/context.ts";
 import { translate } from "./translate/translate.ts";
-import { isReadOnce } from "./watch.ts";
 
 /** Where a configuration comes from. `name` stands for the file in messages. */
 export type ConfigSource =
@@ -28,8 +29,10 @@ export type LoadResult =
       readonly config: Settings;
       readonly ir: Ir;
       readonly warnings: readonly Diagnostic[];
-      /** Other files that the configuration names; a change of them is a change of the configuration. */
-      readonly files: readonly string[];
+      /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`. */
+      readonly startOnly: readonly string[];
+      /** What was read: the file and those that it names. A change of any is a change of the configuration. */
+      readonly inputs: Inputs;
       /** URLs that it names; what is behind those that are not among the resources is missing from it. */
       readonly urls: readonly string[];
     }
@@ -37,7 +40,7 @@ export type LoadResult =
       readonly ok: false;
       readonly diagnostics: readonly Diagnostic[];
       /** As above, as far as they are known: the mistake may be in one of them. */
-      readonly files: readonly string[];
+      readonly inputs: Inputs;
       readonly urls: readonly string[];
     };
 
@@ -46,6 +49,7 @@ interface Around {
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly resources: Resources;
+  readonly reader: InputReader;
 }
 
 const FIELDS = knownFields(configFile);
@@ -61,33 +65,37 @@ export function loadConfig(
   resources = NO_RESOURCES,
 ): LoadResult {
   const file = nameOf(source);
+  const reader = new InputReader();
+  const refused = (diagnostics: readonly Diagnostic[]): LoadResult => refuse(diagnostics, reader, []);
   let text: string;
   try {
-    text = source.kind === "text" ? source.text : readText(source.path);
+    text = source.kind === "text" ? source.text : reader.readText(source.path);
   } catch (error) {
-    return failure(file, `cannot read the file: ${error instanceof Error ? error.message : String(error)}`);
+    return refused(problem(file, `cannot read the file: ${error instanceof Error ? error.message : String(error)}`));
   }
+  if (source.kind === "text") reader.addText(text);
   const document = new ConfigDocument(file, text, env);
   const { value } = document;
   // What is wrong with each line of it would not help.
   const other = otherProgram(text, value);
-  if (other !== undefined) return failure(file, other);
-  if (!document.ok) return refuse(document);
+  if (other !== undefined) return refused(problem(file, other));
+  if (!document.ok) return refused(document.diagnostics);
   if (value === null || value === undefined)
-    return failure(file, "is empty; write {} for a gateway that serves nothing");
+    return refused(problem(file, "is empty; write {} for a gateway that serves nothing"));
   if (typeof value !== "object" || Array.isArray(value)) {
     document.report([], { message: "a configuration is an object with fields such as binds or gateways" });
-    return refuse(document);
+    return refused(document.diagnostics);
   }
   const functions = customFunctions(document);
-  if (functions === undefined) return refuse(document);
-  return withFunctions(functions, () => checkAndTranslate(value, document, { file, env, resources }));
+  if (functions === undefined) return refused(document.diagnostics);
+  return withFunctions(functions, () => checkAndTranslate(value, document, { file, env, resources, reader }));
 }
 
 /** The rest of `loadConfig`, for which the functions that expressions may call are known. */
-function checkAndTranslate(value: object, document: ConfigDocument, { file, env, resources }: Around): LoadResult {
+function checkAndTranslate(value: object, document: ConfigDocument, around: Around): LoadResult {
+  const { file, env, resources, reader } = around;
   const checked = check(value, document);
-  if (checked === undefined) return refuse(document);
+  if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);
   const report: Report = (path, problem, key) => {
@@ -100,13 +108,22 @@ function checkAndTranslate(value: object, document: ConfigDocument, { file, env,
     enableIpv6: settings.enableIpv6,
     leafCaching: settings.leafCaching,
     resources,
+    reader,
     formerTracing: formerTracing(data.config.tracing, env, document),
   };
-  const { ir, files, urls } = translate(data, surroundings, report, incomplete);
+  const { ir, urls } = translate(data, surroundings, report, incomplete);
   const unsealed = cookieSecretProblem(ir, env);
   if (unsealed !== undefined) document.reportElsewhere(unsealed);
-  if (!document.ok) return refuse(document, files, urls);
-  return { ok: true, config: settings, ir, warnings: byPlace(document.diagnostics), files, urls };
+  if (!document.ok) return refuse(document.diagnostics, reader, urls);
+  return {
+    ok: true,
+    config: settings,
+    ir,
+    warnings: byPlace(document.diagnostics),
+    startOnly: writtenStartOnly(value),
+    inputs: reader.inputs,
+    urls,
+  };
 }
 
 /** The configuration, or what is left of it when the wrong parts, which are reported, are taken away. */
@@ -134,19 +151,15 @@ function nameOf(source: ConfigSource): string {
   return source.path === "-" ? "standard input" : source.path;
 }
 
-function refuse(document: ConfigDocument, files: readonly string[] = [], urls: readonly string[] = []): LoadResult {
-  return { ok: false, diagnostics: byPlace(document.diagnostics), files, urls };
+function refuse(diagnostics: readonly Diagnostic[], reader: InputReader, urls: readonly string[]): LoadResult {
+  return { ok: false, diagnostics: byPlace(diagnostics), inputs: reader.inputs, urls };
 }
 
 function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
   return [...diagnostics].sort((a, b) => a.line - b.line || a.column - b.column);
 }
 
-function failure(file: string, message: string): LoadResult {
-  return {
-    ok: false,
-    diagnostics: [{ severity: "error", file, line: 0, column: 0, path: "", message }],
-    files: [],
-    urls: [],
-  };
+/** A problem of the whole file. */
+function problem(file: string, message: string): Diagnostic[] {
+  return [{ severity: "error", file, line: 0, column: 0, path: "", message }];
 }

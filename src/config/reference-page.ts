@@ -28,13 +28,32 @@ are left alone. Some variables win over settings of the file: \`ADMIN_ADDR\`, \`
 
 ## Reload
 
-A file, with the certificates and keys that it names, is watched: written in place, replaced by a rename, or swapped
-through a symbolic link as with a mounted ConfigMap.
+tracegate follows its file and the files that it names, such as certificates and keys: written in place, replaced by a
+rename, or swapped through a symbolic link as with a mounted ConfigMap. It compares what it has read with what is on
+disk, so a change during the start or during another reload is not lost. SIGHUP reloads whether or not anything has
+changed.
+
 A new version is checked and built as a whole beside the old one, then takes over without a request lost. When anything
-is wrong with it the old one goes on serving; the log, the metric \`tracegate_config_synchronized\` (0) and
-\`GET /config/status\` of the admin server say so and why. \`config\` is read once, at the start, but for its
-[\`customFunctions\`](expressions.md#functions-of-your-own). Standard input (\`-f -\`) and text on the command line (\`-c\`) are
-never read again.
+is wrong with it, the old one goes on serving; the log, the metric \`tracegate_config_synchronized\` (0) and
+\`GET /config/status\` of the admin server say so and why. When the reason is not in the files, such as a port in use or a
+URL that cannot be fetched, the same version is tried again after 1 s, 2 s, 4 s, up to every 30 s. A version during
+which workers died twice is tried four times only. A missing file is read as soon as it is there.
+
+| \`GET /config/status\` | |
+|---|---|
+| \`generation\`, \`appliedAt\` | counts the versions that came into force, and when the last one did |
+| \`loadedAt\` | when the files were last read |
+| \`hash\` | SHA-256 of what is in force: the text of the configuration, then each file that it names; \`sha256sum gateway.yaml\` when it names none |
+| \`diskDiffers\` | whether anything else is in these files now, or one of them is missing or cannot be read |
+| \`lastError\` | why the newest version was refused; null when it is in force |
+| \`nextRetryAt\` | when it is tried again without a change; null when it is not |
+| \`synchronized\` | the newest version is in force, and it is what is on disk |
+| \`restartRequired\` | fields whose new values only a restart puts in force |
+
+\`config\` is read once, at the start, but for its [\`customFunctions\`](expressions.md#functions-of-your-own) and
+\`tracing\`. A reload that changes other fields of it applies the rest of the file, and names these fields in the log and in
+\`restartRequired\`; \`tracegate check\` names those that a file sets. Standard input (\`-f -\`) and text on the command line
+(\`-c\`) are never read again.
 
 ## Certificates made on demand
 

@@ -1,28 +1,37 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, suite, test } from "node:test";
-import { type FileWatch, isReadOnce, watchFiles } from "./watch.ts";
+import { ABSENT, type Digests, UNKNOWN } from "./inputs.ts";
+import { FileWatch } from "./watch.ts";
 
-suite("watchFiles", () => {
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+suite("FileWatch", () => {
   let folder: string;
   let file: string;
-  let watcher: FileWatch | undefined;
+  let watch: FileWatch;
   let noticed: () => void = () => {};
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "tracegate-watch-"));
     file = join(folder, "gateway.yaml");
     writeFileSync(file, "one");
+    watch = new FileWatch(() => noticed());
   });
   afterEach(() => {
-    watcher?.close();
+    watch.close();
     rmSync(folder, { recursive: true });
   });
 
+  /** Follows files that were read a moment ago. */
   function start(...files: readonly string[]): void {
-    watcher = watchFiles(files, () => noticed());
+    watch.follow(new Map(files.map((path) => [path, ""])));
+    watch.follow(watch.now());
   }
 
   /** Resolves once the change has been noticed; the test's own time limit bounds the wait. */
@@ -84,12 +93,34 @@ suite("watchFiles", () => {
     await notice(() => writeFileSync(file, "names another key"));
   });
 
-  test("written just before other files are watched too", async () => {
+  test("written after it was read and before it is followed", async () => {
+    await notice(() => watch.follow(new Map([[file, digest("what was read")]])));
+  });
+
+  test("nothing is noticed again until the files were read again", async () => {
+    let notices = 0;
+    const first = new Map([[file, digest("what was read")]]);
+    await notice(() => watch.follow(first));
+    noticed = () => notices++;
+    writeFileSync(file, "two and more");
+    // Another file, whose change is noticed after as long as that of the first would be.
+    const other = new FileWatch(() => noticed());
+    await notice(() => other.follow(first));
+    other.close();
+    assert.equal(notices, 0);
+    await notice(() => watch.follow(first));
+  });
+
+  test("written with other times and the same content", async () => {
     start(file);
-    await notice(() => {
-      writeFileSync(file, "two and more");
-      watcher?.update([file, join(folder, "key.pem")]);
-    });
+    const other = join(folder, "other");
+    writeFileSync(other, "other");
+    let changes = 0;
+    noticed = () => changes++;
+    utimesSync(file, 1, 1);
+    writeFileSync(file, "one");
+    assert.equal(watch.differs(new Map([[file, digest("one")]])), false);
+    assert.equal(changes, 0);
   });
 
   test("any of several files, and one in a folder that does not exist yet", async () => {
@@ -100,9 +131,29 @@ suite("watchFiles", () => {
       writeFileSync(other, "key");
     });
   });
-});
 
-test("streams are read once", () => {
-  for (const path of ["-", "/dev/stdin", "/dev/fd/3", "/proc/self/fd/0"]) assert.equal(isReadOnce(path), true, path);
-  for (const path of ["gateway.yaml", "/dev/shm/gateway.yaml", "./-"]) assert.equal(isReadOnce(path), false, path);
+  test("one that stays away", async () => {
+    start(file);
+    await notice(() => rmSync(file));
+    assert.deepEqual(watch.now(), new Map([[file, ABSENT]]));
+  });
+
+  test("a file that changes between two looks within one tick of the clock is read again", () => {
+    const time = new Date();
+    for (const text of ["one", "two", "six"]) {
+      writeFileSync(file, text);
+      utimesSync(file, time, time);
+      assert.deepEqual(differences(text), [false, true]);
+    }
+  });
+
+  test("what is not known is a difference, but nothing to act on", () => {
+    assert.equal(watch.differs(new Map([[file, UNKNOWN]])), true);
+  });
+
+  /** Whether the text, and another one, differ from what is in the file. */
+  function differences(text: string): boolean[] {
+    const of = (content: string): Digests => new Map([[file, digest(content)]]);
+    return [watch.differs(of(text)), watch.differs(of(`${text}!`))];
+  }
 });

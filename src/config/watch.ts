@@ -1,96 +1,128 @@
-import { type FSWatcher, realpathSync, statSync, watch } from "node:fs";
+import { type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
+import { ABSENT, type Digests, DiskDigests, UNKNOWN } from "./inputs.ts";
 
-/** Changes this close together are one change: editors write in several steps. */
-const DEBOUNCE_MS = 100;
+/** Files that stay the same for this long have been written: editors write in several steps. */
+const QUIET_MS = 100;
+/** A file that never comes to rest is read after this long. */
+const MAX_WAIT_MS = 1000;
 /** Where the system's notices do not reach (network file systems, some containers), a look this often does. */
 const POLL_MS = 250;
-
-/** A running watch. */
-export interface FileWatch {
-  /** Watches these files from now on. Of those that were watched before, no change in between is missed. */
-  update(paths: readonly string[]): void;
-  close(): void;
-}
-
-/** Standard input and open file descriptors are read once. */
-export function isReadOnce(path: string): boolean {
-  return path === "-" || path === "/dev/stdin" || /^\/(dev|proc\/self)\/fd/.test(path);
-}
+/** A file that is away for a moment is about to come back: some programs remove a file before they write it again. */
+const ABSENT_MS = 1000;
 
 /**
- * Calls back after any of the files has changed: written in place, replaced by a rename, removed and made again, or
- * swapped through a symbolic link as Kubernetes does with mounted ConfigMaps. A file that goes away is no change until it
- * is back. Start it before the files are read, or a change during the reading is missed. Does not keep the process alive.
+ * Compares what was read from files with what is in them. It does not depend on notices of the system, which only make it
+ * look earlier: whatever happened, a difference that stays is found. Does not keep the process alive.
  */
-export function watchFiles(paths: readonly string[], onChange: () => void): FileWatch {
-  /** What the caller has been told of, or was there at the beginning. */
-  let told = new Map<string, string>();
-  let folders = new Map<string, FSWatcher>();
-  let seen = "";
-  let timer: NodeJS.Timeout | undefined;
+export class FileWatch {
+  readonly #onChange: () => void;
+  readonly #disk = new DiskDigests();
+  readonly #poll: NodeJS.Timeout;
+  #files: Digests = new Map();
+  #folders = new Map<string, FSWatcher>();
+  #timer: NodeJS.Timeout | undefined;
+  /** What was there at the last look; undefined while nothing differs. */
+  #seen: string | undefined;
+  #differsSince = 0;
+  readonly #absentSince = new Map<string, number>();
+  #waiting = false;
 
-  const look = (): void => {
-    const now = [...told.keys()].map(fingerprint).join("\n");
-    if (now === seen) return;
-    seen = now;
-    clearTimeout(timer);
-    timer = setTimeout(tell, DEBOUNCE_MS).unref();
-  };
-  const tell = (): void => {
-    const changed = [...told].flatMap(([path, before]) => {
-      const now = fingerprint(path);
-      // A file that is away for a moment is about to come back.
-      return now === before || now === ABSENT ? [] : [[path, now] as const];
-    });
-    for (const [path, now] of changed) told.set(path, now);
-    if (changed.length > 0) onChange();
-  };
-  const update = (files: readonly string[]): void => {
-    told = new Map(files.map((path) => [path, told.get(path) ?? fingerprint(path)]));
+  /** `onChange` is called once after each `follow`. */
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+    this.#poll = setInterval(() => this.#notice(), POLL_MS);
+    this.#poll.unref();
+  }
+
+  /** These files were read: calls back as soon as something else is in one of them, or is there already. */
+  follow(files: Digests): void {
+    this.#files = files;
+    this.#disk.keep(files);
+    this.#absentSince.clear();
+    this.#seen = undefined;
+    this.#waiting = true;
     const kept = new Map<string, FSWatcher>();
-    for (const folder of new Set(files.map((path) => dirname(path)))) {
-      const watcher = folders.get(folder) ?? watchFolder(folder, look);
+    for (const folder of new Set(Array.from(files.keys(), (path) => dirname(path)))) {
+      const watcher = this.#folders.get(folder) ?? this.#watchFolder(folder);
       if (watcher !== undefined) kept.set(folder, watcher);
     }
-    for (const [folder, watcher] of folders) if (!kept.has(folder)) watcher.close();
-    folders = kept;
-    look();
-  };
-
-  update(paths);
-  const poll = setInterval(look, POLL_MS);
-  poll.unref();
-  return {
-    update,
-    close() {
-      clearInterval(poll);
-      clearTimeout(timer);
-      for (const watcher of folders.values()) watcher.close();
-    },
-  };
-}
-
-function watchFolder(folder: string, look: () => void): FSWatcher | undefined {
-  try {
-    const watcher = watch(folder, { persistent: false }, look);
-    watcher.on("error", () => watcher.close());
-    return watcher;
-  } catch {
-    // The regular look finds changes too, a little later.
-    return undefined;
+    for (const [folder, watcher] of this.#folders) if (!kept.has(folder)) watcher.close();
+    this.#folders = kept;
+    this.#notice();
   }
-}
 
-const ABSENT = "absent";
+  /** What is in the files that are followed. */
+  now(): Digests {
+    return new Map(Array.from(this.#files.keys(), (path) => [path, this.#disk.of(path)]));
+  }
 
-/** Changes whenever the content of a file may have changed. */
-function fingerprint(path: string): string {
-  try {
-    const real = realpathSync(path);
-    const { ino, size, mtimeMs, ctimeMs } = statSync(real);
-    return `${real} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-  } catch {
-    return ABSENT;
+  /** Whether anything else than this is on disk, or may be. */
+  differs(files: Digests): boolean {
+    return [...files].some(([path, read]) => read === UNKNOWN || this.#disk.of(path) !== read);
+  }
+
+  close(): void {
+    this.#waiting = false;
+    clearInterval(this.#poll);
+    clearTimeout(this.#timer);
+    for (const watcher of this.#folders.values()) watcher.close();
+  }
+
+  #notice(): void {
+    // A look is due anyway.
+    if (this.#timer === undefined && this.#waiting) this.#look();
+  }
+
+  #look(): void {
+    this.#timer = undefined;
+    if (!this.#waiting) return;
+    const now = performance.now();
+    const changed = this.#changed(now);
+    if (changed === "") {
+      this.#seen = undefined;
+      return;
+    }
+    if (this.#seen === undefined) this.#differsSince = now;
+    if (changed === this.#seen || now - this.#differsSince > MAX_WAIT_MS) {
+      this.#waiting = false;
+      this.#onChange();
+      return;
+    }
+    this.#seen = changed;
+    this.#timer = setTimeout(() => this.#look(), QUIET_MS).unref();
+  }
+
+  /** The files in which something else is now, with what that is. */
+  #changed(now: number): string {
+    let changed = "";
+    for (const [path, read] of this.#files) {
+      const there = this.#disk.of(path);
+      if (there !== ABSENT) this.#absentSince.delete(path);
+      // Unknown is no difference yet: the next look may know.
+      if (there === read || there === UNKNOWN || read === UNKNOWN) continue;
+      if (there === ABSENT) {
+        const since = this.#absentSince.get(path) ?? now;
+        this.#absentSince.set(path, since);
+        if (now - since < ABSENT_MS) continue;
+      }
+      changed += `${path} ${there}\n`;
+    }
+    return changed;
+  }
+
+  #watchFolder(folder: string): FSWatcher | undefined {
+    try {
+      const watcher = watch(folder, { persistent: false }, () => this.#notice());
+      watcher.on("error", () => {
+        watcher.close();
+        // Watched again with the next reload; until then the regular look finds changes.
+        this.#folders.delete(folder);
+      });
+      return watcher;
+    } catch {
+      // The regular look finds changes too, a little later.
+      return undefined;
+    }
   }
 }

@@ -7,21 +7,18 @@ import { startStatsServer } from "../admin/stats-server.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { formatDiagnostics } from "../config/diagnostics.ts";
-import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "../config/load.ts";
-import { loadConfigAside } from "../config/load-thread.ts";
+import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/resources/load.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
-import { watchFiles } from "../config/watch.ts";
 import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
+import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
-
-type Loaded = Extract<LoadResult, { ok: true }>;
 
 /** Time for the last exports when the drain has taken all of its own. */
 const MIN_EXPORT_MS = 1000;
@@ -37,19 +34,15 @@ export class Gateway {
   readonly exports: TelemetryExport;
   readonly sink: LogSink;
   readonly settings: Settings;
-  readonly #source: ConfigSource;
-  readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #output: LogOutput;
   readonly #log: Logger;
   readonly #servers = new Map<string, RunningServer>();
   readonly #plane: AdminPlane;
   readonly #internal = new InternalApi();
   readonly #resources: ResourceStore;
-  #watch: { close(): void } | undefined;
+  readonly #follower: ConfigFollower;
   #ir: Ir;
-  #status: ConfigStatus;
   readonly #pending = new Set(["configuration", "listeners"]);
-  #reloads: Promise<unknown> = Promise.resolve();
   #shutdown: Promise<void> | undefined;
   readonly #onStopped: () => void;
 
@@ -61,8 +54,6 @@ export class Gateway {
     { output, sink }: GatewayLog,
     onStopped: () => void,
   ) {
-    this.#source = source;
-    this.#env = env;
     this.#resources = resources;
     this.#output = output;
     this.sink = sink;
@@ -70,14 +61,17 @@ export class Gateway {
     this.#ir = loaded.ir;
     this.settings = loaded.config;
     this.#onStopped = onStopped;
-    this.#status = {
-      generation: 0,
-      appliedAt: null,
-      loadedAt: new Date().toISOString(),
-      lastError: null,
-      synchronized: false,
-      source: describeSource(source),
-    };
+    this.#follower = new ConfigFollower(
+      source,
+      env,
+      resources,
+      loaded,
+      {
+        apply: (generation, { ir }) => this.#apply(generation, ir),
+        applied: (applied) => this.#applied(applied),
+      },
+      this.#log,
+    );
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
     this.supervisor = new Supervisor(supervised, {
@@ -107,7 +101,7 @@ export class Gateway {
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
     const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), onStopped);
     try {
-      await gateway.#start(loaded);
+      await gateway.#start();
     } catch (error) {
       await gateway.#close();
       throw new StartError(error instanceof Error ? error.message : String(error));
@@ -120,7 +114,7 @@ export class Gateway {
   }
 
   get status(): ConfigStatus {
-    return this.#status;
+    return this.#follower.status;
   }
 
   get pending(): string[] {
@@ -147,6 +141,11 @@ export class Gateway {
     return this.#shutdown !== undefined;
   }
 
+  /** Reads the configuration again, changed or not. */
+  reload(): void {
+    void this.#follower.reload();
+  }
+
   /**
    * Drains and stops (reference 7): goes on serving for the minimum deadline, then closes ports and connections as
    * proxy/drain.ts says, waits for requests in progress up to the maximum, then cuts what is left. Safe to call again.
@@ -156,7 +155,7 @@ export class Gateway {
     return this.#shutdown;
   }
 
-  async #start(loaded: Loaded): Promise<void> {
+  async #start(): Promise<void> {
     const plane = this.#plane;
     const { adminAddr, statsAddr, readinessAddr } = this.settings;
     const log = this.#output.logger("admin");
@@ -164,12 +163,10 @@ export class Gateway {
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
     this.supervisor.start(portsOf(this.addresses.admin ?? []));
-    await this.#apply(1, loaded.ir);
-    this.#applied(loaded, 1);
+    await this.#follower.begin();
     this.#pending.clear();
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
-    this.#rewatch(loaded);
     this.#log.info("ready");
   }
 
@@ -184,11 +181,9 @@ export class Gateway {
     }
   }
 
-  #applied({ ir, warnings }: Loaded, generation: number): void {
+  #applied({ ir, warnings }: Loaded): void {
     this.#ir = ir;
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
-    const appliedAt = new Date().toISOString();
-    this.#status = { ...this.#status, generation, appliedAt, lastError: null, synchronized: true };
     for (const bind of ir.binds) {
       if (bind.mode === "internal") continue;
       this.#log.info("serving", {
@@ -199,57 +194,9 @@ export class Gateway {
     }
   }
 
-  /** Watches the file, and what its newest valid version names: files and documents behind URLs. */
-  #rewatch({ files, urls }: Loaded): void {
-    this.#resources.keep(urls, {
-      changed: () => this.#reload(),
-      failed: (url, problem) => this.#log.warn(`cannot fetch ${url} again: ${problem}; what was there stays`),
-    });
-    if (this.#source.kind !== "file") return;
-    this.#watch?.close();
-    this.#watch = watchFiles([this.#source.path, ...files], () => void this.#reload());
-  }
-
-  /** Resolves with whether the configuration, as it is then, is in force. */
-  #reload(): Promise<boolean> {
-    const reloaded = this.#reloads
-      .then(() => this.#reloadOnce())
-      .catch((thrown: unknown) => {
-        const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-        this.#log.error("a reload failed inside the gateway", { error });
-        return this.#refused(new Date().toISOString(), `internal error: ${error.message}`, []);
-      });
-    this.#reloads = reloaded;
-    return reloaded;
-  }
-
-  async #reloadOnce(): Promise<boolean> {
-    if (this.#shutdown !== undefined) return false;
-    const at = new Date().toISOString();
-    const loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
-    this.#status = { ...this.#status, loadedAt: at };
-    if (!loaded.ok) return this.#refused(at, formatDiagnostics(loaded.diagnostics), loaded.diagnostics);
-    const generation = this.#status.generation + 1;
-    try {
-      await this.#apply(generation, loaded.ir);
-    } catch (error) {
-      return this.#refused(at, error instanceof Error ? error.message : String(error), []);
-    }
-    this.#applied(loaded, generation);
-    this.#rewatch(loaded);
-    this.#log.info("configuration reloaded", { generation });
-    return true;
-  }
-
-  #refused(at: string, message: string, diagnostics: readonly unknown[]): false {
-    this.#status = { ...this.#status, lastError: { at, message, diagnostics }, synchronized: false };
-    this.#log.error(`Failed to reload config: ${message}`);
-    return false;
-  }
-
   async #drain(): Promise<void> {
     const { terminationMinDeadline, terminationMaxDeadline } = this.settings;
-    this.#watch?.close();
+    this.#follower.close();
     this.#log.info("draining", { min: `${terminationMinDeadline}ms`, max: `${terminationMaxDeadline}ms` });
     await new Promise((resolve) => setTimeout(resolve, terminationMinDeadline));
     const startedAt = performance.now();
@@ -264,7 +211,7 @@ export class Gateway {
   }
 
   async #close(): Promise<void> {
-    this.#watch?.close();
+    this.#follower.close();
     this.#resources.close();
     await this.supervisor.stop();
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
@@ -317,9 +264,4 @@ function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<
     ...(NAMESPACE !== undefined && { namespace: NAMESPACE }),
     ...(GATEWAY !== undefined && { gateway: GATEWAY }),
   };
-}
-
-function describeSource(source: ConfigSource): string {
-  if (source.kind === "text") return source.name ?? "command line";
-  return source.path;
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
+import { isReadOnce } from "../config/inputs.ts";
 import { suggest } from "../config/suggest.ts";
-import { isReadOnce } from "../config/watch.ts";
 
 /** What the command line of `tracegate` asks for. */
 export type Options =
@@ -35,7 +35,7 @@ export class UsageError extends Error {}
 export const HELP = `tracegate: a gateway that shows step by step what it did with one request
 
 Usage:
-  tracegate -f FILE              run on a configuration file; reloads it when it changes
+  tracegate -f FILE              run on a configuration file; reloads it when it changes, or on SIGHUP
   tracegate -c CONFIG            run on a configuration given as text; never reloaded
   tracegate                      run on /config/config.yaml or, without a folder /config, on
                                  ~/.config/tracegate/config.yaml; creates the file if there is none

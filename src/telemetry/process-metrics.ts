@@ -13,7 +13,11 @@ export async function processMetrics({ tag, synchronized }: BuildState): Promise
   const { user, system } = process.cpuUsage();
   const metrics = [
     gauge("tracegate_build_info", "Version of the program.", 1, { tag }),
-    gauge("tracegate_config_synchronized", "1 when the newest configuration is in force.", synchronized ? 1 : 0),
+    gauge(
+      "tracegate_config_synchronized",
+      "1 when the newest configuration is in force and is what is on disk.",
+      synchronized ? 1 : 0,
+    ),
     {
       ...gauge("process_cpu_seconds_total", "User and system CPU time of all threads.", (user + system) / 1e6),
       type: "counter" as const,

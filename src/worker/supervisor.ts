@@ -39,6 +39,9 @@ export interface SupervisorEvents {
   onWorkerDeath(name: string, error: Error): void;
 }
 
+/** Workers have died while they built a configuration, and so have their replacements. */
+export class WorkersDied extends Error {}
+
 interface Watch {
   readonly slot: number;
   readonly filter: TraceFilter;
@@ -113,7 +116,10 @@ export class Supervisor implements WorkerEvents {
         if (dead.length === 0 || this.#stopping) throw error;
         // A second death during the same configuration is taken for its fault.
         for (const index of dead) await this.#replace(index);
-        await this.#prepareAll(generation, ir, ports);
+        await this.#prepareAll(generation, ir, ports).catch((again: unknown) => {
+          if (this.#missing().length === 0) throw again;
+          throw new WorkersDied(`workers have died while they built it: ${asError(again).message}`, { cause: again });
+        });
       } finally {
         release();
       }

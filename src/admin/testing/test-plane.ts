@@ -35,7 +35,8 @@ export class TestPlane implements AdminPlane {
       message: "1 problem",
       diagnostics: [{ path: "binds[0].port", message: "expected a number" }],
     };
-    return { generation: 3, appliedAt: at, loadedAt: at, lastError, synchronized: false, source: "gateway.yaml" };
+    const outcome = { lastError, synchronized: false, diskDiffers: true, nextRetryAt: null, restartRequired: [] };
+    return { generation: 3, appliedAt: at, loadedAt: at, hash: "ab12", source: "gateway.yaml", ...outcome };
   }
 
   async openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle> {

@@ -57,9 +57,14 @@ export class ResourceStore {
   /** From now on these are refreshed, and the others forgotten. */
   keep(urls: readonly string[], listener: ResourceListener): void {
     this.#listener = listener;
-    const kept = new Set(urls);
+    this.forgetOthers(urls);
+    for (const url of new Set(urls)) if (!this.#timers.has(url)) this.#schedule(url, this.#timing.refresh);
+  }
+
+  /** Forgets what was fetched for a configuration that was refused, so that the next attempt fetches it again. */
+  forgetOthers(inUse: readonly string[]): void {
+    const kept = new Set(inUse);
     for (const url of this.#known.keys()) if (!kept.has(url)) this.#forget(url);
-    for (const url of kept) if (!this.#timers.has(url)) this.#schedule(url, this.#timing.refresh);
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { readText } from "../read-file.ts";
+import type { InputReader } from "../inputs.ts";
 import type { Resources } from "../resources/store.ts";
 import type { Path, Report } from "./report.ts";
 
@@ -9,38 +9,37 @@ const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "backendTunnel", "b
 /** Free data, in which these names mean something else. */
 const FREE: ReadonlySet<string> = new Set(["claims", "additionalParams"]);
 
-/** Reads what a configuration names, and remembers what it has named. */
+/** Reads what a configuration names, and remembers the URLs that it has named. */
 export class Sources {
-  /** Files that were read, or should have been. */
-  readonly files: string[] = [];
   readonly urls: string[] = [];
   readonly #file: string;
   readonly #folder: string;
   readonly #home: string | undefined;
   readonly #resources: Resources;
+  readonly #reader: InputReader;
   readonly #report: Report;
 
   /** Paths are relative to the folder of `file`; `home` is what `~/` stands for. */
-  constructor(file: string, home: string | undefined, resources: Resources, report: Report) {
+  constructor(file: string, home: string | undefined, resources: Resources, reader: InputReader, report: Report) {
     this.#file = file;
     this.#folder = dirname(file);
     this.#home = home;
     this.#resources = resources;
+    this.#reader = reader;
     this.#report = report;
   }
 
-  /** For what is read once more: it neither remembers nor reports. */
+  /** For what is read once more, and is the same then: it neither remembers nor reports. */
   quiet(): Sources {
-    return new Sources(this.#file, this.#home, this.#resources, () => {});
+    return new Sources(this.#file, this.#home, this.#resources, this.#reader, () => {});
   }
 
   /** The text of a file; undefined when it cannot be read, which is reported at `path`. */
   readFile(path: Path, name: string): string | undefined {
     const home = this.#home;
     const full = resolve(this.#folder, home === undefined ? name : name.replace(/^~(?=\/)/, () => home));
-    this.files.push(full);
     try {
-      return readText(full);
+      return this.#reader.readText(full);
     } catch (error) {
       this.#report(path, { message: `cannot read ${name}: ${error instanceof Error ? error.message : String(error)}` });
       return undefined;

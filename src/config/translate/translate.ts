@@ -1,6 +1,7 @@
 import type { Backend, Bind, Frontend, Ir, LeafCaching, RouteGroup } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import type { InputReader } from "../inputs.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
@@ -24,8 +25,6 @@ import { translateAccessLog, translateTracing } from "./telemetry.ts";
 
 export interface Translated {
   readonly ir: Ir;
-  /** Files that the configuration names and that were read. */
-  readonly files: readonly string[];
   /** URLs that it names; what is behind them is in the resources, or is yet to be fetched. */
   readonly urls: readonly string[];
 }
@@ -40,6 +39,8 @@ export interface Surroundings {
   readonly leafCaching: LeafCaching;
   /** What is behind the URLs that it names. */
   readonly resources: Resources;
+  /** Reads the files that it names. */
+  readonly reader: InputReader;
   /** What the environment and `config.tracing` say in the place of `frontendPolicies.tracing`. */
   readonly formerTracing: TracingInput | undefined;
 }
@@ -50,11 +51,11 @@ export interface Surroundings {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, leafCaching, resources, formerTracing }: Surroundings,
+  { file, home, enableIpv6, leafCaching, resources, reader, formerTracing }: Surroundings,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
-  const sources = new Sources(file, home, resources, report);
+  const sources = new Sources(file, home, resources, reader, report);
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicySet>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
@@ -91,7 +92,7 @@ export function translate(
   reportDangling(config, ir, context);
   if (binds.length === 0 && incomplete.size === 0)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
-  return { ir, files: sources.files, urls: sources.urls };
+  return { ir, urls: sources.urls };
 }
 
 /** `inline`: the policies at the backend itself. */

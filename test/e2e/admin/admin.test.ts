@@ -120,8 +120,17 @@ suite("the admin server of a gateway with two workers", () => {
   });
 
   test("/config/status", async () => {
-    const { appliedAt, loadedAt, ...status } = await admin(gateway).configStatus();
-    assert.deepEqual(status, { generation: 1, lastError: null, synchronized: true, source: gateway.file });
+    const { appliedAt, loadedAt, hash, ...status } = await admin(gateway).configStatus();
+    assert.deepEqual(status, {
+      generation: 1,
+      lastError: null,
+      nextRetryAt: null,
+      diskDiffers: false,
+      synchronized: true,
+      restartRequired: [],
+      source: gateway.file,
+    });
+    assert.match(hash ?? "", /^[0-9a-f]{64}$/);
     for (const time of [appliedAt, loadedAt]) assert.match(time ?? "", /^\d{4}-\d\d-\d\dT.*Z$/);
   });
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { CheckReport } from "../../../src/config/check.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 
 const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
@@ -53,6 +54,17 @@ suite("tracegate check and --validate-only", { concurrency: 2 }, () => {
     );
     const { code, out } = await run(["check", "-f", file]);
     assert.deepEqual([code, out], [0, "valid: 1 bind, 1 listener, 0 routes, 1 TCP route, 1 backend\n"]);
+  });
+
+  test("settings that are read at the start only are named in one line", async () => {
+    const file = join(folder, "settings.yaml");
+    const config = { adminAddr: "127.0.0.1:1", logging: { level: "debug" }, customFunctions: "f(a) { a }" };
+    await writeFile(file, JSON.stringify({ config, binds: [{ port: 0, listeners: [{ routes: [] }] }] }));
+    const { code, out } = await run(["check", "-f", file]);
+    const note = "note: read at the start only, a change needs a restart: config.adminAddr, config.logging.level\n";
+    assert.deepEqual([code, out], [0, `valid: 1 bind, 1 listener, 0 routes, 0 backends\n${note}`]);
+    const { diagnostics, startOnly } = JSON.parse((await run(["check", "--json", "-f", file])).out) as CheckReport;
+    assert.deepEqual([diagnostics, startOnly], [[], ["config.adminAddr", "config.logging.level"]]);
   });
 
   test("a bad file: every problem at its place, exit code 1", async () => {

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { ABSENT, DiskDigests, InputReader, isReadOnce } from "./inputs.ts";
+
+suite("inputs", () => {
+  let folder: string;
+  const path = (name: string): string => join(folder, name);
+
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "tracegate-inputs-"));
+    writeFileSync(path("a"), "one");
+    writeFileSync(path("b"), "two");
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  test("the hash is that of the contents one after the other; a file that is named twice is read once", () => {
+    const reader = new InputReader();
+    assert.equal(reader.readText(path("a")), "one");
+    assert.equal(reader.readText(path("b")), "two");
+    writeFileSync(path("a"), "changed");
+    assert.equal(reader.readText(path("a")), "one");
+    assert.equal(reader.inputs.hash, createHash("sha256").update("onetwo").digest("hex"));
+    assert.deepEqual([...reader.inputs.files.keys()], [path("a"), path("b")]);
+    assert.notEqual(new DiskDigests().of(path("a")), reader.inputs.files.get(path("a")));
+    assert.equal(new DiskDigests().of(path("b")), reader.inputs.files.get(path("b")));
+  });
+
+  test("what cannot be read is remembered with the reason, and is the same on disk", () => {
+    const reader = new InputReader();
+    const disk = new DiskDigests();
+    writeFileSync(path("large"), "");
+    truncateSync(path("large"), 65 * 1024 * 1024);
+    assert.throws(() => reader.readText(path("none")), /does not exist/);
+    assert.throws(() => reader.readText(path("none")), /does not exist/);
+    assert.throws(() => reader.readText(path("a/b")), /does not exist/);
+    assert.throws(() => reader.readText(folder), /it is a folder/);
+    assert.throws(() => reader.readText(path("large")), /more than 64 MiB/);
+    assert.equal(reader.inputs.files.get(path("none")), ABSENT);
+    for (const [file, digest] of reader.inputs.files) assert.equal(disk.of(file), digest, file);
+  });
+
+  test("a pipe is not read to see whether it has changed", () => {
+    execFileSync("mkfifo", [path("pipe")]);
+    // It has no writer: to read it would take for ever.
+    assert.equal(new DiskDigests().of(path("pipe")), "special");
+  });
+});
+
+test("streams are read once", () => {
+  for (const path of ["-", "/dev/stdin", "/dev/fd/3", "/proc/self/fd/0"]) assert.equal(isReadOnce(path), true, path);
+  for (const path of ["gateway.yaml", "/dev/shm/gateway.yaml", "./-"]) assert.equal(isReadOnce(path), false, path);
+});

@@ -1,0 +1,150 @@
+/**
+ * What a configuration was read from, and whether the same is still on disk. The loader reports a digest of the very bytes
+ * that it parsed, so a write between reading and watching cannot go unnoticed: comparing the two needs no notice of it.
+ */
+import { createHash } from "node:crypto";
+import { realpathSync, type Stats, statSync } from "node:fs";
+import { MAX_BYTES, readBytes, toText } from "./read-file.ts";
+
+/** Each file by its path with a digest of its content, or with the reason why it has none. */
+export type Digests = ReadonlyMap<string, string>;
+
+/** What one load has read. */
+export interface Inputs {
+  /** The configuration and the files that it names, also those that could not be read. */
+  readonly files: Digests;
+  /** SHA-256 of the configuration's text followed by the content of each file that it names, in hex. */
+  readonly hash: string;
+}
+
+/** There is no such file. */
+export const ABSENT = "absent";
+/** The content cannot be told at present, for example because no file descriptor is left. */
+export const UNKNOWN = "unknown";
+/** A pipe or a device: its content can be read only once. */
+const SPECIAL = "special";
+
+/** A file whose last change is older than this does not change again without another time stamp. */
+const SETTLED_MS = 2000;
+/** Contents are compared this often even if size and times are the same: file systems may keep old ones in a cache. */
+const CONTENT_MS = 60_000;
+
+/** Standard input and open file descriptors are read once. */
+export function isReadOnce(path: string): boolean {
+  return path === "-" || path === "/dev/stdin" || /^\/(dev|proc\/self)\/fd/.test(path);
+}
+
+/** Reads the files of one load, each once, and remembers what was in them. */
+export class InputReader {
+  readonly #files = new Map<string, string>();
+  readonly #texts = new Map<string, () => string>();
+  readonly #hash = createHash("sha256");
+
+  /** Adds a text that is in no file. */
+  addText(text: string): void {
+    this.#hash.update(text);
+  }
+
+  /** The text of a file. Throws an Error whose message says in words why it cannot be read. */
+  readText(path: string): string {
+    let text = this.#texts.get(path);
+    if (text === undefined) {
+      text = this.#read(path);
+      this.#texts.set(path, text);
+    }
+    return text();
+  }
+
+  get inputs(): Inputs {
+    return { files: new Map(this.#files), hash: this.#hash.copy().digest("hex") };
+  }
+
+  #read(path: string): () => string {
+    const { digest, bytes, error } = readInput(path);
+    if (!isReadOnce(path)) this.#files.set(path, digest);
+    if (bytes === undefined)
+      return () => {
+        throw error;
+      };
+    this.#hash.update(bytes);
+    return () => toText(bytes);
+  }
+}
+
+interface Known {
+  readonly fingerprint: string;
+  readonly digest: string;
+  /** Milliseconds since 1970. */
+  readonly readAt: number;
+  readonly settled: boolean;
+}
+
+/** Tells what is in files; reads only those whose size, times or place differ from the last look. */
+export class DiskDigests {
+  readonly #known = new Map<string, Known>();
+
+  /** The digest of what is in the file; ABSENT, UNKNOWN or another reason where there is none. */
+  of(path: string): string {
+    const now = Date.now();
+    const { stats, real, digest: failure } = statOf(path);
+    if (stats === undefined) return failure;
+    const fingerprint = `${real} ${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
+    const known = this.#known.get(path);
+    if (known?.fingerprint === fingerprint && known.settled && now - known.readAt < CONTENT_MS) return known.digest;
+    // Pipes and devices are not read: another reader waits for what is in them.
+    const digest = stats.isFile() || stats.isDirectory() ? readInput(path).digest : SPECIAL;
+    // Within one tick of the clock a file can change twice and look the same.
+    const settled = Math.abs(now - Math.max(stats.mtimeMs, stats.ctimeMs)) > SETTLED_MS;
+    if (digest !== UNKNOWN) this.#known.set(path, { fingerprint, digest, readAt: now, settled });
+    return digest;
+  }
+
+  /** Forgets what is known of other files. */
+  keep(paths: ReadonlyMap<string, unknown>): void {
+    for (const path of this.#known.keys()) if (!paths.has(path)) this.#known.delete(path);
+  }
+}
+
+interface Read {
+  readonly digest: string;
+  readonly bytes?: Buffer;
+  readonly error?: Error;
+}
+
+function readInput(path: string): Read {
+  const { stats } = statOf(path);
+  if (stats?.isFile() === true && stats.size > MAX_BYTES)
+    return {
+      digest: `large: ${stats.ino} ${stats.size} ${stats.mtimeMs}`,
+      error: new Error(`it has more than ${MAX_BYTES / 1024 / 1024} MiB`),
+    };
+  const read = contentOf(path);
+  // A folder cannot be read at all.
+  return stats === undefined || stats.isFile() || read.bytes === undefined ? read : { ...read, digest: SPECIAL };
+}
+
+function contentOf(path: string): Read {
+  try {
+    const bytes = readBytes(path);
+    return { digest: createHash("sha256").update(bytes).digest("hex"), bytes };
+  } catch (error) {
+    const known = error instanceof Error ? error : new Error(String(error));
+    return { digest: reasonOf(known.cause), error: known };
+  }
+}
+
+function statOf(path: string): { readonly stats?: Stats; readonly real: string; readonly digest: string } {
+  try {
+    const real = realpathSync(path);
+    return { stats: statSync(real), real, digest: "" };
+  } catch (error) {
+    return { real: path, digest: reasonOf(error) };
+  }
+}
+
+/** Reasons that lie in the file are as good as its content; with all others nobody knows what is in it. */
+function reasonOf(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "";
+  if (code === "ENOENT" || code === "ENOTDIR") return ABSENT;
+  return ["EACCES", "EPERM", "EISDIR", "ELOOP", "ENAMETOOLONG"].includes(code) ? `unreadable: ${code}` : UNKNOWN;
+}

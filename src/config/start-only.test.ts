@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { z } from "zod";
+import { loadConfig } from "./load.ts";
+import { settings } from "./schema/settings.ts";
+import type { Settings } from "./settings.ts";
+import { restartRequired, writtenStartOnly } from "./start-only.ts";
+
+/** A value other than the default for each field of `config` that is read at the start only. */
+const OTHER = {
+  enableIpv6: false,
+  dns: { lookupFamily: "V6Only" },
+  adminAddr: "127.0.0.1:1",
+  statsAddr: "127.0.0.1:2",
+  readinessAddr: "127.0.0.1:3",
+  workerThreads: 77,
+  connectionTerminationDeadline: "77s",
+  connectionMinTerminationDeadline: "7s",
+  logging: { level: "debug", format: "json" },
+  metrics: { remove: ["retries"], fields: { add: { label: "request.path" } } },
+  backend: { connectTimeout: "7s", poolIdleTimeout: "7s", poolMaxSize: 7, keepalives: { enabled: false } },
+  clusterId: "c",
+  network: "n",
+  sensitiveHeaders: ["x-secret"],
+};
+
+/** Fields that a reload changes, that mean nothing, or that can have one value only. */
+const OTHERS = ["customFunctions", "tracing", "histograms", "dns.edns0"];
+
+function settingsOf(config: object): Settings {
+  const loaded = loadConfig({ kind: "text", text: JSON.stringify({ config }) }, {});
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  return loaded.config;
+}
+
+/** `a.b` for each field; objects that are one setting each are not gone into. */
+function fieldsOf(schema: unknown, depth = 0): string[] {
+  const { properties } = schema as { properties?: Record<string, unknown> };
+  return Object.entries(properties ?? {}).flatMap(([name, each]) => {
+    const inner = depth === 0 && name !== "tracing" ? fieldsOf(each, 1) : [];
+    return inner.length > 0 ? inner.map((one) => `${name}.${one}`) : [name];
+  });
+}
+
+test("each field of `config` is known to be read at the start only, or is named as another", () => {
+  const all = fieldsOf(z.toJSONSchema(settings, { io: "input", unrepresentable: "any" }));
+  const startOnly = writtenStartOnly({ config: OTHER }).map((name) => name.replace(/^config\./, ""));
+  assert.deepEqual(startOnly.concat(OTHERS).toSorted(), all.toSorted());
+});
+
+test("a change of each of them is found, and nothing else", () => {
+  assert.deepEqual(restartRequired(settingsOf({}), settingsOf({})), []);
+  assert.deepEqual(restartRequired(settingsOf({}), settingsOf(OTHER)), writtenStartOnly({ config: OTHER }));
+  const reloaded = { customFunctions: "f(a) { a }" };
+  assert.deepEqual(restartRequired(settingsOf({}), settingsOf(reloaded)), []);
+});
+
+test("only what is written counts", () => {
+  assert.deepEqual(writtenStartOnly({}), []);
+  assert.deepEqual(writtenStartOnly({ config: { customFunctions: "", logging: { level: "info" } } }), [
+    "config.logging.level",
+  ]);
+});
