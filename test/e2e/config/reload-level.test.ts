@@ -222,7 +222,8 @@ suite("the file on disk is in force in the end", () => {
     await gate.reached();
     install(renewed);
     await gate.release();
-    // The gate is read again with the renewed certificate.
+    await gateway.until(() => gateway.lines.some(({ message }) => message === "configuration reloaded"), "the reload");
+    // It is read again with the renewed certificate.
     await gate.reached();
     await gate.release();
     const served = async (): Promise<string> => {
