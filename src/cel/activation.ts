@@ -1,3 +1,5 @@
+import type { Budget } from "./evaluate/budget.ts";
+
 /**
  * A request's head as expressions read it, and its body where someone kept it. Requests of every protocol engine have
  * these fields, so the proxy can hand over its own objects or small views with lazy getters.
@@ -62,11 +64,13 @@ export interface DestinationParts {
 }
 
 /**
- * What one evaluation can read. An absent variable fails the expressions that read it, and `has()` of its fields is false.
+ * What one evaluation can read. An absent variable is null, and `has()` of its fields is false.
  * The `unknown` ones are plain data as JSON has it: objects, arrays, strings, numbers (they become CEL doubles), booleans,
  * null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
  */
 export interface Activation {
+  /** What all evaluations for one request may use up together; without it each may use as much. */
+  readonly budget?: Budget | undefined;
   readonly request?: RequestParts | undefined;
   readonly response?: ResponseParts | undefined;
   readonly source?: SourceParts | undefined;

@@ -13,14 +13,17 @@ export class CelError extends Error {
   /** The message without the line. */
   readonly what: string;
   readonly position: Position | undefined;
+  /** The expression reads what is not there for this request, such as a header that it lacks. */
+  readonly absent: boolean;
 
   /** `offset` is the place in `text` that `what` is about; without it the message is `what` alone. */
-  constructor(what: string, text: string, offset?: number, cause?: unknown) {
+  constructor(what: string, text: string, offset?: number, cause?: unknown, absent = false) {
     const position = offset === undefined ? undefined : positionOf(text, Math.min(offset, text.length));
     super(position === undefined ? what : `${what}\n${excerpt(text, position)}`, { cause });
     this.name = "CelError";
     this.what = what;
     this.position = position;
+    this.absent = absent;
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CelError, compileCondition, compileExpression, HttpRequestView, type RequestParts } from "./index.ts";
+import { Budget, CelError, compileCondition, compileExpression, HttpRequestView, type RequestParts } from "./index.ts";
 
 const REQUEST: RequestParts = {
   method: "GET",
@@ -17,7 +17,7 @@ function evaluate(text: string, request: RequestParts = REQUEST): unknown {
 }
 
 function matches(text: string, request: RequestParts = REQUEST): boolean {
-  return compileExpression(text).matches(new HttpRequestView().reset(request));
+  return compileCondition(text).matches(new HttpRequestView().reset(request), () => assert.fail(`${text} failed`));
 }
 
 function errorOf(text: string): CelError {
@@ -43,14 +43,41 @@ test("every field of the request can be read", () => {
   for (const [name, value] of Object.entries(fields)) assert.equal(evaluate(`request.${name}`), value);
   const view = new HttpRequestView().reset(REQUEST);
   const startTime = 'request.startTime > timestamp("2024-01-01T00:00:00Z")';
-  assert.equal(compileExpression(startTime).matches(view), true);
+  assert.equal(
+    compileCondition(startTime).matches(view, () => false),
+    true,
+  );
 });
 
-test("headers: repeated fields are joined, host is the authority, text is UTF-8", () => {
-  assert.equal(evaluate('request.headers["x-a"]'), "1, 2");
+test("headers: a repeated field is a list, cookies are one text, host is the authority, text is UTF-8", () => {
+  assert.deepEqual(evaluate('request.headers["x-a"]'), ["1", "2"]);
+  assert.equal(evaluate('request.headers["x-a"] == ["1", "2"] && request.headers["x-a"].exists(v, v == "2")'), true);
   assert.equal(evaluate("request.headers.cookie"), "a=1; b=2");
   assert.equal(evaluate("request.headers.host"), "Shop.example:8443");
   assert.equal(evaluate('request.headers["x-name"]'), "Zoë");
+});
+
+test("a repeated header is no text, and bytes that are not UTF-8 are none", () => {
+  const headers = ["x-role", "user", "x-role", "banned", "x-raw", "a\xff", "x-one", "a"];
+  const request = { ...REQUEST, headers };
+  for (const text of [
+    'request.headers["x-role"] == "banned"',
+    'request.headers["x-role"] != "user"',
+    'request.headers["x-role"] == request.method',
+    'request.headers["x-role"] in ["banned"]',
+    'request.headers["x-role"].contains("ban")',
+  ])
+    assert.match(failureOf(text, request), /the field x-role is repeated/, text);
+  for (const text of ['request.headers["x-role"].startsWith("b")', 'request.headers["x-raw"].split(",")[0] == "a"'])
+    assert.match(failureOf(text, request), /no such overload/, text);
+  for (const text of [
+    'request.headers["x-role"] == ["user", "banned"]',
+    '"banned" in request.headers["x-role"]',
+    'request.headers.join()["x-role"] == "user,banned"',
+    'request.headers["x-one"] == "a" && request.headers["x-one"].contains("a")',
+    'request.headers["x-raw"] == b"a\\xff"',
+  ])
+    assert.equal(matches(text, request), true, text);
 });
 
 test("has() tells absent headers from present ones", () => {
@@ -76,7 +103,7 @@ test("headers are looked at only when the expression reads them", () => {
   };
   assert.equal(matches('request.path == "/cart/items" || request.headers.host == "x"', request), true);
   assert.equal(reads, 0);
-  assert.equal(matches('request.headers["x-a"] == "1, 2" && has(request.headers.cookie)', request), true);
+  assert.equal(matches('request.headers["x-name"] == "Zoë" && has(request.headers.cookie)', request), true);
   assert.equal(reads, 2);
 });
 
@@ -87,11 +114,77 @@ test("a view that is reset forgets the request before", () => {
   assert.equal(expression.evaluate(view.reset({ ...REQUEST, authority: "other" })), "other");
 });
 
-test("matches() of an expression: errors and values other than true are false", () => {
+test("a condition over what is absent is not met", () => {
   assert.equal(matches('request.method == "GET"'), true);
-  assert.equal(matches('request.headers.absent == "1"'), false);
-  assert.equal(matches("request.path"), false);
+  for (const text of [
+    'request.headers.absent == "1"',
+    '!(request.headers.absent == "1")',
+    'request.headers.cookie("none") == "1"',
+    'request.path.split("/")[9] == "1"',
+    "request.headers[?'absent'].value() == '1'",
+    'size(dyn(null)) == 1 || "a" in dyn(null) || dyn(null).exists(x, x == 1)',
+    'dyn(null).a.b.c == "1"',
+    "dyn(null)",
+    'json("{}").items.filter(i, i.a == 1).size() > 0',
+  ])
+    assert.equal(matches(text), false, text);
   assert.equal(matches('request.headers.absent == "1" || request.method == "GET"'), true);
+});
+
+/** What `matches` hands over when a condition fails. */
+function failureOf(text: string, request: RequestParts = REQUEST): string {
+  let failure = "";
+  const result = compileCondition(text).matches({ request }, (error) => {
+    failure = error.what;
+    return true;
+  });
+  assert.equal(result, failure !== "", text);
+  return failure;
+}
+
+test("a condition that cannot be evaluated is for its caller to decide", () => {
+  const request = { ...REQUEST, path: "/%zz", body: Buffer.from([0x7b, 0xff]) };
+  for (const [text, what] of [
+    ['url.decode(request.path).contains("..")', /percent/],
+    ['string(request.body).contains("drop")', /UTF-8/],
+    ['json(request.body).user == "x"', /JSON/],
+    ["1 / int(request.body.size() - 2) == 1", /division by zero/],
+    ['dyn(request.path).user == "x"', /has no field user/],
+    ["dyn(request.path)", /true or false is needed, not string/],
+    ["dyn(request.path) && true", /true or false is needed, not string/],
+    ["fail('why')", /why/],
+    // Absence does not cover up another failure.
+    ['request.headers.absent == "1" || json(request.body).user == "x"', /JSON/],
+    ['request.headers.absent == "1" && json(request.body).user == "x"', /JSON/],
+    ['[request.headers.accept, string(request.body)].exists(v, v == "drop")', /UTF-8/],
+    ['default(json(request.body).user, "nobody") == "x"', /JSON/],
+    // Absence in one element is no reason to skip the others.
+    ['json(\'[{"b": 1}, {"a": 1}]\').filter(i, i.a == 1).size() > 0', /no such key/],
+    ['json(\'[{"b": 1}, {"a": 1}]\').map(i, i.a) == [1]', /no such key/],
+  ] as const)
+    assert.match(failureOf(text, { ...request, headers: ["accept", "a"] }), what, text);
+  assert.equal(matches('json(\'[{"b": 1}, {"a": 1}]\').exists(i, i.a == 1)'), true);
+  assert.equal(matches('coalesce(url.decode("%zz"), "other") == "other"'), true);
+});
+
+test("the work of all expressions for one request adds up", () => {
+  const text = 'size(request.body) > 0 && string(request.body).contains("x")';
+  const request = { ...REQUEST, body: Buffer.alloc(4 * 1024 * 1024, "a") };
+  const budget = new Budget();
+  const outcomes = Array.from({ length: 4 }, () => {
+    let failed = false;
+    compileCondition(text).matches({ request, budget }, () => {
+      failed = true;
+      return false;
+    });
+    return failed;
+  });
+  assert.deepEqual(outcomes, [false, false, true, true]);
+  assert.equal(failureOf(text, request), "", "an evaluation of its own has a budget of its own");
+  assert.equal(
+    compileCondition("request.path == '/cart/items'").matches({ request, budget }, () => false),
+    true,
+  );
 });
 
 test("evaluate() says what failed and where", () => {
@@ -145,15 +238,16 @@ test("a long line is cut around the place", () => {
 
 test("names are known in the scope that has their values", () => {
   assert.throws(() => compileExpression("response.code == 200"), /unknown variable response/);
-  const expression = compileExpression(
+  const condition = compileCondition(
     'response.code == 200 && proxy.route.name == "r" && source.port > 1024',
     "response",
   );
   const request = REQUEST;
   const source = { address: "::1", port: 4711, rawAddress: "::1", rawPort: 4711 };
   const response = { status: 200, headers: [] };
-  assert.equal(expression.matches({ request, response, source, proxy: { route: { name: "r" } } }), true);
-  assert.equal(expression.matches({ request }), false);
+  const failed = (): boolean => assert.fail("failed");
+  assert.equal(condition.matches({ request, response, source, proxy: { route: { name: "r" } } }, failed), true);
+  assert.equal(condition.matches({ request }, failed), false);
 });
 
 test("a condition must be able to be true or false", () => {
@@ -178,7 +272,7 @@ test("a pattern that is written out is checked with the expression", () => {
 });
 
 test("a pattern that a request brings fails the evaluation only", () => {
-  assert.equal(matches("request.path.matches(request.headers.p)", { ...REQUEST, headers: ["p", "("] }), false);
+  assert.match(failureOf("request.path.matches(request.headers.p)", { ...REQUEST, headers: ["p", "("] }), /RE2/);
   assert.equal(matches("request.path.matches(request.headers.p)", { ...REQUEST, headers: ["p", "^/c"] }), true);
 });
 
@@ -193,10 +287,10 @@ test("expressions that could run for long are refused", () => {
 test("an evaluation that takes too many steps is an error that no || hides", () => {
   const doubled = Array.from({ length: 40 }, (_, i) => `cel.bind(a${i + 1}, a${i} + a${i}, `).join("");
   const text = `cel.bind(a0, "xxxxxxxx", ${doubled}a40.size() > 0${")".repeat(41)}`;
-  assert.throws(() => evaluate(text), /takes too many steps/);
-  assert.equal(matches(`${text} || true`), false);
+  assert.throws(() => evaluate(text), /too much work/);
+  assert.match(failureOf(`${text} || true`), /too much work/);
   const lists = Array.from({ length: 40 }, (_, i) => `cel.bind(a${i + 1}, [a${i}, a${i}], `).join("");
-  assert.throws(() => evaluate(`cel.bind(a0, [1], ${lists}a40 == [a39, a39]${")".repeat(41)}`), /takes too many steps/);
+  assert.throws(() => evaluate(`cel.bind(a0, [1], ${lists}a40 == [a39, a39]${")".repeat(41)}`), /too much work/);
   const loop = `lists.range(1000).all(i, lists.range(1000).all(j, !string(request.body).contains("x")))`;
-  assert.throws(() => evaluate(loop, { ...REQUEST, body: Buffer.alloc(1 << 20) }), /takes too many steps/);
+  assert.throws(() => evaluate(loop, { ...REQUEST, body: Buffer.alloc(1 << 20) }), /too much work/);
 });

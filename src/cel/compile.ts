@@ -5,14 +5,15 @@ import { check } from "./check/checker.ts";
 import type { Environment } from "./check/environment.ts";
 import { formatType } from "./check/types.ts";
 import { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
-import { startBudget } from "./evaluate/budget.ts";
+import { endBudget, startBudget } from "./evaluate/budget.ts";
 import { compileNode } from "./evaluate/compile.ts";
 import type { Evaluator, Slots } from "./evaluate/evaluator.ts";
-import { Failure } from "./evaluate/failure.ts";
+import { Failure, fail } from "./evaluate/failure.ts";
 import { FUNCTIONS } from "./functions/functions.ts";
 import { LIMITS } from "./limits.ts";
 import type { Node } from "./syntax/ast.ts";
 import { parse } from "./syntax/parser.ts";
+import { kindOf } from "./values/access.ts";
 import type { CelValue } from "./values/types.ts";
 import { readsOf } from "./variables/reads.ts";
 import { type Scope, VARIABLES } from "./variables/variables.ts";
@@ -28,9 +29,20 @@ export interface Expression {
   readonly reads: ReadonlySet<string>;
   /** Throws CelError, for example when a header is missing. */
   evaluate(activation: Activation): CelValue;
-  /** True only when the value is `true`: an error or any other value is false. */
-  matches(activation: Activation): boolean;
 }
+
+/** An expression that decides. */
+export interface Condition extends Expression {
+  /**
+   * Whether the condition is met. It is not met where what it reads is absent: a header that the request lacks, a variable
+   * that is not set. Where the evaluation fails for any other reason - text that cannot be decoded, a type that does not
+   * fit, too much work - the condition is neither met nor not met, and the value is that of `whenFailed`.
+   */
+  matches(activation: Activation, whenFailed: WhenFailed): boolean;
+}
+
+/** What a condition that failed counts as. It may throw instead. */
+export type WhenFailed = (error: CelError) => boolean;
 
 let custom = NO_FUNCTIONS;
 
@@ -65,15 +77,15 @@ export function compileExpression(text: string, scope: Scope = "arrival"): Expre
 }
 
 /** Like compileExpression, for expressions that decide: one that can never be true or false is a CelError. */
-export function compileCondition(text: string, scope: Scope = "arrival"): Expression {
-  const expression = compileExpression(text, scope);
+export function compileCondition(text: string, scope: Scope = "arrival"): Condition {
+  const expression = compileIn(environmentOf(scope), text);
   if (expression.type !== "bool" && expression.type !== "dyn")
     throw new CelError(`the condition gives a value of type ${expression.type} where true or false is needed`, text, 0);
   return expression;
 }
 
 /** Like compileExpression, with other variables and functions than the gateway's. */
-export function compileIn(environment: Environment, text: string): Expression {
+export function compileIn(environment: Environment, text: string): Condition {
   if (text.length > MAX_LENGTH)
     throw new CelError(`the expression has ${text.length} characters, at most ${MAX_LENGTH} are allowed`, text);
   const node = parse(text, LIMITS);
@@ -83,7 +95,7 @@ export function compileIn(environment: Environment, text: string): Expression {
 
 const NO_SLOTS: Slots = [];
 
-class CompiledExpression implements Expression {
+class CompiledExpression implements Condition {
   readonly text: string;
   readonly type: string;
   readonly reads: ReadonlySet<string>;
@@ -99,23 +111,33 @@ class CompiledExpression implements Expression {
   }
 
   evaluate(activation: Activation): CelValue {
-    startBudget();
-    let value: CelValue | Failure;
-    try {
-      value = this.#run(activation, this.#hasSlots ? [] : NO_SLOTS);
-    } catch (error) {
-      throw new CelError(error instanceof Error ? error.message : String(error), this.text, undefined, error);
-    }
-    if (value instanceof Failure) throw new CelError(value.what, this.text, value.at);
+    const value = this.#valueOf(activation);
+    if (value instanceof Failure) throw this.#errorOf(value);
     return value;
   }
 
-  matches(activation: Activation): boolean {
-    startBudget();
+  matches(activation: Activation, whenFailed: WhenFailed): boolean {
+    const value = this.#valueOf(activation);
+    if (typeof value === "boolean") return value;
+    if (value === null) return false;
+    if (!(value instanceof Failure))
+      return whenFailed(this.#errorOf(fail(`true or false is needed, not ${kindOf(value)}`)));
+    return value.absent ? false : whenFailed(this.#errorOf(value));
+  }
+
+  #valueOf(activation: Activation): CelValue | Failure {
+    const { budget } = activation;
+    startBudget(budget);
     try {
-      return this.#run(activation, this.#hasSlots ? [] : NO_SLOTS) === true;
-    } catch {
-      return false;
+      return this.#run(activation, this.#hasSlots ? [] : NO_SLOTS);
+    } catch (error) {
+      return fail(error instanceof Error ? error.message : String(error));
+    } finally {
+      endBudget();
     }
+  }
+
+  #errorOf({ what, at, absent }: Failure): CelError {
+    return new CelError(what, this.text, at, undefined, absent);
   }
 }

@@ -5,6 +5,7 @@ import {
   type Activation,
   CelError,
   type CustomFunctions,
+  compileCondition,
   compileExpression,
   NO_FUNCTIONS,
   readFunctions,
@@ -54,7 +55,8 @@ const PIECES = [
 function run(text: string): void {
   try {
     const expression = compileExpression(text, "response");
-    expression.matches(ACTIVATION);
+    if (expression.type === "bool" || expression.type === "dyn")
+      compileCondition(text, "response").matches(ACTIVATION, (error) => error instanceof CelError);
     const value = expression.evaluate(ACTIVATION);
     JSON.stringify(toJson(value));
     try {

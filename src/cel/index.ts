@@ -1,8 +1,16 @@
 export type { Activation, DestinationParts, RequestParts, ResponseParts, SourceParts } from "./activation.ts";
 export { CelError, type Position } from "./cel-error.ts";
-export { compileCondition, compileExpression, type Expression, withFunctions } from "./compile.ts";
+export {
+  type Condition,
+  compileCondition,
+  compileExpression,
+  type Expression,
+  type WhenFailed,
+  withFunctions,
+} from "./compile.ts";
 export { compileFunctions, readFunctions } from "./custom/compile-functions.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
+export { Budget } from "./evaluate/budget.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
 export { CelMap } from "./values/map.ts";

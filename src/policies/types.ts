@@ -1,5 +1,5 @@
 import type { GatewayError } from "../base/errors.ts";
-import type { Activation, Expression } from "../cel/index.ts";
+import type { Activation, Condition } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import type { CredentialLocation, PolicyKind } from "../ir/policies.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
@@ -86,7 +86,7 @@ export interface RetryPlan {
   /** Response statuses that are tried again. */
   readonly codes: ReadonlySet<number>;
   /** Over request and response: true = try again. */
-  readonly condition: Expression | undefined;
+  readonly condition: Condition | undefined;
 }
 
 /** What a policy may see and change of one exchange. */
@@ -150,6 +150,8 @@ export interface AuthorizationRuleResult {
   readonly name: string;
   readonly matched: boolean;
   readonly mode: "allow" | "deny" | "require";
+  /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */
+  readonly error?: string;
 }
 
 /** What a call of the gateway's own is made for. */

@@ -3,6 +3,7 @@ import { tlsIdentity } from "../http/tls-client.ts";
 import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute, Workload } from "../ir/ir.ts";
 import type { CallPolicies, NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
+import { Rules } from "../policies/authorization/rules.ts";
 import { compileCallPolicies } from "../policies/calls/compile.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
@@ -27,7 +28,6 @@ import { endpointRules } from "./endpoint-rules.ts";
 import { Forwarding } from "./forwarding.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
-import { NetworkRules } from "./network-rules.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import type { Services } from "./services.ts";
 import { TcpRouteTable } from "./tcp/routes.ts";
@@ -162,7 +162,7 @@ export class IrCompiler {
       logExport,
       tracing,
       recordedBodies: wishesOf([accessLog, logExport, tracing, this.#customLabels], maxBufferSize),
-      network: bind.frontend.networkAuthorization && new NetworkRules(bind.frontend.networkAuthorization),
+      network: bind.frontend.networkAuthorization && new Rules(bind.frontend.networkAuthorization, "network"),
       networkAuthorizer: service && this.#networkAuthorizer(service),
       frontend: bind.frontend,
       forwarding: new Forwarding(bind.frontend),

@@ -3,6 +3,7 @@ import type { CustomFunctions } from "../cel/index.ts";
 import type { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Frontend, Listener, Target } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
+import type { Rules } from "../policies/authorization/rules.ts";
 import type { CompiledChain } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
@@ -15,7 +16,6 @@ import type { EndpointRules } from "./endpoint-rules.ts";
 import type { Forwarding } from "./forwarding.ts";
 import type { ListenerTable } from "./match/listeners.ts";
 import type { Router } from "./match/router.ts";
-import type { NetworkRules } from "./network-rules.ts";
 import type { SeriesCache } from "./series-cache.ts";
 import type { TcpRouteTable } from "./tcp/routes.ts";
 import type { LogExport } from "./telemetry/log-export.ts";
@@ -28,7 +28,7 @@ export interface CompiledBind {
   readonly protocol: "http" | "tls" | "tcp";
   readonly mode: "standard" | "internal";
   /** Who may connect; undefined = everyone. */
-  readonly network: NetworkRules | undefined;
+  readonly network: Rules | undefined;
   /** Whom to ask then whether they may; undefined = nobody. */
   readonly networkAuthorizer: NetworkAuthorizer | undefined;
   readonly accessLog: AccessLogEdits | undefined;

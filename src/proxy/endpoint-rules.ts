@@ -1,4 +1,11 @@
-import { type Activation, CelError, compileCondition, compileExpression, type Expression } from "../cel/index.ts";
+import {
+  type Activation,
+  CelError,
+  type Condition,
+  compileCondition,
+  compileExpression,
+  type Expression,
+} from "../cel/index.ts";
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import type { Eviction, Health, PolicySet, SessionAffinity } from "../ir/policies.ts";
@@ -46,7 +53,7 @@ export const NO_ANSWER: Verdict = { healthy: false, wait: undefined };
 
 /** Which calls have failed, and what follows from that for the endpoint (reference 3.26). */
 export class HealthRule {
-  readonly #unhealthy: Expression | undefined;
+  readonly #unhealthy: Condition | undefined;
   readonly #eviction: Eviction | undefined;
 
   constructor({ unhealthyExpression, eviction }: Health) {
@@ -57,11 +64,11 @@ export class HealthRule {
   /** Called with the response as the backend has sent it: policies may change it. */
   judge(x: Judged, response: HttpResponse): Verdict {
     const wait = response.status === 429 ? retryAfter(response.headers, Date.now()) : undefined;
-    if (this.#unhealthy === undefined)
-      return { healthy: response.status < 500 && grpcSucceeded(response.headers), wait };
+    const healthy = response.status < 500 && grpcSucceeded(response.headers);
+    if (this.#unhealthy === undefined) return { healthy, wait };
     const { status, headers } = response;
     const head = isGrpc(headers) ? { status, headers: [...headers] } : undefined;
-    return { healthy: !matches(this.#unhealthy, x, response, x.trailers), wait, head };
+    return { healthy: !matches(this.#unhealthy, x, response, x.trailers, !healthy), wait, head };
   }
 
   /** gRPC says at the end how a call went: then `response.grpcStatus` is there, and the head as the backend has sent it. */
@@ -69,7 +76,14 @@ export class HealthRule {
     const status = grpcStatusIn(trailers);
     if (status === undefined) return;
     if (this.#unhealthy === undefined) verdict.healthy &&= status === 0;
-    else if (verdict.head !== undefined) verdict.healthy = !matches(this.#unhealthy, x, verdict.head, trailers);
+    else if (verdict.head !== undefined)
+      verdict.healthy = !matches(
+        this.#unhealthy,
+        x,
+        verdict.head,
+        trailers,
+        verdict.head.status >= 500 || status !== 0,
+      );
   }
 
   /** The call is over after `seconds`. `backoff`: of the retry policy, ms; 0 = none. */
@@ -112,12 +126,21 @@ export class Affinity {
   }
 }
 
-/** What the condition says of an answer that is not the one that the client gets, or not yet. */
-function matches(condition: Expression, x: Judged, response: HttpResponse, trailers: HeaderList): boolean {
+/**
+ * What the condition says of an answer that is not the one that the client gets, or not yet. `otherwise`: what holds without
+ * the condition, and where it fails. It may read the request, so a failure alone must not let a client evict endpoints.
+ */
+function matches(
+  condition: Condition,
+  x: Judged,
+  response: HttpResponse,
+  trailers: HeaderList,
+  otherwise: boolean,
+): boolean {
   const before = { response: x.response, trailers: x.trailers };
   x.response = response;
   x.trailers = trailers;
-  const matched = condition.matches(x.variables);
+  const matched = condition.matches(x.variables, () => otherwise);
   x.response = before.response;
   x.trailers = before.trailers;
   return matched;

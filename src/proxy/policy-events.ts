@@ -43,7 +43,8 @@ export class PolicyEvents implements PolicyTrace {
   }
 
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
-    const severity = result === "allow" ? "success" : "error";
+    const failed = rules.some(({ error }) => error !== undefined);
+    const severity = result === "allow" && !failed ? "success" : "error";
     this.#tracer.emit(severity, { type: "authorizationResult", rules, result }, null, this.#scope);
   }
 

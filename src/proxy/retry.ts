@@ -21,10 +21,13 @@ export function canRepeat({ retry, repeats, downstream, request, body }: Exchang
   return downstream.upgrade === "" && request.method !== "CONNECT" && (body?.repeatable ?? true);
 }
 
+/** A response about which the condition says nothing goes to the client. */
+const passOn = (): boolean => false;
+
 /** Why a response is not to be passed on; undefined when it is. */
 export function reasonToRepeat(x: ExchangeState, response: HttpResponse): string | undefined {
   if (x.retry?.codes.has(response.status) === true) return `status ${response.status}`;
-  return x.retry?.condition?.matches(x.variables) === true ? "condition" : undefined;
+  return x.retry?.condition?.matches(x.variables, passOn) === true ? "condition" : undefined;
 }
 
 /** Waits for the backoff, half of it fixed and half random, so that clients that failed together do not come back together. */

@@ -1,4 +1,11 @@
-import { type Activation, CelDuration, type RequestParts, type ResponseParts, type SourceParts } from "../cel/index.ts";
+import {
+  type Activation,
+  Budget,
+  CelDuration,
+  type RequestParts,
+  type ResponseParts,
+  type SourceParts,
+} from "../cel/index.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { Source } from "../http/source.ts";
 import type { Downstream } from "../http/stream.ts";
@@ -34,12 +41,23 @@ export class ExchangeVariables implements Activation {
   readonly #x: ReadableExchange;
   readonly request: RequestParts;
   #response: ResponseParts | undefined;
+  #budget: Budget | undefined;
+  #telemetryBudget: Budget | undefined;
 
   constructor(x: ReadableExchange) {
     this.#x = x;
     this.request = new RequestVariable(x);
   }
 
+  /** Telemetry has a budget of its own: the log must have its fields also where the policies have used up theirs. */
+  get budget(): Budget {
+    if (this.#x.endedAt !== 0) {
+      this.#telemetryBudget ??= new Budget();
+      return this.#telemetryBudget;
+    }
+    this.#budget ??= new Budget();
+    return this.#budget;
+  }
   get response(): ResponseParts | undefined {
     if (this.#x.response === undefined) return undefined;
     this.#response ??= new ResponseVariable(this.#x);

@@ -1,4 +1,4 @@
-import { type Expression, HttpRequestView } from "../cel/index.ts";
+import { type Condition, HttpRequestView } from "../cel/index.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
@@ -10,9 +10,12 @@ interface Watcher {
   readonly id: number;
   readonly slot: number;
   readonly token: string | undefined;
-  readonly expression: Expression | undefined;
+  readonly expression: Condition | undefined;
   readonly options: TraceOptions;
 }
+
+/** A watcher takes only requests of which its filter is known to be true. */
+const passBy = (): boolean => false;
 
 /** The watchers that this thread knows of; while the gate is disarmed a request does not look at them. */
 export class Watchers {
@@ -43,7 +46,8 @@ export class Watchers {
   /** The tracer of a request that a watcher takes, else undefined. `start` is `performance.now()` of the request. */
   claim(request: HttpRequest, from: Pick<Downstream, "traceToken">, start: number): Tracer | undefined {
     if (!this.#gate.armed) return undefined;
-    const matches = ({ expression }: Watcher): boolean => expression?.matches(this.#view.reset(request)) ?? true;
+    const matches = ({ expression }: Watcher): boolean =>
+      expression?.matches(this.#view.reset(request), passBy) ?? true;
     return this.#take(from.traceToken, start, matches);
   }
 

@@ -1,5 +1,12 @@
 import { quote, quoteIfNeeded } from "../base/log-quote.ts";
-import { type Activation, compileCondition, compileExpression, type Expression, toJson } from "../cel/index.ts";
+import {
+  type Activation,
+  type Condition,
+  compileCondition,
+  compileExpression,
+  type Expression,
+  toJson,
+} from "../cel/index.ts";
 import type { LogFields } from "../ir/telemetry.ts";
 import { type AccessLogFormat, type AccessRecord, formatAccessLog } from "./access-log.ts";
 
@@ -8,7 +15,7 @@ import { type AccessLogFormat, type AccessRecord, formatAccessLog } from "./acce
  * reference 3.29).
  */
 export class AccessLogEdits {
-  readonly #filter: Expression | undefined;
+  readonly #filter: Condition | undefined;
   readonly #add: readonly (readonly [string, Expression])[];
   readonly #remove: readonly string[];
   /** What the expressions read, as `Expression` has it. */
@@ -23,9 +30,9 @@ export class AccessLogEdits {
     this.reads = readsOf(this.#filter === undefined ? expressions : [this.#filter, ...expressions]);
   }
 
-  /** Whether a request leaves a line; a filter that fails is false. */
+  /** Whether a request leaves a line. A filter that fails keeps it: a client must not be able to stay out of the log. */
   wants(variables: Activation): boolean {
-    return this.#filter === undefined || this.#filter.matches(variables);
+    return this.#filter === undefined || this.#filter.matches(variables, keep);
   }
 
   /** The line without its newline. */
@@ -45,6 +52,8 @@ export class AccessLogEdits {
     return fields;
   }
 }
+
+const keep = (): boolean => true;
 
 /** What any of the expressions reads. */
 export function readsOf(expressions: readonly Pick<Expression, "reads">[]): ReadonlySet<string> {

@@ -41,6 +41,7 @@ export type TraceMessage =
         readonly name: string;
         readonly matched: boolean;
         readonly mode: "allow" | "deny" | "require";
+        readonly error?: string;
       }[];
       readonly result: "allow" | "deny";
     }

@@ -94,10 +94,14 @@ export function authorizationText(message: Fields): string {
     const allow = find("allow", true);
     return allow === undefined ? `allowed (none of ${rules.length} rules objects)` : `allowed by allow ${rule(allow)}`;
   }
-  const deny = find("deny", true);
-  if (deny !== undefined) return `denied by deny ${rule(deny)}`;
+  const because = (found: Fields): string =>
+    `${rule(found)}${found.error === undefined ? "" : `, which failed: ${textOf(found.error)}`}`;
+  const deny = find("deny", true) ?? rules.find(({ mode, error }) => mode === "deny" && error !== undefined);
+  if (deny !== undefined) return `denied by deny ${because(deny)}`;
   const require = find("require", false);
-  return require === undefined ? "denied (no allow rule is true)" : `denied by require ${rule(require)}`;
+  if (require !== undefined) return `denied by require ${because(require)}`;
+  const allow = rules.find(({ mode, error }) => mode === "allow" && error !== undefined);
+  return allow === undefined ? "denied (no allow rule is true)" : `denied; allow ${because(allow)}`;
 }
 
 /** `status=200`, `error=…` or both. */

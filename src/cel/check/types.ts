@@ -159,7 +159,7 @@ export class Substitution {
 
 const VALUES = new Set(["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "dyn"]);
 
-/** Null may stand for values that messages would hold: times and everything that only functions look into. */
+/** Null may stand for values that messages would hold: absent variables, times and everything that only functions look into. */
 function isNullable(type: Type): boolean {
-  return type.variable !== true && !VALUES.has(type.name) && type.fields === undefined;
+  return type.variable !== true && !VALUES.has(type.name);
 }

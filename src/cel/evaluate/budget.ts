@@ -1,23 +1,77 @@
-/** Steps that one evaluation may take: about one for each character or element that it looks at or makes. */
-const LIMIT = 16 * 1024 * 1024;
+/** Steps that the evaluations for one request may take: about one for each character or element that they look at or make. */
+const STEPS = 16 * 1024 * 1024;
+/** Processor time that they may take, in microseconds, calls that are charged by the size of their arguments not counted. */
+const TIME = 5000;
+/** Steps from one look at the clock to the next; a look costs about 150 ns, and an ordinary condition never comes to it. */
+const SLICE = 8192;
+
+/** What the evaluations for one request have left together: conditions add up, whichever policies they stand in. */
+export class Budget {
+  steps = STEPS;
+  microseconds = TIME;
+}
 
 /** Thrown, not returned: no `||` may turn an evaluation that takes too long into an answer. */
 export class BudgetExceeded extends Error {
   constructor() {
-    super("the evaluation takes too many steps; work on less data, or with fewer loops");
+    super("the expressions take too much work for one request; work on less data, or with fewer loops");
     this.name = "BudgetExceeded";
   }
 }
 
 // Evaluations are synchronous, so that one count serves them all and needs no place in every call.
-let left = LIMIT;
+let budget = new Budget();
+/** Steps that are taken from the budget already, but not yet made. */
+let slice = 0;
+/** Processor time at the last look; undefined = before the first, or since a long call that was paid for by its size. */
+let lookedAt: number | undefined;
 
-export function startBudget(): void {
-  left = LIMIT;
+/** Of an evaluation that belongs to no request. */
+const own = new Budget();
+
+/** Begins an evaluation; without a budget it may use as much as a request. */
+export function startBudget(given?: Budget): void {
+  if (given === undefined) {
+    own.steps = STEPS;
+    own.microseconds = TIME;
+  }
+  budget = given ?? own;
+  lookedAt = undefined;
+  takeSlice();
 }
 
-/** Counts `steps`; throws BudgetExceeded when there are none left. */
+/** Ends an evaluation: what it has not used is there for the next. */
+export function endBudget(): void {
+  budget.steps += slice;
+  slice = 0;
+}
+
+/** Counts `steps`; throws BudgetExceeded when there are none left, or no time. */
 export function charge(steps: number): void {
-  left -= steps;
-  if (left < 0) throw new BudgetExceeded();
+  slice -= steps;
+  if (slice < 0) nextSlice(steps);
+}
+
+function takeSlice(): void {
+  slice = budget.steps >= SLICE ? SLICE : Math.max(0, budget.steps);
+  budget.steps -= slice;
+}
+
+/** `slice` is negative: it says what the budget owes. */
+function nextSlice(steps: number): void {
+  endBudget();
+  if (budget.steps < 0 || !hasTime(steps >= SLICE)) {
+    budget.steps = Math.min(budget.steps, 0);
+    throw new BudgetExceeded();
+  }
+  takeSlice();
+}
+
+/** Processor time, not time on the clock: a machine that is busy with something else must not make conditions fail. */
+function hasTime(longCallFollows: boolean): boolean {
+  const { user, system } = process.threadCpuUsage();
+  const now = user + system;
+  if (lookedAt !== undefined) budget.microseconds -= now - lookedAt;
+  lookedAt = longCallFollows ? undefined : now;
+  return budget.microseconds >= 0;
 }

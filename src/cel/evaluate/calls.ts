@@ -4,12 +4,12 @@ import { signOf } from "../functions/operators.ts";
 import type { Overload } from "../functions/overload.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
-import type { CelValue } from "../values/types.ts";
+import { CelOptional, type CelValue } from "../values/types.ts";
 import { startBudget } from "./budget.ts";
 import { compileCustomCall } from "./custom-calls.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure } from "./failure.ts";
-import { compileConstantEquality, compileHeader, compileStatusComparison } from "./fast-paths.ts";
+import { Failure, missing } from "./failure.ts";
+import { compileConstantEquality, compileHeader, compileOperands, compileStatusComparison } from "./fast-paths.ts";
 import { compileLogic } from "./logic.ts";
 
 /** Functions and operators. Where the types are known the one overload is called; else the values choose it. */
@@ -30,13 +30,12 @@ export function compileCall(node: Call, compilation: Compilation): Evaluator {
   const { overloads, args } = resolved;
   const types = args.map((arg) => compilation.checked.types.get(arg) ?? { name: "dyn", params: [] });
   const [overload] = overloads;
-  const evaluators = args.map(compilation.compile);
-  if (overload === undefined || overloads.length > 1 || !isCertain(overload, types))
-    return dispatch(node, overloads, evaluators);
-  return (
-    prepared(node, overload, args, evaluators, compilation.text) ??
-    folded(node, overload, compilation, direct(node, overload, evaluators))
-  );
+  const evaluators = compileOperands(node, args, compilation);
+  if (overload === undefined || overloads.length > 1) return dispatch(node, overloads, evaluators);
+  const certain = isCertain(overload, types);
+  const first = prepared(node, overload, args, evaluators, compilation.text, certain);
+  if (!certain) return first ?? dispatch(node, overloads, evaluators);
+  return first ?? folded(node, overload, compilation, direct(node, overload, evaluators));
 }
 
 /** A call with nothing but constants is computed now. */
@@ -75,6 +74,7 @@ function prepared(
   args: readonly Node[],
   evaluators: readonly Evaluator[],
   text: string,
+  certain: boolean,
 ): Evaluator | undefined {
   const [first, constant] = args;
   const [evaluate] = evaluators;
@@ -82,9 +82,12 @@ function prepared(
     return undefined;
   const run = prepare(overload.prepare, constant.value, text, constant.at);
   if (run === undefined) return undefined;
+  const kind = certain ? undefined : overload.params[0]?.name;
   return (activation, slots) => {
     const value = evaluate(activation, slots);
-    return value instanceof Failure ? value : placed(run(value), node.at);
+    if (value instanceof Failure) return value;
+    if (kind !== undefined && kindOf(value) !== kind) return noOverload(node, [kindOf(value), kindOf(constant.value)]);
+    return placed(run(value), node.at);
   };
 }
 
@@ -159,12 +162,14 @@ function dispatch(node: Call, overloads: readonly Overload[], evaluators: readon
 
 /** Most calls have two arguments, so these do without lists. */
 function dispatchTwo(node: Call, choices: readonly Choice[], first: Evaluator, second: Evaluator): Evaluator {
-  const isIndex = node.name === "_[_]" || node.name === "_[?_]";
+  const optional = node.name === "_[?_]";
+  const isIndex = optional || node.name === "_[_]";
   return (activation, slots) => {
     const a = first(activation, slots);
     if (a instanceof Failure) return a;
     const b = second(activation, slots);
     if (b instanceof Failure) return b;
+    if (optional && a === null) return CelOptional.NONE;
     const left = kindOf(a);
     const right = kindOf(b);
     // `list[1.0]` and `list[1u]` are meant as `list[1]`.
@@ -178,9 +183,10 @@ function dispatchTwo(node: Call, choices: readonly Choice[], first: Evaluator, s
   };
 }
 
+/** Null is what absent variables are, so a call with it fails because something is absent. */
 function noOverload(node: Call, kinds: readonly string[]): Failure {
-  const what = signOf(node.name, kinds) ?? `${node.name}(${kinds.join(", ")})`;
-  return new Failure(`no such overload: ${what}`, node.at);
+  const what = `no such overload: ${signOf(node.name, kinds) ?? `${node.name}(${kinds.join(", ")})`}`;
+  return kinds.includes("null_type") ? missing(what, node.at) : new Failure(what, node.at);
 }
 
 function kindsOf({ params, variadic }: Overload, count: number): readonly (string | undefined)[] {
@@ -194,5 +200,5 @@ function kindsOf({ params, variadic }: Overload, count: number): readonly (strin
 
 /** A failure with the place of the call, unless it has a place already. */
 function placed(value: CelValue | Failure, at: number): CelValue | Failure {
-  return value instanceof Failure && value.at === undefined ? new Failure(value.what, at) : value;
+  return value instanceof Failure ? value.placed(at) : value;
 }

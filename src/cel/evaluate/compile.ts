@@ -16,7 +16,7 @@ import { CelOptional, type CelValue } from "../values/types.ts";
 import { charge } from "./budget.ts";
 import { compileCall } from "./calls.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure, fail } from "./failure.ts";
+import { Failure, fail, worse } from "./failure.ts";
 import { compileLoop } from "./loops.ts";
 import { compileSelect } from "./selects.ts";
 
@@ -75,11 +75,7 @@ function compileName(node: Identifier | Select | Call, name: string, { checked }
     }
     case "variable": {
       const { read } = reference.variable;
-      const absent = new Failure(`there is no ${reference.name} here`, node.at);
-      return (activation) => {
-        const value = read(activation);
-        return value === undefined ? absent : value;
-      };
+      return (activation) => read(activation) ?? null;
     }
   }
 }
@@ -150,14 +146,19 @@ function compileOptionalMap(node: OptionalMap, { compile, checked }: Compilation
   };
 }
 
-function compileFallback(node: Fallback, { compile }: Compilation): Evaluator {
-  const choices = node.choices.map(compile);
+/** `default` goes on where something is absent, `coalesce` after any failure (reference 4.7); both after null. */
+function compileFallback({ choices, onlyAbsent }: Fallback, { compile }: Compilation): Evaluator {
+  const evaluators = choices.map(compile);
   return (activation, slots) => {
-    let last: CelValue | Failure = fail("nothing to choose from");
-    for (const choice of choices) {
-      last = choice(activation, slots);
-      if (!(last instanceof Failure) && last !== null) return last;
+    let failure: Failure | undefined;
+    let isNull = false;
+    for (const evaluate of evaluators) {
+      const value = evaluate(activation, slots);
+      if (value === null) isNull = true;
+      else if (!(value instanceof Failure)) return value;
+      else if (onlyAbsent && !value.absent) return value;
+      else failure = worse(failure, value);
     }
-    return last;
+    return isNull ? null : (failure ?? fail("nothing to choose from"));
   };
 }

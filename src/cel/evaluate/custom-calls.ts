@@ -27,6 +27,6 @@ export function compileCustomCall(node: Call, { checked, compile }: Compilation)
     if (definition.variadic) frame.push(frame.splice(fixed));
     const value = definition.run(activation, frame);
     // The place in the body is none of this expression's.
-    return value instanceof Failure ? new Failure(place + value.what, node.at) : value;
+    return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent) : value;
   };
 }

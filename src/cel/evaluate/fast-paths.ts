@@ -1,10 +1,11 @@
 import type { Activation } from "../activation.ts";
 import type { Checked } from "../check/checked.ts";
+import type { Type } from "../check/types.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import { findHeader, findLatin1, type HeaderSource } from "../variables/headers.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure } from "./failure.ts";
+import { Failure, missing } from "./failure.ts";
 
 /** A header whose name is written in the expression. */
 interface ConstantHeader {
@@ -23,7 +24,7 @@ export function compileHeader(node: Node, { checked }: Compilation): Evaluator |
   const header = constantHeader(node, checked);
   if (header === undefined) return undefined;
   const { name, source } = header;
-  const find = (activation: Activation): string | undefined => {
+  const find = (activation: Activation): CelValue | undefined => {
     const parts = source(activation);
     return parts === undefined ? undefined : findHeader(parts, name);
   };
@@ -33,8 +34,8 @@ export function compileHeader(node: Node, { checked }: Compilation): Evaluator |
       const value = find(activation);
       return value === undefined ? CelOptional.NONE : new CelOptional(value);
     };
-  const missing = new Failure(`no such key: ${name}`, node.at);
-  return (activation) => find(activation) ?? missing;
+  const none = missing(`no such key: ${name}`, node.at);
+  return (activation) => find(activation) ?? none;
 }
 
 /** `==` and `!=` with a constant text on one side: header values are compared as they are, without decoding. */
@@ -48,18 +49,53 @@ export function compileConstantEquality(node: Call, compilation: Compilation): E
   const header = constantHeader(operand, compilation.checked);
   if (header !== undefined && isPlainRead(operand) && /^[\x20-\x7e]*$/.test(constant)) {
     const { name, source } = header;
-    const missing = new Failure(`no such key: ${name}`, operand.at);
+    const none = missing(`no such key: ${name}`, operand.at);
+    const several = repeated(name, operand.at);
     return (activation) => {
       const parts = source(activation);
       const value = parts === undefined ? undefined : findLatin1(parts, name);
-      return value === undefined ? missing : (value === constant) === whenEqual;
+      if (typeof value === "string") return (value === constant) === whenEqual;
+      return value === undefined ? none : several;
     };
   }
+  if (header !== undefined) return undefined;
   const evaluate = compilation.compile(operand);
   return (activation, slots) => {
     const value = evaluate(activation, slots);
     return value instanceof Failure ? value : (value === constant) === whenEqual;
   };
+}
+
+/**
+ * The operands of a call. A header that `==`, `!=` or `in` compares with text, or in which `contains` looks for a part, must be
+ * one text: repeated, it is a list, which equals no text, and a client could get round a rule by sending the field twice.
+ */
+export function compileOperands(node: Call, args: readonly Node[], { compile, checked }: Compilation): Evaluator[] {
+  const [left, right] = args;
+  const typeOf = (operand: Node | undefined): Type | undefined => operand && checked.types.get(operand);
+  const isEquality = node.name === "_==_" || node.name === "_!=_";
+  const headers = args.map((operand) => (isPlainRead(operand) ? constantHeader(operand, checked) : undefined));
+  return args.map((operand, index) => {
+    const evaluate = compile(operand);
+    const header = headers[index];
+    // Two headers are alike when both are repeated in the same way.
+    if (header === undefined || (isEquality && headers[1 - index] !== undefined)) return evaluate;
+    const comparedWithText = isEquality
+      ? typeOf(index === 0 ? right : left)?.name !== "list"
+      : index === 0 && (node.name === "contains" || (node.name === "@in" && typeOf(right)?.params[0]?.name !== "list"));
+    return comparedWithText ? oneText(evaluate, repeated(header.name, operand.at)) : evaluate;
+  });
+}
+
+function oneText(evaluate: Evaluator, repeated: Failure): Evaluator {
+  return (activation, slots) => {
+    const value = evaluate(activation, slots);
+    return Array.isArray(value) ? repeated : value;
+  };
+}
+
+function repeated(name: string, at: number): Failure {
+  return new Failure(`the field ${name} is repeated; compare lists, or use join()`, at);
 }
 
 /** Comparisons of `response.code` and ports with constants in plain numbers instead of bigint. */
@@ -74,10 +110,10 @@ export function compileStatusComparison(node: Call, { checked }: Compilation): E
   const read = NUMBERS[`${reference.name}.${left.field}`];
   if (read === undefined) return undefined;
   const limit = Number(right.value);
-  const missing = new Failure(`no such key: ${left.field}`, left.at);
+  const none = missing(`no such key: ${left.field}`, left.at);
   return (activation) => {
     const value = read(activation);
-    return value === undefined ? missing : compare(value, limit);
+    return value === undefined ? none : compare(value, limit);
   };
 }
 

@@ -2,7 +2,7 @@ import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure } from "./failure.ts";
+import { Failure, missing, worse } from "./failure.ts";
 
 /** The operators that need not look at each operand, and what checks have of their own; undefined for other calls. */
 export function compileLogic(node: Call, compilation: Compilation): Evaluator | undefined {
@@ -21,7 +21,7 @@ export function compileLogic(node: Call, compilation: Compilation): Evaluator | 
   }
 }
 
-/** `&&` and `||`: `deciding` on one side decides, whatever the other is; else an error on one side is the value. */
+/** `&&` and `||`: `deciding` on one side decides, whatever the other is; else an error on one side is the value, the worse of two. */
 function decide(deciding: boolean, node: Call, left: Node, right: Node, { compile }: Compilation): Evaluator {
   const [a, b] = [compile(left), compile(right)];
   const { at } = node;
@@ -31,16 +31,17 @@ function decide(deciding: boolean, node: Call, left: Node, right: Node, { compil
     const second = b(activation, slots);
     if (second === deciding) return deciding;
     if (first === !deciding && second === !deciding) return second;
-    if (first instanceof Failure) return first;
-    return typeof first === "boolean" ? mustBeBool(second, at) : mustBeBool(first, at);
+    const [a1, b1] = [mustBeBool(first, at), mustBeBool(second, at)];
+    if (!(a1 instanceof Failure)) return b1;
+    return b1 instanceof Failure ? worse(a1, b1) : a1;
   };
 }
 
 function mustBeBool(value: CelValue | Failure, at: number): CelValue | Failure {
   if (value instanceof Failure) return value;
-  return typeof value === "boolean"
-    ? value
-    : new Failure(`no such overload: true or false is needed, not ${kindOf(value)}`, at);
+  if (typeof value === "boolean") return value;
+  if (value === null) return missing("null is neither true nor false", at);
+  return new Failure(`no such overload: true or false is needed, not ${kindOf(value)}`, at);
 }
 
 function choose({ at }: Call, condition: Node, yes: Node, no: Node, { compile }: Compilation): Evaluator {

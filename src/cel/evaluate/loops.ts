@@ -4,12 +4,16 @@ import { CelMap } from "../values/map.ts";
 import type { CelValue } from "../values/types.ts";
 import { charge } from "./budget.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure, fail } from "./failure.ts";
+import { Failure, fail, missing, worse } from "./failure.ts";
 
 /** Steps that one turn of a loop counts as, besides those of its body. */
 const TURN = 32;
 
-/** Gets each result of the body with what the loop's variables stood for; a value ends the loop. */
+/**
+ * Gets each result of the body with what the loop's variables stood for; a value ends the loop. What is absent in one element
+ * is an ordinary failure of the whole: an element without a key must not keep a condition from looking at the others. Only
+ * `exists` looks at all of them whatever one lacks.
+ */
 interface Collector {
   add(result: CelValue | Failure, key: CelValue, value: CelValue): CelValue | Failure | undefined;
   finish(): CelValue | Failure;
@@ -30,7 +34,9 @@ export function compileLoop(node: Loop, { compile, checked }: Compilation): Eval
     if (container instanceof Failure) return container;
     const items = isList(container) && !onlyMaps ? container : undefined;
     if (items === undefined && !isMap(container))
-      return new Failure(`no such overload: ${loop} of ${kindOf(container)}`, at);
+      return container === null
+        ? missing(`there is nothing for ${loop} to go through`, at)
+        : new Failure(`no such overload: ${loop} of ${kindOf(container)}`, at);
     const map = items === undefined && isMap(container) ? container : undefined;
     const keys = map === undefined ? undefined : mapKeys(map);
     const collector = collectorOf();
@@ -43,7 +49,7 @@ export function compileLoop(node: Loop, { compile, checked }: Compilation): Eval
       if (both) slots[slot + 1] = value;
       if (filter !== undefined) {
         const wanted = filter(activation, slots);
-        if (wanted instanceof Failure) return wanted;
+        if (wanted instanceof Failure) return wanted.hardened();
         if (typeof wanted !== "boolean") return notBool;
         if (!wanted) continue;
       }
@@ -52,8 +58,7 @@ export function compileLoop(node: Loop, { compile, checked }: Compilation): Eval
         key,
         items === undefined && !both && !onlyMaps ? key : value,
       );
-      if (early !== undefined)
-        return early instanceof Failure && early.at === undefined ? new Failure(early.what, at) : early;
+      if (early !== undefined) return early instanceof Failure ? early.placed(at) : early;
     }
     return collector.finish();
   };
@@ -68,8 +73,8 @@ function quantifier(deciding: boolean): () => Collector {
     return {
       add(result) {
         if (result === deciding) return deciding;
-        if (result instanceof Failure) failure ??= result;
-        else if (typeof result !== "boolean") failure ??= NOT_BOOL;
+        if (result instanceof Failure) failure = worse(failure, deciding ? result : result.hardened());
+        else if (typeof result !== "boolean") failure = worse(failure, NOT_BOOL);
         return undefined;
       },
       finish: () => failure ?? !deciding,
@@ -81,7 +86,7 @@ function listOf(): Collector {
   const list: CelValue[] = [];
   return {
     add(result) {
-      if (result instanceof Failure) return result;
+      if (result instanceof Failure) return result.hardened();
       list.push(result);
       return undefined;
     },
@@ -93,7 +98,7 @@ function mapOf(put: (map: CelMap, result: CelValue, key: CelValue) => Failure | 
   return () => {
     const map = new CelMap();
     return {
-      add: (result, key) => (result instanceof Failure ? result : put(map, result, key)),
+      add: (result, key) => (result instanceof Failure ? result.hardened() : put(map, result, key)),
       finish: () => map,
     };
   };
@@ -103,7 +108,7 @@ function filterKeys(): Collector {
   const map = new CelMap();
   return {
     add(result, key, value) {
-      if (result instanceof Failure) return result;
+      if (result instanceof Failure) return result.hardened();
       if (typeof result !== "boolean") return NOT_BOOL;
       if (result) map.add(key, value);
       return undefined;
@@ -116,7 +121,7 @@ function existsOne(): Collector {
   let count = 0;
   return {
     add(result) {
-      if (result instanceof Failure) return result;
+      if (result instanceof Failure) return result.hardened();
       if (typeof result !== "boolean") return NOT_BOOL;
       if (result) count++;
       return undefined;
@@ -129,7 +134,7 @@ function filter(): Collector {
   const list: CelValue[] = [];
   return {
     add(result, _, value) {
-      if (result instanceof Failure) return result;
+      if (result instanceof Failure) return result.hardened();
       if (typeof result !== "boolean") return NOT_BOOL;
       if (result) list.push(value);
       return undefined;

@@ -93,6 +93,8 @@ function flattenMap(value: AnyMap | CelList, levels: number): CelValue {
 
 /** The extensions `lists` and `sets`, and the gateway's functions for maps. */
 export const COLLECTIONS: readonly Overload[] = [
+  method("contains", [list(A), A], BOOL, contains),
+  method("contains", [map(A, B), A], BOOL, (value: AnyMap, key: CelValue) => mapGet(value, key) !== undefined),
   method("slice", [list(A), INT, INT], list(A), slice),
   method("flatten", [list(DYN)], list(DYN), flatten),
   method("flatten", [list(DYN), INT], list(DYN), flatten),

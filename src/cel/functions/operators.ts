@@ -15,7 +15,7 @@ import {
   UINT,
 } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { type Failure, fail, missing } from "../evaluate/failure.ts";
 import { type AnyMap, adopt, isList, isMap, kindOf, mapGet } from "../values/access.ts";
 import { compare, equals } from "../values/equality.ts";
 import { type CelDuration, CelOptional, type CelTimestamp, CelUint, type CelValue } from "../values/types.ts";
@@ -46,13 +46,13 @@ export function at(list: readonly CelValue[], index: CelValue): Result {
   const number = index instanceof CelUint ? Number(index.value) : Number(index);
   if (!Number.isInteger(number)) return fail(`a list has no index ${String(index)}`);
   if (number < 0 || number >= list.length)
-    return fail(`index ${number} is out of range: the list has ${list.length} elements`);
+    return missing(`index ${number} is out of range: the list has ${list.length} elements`);
   return adopt(list[number]);
 }
 
 function byKey(map: AnyMap, key: CelValue): Result {
   const value = mapGet(map, key);
-  return value === undefined ? fail(`no such key: ${describe(key)}`) : value;
+  return value === undefined ? missing(`no such key: ${describe(key)}`) : value;
 }
 
 function describe(key: CelValue): string {
@@ -69,6 +69,7 @@ function optionally(container: CelValue, key: CelValue): Result {
   }
   if (container instanceof CelOptional)
     return container.value === undefined ? container : optionally(container.value, key);
+  if (container === null) return CelOptional.NONE;
   if (!isMap(container)) return fail(`a value of type ${kindOf(container)} has no elements`);
   const value = mapGet(container, key);
   return value === undefined ? CelOptional.NONE : new CelOptional(value);

@@ -1,5 +1,5 @@
 import { A, BOOL, list, optional } from "../check/types.ts";
-import { fail } from "../evaluate/failure.ts";
+import { missing } from "../evaluate/failure.ts";
 import { adopt, isList, isMap, mapSize } from "../values/access.ts";
 import { type CelList, CelOptional, CelUint, type CelValue } from "../values/types.ts";
 import { fn, method, type Overload } from "./overload.ts";
@@ -23,7 +23,7 @@ export const OPTIONALS: readonly Overload[] = [
   method("unwrapOpt", [list(optional(A))], list(A), unwrap),
   method("hasValue", [optional(A)], BOOL, ({ value }: CelOptional) => value !== undefined),
   method("value", [optional(A)], A, ({ value }: CelOptional) =>
-    value === undefined ? fail("optional.none() has no value") : value,
+    value === undefined ? missing("optional.none() has no value") : value,
   ),
   method("or", [optional(A), optional(A)], optional(A), (a: CelOptional, b: CelOptional) =>
     a.value === undefined ? b : a,

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { DOUBLE, DYN, list, map, STRING } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { type Failure, fail, missing } from "../evaluate/failure.ts";
 import type { AnyMap } from "../values/access.ts";
 import type { CelValue } from "../values/types.ts";
 import { type HeaderShape, HeadersView } from "../variables/headers.ts";
 import { fn, method, type Overload } from "./overload.ts";
 import { compilePattern } from "./patterns.ts";
 
-const HEADERS = map(STRING, STRING);
-const LISTS = map(STRING, list(STRING));
+const HEADERS = map(STRING, DYN);
+const LISTS = map(STRING, list(DYN));
 
 function view(shape: HeaderShape): (headers: AnyMap) => CelValue | Failure {
   return (headers) =>
@@ -22,7 +22,7 @@ function redacted(headers: AnyMap): CelValue | Failure {
 
 function cookie(headers: AnyMap, name: string): CelValue | Failure {
   if (!(headers instanceof HeadersView)) return fail("cookie() needs the headers of a message");
-  return headers.cookie(name) ?? fail(`no such cookie: ${name.slice(0, 60)}`);
+  return headers.cookie(name) ?? missing(`no such cookie: ${name.slice(0, 60)}`);
 }
 
 /** The parts of a URI before, in and after its query. */
@@ -48,11 +48,14 @@ function change(uri: string, how: "append" | "set", name: string, value: string)
   return `${before}?${parameters}${after}`;
 }
 
+/** Steps for each character that a pattern looks at and may replace; measured at 200 ns. */
+const PER_CHARACTER = 64;
+
 function regexReplace(text: string, pattern: string, replacement: string): CelValue | Failure {
   const compiled = compilePattern(pattern);
   if ("what" in compiled) return compiled;
   // Each character may match, and each match bring the replacement with as many groups as it names.
-  charge(text.length * (1 + replacement.length));
+  charge(text.length * (PER_CHARACTER + replacement.length));
   return compiled.matcher(text).replaceAll(replacement);
 }
 
@@ -63,7 +66,7 @@ export const REQUESTS: readonly Overload[] = [
   method("join", [HEADERS], HEADERS, view("joined")),
   method("raw", [HEADERS], LISTS, view("raw")),
   method("split", [HEADERS], LISTS, view("split")),
-  method("cookie", [HEADERS, STRING], STRING, cookie),
+  method("cookie", [HEADERS, STRING], DYN, cookie),
   method("query", [STRING], map(STRING, STRING), query),
   method("addQuery", [STRING, STRING, STRING], STRING, (uri: string, name: string, value: string) =>
     change(uri, "append", name, value),

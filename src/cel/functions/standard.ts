@@ -66,6 +66,10 @@ function parseDouble(text: string): CelValue | Failure {
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
 function decode(bytes: Uint8Array): CelValue | Failure {
   charge(bytes.length);
   try {
@@ -135,6 +139,12 @@ export const STANDARD: readonly Overload[] = [
     charge(text.length);
     return text.includes(part);
   }),
+  ...[STRING, BYTES].map((type) =>
+    method("contains", [BYTES, type], BOOL, (bytes: Uint8Array, part: string | Uint8Array) => {
+      charge(bytes.length);
+      return asBuffer(bytes).includes(typeof part === "string" ? part : asBuffer(part));
+    }),
+  ),
   method("startsWith", [STRING, STRING], BOOL, (text: string, part: string) => {
     charge(part.length);
     return text.startsWith(part);

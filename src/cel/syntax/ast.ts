@@ -90,10 +90,12 @@ export interface OptionalMap extends At {
   readonly flat: boolean;
 }
 
-/** `x.with(name, body)`, `default(x, y)`, `coalesce(x, y, …)`: the first argument that is neither an error nor null. */
+/** `default(x, y)`, `coalesce(x, y, …)`: the first argument that is neither an error nor null. */
 export interface Fallback extends At {
   readonly kind: "fallback";
   readonly choices: readonly Node[];
+  /** Only what is absent is passed over; any other error is the value. */
+  readonly onlyAbsent: boolean;
 }
 
 export type Node =

@@ -38,7 +38,7 @@ export function expandMacro(call: Call, text: string): Node | undefined {
   if (target === undefined) {
     if (name === "has") return has(call, text);
     if ((name === "default" && args.length === 2) || (name === "coalesce" && args.length > 0))
-      return { kind: "fallback", choices: args, at };
+      return { kind: "fallback", choices: args, onlyAbsent: name === "default", at };
     return undefined;
   }
   if (target.kind === "identifier" && target.name === "cel") return celMacro(call, text);

@@ -1,4 +1,4 @@
-import { charge, startBudget } from "../evaluate/budget.ts";
+import { charge, endBudget, startBudget } from "../evaluate/budget.ts";
 import { adopt } from "./access.ts";
 import {
   CelDuration,
@@ -17,7 +17,11 @@ import {
  */
 export function toJson(value: CelValue): unknown {
   startBudget();
-  return jsonOf(value);
+  try {
+    return jsonOf(value);
+  } finally {
+    endBudget();
+  }
 }
 
 /** Like toJson, as a part of an evaluation and its budget. */

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../../base/sensitive-names.ts";
 import { charge } from "../evaluate/budget.ts";
 import { CelMapLike, type CelValue } from "../values/types.ts";
@@ -14,37 +15,58 @@ export interface HeaderSource {
 /** A set of names, of which nothing else is asked. */
 export type Names = Pick<ReadonlySet<string>, "has">;
 
-/** What a view gives for a name: one text, the list of the fields' values, or the list of their comma-separated parts. */
-export type HeaderShape = "joined" | "raw" | "split";
+/**
+ * What a view gives for a name: `plain` the text of the only field, or the list of the values of several; `joined` always one
+ * text; `raw` always the list; `split` the list of their comma-separated parts.
+ */
+export type HeaderShape = "plain" | "joined" | "raw" | "split";
 
 const ALWAYS_SENSITIVE: Names = new SensitiveNames(SENSITIVE_HEADERS);
 const REDACTED = "<redacted>";
 
 /**
- * The value of field `name` (lower case) as text, or undefined: repeated fields are joined by `, ` (RFC 9110 5.3), cookies by
- * `; ` (RFC 9113 8.2.3). Scans the list, which for a head's handful of fields costs less than a map would.
+ * The value of field `name` (lower case), a list when the field is repeated, or undefined. Cookies are one value even when a
+ * client sends them in several fields (RFC 9113 8.2.3). Scans the list, which for a head's handful of fields costs less than a
+ * map would.
  */
-export function findHeader(source: HeaderSource, name: string): string | undefined {
+export function findHeader(source: HeaderSource, name: string): CelValue | undefined {
   const latin1 = findLatin1(source, name);
-  return latin1 === undefined ? undefined : decodeUtf8(latin1);
+  if (latin1 === undefined) return undefined;
+  return typeof latin1 === "string" ? decodeUtf8(latin1) : latin1.map(decodeUtf8);
 }
 
 /** Like findHeader, one character a byte. */
-export function findLatin1({ headers, authority }: HeaderSource, name: string): string | undefined {
-  let found: string | undefined;
+export function findLatin1({ headers, authority }: HeaderSource, name: string): string | string[] | undefined {
+  let found: string | string[] | undefined;
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== name) continue;
     const value = headers[i + 1] as string;
-    found = found === undefined ? value : `${found}${name === "cookie" ? "; " : ", "}${value}`;
+    if (found === undefined) found = value;
+    else if (name === "cookie") found = `${found as string}; ${value}`;
+    else if (typeof found === "string") found = [found, value];
+    else found.push(value);
   }
   return found ?? (name === "host" ? authority : undefined);
 }
 
-/** Header text is latin1, one character a byte, while expressions are Unicode. */
-export function decodeUtf8(latin1: string): string {
+/** The value of each field called `name`, one character a byte. */
+function valuesOf({ headers, authority }: HeaderSource, name: string): readonly string[] {
+  const values: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) values.push(headers[i + 1] as string);
+  return values.length === 0 && name === "host" && authority !== undefined ? [authority] : values;
+}
+
+/**
+ * Header text is latin1, one character a byte, while expressions are Unicode. Bytes that are not UTF-8 stay bytes, so that no
+ * function of text can take them for something that the backend does not see.
+ */
+function decodeUtf8(latin1: string): string | Uint8Array {
   charge(latin1.length);
-  for (let i = 0; i < latin1.length; i++)
-    if (latin1.charCodeAt(i) > 0x7f) return Buffer.from(latin1, "latin1").toString("utf8");
+  for (let i = 0; i < latin1.length; i++) {
+    if (latin1.charCodeAt(i) <= 0x7f) continue;
+    const bytes = Buffer.from(latin1, "latin1");
+    return isUtf8(bytes) ? bytes.toString("utf8") : bytes;
+  }
   return latin1;
 }
 
@@ -55,7 +77,7 @@ export class HeadersView extends CelMapLike {
   /** The names whose values are replaced. Kept by every view that is derived from this one. */
   readonly #hidden: Names | undefined;
 
-  constructor(source: HeaderSource, shape: HeaderShape = "joined", hidden?: Names) {
+  constructor(source: HeaderSource, shape: HeaderShape = "plain", hidden?: Names) {
     super();
     this.#source = source;
     this.#shape = shape;
@@ -76,10 +98,17 @@ export class HeadersView extends CelMapLike {
     if (typeof key !== "string") return undefined;
     const name = key.toLowerCase();
     if (this.#hidden?.has(name)) return this.#redactedValue(name);
-    if (this.#shape === "joined") return findHeader(this.#source, name);
-    const values = this.#values(name);
+    if (this.#shape === "plain") return findHeader(this.#source, name);
+    const values = valuesOf(this.#source, name);
     if (values.length === 0) return undefined;
-    return this.#shape === "raw" ? values : values.flatMap((value) => value.split(",").map((part) => part.trim()));
+    switch (this.#shape) {
+      case "joined":
+        return decodeUtf8(values.join(name === "cookie" ? "; " : ","));
+      case "raw":
+        return values.map(decodeUtf8);
+      case "split":
+        return values.flatMap((value) => value.split(",").map((part) => decodeUtf8(part.trim())));
+    }
   }
 
   keys(): readonly string[] {
@@ -94,24 +123,26 @@ export class HeadersView extends CelMapLike {
   }
 
   /** The value of the cookie called `name`, without quotes, or undefined. */
-  cookie(name: string): string | undefined {
-    const text = findHeader(this.#source, "cookie");
-    const value = text === undefined ? undefined : findCookie(text, name);
-    return value !== undefined && this.#hidden?.has("cookie") ? REDACTED : value;
+  cookie(name: string): string | Uint8Array | undefined {
+    const text = findLatin1(this.#source, "cookie");
+    if (typeof text !== "string") return undefined;
+    charge(text.length);
+    const value = findCookie(text, encodeLatin1(name));
+    if (value === undefined) return undefined;
+    return this.#hidden?.has("cookie") ? REDACTED : decodeUtf8(value);
   }
 
   #redactedValue(name: string): CelValue | undefined {
     if (findLatin1(this.#source, name) === undefined) return undefined;
-    return this.#shape === "joined" ? REDACTED : [REDACTED];
+    return this.#shape === "plain" || this.#shape === "joined" ? REDACTED : [REDACTED];
   }
+}
 
-  #values(name: string): readonly string[] {
-    const { headers, authority } = this.#source;
-    const values: string[] = [];
-    for (let i = 0; i < headers.length; i += 2)
-      if (headers[i] === name) values.push(decodeUtf8(headers[i + 1] as string));
-    return values.length === 0 && name === "host" && authority !== undefined ? [authority] : values;
-  }
+/** The UTF-8 of a text, one character a byte. */
+function encodeLatin1(text: string): string {
+  for (let i = 0; i < text.length; i++)
+    if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, "utf8").toString("latin1");
+  return text;
 }
 
 /** RFC 6265 5.4: pairs with `; ` between; the first of the name counts. */

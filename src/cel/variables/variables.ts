@@ -6,7 +6,8 @@ import { CelTimestamp, type CelValue } from "../values/types.ts";
 import { HeadersView } from "./headers.ts";
 import { type Field, recordVariable } from "./record.ts";
 
-const HEADERS = map(STRING, STRING);
+/** A value is text, a list when the field is repeated, or bytes when it is not UTF-8. */
+const HEADERS = map(STRING, DYN);
 
 const port = (number: number | undefined): bigint | undefined => (number === undefined ? undefined : BigInt(number));
 const time = (date: Date | undefined): CelTimestamp | undefined =>

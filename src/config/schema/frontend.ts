@@ -119,7 +119,11 @@ const accessLog = z
   });
 
 const networkAuthorization = z
-  .strictObject({ rules: z.array(networkRule).describe("A rule that fails is not true.") })
+  .strictObject({
+    rules: z
+      .array(networkRule)
+      .describe("As in `authorization`: a `deny` rule that cannot be evaluated denies, others are then not true."),
+  })
   .meta({
     id: "NetworkAuthorization",
     description: "Who may connect; asked once per connection, after the PROXY header and the TLS handshake.",

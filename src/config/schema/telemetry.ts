@@ -74,7 +74,9 @@ export const tracing = z
       .describe("Attributes of the resource, such as `service.name`: name to CEL over `env`."),
     remove: names.default([]).describe("Names of attributes that are left out."),
     ...samplings,
-    filter: condition("response").optional().describe("CEL; only spans of requests for which it is true are exported."),
+    filter: condition("response")
+      .optional()
+      .describe("CEL; only spans of requests for which it is true, or fails, are exported."),
   })
   .meta({
     id: "Tracing",

@@ -5,7 +5,8 @@ import type { AuthorizationRule } from "../../ir/policies.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";
 
-const [YES, NO, FAILS] = ['request.path == "/shop/cart"', 'request.method == "PUT"', 'request.headers.none == "x"'];
+const [YES, NO] = ['request.path == "/shop/cart"', 'request.method == "PUT"'];
+const [ABSENT, FAILS] = ['request.headers.none == "x"', 'json(request.path).user == "x"'];
 
 function decide(...rules: readonly (readonly [AuthorizationRule["mode"], string])[]): "allowed" | "denied" {
   const policy = create({ rules: rules.map(([mode, expression]) => ({ mode, expression })) });
@@ -21,21 +22,29 @@ function decide(...rules: readonly (readonly [AuthorizationRule["mode"], string]
 
 test("no rules allow", () => assert.equal(decide(), "allowed"));
 
-test("a deny rule that is true denies, whatever else is true; one that fails does not", () => {
+test("a deny rule that is true denies, whatever else is true; one over what is absent does not", () => {
   assert.equal(decide(["deny", YES], ["allow", YES]), "denied");
   assert.equal(decide(["deny", NO]), "allowed");
-  assert.equal(decide(["deny", FAILS]), "allowed");
+  assert.equal(decide(["deny", ABSENT]), "allowed");
 });
 
 test("a require rule has to be true", () => {
   assert.equal(decide(["require", YES]), "allowed");
   assert.equal(decide(["require", NO], ["allow", YES]), "denied");
+  assert.equal(decide(["require", ABSENT]), "denied");
+});
+
+test("a rule that cannot be evaluated opens nothing", () => {
+  assert.equal(decide(["deny", FAILS]), "denied");
+  assert.equal(decide(["deny", FAILS], ["allow", YES]), "denied");
   assert.equal(decide(["require", FAILS]), "denied");
+  assert.equal(decide(["allow", FAILS]), "denied");
+  assert.equal(decide(["allow", FAILS], ["allow", YES]), "allowed");
 });
 
 test("where there are allow rules one has to be true", () => {
   assert.equal(decide(["allow", NO], ["allow", YES]), "allowed");
-  assert.equal(decide(["allow", NO], ["allow", FAILS]), "denied");
+  assert.equal(decide(["allow", NO], ["allow", ABSENT]), "denied");
 });
 
 test("a trace shows every rule with its outcome", () => {
@@ -50,6 +59,14 @@ test("a trace shows every rule with its outcome", () => {
     { name: YES, matched: true, mode: "allow" },
   ];
   assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "allow" }]);
+});
+
+test("a trace shows why a rule could not be evaluated", () => {
+  const trace = new RecordedTrace();
+  const { onRequest } = create({ rules: [{ mode: "deny", expression: FAILS }] });
+  assert.throws(() => onRequest?.(contextOf({}, { trace })), { code: "TG_AUTHORIZATION" });
+  const shown = [{ name: FAILS, matched: false, mode: "deny", error: "the text is not JSON" }];
+  assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "deny" }]);
 });
 
 test("rules over the body wait for it; a body that is too long to look at is 413", async () => {

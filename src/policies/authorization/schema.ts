@@ -17,7 +17,7 @@ export const schema = z
         ]),
       )
       .describe(
-        "CEL over the request. Denied is what a `deny` rule is true for, what a `require` rule is not true for, and, where there are `allow` rules (a text alone is one), what none of them is true for. A rule that fails is not true.",
+        "CEL over the request. A request is denied when a `deny` rule is true, when a `require` rule is not true, or when there are `allow` rules (a text alone is one) and none of them is true. A rule over what the request lacks is not true. A rule that cannot be evaluated denies as `deny`, and is not true as `require` or `allow`.",
       ),
   })
   .describe("Decides by rules who may do what; else 403. Rules of all levels add up.");

@@ -1,4 +1,5 @@
-import { compileCondition, type Expression } from "../../cel/index.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { type CelError, type Condition, compileCondition, type WhenFailed } from "../../cel/index.ts";
 import type { Conditional, PolicyKind } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody, afterWholeBody } from "../shared/bodies.ts";
@@ -8,7 +9,7 @@ type Create<Config> = (config: Config, deps: PolicyDeps) => CompiledPolicy;
 
 interface Alternative {
   /** undefined = applies when none before it does. */
-  readonly condition: Expression | undefined;
+  readonly condition: Condition | undefined;
   readonly policy: CompiledPolicy;
 }
 
@@ -21,9 +22,10 @@ export function isConditional(config: unknown): config is Conditional<object> {
 }
 
 /**
- * Makes a policy's `create` take alternatives too: the first whose condition is true applies, for the response as well; a
- * condition that fails is false (reference 1.11). Where a policy that can refuse depends on a body that is too long to be
- * looked at, the request ends with TG_BODY_TOO_LARGE. `createEntry` creates one alternative; default: `create`.
+ * Makes a policy's `create` take alternatives too: the first whose condition is true applies, for the response as well
+ * (reference 1.11). A condition that fails ends the request with TG_INVALID_REQUEST: whichever alternative came next, it could
+ * be the wrong one. Where a policy that can refuse depends on a body that is too long to be looked at, the request ends with
+ * TG_BODY_TOO_LARGE. `createEntry` creates one alternative; default: `create`.
  */
 export function conditional<Config, Entry extends object>(
   kind: PolicyKind,
@@ -68,7 +70,7 @@ function combine(kind: PolicyKind, alternatives: readonly Alternative[]): Compil
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
   const conditions = alternatives.map(({ condition }) => condition).filter((each) => each !== undefined);
   const onRequest = (context: PolicyContext): RequestOutcome => {
-    const policy = choose(kind, alternatives, context);
+    const policy = choose(kind, alternatives, context, refuse);
     if (answers) chosen.set(context, policy);
     return policy?.onRequest?.(context);
   };
@@ -82,7 +84,7 @@ function combine(kind: PolicyKind, alternatives: readonly Alternative[]): Compil
     ...(answers && {
       onResponse(context, response) {
         // A request that was refused before its turn came is answered by the same rules.
-        const policy = chosen.has(context) ? chosen.get(context) : choose(kind, alternatives, context);
+        const policy = chosen.has(context) ? chosen.get(context) : choose(kind, alternatives, context, skip);
         return policy?.onResponse?.(context, response);
       },
       upstreamOnly: alternatives.every(({ policy }) => policy.onResponse === undefined || policy.upstreamOnly === true),
@@ -90,17 +92,31 @@ function combine(kind: PolicyKind, alternatives: readonly Alternative[]): Compil
   };
 }
 
+function refuse(error: CelError): never {
+  throw new GatewayError("TG_INVALID_REQUEST", undefined, error);
+}
+
+/** A response is there already, and the request was refused. */
+function skip(): boolean {
+  return false;
+}
+
 function choose(
   kind: PolicyKind,
   alternatives: readonly Alternative[],
   { variables, trace }: PolicyContext,
+  whenFailed: WhenFailed,
 ): CompiledPolicy | undefined {
+  const failed: WhenFailed = (error) => {
+    trace?.applied(kind, { result: "failed", error: `condition failed: ${error.what}` });
+    return whenFailed(error);
+  };
   for (const { condition, policy } of alternatives) {
     if (condition === undefined) {
       trace?.applied(kind, "fallback met, applying policy");
       return policy;
     }
-    if (condition.matches(variables)) {
+    if (condition.matches(variables, failed)) {
       trace?.applied(kind, "condition met, applying policy");
       return policy;
     }

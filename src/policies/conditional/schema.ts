@@ -25,7 +25,9 @@ export function conditionally<Plain extends z.ZodType, Shape extends z.ZodRawSha
       .array(alternative)
       .min(1)
       .max(MAX_ENTRIES)
-      .describe("Alternatives: the first whose condition is true applies; none when none is."),
+      .describe(
+        "Alternatives: the first whose condition is true applies; none when none is. A request for which a condition cannot be evaluated is refused with 400.",
+      ),
   });
   return z.union([plain, list]).describe(plain.description ?? "");
 }

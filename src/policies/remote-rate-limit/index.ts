@@ -1,4 +1,5 @@
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import { CelError } from "../../cel/index.ts";
 import type { LocalReply } from "../../http/message.ts";
 import type { RemoteRateLimit } from "../../ir/policies.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
@@ -36,7 +37,7 @@ export function create(config: RemoteRateLimit, { callouts, hidden }: PolicyDeps
     onRequest: afterWholeBody(
       makers.flatMap(({ expressions }) => expressions),
       (context) => {
-        const descriptors = makeAll(makers, context);
+        const descriptors = makeAll(makers, context, config.failureMode === "failOpen");
         if (descriptors.length === 0) {
           context.trace?.skipped(KIND, "no descriptor could be made", "warn");
           return undefined;
@@ -47,12 +48,17 @@ export function create(config: RemoteRateLimit, { callouts, hidden }: PolicyDeps
   };
 }
 
-function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext): Descriptor[] {
+function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, failOpen: boolean): Descriptor[] {
   const descriptors: Descriptor[] = [];
   for (const maker of makers) {
     try {
       descriptors.push(maker.make(context));
     } catch (error) {
+      // A client must not be able to choose that it is not counted.
+      if (error instanceof CelError && !error.absent && !failOpen) {
+        context.trace?.applied(KIND, { result: "failed", error: error.what });
+        throw new GatewayError(FAILED, undefined, error);
+      }
       context.trace?.skipped(KIND, `a descriptor is left out: ${reasonOf(error)}`, "warn");
     }
   }

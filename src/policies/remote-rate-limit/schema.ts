@@ -28,7 +28,9 @@ const policy = z.strictObject({
   descriptors: z
     .array(descriptor)
     .min(1)
-    .describe("One count each. A descriptor with an expression that fails is left out; without any, nothing is asked."),
+    .describe(
+      "One count each. A descriptor that reads what the request lacks is left out; without any, nothing is asked. An expression that cannot be evaluated counts as a failure of the service.",
+    ),
   failureMode: z
     .literal(["failClosed", "failOpen", "FailClosed", "FailOpen"])
     .transform((mode) => (/open$/i.test(mode) ? "failOpen" : "failClosed"))

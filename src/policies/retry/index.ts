@@ -13,6 +13,9 @@ function readsMethod({ reads }: Expression): boolean {
   return reads.has("request.method");
 }
 
+/** A request about which the precondition says nothing is sent once. */
+const doNotRepeat = (): boolean => false;
+
 /**
  * Tries a failed call again (reference 3.18): on the statuses in `codes`, when `condition` holds, when connecting fails, when
  * the upstream breaks off before it answers or does not answer in time. Throws CelError for expressions that cannot be used.
@@ -30,7 +33,7 @@ export function create(config: Retry): CompiledPolicy {
     kind: KIND,
     shown: config,
     onRequest(context) {
-      if (precondition === undefined || precondition.matches(context.variables)) context.retry = plan;
+      if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
       else context.trace?.skipped(KIND, "precondition not met");
       return undefined;
     },

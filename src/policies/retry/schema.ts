@@ -12,7 +12,7 @@ export const schema = z
       .string()
       .optional()
       .describe(
-        'CEL over the request; retries only when it is true. To keep retries to idempotent methods: `request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]`. Without one that names `request.method`, every method is repeated, but not POST, PATCH and others that are not idempotent after a timeout, because the backend may still be working on them.',
+        'CEL over the request; retries only when it is true, not when it fails. To keep retries to idempotent methods: `request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]`. Without one that names `request.method`, every method is repeated, but not POST, PATCH and others that are not idempotent after a timeout, because the backend may still be working on them.',
       ),
     condition: z
       .string()

@@ -8,7 +8,7 @@ import { type HttpRequest, hostOf } from "../../http/message.ts";
 import { type Downstream, type ServerStream, TUNNEL } from "../../http/stream.ts";
 import type { ByteStream } from "../../http/transport.ts";
 import type { CompiledBind } from "../compiled.ts";
-import { connectionVariables } from "../network-rules.ts";
+import { connectionVariables } from "../connection-variables.ts";
 import type { Services } from "../services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { TunnelStream } from "./tunnel-stream.ts";

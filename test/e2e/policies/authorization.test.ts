@@ -59,7 +59,7 @@ test("what is denied is denied whoever allows it; what is required must hold", a
   assert.equal(await status("/require", { "x-ticket": "1" }), 200);
 });
 
-test("a rule that cannot be evaluated does not hold", async () => {
+test("a rule over what is absent does not hold", async () => {
   assert.equal(await status("/failing"), 200);
   assert.equal(await status("/failing-require"), 403);
 });

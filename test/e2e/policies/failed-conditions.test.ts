@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
+import { call, traceOf, Upstream } from "../trace/support.ts";
+
+/** Rules by the path of their route. */
+const RULES: Readonly<Record<string, readonly unknown[]>> = {
+  text: [{ deny: 'string(request.body).contains("drop")' }],
+  bytes: [{ deny: 'request.body.contains("drop")' }],
+  json: [{ deny: 'json(request.body).user == "x"' }],
+  pairs: [{ deny: 'request.headers["x"].split(",").all(a, request.headers["y"].split(",").all(b, a != b))' }],
+  items: [{ deny: 'request.headers["x"].split(",").exists(h, h == "evil")' }],
+  path: [{ deny: 'url.decode(request.path).contains("evil")' }],
+  query: [{ deny: 'url.decode(request.pathAndQuery).contains("evil")' }],
+  required: [{ require: "!json(request.body).blocked" }],
+  allowed: [{ allow: "!json(request.body).blocked" }],
+  unset: [{ deny: "!has(jwt.sub)" }],
+  null: [{ deny: "jwt == null" }],
+  claim: [{ deny: 'jwt.sub == "banned"' }],
+  many: Array.from({ length: 40 }, (_, i) => ({
+    deny: `string(request.body).lowerAscii().replace("a", "${i}").contains("drop")`,
+  })),
+};
+
+let upstream: Upstream;
+let gateway: TestGateway;
+
+before(async () => {
+  upstream = await Upstream.start();
+  const routes = Object.entries(RULES).map(([name, rules]) => ({
+    name,
+    matches: [{ path: { pathPrefix: `/${name}` } }],
+    policies: { authorization: { rules } },
+    backends: [{ host: upstream.address }],
+  }));
+  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+});
+after(async () => {
+  await gateway.stop();
+  await upstream.close();
+});
+
+async function post(path: string, body: string | Buffer, headers: Record<string, string> = {}): Promise<number> {
+  return (await call(gateway.port(), { method: "POST", path, body, headers })).status;
+}
+
+/** As `post`, for what no client library sends: `target` and `fields` are latin1. */
+async function raw(target: string, fields = ""): Promise<number> {
+  const peer = await RawPeer.connect(gateway.port());
+  peer.send(`GET ${target} HTTP/1.1\r\nhost: a.example\r\n${fields}connection: close\r\n\r\n`);
+  const status = statusOf(await peer.message());
+  peer.reset();
+  return status;
+}
+
+test("what a deny rule can evaluate is decided by it", async () => {
+  assert.equal(await post("/text", "select"), 200);
+  assert.equal(await post("/text", "drop"), 403);
+  assert.equal(await post("/bytes", "select"), 200);
+  assert.equal(await post("/bytes", Buffer.from("\xff drop", "latin1")), 403);
+  assert.equal(await post("/json", '{"user":"y"}'), 200);
+  assert.equal(await post("/json", '{"user":"x"}'), 403);
+  assert.equal(await post("/items", "", { x: "a,b" }), 200);
+  assert.equal(await post("/items", "", { x: "a,evil" }), 403);
+  assert.equal(await raw("/path/a"), 200);
+  assert.equal(await raw("/path/%65vil"), 403);
+});
+
+test("a large body is looked at to its end", async () => {
+  const padding = " ".repeat(1_500_000);
+  assert.equal(await post("/text", padding), 200);
+  assert.equal(await post("/text", `${padding}drop`), 403);
+  assert.equal(await post("/bytes", `${padding}drop`), 403);
+  assert.equal(await post("/json", `${padding}{"user":"x"}`), 403);
+  assert.equal(await post("/json", `${padding}{"user":"y"}`), 200);
+});
+
+test("bytes that are not UTF-8 in a body, a header or a path do not get past a deny rule", async () => {
+  assert.equal(await post("/text", Buffer.from([0xff])), 403);
+  assert.equal(await post("/json", Buffer.from('{"user":"\xff"}', "latin1")), 403);
+  assert.equal(await raw("/items", "x: evil,\xff\r\n"), 403);
+  assert.notEqual(await raw("/path/\xff"), 200);
+  assert.equal(await raw("/path/%ff"), 403);
+});
+
+test("a bad percent escape in path or query does not get past a deny rule", async () => {
+  for (const target of ["/path/%zz", "/path/evil%", "/query?a=evil%2", "/query?%zz"])
+    assert.notEqual(await raw(target), 200, target);
+});
+
+test("a body that is not JSON does not get past a rule that reads it", async () => {
+  for (const body of ["", "{", '{"user":"x"', '{"user":"x"}}']) assert.equal(await post("/json", body), 403, body);
+  assert.equal(await post("/required", "{"), 403);
+  assert.equal(await post("/required", '{"blocked":"text"}'), 403);
+  assert.equal(await post("/required", '{"blocked":false}'), 200);
+  assert.equal(await post("/allowed", "{"), 403);
+  assert.equal(await post("/allowed", '{"blocked":false}'), 200);
+});
+
+test("a request that takes too much work does not get past a deny rule", async () => {
+  const items = Array.from({ length: 2500 }, (_, i) => i).join(",");
+  assert.equal(await post("/pairs", "", { x: items, y: items.replaceAll(",", "a,") }), 403);
+  assert.equal(await post("/many", "a".repeat(1_500_000)), 403, "the work of all rules adds up");
+  assert.equal(await post("/many", "a".repeat(10)), 200);
+});
+
+test("a repeated header does not get past a deny rule for one text", async () => {
+  assert.equal(await raw("/items", "x: evil\r\nx: good\r\n"), 403);
+});
+
+test("unset variables are null, and has() of their fields is false", async () => {
+  assert.equal(await raw("/unset"), 403);
+  assert.equal(await raw("/null"), 403);
+  assert.equal(await raw("/claim"), 200);
+});
+
+test("absent keys are no failure", async () => {
+  assert.equal(await raw("/items"), 200);
+  assert.equal(await post("/json", "{}"), 200);
+});
+
+test("the trace shows why a rule failed, as an error", async () => {
+  const events = await traceOf(gateway, async () => assert.equal(await post("/json", "{"), 403));
+  const [event] = events.filter(({ message }) => message.type === "authorizationResult");
+  assert.equal(event?.severity, "error");
+  assert.deepEqual(event?.message, {
+    type: "authorizationResult",
+    rules: [{ name: 'json(request.body).user == "x"', matched: false, mode: "deny", error: "the text is not JSON" }],
+    result: "deny",
+  });
+});
