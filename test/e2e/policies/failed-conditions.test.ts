@@ -23,6 +23,33 @@ const RULES: Readonly<Record<string, readonly unknown[]>> = {
   })),
 };
 
+const HOUR = { tokensPerFill: 0, fillInterval: "1h" };
+const ODD = 'json(request.headers["x"]).odd == true';
+
+/** Policies that a condition decides about. */
+const CHOICES: Readonly<Record<string, object>> = {
+  limit: { localRateLimit: { conditional: [{ condition: ODD, maxTokens: 0, ...HOUR }] } },
+  service: { extAuthz: { conditional: [{ condition: ODD, host: "127.0.0.1:1" }] } },
+  processor: { extProc: { conditional: [{ condition: ODD, host: "127.0.0.1:1" }] } },
+  remote: {
+    remoteRateLimit: {
+      conditional: [
+        { condition: ODD, host: "127.0.0.1:1", domain: "a", descriptors: [{ entries: [{ key: "a", value: "'b'" }] }] },
+      ],
+    },
+  },
+  answer: { directResponse: { conditional: [{ condition: ODD, status: 451 }] } },
+  change: { transformations: { conditional: [{ condition: ODD, request: { set: { "x-odd": "'yes'" } } }] } },
+  counted: {
+    remoteRateLimit: {
+      host: "127.0.0.1:1",
+      domain: "a",
+      descriptors: [{ entries: [{ key: "odd", value: 'json(request.headers["x"]).odd' }] }],
+    },
+  },
+  retried: { retry: { attempts: 3, codes: [503], precondition: ODD } },
+};
+
 let upstream: Upstream;
 let gateway: TestGateway;
 
@@ -34,7 +61,16 @@ before(async () => {
     policies: { authorization: { rules } },
     backends: [{ host: upstream.address }],
   }));
-  gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  const choices = Object.entries(CHOICES).map(([name, policies]) => ({
+    name,
+    matches: [{ path: { pathPrefix: `/${name}` } }],
+    policies,
+    backends: [{ host: upstream.address }],
+  }));
+  gateway = await TestGateway.start({
+    frontendPolicies: { accessLog: { filter: 'json(request.headers["x"]).logged' } },
+    binds: [{ port: 0, listeners: [{ routes: [...routes, ...choices] }] }],
+  });
 });
 after(async () => {
   await gateway.stop();
@@ -129,4 +165,46 @@ test("the trace shows why a rule failed, as an error", async () => {
     rules: [{ name: 'json(request.body).user == "x"', matched: false, mode: "deny", error: "the text is not JSON" }],
     result: "deny",
   });
+});
+
+test("a condition of alternatives that fails refuses, whatever the policy", async () => {
+  for (const path of ["/limit", "/service", "/processor", "/remote", "/answer", "/change"]) {
+    assert.equal(await post(path, "", { x: "{" }), 400, path);
+    assert.equal(await post(path, "", { x: "{}" }), 200, `${path}: absent`);
+    assert.equal(await post(path, ""), 200, `${path}: absent`);
+  }
+  assert.equal(await post("/limit", "", { x: '{"odd":true}' }), 429);
+  assert.equal(await post("/answer", "", { x: '{"odd":true}' }), 451);
+  const events = await traceOf(gateway, async () => assert.equal(await post("/limit", "", { x: "{" }), 400));
+  assert.ok(JSON.stringify(events).includes("condition failed: the text is not JSON"));
+});
+
+test("a client cannot choose not to be counted by a rate limit service", async () => {
+  assert.equal(await post("/counted", "", { x: "{" }), 500);
+  assert.equal(await post("/counted", "", { x: "{}" }), 200);
+});
+
+test("a request about which the precondition says nothing is not tried again", async () => {
+  let asked = 0;
+  upstream.on("/retried", (request, response) => {
+    asked++;
+    request.resume();
+    response.writeHead(503).end();
+  });
+  const tries = async (x: string): Promise<number> => {
+    asked = 0;
+    assert.equal(await post("/retried", "", { x }), 503);
+    return asked;
+  };
+  assert.equal(await tries('{"odd":true}'), 4);
+  assert.equal(await tries("{"), 1);
+});
+
+test("no client can stay out of the access log", async () => {
+  const logged = (path: string): boolean => gateway.lines.some((line) => line["http.path"] === path);
+  await post("/log/unwanted", "", { x: '{"logged":false}' });
+  await post("/log/broken", "", { x: "{" });
+  await post("/log/wanted", "", { x: '{"logged":true}' });
+  await gateway.until(() => logged("/log/wanted"), "the line of the last request");
+  assert.deepEqual([logged("/log/unwanted"), logged("/log/broken")], [false, true]);
 });
