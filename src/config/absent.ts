@@ -7,6 +7,9 @@ const MCP = "tracegate does not speak MCP; remove it";
 const MODELS = "tracegate does not route to language models; remove it";
 const MESH = "tracegate is no part of a service mesh; remove it";
 
+const CALL_TRANSFORMATIONS =
+  /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies\.transformations$/;
+
 /** Fields that configurations of this family know and this version does not have, by the object they stand in. */
 const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<string, string>> }[] = [
   {
@@ -57,6 +60,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   {
     in: /^frontendPolicies\.networkExtAuthz$/,
     fields: { conditional: "is not available here; write the one service" },
+  },
+  {
+    in: CALL_TRANSFORMATIONS,
+    fields: { response: "answers to calls of the gateway's own are read as they come; remove it" },
   },
   {
     in: /^frontendPolicies\.tls$/,
@@ -127,7 +134,11 @@ const POLICIES: Readonly<Record<string, string>> = {
 export function absentField(path: Path, key: string): string | undefined {
   const place = placeOf(path);
   for (const { in: where, fields } of ABSENT) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
-  if (/\.(extAuthz|extProc|remoteRateLimit|tracing|otlp)(\.conditional)?\.policies$/.test(place))
+  if (
+    /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies$/.test(
+      place,
+    )
+  )
     return Object.hasOwn(REGISTRY, key)
       ? "this policy is for requests of clients; calls of the gateway's own do without"
       : undefined;

@@ -98,7 +98,7 @@ several of a kind meet, the more specific one wins; rules of \`authorization\` a
 
 Calls that the gateway itself makes, to the services that policies ask and to mirrors, have policies too: of those of a named
 backend, of those that \`policies[]\` attaches to a backend or service, and of the \`policies\` beside the name of a service hold
-\`backendTLS\`, \`http.requestTimeout\`, \`tcp\`, \`backendTunnel\`, \`backendAuth\` and \`requestHeaderModifier\`. The others are for
+\`backendTLS\`, \`http.requestTimeout\`, \`tcp\`, \`backendTunnel\`, \`backendAuth\`, \`transformations.request\` and \`requestHeaderModifier\`. The others are for
 requests of clients. When a call cannot get its credentials, it counts as one that the service has not answered.
 
 | Policy | Phases | |

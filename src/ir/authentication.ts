@@ -2,6 +2,7 @@
 import type { BackendHttp, BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
 import type { HeaderModifier } from "./headers.ts";
 import type { Target } from "./target.ts";
+import type { Transformations } from "./transformations.ts";
 
 /** Reference 3.5, with what the provider's discovery document says. */
 export interface Oidc {
@@ -108,6 +109,7 @@ export interface TokenEndpointPolicies {
   readonly backendTunnel?: BackendTunnel;
   readonly backendAuth?: BasicBackendAuth;
   readonly requestHeaderModifier?: HeaderModifier;
+  readonly transformations?: Transformations;
 }
 
 /** An OAuth 2.0 token endpoint. */

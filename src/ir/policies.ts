@@ -3,6 +3,7 @@ import type { ApiKeyAuth, BackendAuth, BasicAuth, JwtAuth, Oidc } from "./authen
 import type { BackendHttp, BackendTcp, BackendTls, BackendTunnel } from "./connections.ts";
 import type { HeaderModifier } from "./headers.ts";
 import type { Target } from "./target.ts";
+import type { Transformations } from "./transformations.ts";
 
 export type {
   ApiKey,
@@ -28,6 +29,7 @@ export type {
 } from "./authentication.ts";
 export type { BackendHttp, BackendTcp, BackendTls, BackendTunnel, HttpVersion } from "./connections.ts";
 export type { HeaderModifier } from "./headers.ts";
+export type { Transformation, Transformations } from "./transformations.ts";
 
 /** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
 export interface Conditional<Entry extends object> {
@@ -135,22 +137,6 @@ export interface Csrf {
   readonly additionalOrigins: readonly string[];
 }
 
-/** One side of Transformations; the texts are CEL. */
-export interface Transformation {
-  readonly add?: Readonly<Record<string, string>>;
-  readonly set?: Readonly<Record<string, string>>;
-  readonly remove?: readonly string[];
-  readonly replace?: string;
-  readonly body?: string;
-  readonly metadata?: Readonly<Record<string, string>>;
-}
-
-/** Reference 3.10. */
-export interface Transformations {
-  readonly request?: Transformation;
-  readonly response?: Transformation;
-}
-
 /** Reference 3.1; the limits are all checked, in order. */
 export type LocalRateLimit = readonly LocalLimit[];
 
@@ -170,10 +156,11 @@ export interface CalledService {
   readonly policies?: CallPolicies;
 }
 
-export type CallPolicies = Pick<
-  PolicySet,
-  "backendTLS" | "http" | "tcp" | "backendTunnel" | "backendAuth" | "requestHeaderModifier"
->;
+export interface CallPolicies
+  extends Pick<PolicySet, "backendTLS" | "http" | "tcp" | "backendTunnel" | "backendAuth" | "requestHeaderModifier"> {
+  /** Of the request alone. */
+  readonly transformations?: Transformations;
+}
 
 /** Reference 3.8. */
 export interface ExtAuthz extends CalledService {

@@ -15,7 +15,7 @@ import { shown as jwtAuth } from "./jwt-auth/index.ts";
 import { shownOidc } from "./oidc/index.ts";
 import { shown as requestMirror } from "./request-mirror/index.ts";
 import { shownModifier } from "./shared/header-edits.ts";
-import { shown as transformations } from "./transformations/index.ts";
+import { shown as transformations } from "./transformations/shown.ts";
 
 /** Everything that dumps show as a policy: policies, and what `frontendPolicies` sets. */
 interface Kinds extends PolicySet {

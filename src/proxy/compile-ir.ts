@@ -265,7 +265,7 @@ export class IrCompiler {
   }
 
   /** Policies that ask one target in one way share a service; it takes no more endpoints once the configuration is complete. */
-  callout(target: Target, policies: CallPolicies = NO_POLICY_SET): Callout<Asker> {
+  callout(target: Target, policies: CallPolicies = {}): Callout<Asker> {
     const key = JSON.stringify([target, policies]);
     let callout = this.#callouts.get(key);
     if (callout === undefined) {

@@ -24,11 +24,17 @@ interface CallContext<Asker> {
   readonly asker?: Asker;
 }
 
+/** A request of the gateway's own before it is sent. */
+export interface CallHead extends HttpRequest {
+  /** Absent for gRPC. */
+  body?: Uint8Array;
+}
+
 /**
  * Finishes a request of the gateway's own before it is sent, such as by adding credentials. It may wait: the deadline of the
  * call covers that. Fails with a GatewayError.
  */
-export type PrepareCall<Asker> = (request: HttpRequest, asker: Asker | undefined) => void | Promise<void>;
+export type PrepareCall<Asker> = (request: CallHead, asker: Asker | undefined) => void | Promise<void>;
 
 /**
  * A service that the gateway itself asks, such as one that authorizes requests. Each call chooses an endpoint; failures are
@@ -48,7 +54,8 @@ export class Callout<Asker = never> {
   async http(request: CallRequest, context: CallContext<Asker>): Promise<CallResponse> {
     const [path = "", query] = split(request.path);
     const { method, authority = "" } = request;
-    const head = headOf("HTTP/1.1", method, path, query, authority, [...request.headers]);
+    const head: CallHead = headOf("HTTP/1.1", method, path, query, authority, [...request.headers]);
+    head.body = request.body;
     const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
     return observed(
       this.#choose(),
@@ -59,8 +66,10 @@ export class Callout<Asker = never> {
           endpoint,
           {
             ...request,
+            method: head.method,
             path: head.path + head.search,
             headers: head.headers,
+            body: head.body ?? request.body,
             timeoutMs,
             ...(head.authority !== "" && { authority: head.authority }),
           },
@@ -136,7 +145,7 @@ export class Callout<Asker = never> {
 
   /** Resolves with the milliseconds that are left of `timeoutMs`; never when the call is cancelled meanwhile. */
   async #prepared(
-    head: HttpRequest,
+    head: CallHead,
     timeoutMs: number,
     { asker, observer, onCancel }: CallContext<Asker>,
   ): Promise<number> {

@@ -10,9 +10,10 @@ const HOLDING: ReadonlySet<string> = new Set<keyof CallPolicies>([
   "backendTunnel",
   "backendAuth",
   "requestHeaderModifier",
+  "transformations",
 ]);
 /** Others that whoever attached them would expect to see in what is sent, or in whether it is sent. */
-const MISSED: ReadonlySet<string> = new Set(["authorization", "extAuthz", "transformations", "requestRedirect"]);
+const MISSED: ReadonlySet<string> = new Set(["authorization", "extAuthz", "requestRedirect"]);
 
 /** Whether the credentials of a backend come from a token endpoint. */
 export function exchangesTokens({ backendAuth }: RawPolicies): boolean {
@@ -48,6 +49,15 @@ export function reportForGrpc(
     report([...innerPath, "backendAuth"], { message: NO_QUERY, expected: "a header" });
   else if (inner.backendAuth === undefined && outer.backendAuth !== undefined && usesQuery(outer.backendAuth))
     report(outerPath, { message: `its backendAuth cannot be used here: ${NO_QUERY}`, expected: "a header" });
+  const { request } = inner.transformations ?? {};
+  if (request?.body !== undefined)
+    report([...innerPath, "transformations", "request", "body"], { message: "a gRPC message is no body; remove it" });
+  for (const field of ["add", "set"] as const)
+    for (const name of Object.keys(request?.[field] ?? {}))
+      if (name.startsWith(":"))
+        report([...innerPath, "transformations", "request", field, name], {
+          message: "gRPC has one method and path for each kind of call; remove it",
+        });
 }
 
 const NO_QUERY = "gRPC calls have no query to put a credential into";

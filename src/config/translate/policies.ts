@@ -1,4 +1,4 @@
-import type { HeaderModifier, PolicySet, RequestRedirect, UrlRewrite } from "../../ir/policies.ts";
+import type { CallPolicies, HeaderModifier, PolicySet, RequestRedirect, UrlRewrite } from "../../ir/policies.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
 import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buckets.ts";
@@ -32,7 +32,8 @@ export function translatePolicies(
 
 /** The policies of calls to a service. */
 export const translateCallPolicies: TranslatePolicies = (input, path, context) =>
-  translatePolicies(input as PolicyInput, "backend", path, context);
+  // Of backends, policies have no conditions, which has been reported.
+  translatePolicies(input as PolicyInput, "backend", path, context) as CallPolicies;
 
 /** Drops absent kinds, so that an empty set has no keys. */
 function toPolicySet(

@@ -4,6 +4,7 @@ import { create as backendAuth } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { create as requestHeaderModifier } from "../request-header-modifier/index.ts";
 import type { Asker, OutgoingContext } from "../types.ts";
+import { callTransformer } from "./transform.ts";
 
 /** For calls that are about no request. */
 const NOBODY: Asker = { findings: {}, trace: undefined, variables: {} };
@@ -13,12 +14,13 @@ const NOBODY: Asker = { findings: {}, trace: undefined, variables: {} };
  * is about connections is up to the pool. Throws for keys, credentials and headers that cannot be used.
  */
 export function compileCallPolicies(
-  { backendAuth: auth, requestHeaderModifier: modifier }: CallPolicies,
+  { backendAuth: auth, transformations, requestHeaderModifier: modifier }: CallPolicies,
   deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials">,
 ): PrepareCall<Asker> | undefined {
   const credentials = auth && backendAuth(auth, deps);
   const headers = modifier && requestHeaderModifier(modifier, deps);
-  if (credentials === undefined && headers === undefined) return undefined;
+  const transform = transformations && callTransformer(transformations);
+  if (credentials === undefined && transform === undefined && headers === undefined) return undefined;
   return (request, asker = NOBODY) => {
     const { findings, trace, span } = asker;
     const context: OutgoingContext = {
@@ -31,9 +33,13 @@ export function compileCallPolicies(
       },
       authorityMode: "auto",
     };
+    const finish = (): void => {
+      transform?.(request, asker);
+      headers?.onRequest(context);
+    };
     const waiting = credentials?.onRequest(context);
-    if (waiting instanceof Promise) return waiting.then(() => void headers?.onRequest(context));
-    headers?.onRequest(context);
+    if (waiting instanceof Promise) return waiting.then(finish);
+    finish();
     return undefined;
   };
 }

@@ -4,6 +4,7 @@ import { schema as backendTunnel } from "../backend-tunnel/schema.ts";
 import { schema as http } from "../http/schema.ts";
 import { schema as headerModifier } from "../shared/header-modifier-schema.ts";
 import { schema as tcp } from "../tcp/schema.ts";
+import { callSchema as transformations } from "../transformations/schema.ts";
 
 /** `policies` of a service that the gateway calls; `backendAuth` is what holds for such calls. */
 export function callPolicySchema<Auth extends z.ZodType>(backendAuth: Auth) {
@@ -19,6 +20,9 @@ export function callPolicySchema<Auth extends z.ZodType>(backendAuth: Auth) {
     backendAuth: backendAuth
       .optional()
       .describe("Adds the credentials that the service asks for, within `timeout`; for gRPC as metadata."),
+    transformations: transformations
+      .optional()
+      .describe("Changes the call by CEL, after its credentials are there; for gRPC its metadata alone."),
     requestHeaderModifier: headerModifier.optional().describe("Changes headers of the call, or its metadata for gRPC."),
   });
 }

@@ -2,6 +2,7 @@ import type { CallPolicies } from "../../ir/policies.ts";
 import { shown as backendTLS } from "../backend-tls/index.ts";
 import { shown as backendTunnel } from "../backend-tunnel/index.ts";
 import { shownModifier } from "../shared/header-edits.ts";
+import { shown as transformations } from "../transformations/shown.ts";
 
 type Show<Config> = (config: Config, hidden: ReadonlySet<string>) => unknown;
 type ShownCall = { readonly [Kind in keyof CallPolicies]-?: Show<NonNullable<CallPolicies[Kind]>> };
@@ -20,6 +21,7 @@ export function shownCallPolicies(backendAuth: ShownCall["backendAuth"]): Show<C
     http: unchanged,
     requestHeaderModifier: shownModifier,
     tcp: unchanged,
+    transformations,
   };
   return (policies, hidden) => {
     const shown = Object.entries(table).flatMap(([kind, show]) => {

@@ -19,16 +19,21 @@ const FRAMED_OTHERWISE = new Set(["HEAD", "CONNECT", "TRACE"]);
 /** Such responses have no body, whatever their fields say. */
 const BODILESS = new Set([204, 205, 304]);
 
-export class EditedRequest implements EditedMessage {
-  readonly #context: PolicyContext;
+/** What a request is, of a client or of the gateway's own. */
+export interface RequestUnderWay extends Pick<PolicyContext, "request" | "authorityMode"> {
+  readonly requestBody: EditedMessage["body"];
+}
 
-  constructor(context: PolicyContext) {
+export class EditedRequest implements EditedMessage {
+  readonly #context: RequestUnderWay;
+
+  constructor(context: RequestUnderWay) {
     this.#context = context;
   }
   get headers(): HeaderList {
     return this.#context.request.headers;
   }
-  get body(): MessageBody {
+  get body(): EditedMessage["body"] {
     return this.#context.requestBody;
   }
 

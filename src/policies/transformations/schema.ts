@@ -34,4 +34,13 @@ const plain = z
       "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails is empty.",
   });
 
+/** For calls of the gateway's own. */
+export const callSchema = z
+  .strictObject({
+    request: side("request", "`:method`, `:path` and `:authority`")
+      .optional()
+      .describe("Changes of the call, which expressions read as `request`; the other variables are the client's."),
+  })
+  .meta({ id: "CallTransformations", description: "Changes calls by CEL." });
+
 export const schema = conditionally("Transformations", plain, plain);

@@ -285,3 +285,58 @@ test("an exchange of tokens is within the deadline of the question; without a to
   await gateway.until(() => said("the request has no token to exchange"), "the reason of the first refusal");
   await gateway.until(() => said("credentials for the call were not there in time"), "the reason of the second");
 });
+
+test("transformations of a call: its head and body by what is known of the client; gRPC metadata; none of it is the client's", async () => {
+  const questions: string[] = [];
+  await using asked = await RawUpstream.answering((request) => {
+    questions.push(
+      [request.start, ...["x-user", "x-set"].flatMap((name) => valuesOf(request, name)), request.body].join(" "),
+    );
+    return reply("");
+  });
+  await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "x-set").join() || "none"));
+  await using server = await services();
+  const request = {
+    metadata: { who: "basicAuth.username + '-' + request.method" },
+    set: { ":method": "'PUT'", ":path": "'/ask?' + metadata.who", "x-set": "metadata.who" },
+    remove: ["x-user"],
+    body: "'of ' + request.path",
+  };
+  const transformations = { request };
+  const basicAuth = { htpasswd: "ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=" };
+  const http = { path: "'/'", addRequestHeaders: { "x-user": "'u'" } };
+  const metadataOnly = { request: { set: { "x-set": "basicAuth.username" } } };
+  const config = {
+    backends: [{ name: "asked", host: `127.0.0.1:${asked.port}`, policies: { transformations } }],
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          {
+            routes: [
+              {
+                policies: {
+                  basicAuth,
+                  extAuthz: { backend: "/asked", protocol: { http } },
+                  remoteRateLimit: {
+                    host: `127.0.0.1:${server.port}`,
+                    domain: "shop",
+                    descriptors: DESCRIPTORS,
+                    policies: { transformations: metadataOnly },
+                  },
+                },
+                backends: [{ host: `127.0.0.1:${upstream.port}` }],
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  };
+  await using gateway = await TestGateway.start(config);
+  const headers = { authorization: `Basic ${btoa("ann:secret")}` };
+  const response = await fetch(`http://127.0.0.1:${gateway.port()}/`, { headers });
+  assert.deepEqual([response.status, await response.text()], [200, "none"]);
+  assert.deepEqual(questions, ["PUT /ask?ann-GET HTTP/1.1 ann-GET of /ask"]);
+  assert.equal(server.seen[0]?.["x-set"], "ann");
+});
