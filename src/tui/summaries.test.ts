@@ -63,6 +63,12 @@ test("an authorization names the rule that decided", () => {
     result("deny", { ...deny, matched: false }, { ...require, matched: false }),
     "denied by require a.require",
   );
+  const failed = { matched: false, error: "no such key" };
+  assert.equal(
+    result("deny", { ...deny, ...failed }, { ...allow, matched: true }),
+    "denied by deny a.deny, which failed: no such key",
+  );
+  assert.equal(result("deny", { ...require, ...failed }), "denied by require a.require, which failed: no such key");
   assert.equal(result("deny", { ...allow, matched: false }), "denied (no allow rule is true)");
   assert.equal(result("allow", { ...allow, matched: true }), "allowed by allow a.allow");
   assert.equal(result("allow", { ...deny, matched: false }), "allowed (none of 1 rules objects)");

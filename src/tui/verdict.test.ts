@@ -88,6 +88,20 @@ test("what refused, failed, redirected or answered is named", () => {
   assert.match(verdict(WON, policy("direct_response"), done(200)), /answered by direct_response$/);
 });
 
+test("an answer of the backend is its own, also behind a rule that failed without a consequence", () => {
+  const allowed = event("error", {
+    type: "authorizationResult",
+    result: "allow",
+    rules: [
+      { name: "a", mode: "allow", matched: false, error: "no such key" },
+      { name: "b", mode: "allow", matched: true },
+    ],
+  });
+  const start = event("info", { type: "backendCallStart", target: "127.0.0.1:1" });
+  const answered = event("warn", { type: "backendCallResult", status: 404, error: null });
+  assert.match(verdict(WON, allowed, start, answered, done(404)), /route api · backend 127\.0\.0\.1:1 answered 404$/);
+});
+
 test("what decided is not guessed while the request runs, nor from a callout or a mirror", () => {
   assert.equal(verdict(WON), "GET http://a/x → no answer in 2 µs · route api");
   const mirror = event("error", { type: "backendCallResult", status: null, error: "reset" }, { scope: ["mirror"] });

@@ -54,7 +54,7 @@ function why(rows: readonly Row[], finished: Row, route: Row | undefined): strin
   const code = typeof status === "number" ? status : 0;
   if (route !== undefined && selectedName(route.message) === "") return noRoute(route.message);
   if (code >= 400 || error !== null) {
-    const decider = rows.findLast((row) => row !== finished && row.severity === "error" && decides(row.message));
+    const decider = rows.findLast(decides);
     const said = decider === undefined ? "" : decision(decider.message, rows);
     if (said !== "") return said;
     if (typeof error === "string" && error !== "") return error;
@@ -68,10 +68,18 @@ function why(rows: readonly Row[], finished: Row, route: Row | undefined): strin
   return route === undefined ? "" : won(route.message);
 }
 
-const DECIDERS = new Set(["authorizationResult", "policy", "backendCallResult"]);
-
-function decides(message: Fields): boolean {
-  return DECIDERS.has(textOf(message.type));
+/** Whether an event can be why a request failed. A rule that fails colors an authorization that allows, too. */
+function decides({ message, severity }: Row): boolean {
+  switch (message.type) {
+    case "authorizationResult":
+      return message.result === "deny";
+    case "policy":
+      return severity === "error";
+    case "backendCallResult":
+      return severity === "error" || severity === "warn";
+    default:
+      return false;
+  }
 }
 
 function decision(message: Fields, rows: readonly Row[]): string {

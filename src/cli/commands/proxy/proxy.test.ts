@@ -42,7 +42,13 @@ const STATUS = {
 };
 
 test("status shows every field, also those of a later proxy", async (t) => {
-  const later = { ...STATUS, appliedHash: "ab12", restartRequired: ["config.adminAddr"], nextRetry: null };
+  const later = {
+    ...STATUS,
+    hash: "ab12",
+    diskDiffers: false,
+    restartRequired: ["config.adminAddr"],
+    nextRetryAt: null,
+  };
   const admin = await serve(t, (_request, response) => response.end(JSON.stringify(later)));
   const { code, stdout } = await invoke(["status", "--proxy-admin-port", String(admin.port)]);
   assert.equal(code, 0);
@@ -52,7 +58,8 @@ test("status shows every field, also those of a later proxy", async (t) => {
     "source            gateway.yaml",
     "applied at        2026-02-03T04:05:06.000Z",
     "loaded at         2026-02-03T04:05:07.000Z",
-    "applied hash      ab12",
+    "hash              ab12",
+    "disk differs      no",
     "restart required  config.adminAddr",
     "",
   ]);
@@ -67,13 +74,17 @@ test("status fails when the newest configuration is not in force, and says why",
   ];
   const lastError = { at: STATUS.loadedAt, message: "1 problem", diagnostics };
   const refused = { ...STATUS, lastError, synchronized: false };
-  const admin = await serve(t, (_request, response) => response.end(JSON.stringify(refused)));
+  let state: object = refused;
+  const admin = await serve(t, (_request, response) => response.end(JSON.stringify(state)));
   const status = (...more: string[]) => invoke(["status", "--proxy-admin-port", String(admin.port), ...more]);
   const { code, stdout, stderr } = await status();
   assert.equal(code, 1);
   assert.match(stdout, /^synchronized {2}no\n/);
   assert.match(stdout, /\n {2}1 problem\n {2}gateway\.yaml:3:11: binds\[0\]\.port: expected a number\n$/);
   assert.equal(stderr, "Error: the newest configuration is not in force\nWhy: 1 problem\n");
+  state = { ...STATUS, synchronized: false, diskDiffers: true };
+  assert.match((await status()).stderr, /\nWhy: what is on disk differs from it\n$/);
+  state = refused;
   const json = await status("--json");
   assert.equal(json.code, 1);
   assert.deepEqual(JSON.parse(json.stdout), refused);

@@ -16,7 +16,7 @@ export const status = defineCommand({
   options: { ...TARGET_OPTIONS, output: OUTPUT_OPTION },
   examples: [
     { does: "Did the last change of the file come into force?", run: "proxy status" },
-    { does: "Wait for it in a script", run: "status -o json" },
+    { does: "For a program", run: "status -o json" },
   ],
   async run(invocation, context) {
     requireTarget(invocation);
@@ -28,7 +28,9 @@ export const status = defineCommand({
     await print(found, output, context, () => statusLines(record(found)));
     if (found.synchronized) return;
     throw new CliError("failure", "the newest configuration is not in force", {
-      why: text(found.lastError?.message).split("\n")[0] || "the proxy has not applied it yet",
+      why:
+        text(found.lastError?.message).split("\n")[0] ||
+        (record(found).diskDiffers === true ? "what is on disk differs from it" : "the proxy has not applied it yet"),
     });
   },
 });
