@@ -35,6 +35,8 @@ export interface Downstream extends Addresses {
   readonly tls: TlsSession | undefined;
   /** Of the request: 0 = none, UNKNOWN_LENGTH = chunked, else its bytes. */
   readonly requestLength: number;
+  /** Of the request's body, or of the tunnel that it has become: what has arrived so far. */
+  readonly bodyBytes: number;
   /** Original-case field names, one for each header, when the bind preserves them. */
   readonly rawNames: readonly string[] | null;
   /** Value of `Upgrade` when the client asks to leave HTTP, else ``. */

@@ -53,6 +53,7 @@ function factsOf(x: ExchangeState, now: number): AccessRecord {
     requestId: x.requestId,
     gateway: x.listener?.gateway,
     listener: x.listener?.name,
+    routeRule: x.route?.rule,
     route: x.route?.label,
     endpoint: x.endpointName,
     source: formatHostPort(x.downstream.remoteAddress, x.downstream.remotePort),
@@ -69,7 +70,9 @@ function factsOf(x: ExchangeState, now: number): AccessRecord {
     retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
     error: x.error,
     reason: x.reason,
-    durationMs: Math.round(now - x.startedAt),
+    bytesReceived: x.downstream.bodyBytes,
+    bytesSent: x.responseBytes,
+    durationMs: now - x.startedAt,
   };
 }
 

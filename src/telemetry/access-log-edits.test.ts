@@ -2,7 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AccessLogEdits } from "./access-log-edits.ts";
 
-const RECORD = { time: 0, method: "GET", path: "/a b", protocol: "http", durationMs: 3, error: "gone" };
+const RECORD = {
+  time: 0,
+  method: "GET",
+  path: "/a b",
+  protocol: "http",
+  bytesReceived: 3,
+  bytesSent: 4,
+  durationMs: 3,
+  error: "gone",
+};
 const VARIABLES = {
   request: {
     method: "GET",
@@ -26,7 +35,10 @@ test("fields are added, replaced and removed; one that fails is left out", () =>
     add: { user: 'request.headers["x-user"]', code: "response.code", duration: '"long"', none: "request.headers.none" },
     remove: ["http.method"],
   });
-  const text = '\tinfo\trequest http.path="/a b" protocol=http error="gone" duration=long user="zoe smith" code=404';
+  const kept = new AccessLogEdits({ remove: ["error"] }).format(RECORD, "text", VARIABLES);
+  assert.match(kept, / protocol=http bytes\.received=3 bytes\.sent=4 duration=\d+ms$/);
+  const text =
+    '\tinfo\trequest http.path="/a b" protocol=http error="gone" bytes.received=3 bytes.sent=4 duration=long user="zoe smith" code=404';
   assert.equal(edits.format(RECORD, "text", VARIABLES).slice("1970-01-01T00:00:00.000Z".length), text);
   const json = JSON.parse(edits.format(RECORD, "json", VARIABLES)) as Record<string, unknown>;
   assert.deepEqual([json.user, json.code, json.duration, "http.method" in json], ["zoe smith", 404, "long", false]);

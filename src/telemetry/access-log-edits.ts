@@ -8,7 +8,7 @@ import {
   toJson,
 } from "../cel/index.ts";
 import type { LogFields } from "../ir/telemetry.ts";
-import { type AccessLogFormat, type AccessRecord, formatAccessLog } from "./access-log.ts";
+import { type AccessLogFormat, type AccessRecord, formatAccessLog, shownDuration } from "./access-log.ts";
 
 /**
  * Which requests are logged, or leave another record, and with which fields (`frontendPolicies.accessLog` and its like,
@@ -38,7 +38,9 @@ export class AccessLogEdits {
   /** The line without its newline. */
   format(record: AccessRecord, format: AccessLogFormat, variables: Activation): string {
     if (this.#add.length + this.#remove.length === 0) return formatAccessLog(record, format);
-    const fields = this.edit(JSON.parse(formatAccessLog(record, "json")) as Record<string, unknown>, variables);
+    const fields = JSON.parse(formatAccessLog(record, "json")) as Record<string, unknown>;
+    if (format === "text") fields.duration = shownDuration(record);
+    this.edit(fields, variables);
     return format === "json" ? JSON.stringify(fields) : textOf(fields);
   }
 

@@ -4,9 +4,10 @@ import { type AccessRecord, formatAccessLog, recordFields } from "./access-log.t
 
 const time = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
 
+const NOTHING = { bytesReceived: 0, bytesSent: 0 };
+
 const full: AccessRecord = {
   time,
-  connectionId: "c1",
   requestId: "r1",
   gateway: "default/default",
   listener: "listener0",
@@ -14,7 +15,6 @@ const full: AccessRecord = {
   route: "default/shop",
   endpoint: "10.0.0.7:8080",
   source: "127.0.0.1:5555",
-  sourceIdentity: "spiffe://d/ns/a/sa/b",
   method: "GET",
   host: "shop.example",
   path: "/a?x=1",
@@ -29,18 +29,20 @@ const full: AccessRecord = {
   retryAttempt: 2,
   error: 'upstream call failed: said "no"',
   reason: "UpstreamFailure",
-  durationMs: 12.4,
+  bytesReceived: 5,
+  bytesSent: 70,
+  durationMs: 12.3456,
 };
 
 test("a text line holds the fields in order, quoted where needed", () => {
   assert.equal(
     formatAccessLog(full, "text"),
-    "2026-02-03T04:05:06.007Z\tinfo\trequest connection.id=c1 request.id=r1 gateway=default/default listener=listener0 " +
+    "2026-02-03T04:05:06.007Z\tinfo\trequest request.id=r1 gateway=default/default listener=listener0 " +
       "route_rule=rule route=default/shop endpoint=10.0.0.7:8080 src.addr=127.0.0.1:5555 " +
-      "src.identity=spiffe://d/ns/a/sa/b http.method=GET http.host=shop.example http.path=/a?x=1 " +
+      "http.method=GET http.host=shop.example http.path=/a?x=1 " +
       "http.version=HTTP/1.1 http.status=503 grpc.status=14 trace.id=4bf9 span.id=00f0 " +
       'jwt.sub="Jane Doe" protocol=http retry.attempt=2 error="upstream call failed: said \\"no\\"" ' +
-      "reason=UpstreamFailure duration=12ms",
+      "reason=UpstreamFailure bytes.received=5 bytes.sent=70 duration=12ms",
   );
 });
 
@@ -51,12 +53,20 @@ test("a JSON line holds the same fields in the same order", () => {
   const parsed = JSON.parse(formatAccessLog(full, "json"));
   assert.deepEqual(Object.keys(parsed), ["level", "time", "scope", ...Array.from(names, (match) => match[1])]);
   assert.equal(parsed["http.status"], 503);
-  assert.equal(parsed.duration, "12ms");
+  assert.equal(parsed.duration, 12.346);
   assert.equal(parsed.error, full.error);
 });
 
 test("the fields as data are those of the line, in the same order", () => {
-  const few: AccessRecord = { time, protocol: "tls", sni: "db", retryAttempt: 0, reason: "Upstream", durationMs: 0.6 };
+  const few: AccessRecord = {
+    time,
+    protocol: "tls",
+    sni: "db",
+    retryAttempt: 0,
+    reason: "Upstream",
+    ...NOTHING,
+    durationMs: 0.6,
+  };
   for (const record of [full, few]) {
     const { level: _l, time: _t, scope: _s, ...fields } = JSON.parse(formatAccessLog(record, "json"));
     assert.equal(JSON.stringify(recordFields(record)), JSON.stringify(fields));
@@ -64,10 +74,17 @@ test("the fields as data are those of the line, in the same order", () => {
 });
 
 test("absent fields are left out, the server name stands in for a missing host", () => {
-  const record: AccessRecord = { time, protocol: "tls", sni: "db.example", reason: "Upstream", durationMs: 0 };
+  const record: AccessRecord = {
+    time,
+    protocol: "tls",
+    sni: "db.example",
+    reason: "Upstream",
+    ...NOTHING,
+    durationMs: 0,
+  };
   assert.equal(
     formatAccessLog(record, "text"),
-    "2026-02-03T04:05:06.007Z\tinfo\trequest tls.sni=db.example protocol=tls duration=0ms",
+    "2026-02-03T04:05:06.007Z\tinfo\trequest tls.sni=db.example protocol=tls bytes.received=0 bytes.sent=0 duration=0ms",
   );
   assert.deepEqual(Object.keys(JSON.parse(formatAccessLog(record, "json"))), [
     "level",
@@ -75,6 +92,8 @@ test("absent fields are left out, the server name stands in for a missing host",
     "scope",
     "tls.sni",
     "protocol",
+    "bytes.received",
+    "bytes.sent",
     "duration",
   ]);
 });
@@ -85,6 +104,7 @@ test("a client cannot forge a line or a field", () => {
     protocol: "http",
     path: "/\r\n2026 \u009b error=x",
     host: 'a" status=200',
+    ...NOTHING,
     durationMs: 1,
   };
   const line = formatAccessLog(record, "text");

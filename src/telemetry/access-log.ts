@@ -8,12 +8,11 @@ export type AccessLogFormat = LogFormat;
 export interface AccessRecord {
   /** Milliseconds since the epoch at which the request ended. */
   readonly time: number;
-  /** Set both ids only when target `request` logs at debug. */
-  readonly connectionId?: string | undefined;
   readonly requestId?: string | undefined;
   /** `<namespace>/<name>` */
   readonly gateway?: string | undefined;
   readonly listener?: string | undefined;
+  /** `ruleName` of the route. */
   readonly routeRule?: string | undefined;
   /** `<namespace>/<name>` */
   readonly route?: string | undefined;
@@ -21,7 +20,6 @@ export interface AccessRecord {
   readonly endpoint?: string | undefined;
   /** `<ip>:<port>` of the client. */
   readonly source?: string | undefined;
-  readonly sourceIdentity?: string | undefined;
   readonly method?: string | undefined;
   readonly host?: string | undefined;
   /** With query. */
@@ -42,12 +40,17 @@ export interface AccessRecord {
   readonly error?: string | undefined;
   /** Why the gateway ended it; `Upstream` (the backend's own answer) is not shown. */
   readonly reason?: string | undefined;
+  /** Of the request's body, without framing; of a TCP connection everything. */
+  readonly bytesReceived: number;
+  /** Of the response's body, in the same way. */
+  readonly bytesSent: number;
   readonly durationMs: number;
 }
 
 /**
- * One access log line without its newline, fields in the order of reference 3.29. Text:
- * `<time>\tinfo\trequest k=v …`; JSON: `level`, `time`, `scope`, then the fields.
+ * One access log line without its newline, fields in the order of reference 3.29 with the bytes of both directions before the
+ * duration. Text: `<time>\tinfo\trequest k=v …`; JSON: `level`, `time`, `scope`, then the fields. Durations are milliseconds:
+ * whole ones with their unit in text, numbers in JSON.
  */
 export function formatAccessLog(record: AccessRecord, format: AccessLogFormat): string {
   return format === "json" ? formatJson(record) : formatText(record);
@@ -57,7 +60,6 @@ export function formatAccessLog(record: AccessRecord, format: AccessLogFormat): 
 
 function formatText(r: AccessRecord): string {
   let line = `${formatTimestamp(r.time)}\tinfo\trequest`;
-  if (r.connectionId !== undefined) line += ` connection.id=${quoteIfNeeded(r.connectionId)}`;
   if (r.requestId !== undefined) line += ` request.id=${quoteIfNeeded(r.requestId)}`;
   if (r.gateway !== undefined) line += ` gateway=${quoteIfNeeded(r.gateway)}`;
   if (r.listener !== undefined) line += ` listener=${quoteIfNeeded(r.listener)}`;
@@ -65,7 +67,6 @@ function formatText(r: AccessRecord): string {
   if (r.route !== undefined) line += ` route=${quoteIfNeeded(r.route)}`;
   if (r.endpoint !== undefined) line += ` endpoint=${quoteIfNeeded(r.endpoint)}`;
   if (r.source !== undefined) line += ` src.addr=${quoteIfNeeded(r.source)}`;
-  if (r.sourceIdentity !== undefined) line += ` src.identity=${quoteIfNeeded(r.sourceIdentity)}`;
   if (r.method !== undefined) line += ` http.method=${quoteIfNeeded(r.method)}`;
   if (r.host !== undefined) line += ` http.host=${quoteIfNeeded(r.host)}`;
   if (r.path !== undefined) line += ` http.path=${quoteIfNeeded(r.path)}`;
@@ -80,12 +81,11 @@ function formatText(r: AccessRecord): string {
   if (r.retryAttempt !== undefined && r.retryAttempt > 0) line += ` retry.attempt=${r.retryAttempt}`;
   if (r.error !== undefined) line += ` error=${quote(r.error)}`;
   if (r.reason !== undefined && r.reason !== "Upstream") line += ` reason=${r.reason}`;
-  return `${line} duration=${Math.round(r.durationMs)}ms`;
+  return `${line} bytes.received=${r.bytesReceived} bytes.sent=${r.bytesSent} duration=${shownDuration(r)}`;
 }
 
 function formatJson(r: AccessRecord): string {
   let line = `{"level":"info","time":"${formatTimestamp(r.time)}","scope":"request"`;
-  if (r.connectionId !== undefined) line += `,"connection.id":${quote(r.connectionId)}`;
   if (r.requestId !== undefined) line += `,"request.id":${quote(r.requestId)}`;
   if (r.gateway !== undefined) line += `,"gateway":${quote(r.gateway)}`;
   if (r.listener !== undefined) line += `,"listener":${quote(r.listener)}`;
@@ -93,7 +93,6 @@ function formatJson(r: AccessRecord): string {
   if (r.route !== undefined) line += `,"route":${quote(r.route)}`;
   if (r.endpoint !== undefined) line += `,"endpoint":${quote(r.endpoint)}`;
   if (r.source !== undefined) line += `,"src.addr":${quote(r.source)}`;
-  if (r.sourceIdentity !== undefined) line += `,"src.identity":${quote(r.sourceIdentity)}`;
   if (r.method !== undefined) line += `,"http.method":${quote(r.method)}`;
   if (r.host !== undefined) line += `,"http.host":${quote(r.host)}`;
   if (r.path !== undefined) line += `,"http.path":${quote(r.path)}`;
@@ -108,13 +107,12 @@ function formatJson(r: AccessRecord): string {
   if (r.retryAttempt !== undefined && r.retryAttempt > 0) line += `,"retry.attempt":${r.retryAttempt}`;
   if (r.error !== undefined) line += `,"error":${quote(r.error)}`;
   if (r.reason !== undefined && r.reason !== "Upstream") line += `,"reason":"${r.reason}"`;
-  return `${line},"duration":"${Math.round(r.durationMs)}ms"}`;
+  return `${line},"bytes.received":${r.bytesReceived},"bytes.sent":${r.bytesSent},"duration":${shownMs(r)}}`;
 }
 
 /** The same fields as data, in the same order: what is absent in the line is undefined. Without time, level and scope. */
 export function recordFields(r: AccessRecord): Record<string, unknown> {
   return {
-    "connection.id": r.connectionId,
     "request.id": r.requestId,
     gateway: r.gateway,
     listener: r.listener,
@@ -122,7 +120,6 @@ export function recordFields(r: AccessRecord): Record<string, unknown> {
     route: r.route,
     endpoint: r.endpoint,
     "src.addr": r.source,
-    "src.identity": r.sourceIdentity,
     "http.method": r.method,
     "http.host": r.host,
     "http.path": r.path,
@@ -137,6 +134,18 @@ export function recordFields(r: AccessRecord): Record<string, unknown> {
     "retry.attempt": r.retryAttempt === 0 ? undefined : r.retryAttempt,
     error: r.error,
     reason: r.reason === "Upstream" ? undefined : r.reason,
-    duration: `${Math.round(r.durationMs)}ms`,
+    "bytes.received": r.bytesReceived,
+    "bytes.sent": r.bytesSent,
+    duration: shownMs(r),
   };
+}
+
+/** As text lines have it. */
+export function shownDuration({ durationMs }: AccessRecord): string {
+  return `${Math.round(durationMs)}ms`;
+}
+
+/** To the microsecond, which is more than clocks are good for. */
+function shownMs({ durationMs }: AccessRecord): number {
+  return Math.round(durationMs * 1000) / 1000;
 }

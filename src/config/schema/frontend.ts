@@ -115,7 +115,7 @@ const accessLog = z
   .meta({
     id: "AccessLog",
     description:
-      "What requests and TCP connections leave in the access log. Of connections expressions know no request.",
+      "The line of the access log for each request and TCP connection. `bytes.received` and `bytes.sent` are the bytes of the bodies, without framing, or all bytes of a TCP connection; `duration` is in milliseconds, in JSON as a number. Expressions know no request where there is only a connection.",
   });
 
 const networkAuthorization = z

@@ -71,6 +71,10 @@ export abstract class ConnectionState extends Peer implements Sweepable {
     return this.transport.bytesRead;
   }
 
+  get bodyBytes(): number {
+    return this.body.received;
+  }
+
   get bytesSent(): number {
     return this.transport.bytesWritten;
   }

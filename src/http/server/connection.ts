@@ -311,6 +311,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
   #readTunnel(buffer: Buffer, at: number, end: number): number {
     this.progressed = true;
     this.#batchOpen = true;
+    this.body.received += end - at;
     this.stream?.onBody(buffer, at, end);
     return end;
   }

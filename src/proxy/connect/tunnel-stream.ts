@@ -9,6 +9,7 @@ const TAKEN = (): void => {};
  */
 export class TunnelStream extends Duplex {
   readonly #downstream: Downstream;
+  bytesSent = 0;
   /** Goes on writing once the client takes bytes again. */
   #resumeWriting = TAKEN;
 
@@ -47,6 +48,7 @@ export class TunnelStream extends Duplex {
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.bytesSent += bytes.length;
     const taken = this.#downstream.sendBody(bytes, 0, bytes.length);
     if (this.#downstream.flush() && taken) done();
     else this.#resumeWriting = done;

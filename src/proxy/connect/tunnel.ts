@@ -37,6 +37,8 @@ export class Tunnel implements ServerStream {
   #status = 0;
   #reason: Reason = "Upstream";
   #error: string | undefined;
+  /** Of the response that refuses the tunnel. */
+  #refusalBytes = 0;
   over = false;
 
   constructor(
@@ -121,6 +123,7 @@ export class Tunnel implements ServerStream {
     this.#reason = reason;
     this.#error = message;
     const body = Buffer.from(message);
+    this.#refusalBytes = body.length;
     const fields = [
       "content-type",
       "text/plain",
@@ -155,7 +158,9 @@ export class Tunnel implements ServerStream {
         protocol: "http",
         error: this.#error,
         reason: this.#reason,
-        durationMs: Math.round(seconds * 1000),
+        bytesReceived: this.#downstream.bodyBytes,
+        bytesSent: this.#stream?.bytesSent ?? this.#refusalBytes,
+        durationMs: seconds * 1000,
       },
       this.#bind,
       accessLog,

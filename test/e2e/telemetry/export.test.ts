@@ -135,6 +135,8 @@ test("records of the access log: their own fields, the span's ids, and no creden
     "http.version": "HTTP/1.1",
     "http.status": 200,
     protocol: "http",
+    "bytes.received": 0,
+    "bytes.sent": "hello".length,
     size: 5,
   });
   assert.ok(gateway.lines.some((each) => each["request.id"] === id));
