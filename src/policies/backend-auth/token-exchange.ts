@@ -3,7 +3,6 @@ import { compileExpression } from "../../cel/index.ts";
 import type { CrossAppAccess, TokenExchange } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
-import { textOf } from "../shared/named-expressions.ts";
 import type { OutgoingContext } from "../types.ts";
 import { type ClientToken, clientToken, mayAct, unverifiedClaims } from "./client-tokens.ts";
 import { TokenCache } from "./token-cache.ts";
@@ -147,7 +146,9 @@ function additional(parameters: TokenExchange["additionalParams"], field: string
   return ({ variables }) =>
     compiled.map(([name, expression]) => {
       try {
-        return [name, textOf(expression, variables)] as const;
+        const value = expression.evaluate(variables);
+        if (typeof value !== "string") throw new Error("it gives no text");
+        return [name, value] as const;
       } catch (error) {
         throw new GatewayError("TG_INVALID_REQUEST", `the parameter ${name} of the token request failed`, error);
       }

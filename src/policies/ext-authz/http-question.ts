@@ -89,6 +89,7 @@ export class HttpQuestion {
     if (expression === undefined) return undefined;
     return made(() => {
       const authority = textOf(expression, variables);
+      if (authority === "") throw new Error("the expression gives no host");
       checkAuthority(`${this.#kind}.protocol.http.addRequestHeaders`, authority);
       return authority;
     });

@@ -1,12 +1,40 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
+import { exportJWK } from "jose";
+import type { Oidc } from "../../../src/ir/policies.ts";
+import { PROCESS, ProcessingRequest, ProcessingResponse } from "../../../src/policies/envoy/ext-proc.ts";
+import { RateLimitResponse, SHOULD_RATE_LIMIT } from "../../../src/policies/envoy/rate-limit.ts";
+import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { call, traceOf, Upstream } from "../trace/support.ts";
 
 const HTPASSWD = "alice:{SHA}QYJmB5F+iVrWAUm43BYdcOjb3uU=";
 
+const KEY = randomBytes(32);
+const OIDC = {
+  issuer: "https://id.example",
+  authorizationEndpoint: "https://id.example/auth",
+  tokenEndpoint: "https://id.example/token",
+  jwks: '{"keys":[]}',
+  clientId: "gateway",
+  clientSecret: "secret",
+  redirectURI: "http://shop.example/back",
+};
+
 let upstream: Upstream;
+let service: GrpcServer;
 let gateway: TestGateway;
+/** Outside services in the order in which they were asked. */
+const asked: string[] = [];
+
+/** The Cookie value of somebody who is logged in. */
+function session(): string {
+  const config: Oidc = { ...OIDC, tokenEndpointAuth: "clientSecretBasic", callbackNamesIssuer: false, scopes: [] };
+  const claims = { sub: "ann", exp: Math.floor(Date.now() / 1000) + 600 };
+  return new LoginFlow(config, KEY).sessions.issue(claims).split(";", 1)[0] ?? "";
+}
 
 /** Policies of each phase in the reverse of the order that they must run in: what the file says must not matter. */
 function reversed(policies: object): object {
@@ -15,7 +43,40 @@ function reversed(policies: object): object {
 
 before(async () => {
   upstream = await Upstream.start();
-  upstream.on("/authorize", (_request, response) => response.end());
+  upstream.on("/authorize", (_request, response) => {
+    asked.push("authorization");
+    response.end();
+  });
+  service = await GrpcServer.start({
+    [SHOULD_RATE_LIMIT]: {
+      unary() {
+        asked.push("limit");
+        return RateLimitResponse.encode({ overall_code: 1 });
+      },
+    },
+    [PROCESS]: {
+      stream(stream) {
+        stream.on("data", (message: Buffer) => {
+          const { request_headers } = ProcessingRequest.decode(message);
+          if (request_headers === undefined) return;
+          asked.push("processor");
+          stream.write(ProcessingResponse.encode({ request_headers: {} }));
+        });
+        stream.on("error", () => {});
+      },
+    },
+  });
+  const grpc = `127.0.0.1:${service.port}`;
+  const headersOnly = { requestBodyMode: "none", responseBodyMode: "none", responseHeaderMode: "skip" };
+  const extProc = { host: grpc, processingOptions: headersOnly };
+  const remoteRateLimit = {
+    host: grpc,
+    domain: "shop",
+    descriptors: [{ entries: [{ key: "path", value: "request.path" }] }],
+  };
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "k" }] });
+  const jwtAuth = { mode: "optional", issuer: "https://i.example", jwks };
   const extAuthz = { host: upstream.address, protocol: { http: { path: "'/authorize'" } } };
   const always = { rules: ["true"] };
   const set = { set: { "x-set": "1" } };
@@ -26,21 +87,28 @@ before(async () => {
   });
   const gatewayPolicies = {
     cors: { allowOrigins: ["https://page.example"] },
+    oidc: OIDC,
+    jwtAuth,
     basicAuth: { mode: "optional", htpasswd: HTPASSWD },
     apiKey: { mode: "optional", keys: [{ key: "k" }] },
     extAuthz,
     authorization: always,
+    extProc,
     transformations: transformations("gateway"),
   };
   const routePolicies = {
     cors: { allowOrigins: ["https://page.example"] },
+    oidc: OIDC,
+    jwtAuth,
     basicAuth: { mode: "optional", htpasswd: HTPASSWD },
     apiKey: { mode: "optional", keys: [{ key: "k" }] },
     extAuthz,
     authorization: always,
     retry: { attempts: 1, codes: [503] },
     localRateLimit: [{ maxTokens: 1000, tokensPerFill: 1, fillInterval: "1s" }],
+    remoteRateLimit,
     buffer: { request: {} },
+    extProc,
     transformations: transformations("route"),
     csrf: {},
     requestHeaderModifier: set,
@@ -59,33 +127,37 @@ before(async () => {
   const backends = [{ host: upstream.address, policies: reversed(backendPolicies) }];
   const routes = [{ policies: reversed(routePolicies), backends }];
   const listeners = [{ policies: reversed(gatewayPolicies), routes }];
-  gateway = await TestGateway.start({ binds: [{ port: 0, listeners }] });
+  const env = { OIDC_COOKIE_SECRET: KEY.toString("hex") };
+  gateway = await TestGateway.start({ binds: [{ port: 0, listeners }] }, { env });
 });
 after(async () => {
   await gateway.stop();
+  await service[Symbol.asyncDispose]();
   await upstream.close();
 });
 
 test("the policies of each phase run in their own order, whatever the order of the file", async () => {
   let path: unknown;
   const events = await traceOf(gateway, async () => {
-    const { status, headers } = await call(gateway.port(), {});
+    const { status, headers } = await call(gateway.port(), { headers: { cookie: session() } });
     assert.equal(status, 200);
     path = headers["x-path"];
   });
   const stages = events.flatMap(({ message }) => (message.type === "requestSnapshot" ? [message.stage] : []));
-  const common = ["cors", "basic auth", "api key", "ext authz", "authorization"];
+  const checks = ["basic auth", "api key", "ext authz", "authorization"];
   assert.deepEqual(stages, [
     "initial request",
-    ...[...common, "transformation", "policies"].map((each) => `gateway ${each}`),
-    ...common,
-    ...["retry", "local rate limit", "buffer", "transformation", "csrf", "request header modifier"],
+    ...["cors", "oidc", "jwt", ...checks, "ext proc", "transformation", "policies"].map((each) => `gateway ${each}`),
+    ...["cors", "oidc", "jwt auth", ...checks, "retry", "local rate limit", "remote rate limit", "buffer", "ext proc"],
+    ...["transformation", "csrf", "request header modifier"],
     ...["url rewrite", "delay", "request mirror", "route policies"],
     ...["authorization", "ext authz", "auth", "transformation", "request header modifier"].map(
       (each) => `backend ${each}`,
     ),
     "final request",
   ]);
+  // Of the gateway, of the route, of the backend.
+  assert.deepEqual(asked, ["authorization", "processor", "authorization", "limit", "processor", "authorization"]);
   // Responses pass the phases from the inside to the outside.
   assert.equal(path, "modifier, route, backend, gateway");
 });

@@ -43,6 +43,8 @@ for (const server of [issuer, upstream]) {
 }
 const hostOf = (server: typeof issuer): string => `127.0.0.1:${(server.address() as AddressInfo).port}`;
 
+let configurations = 0;
+
 function issue(form: URLSearchParams): { body: unknown } {
   const given = form.get("subject_token") ?? form.get("assertion");
   const type = form.get("requested_token_type") ?? ACCESS;
@@ -65,12 +67,18 @@ after(async () => {
   }
 });
 
+/** Each has a name of its own: a file that says what is in force already is not reloaded. */
 function config(policies: object, others: object = {}): object {
   return {
     // Each worker keeps tokens of its own.
     config: { workerThreads: 1 },
     ...others,
-    binds: [{ port: 0, listeners: [{ routes: [{ policies, backends: [{ host: hostOf(upstream) }] }] }] }],
+    binds: [
+      {
+        port: 0,
+        listeners: [{ routes: [{ name: `r${configurations++}`, policies, backends: [{ host: hostOf(upstream) }] }] }],
+      },
+    ],
   };
 }
 
@@ -135,6 +143,8 @@ test("on a route: the client's token is exchanged once and the new one kept; the
   assert.equal((await seen({ ...bearer("one"), "x-tenant": "other" })).authorization, "Bearer new-one");
   assert.equal(asked.length, 3);
   assert.equal((await call(bearer("one"))).status, 400, "a parameter that fails refuses the request");
+  await use(exchange({ additionalParams: { tenant: "jwt" } }));
+  assert.equal((await call(bearer("one"))).status, 400, "and one that gives no text");
 });
 
 test("no cache: every request asks; concurrent requests with one token share an exchange otherwise", async () => {
