@@ -5,6 +5,7 @@ import type { Phase } from "../trace/events.ts";
 import { type Callout, NOWHERE } from "../upstream/callout.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
 import type { CredentialNames } from "./shared/credentials/names.ts";
+import type { OwnFields } from "./shared/own-fields.ts";
 import type { Asker } from "./types.ts";
 
 /** Services that policies ask, by target, with the policies of their calls. */
@@ -31,6 +32,8 @@ export interface PolicyEnvironment extends ThreadEnvironment {
   readonly callouts: Callouts;
   /** Policies that read credentials add where. */
   readonly credentials: CredentialNames;
+  /** Policies that set or clear fields of requests add which. */
+  readonly ownFields: OwnFields;
 }
 
 /** What every policy is created with besides its own configuration. */

@@ -116,6 +116,11 @@ export interface PolicyContext {
   retry: RetryPlan | undefined;
   /** Changes the headers of whatever answers the client, after all response policies: of errors and redirects too. */
   editResponse(edit: HeaderEdit): void;
+  /**
+   * A service sets or removes this field of the request (lower-case): what the client has sent that looks like it, with `_` for
+   * `-` or as a trailer, goes.
+   */
+  claimField(name: string): void;
   /** Calls back when the exchange is over, so that work for it can end. */
   onOver(callback: () => void): void;
 }

@@ -10,6 +10,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
 import { CredentialNames } from "../policies/shared/credentials/names.ts";
+import { OwnFields } from "../policies/shared/own-fields.ts";
 import type { Asker } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -21,6 +22,7 @@ import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import { localityBuckets, type Place } from "../upstream/locality.ts";
 import type { ConnectionSettings, PoolTarget } from "../upstream/pool-target.ts";
 import { wishesOf } from "./body/recorded-bodies.ts";
+import { addGatewayFields } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { connectionOf, versionOf } from "./connection-of.ts";
 import type { DynamicConnection } from "./dynamic.ts";
@@ -50,7 +52,6 @@ export interface Generation {
   readonly workloads: readonly Workload[];
 }
 
-/** What configurations are compiled with. */
 export type CompilerServices = Pick<Services, "metrics" | "customLabels" | "policies" | "place" | "exports" | "random">;
 
 type Destination = Pick<CompiledBackend, "target" | "balancer">;
@@ -93,6 +94,7 @@ export class IrCompiler {
       ...policies,
       callouts: (target, policies) => this.callout(target, policies),
       credentials: new CredentialNames(),
+      ownFields: new OwnFields(),
     };
     this.#place = place;
     this.#exports = exports;
@@ -124,6 +126,7 @@ export class IrCompiler {
   }
 
   finish(): Generation {
+    addGatewayFields(this.#policies, this.#ir.binds);
     const groups = new Map<string, Router<CompiledRoute>>();
     for (const group of this.#ir.routeGroups) {
       const builder = this.#routers.get(groupOwner(group.name));

@@ -5,6 +5,7 @@ import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/
 import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
+import { dashed } from "../policies/shared/own-fields.ts";
 import type { Findings, MessageBody, PolicyContext, RetryPlan } from "../policies/types.ts";
 import type { UpstreamWaiter } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -12,6 +13,7 @@ import type { Upstream, UpstreamEvents } from "../upstream/upstream.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
 import { RequestBody } from "./body/request-body.ts";
 import { ResponseBody } from "./body/response-body.ts";
+import { dropFromTrailers, dropLookalikes } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import { NO_ANSWER, type Verdict } from "./endpoint-rules.ts";
 import { RequestTrace } from "./request-trace.ts";
@@ -110,6 +112,8 @@ export abstract class ExchangeState implements PolicyContext {
   #variables: Activation | undefined;
   #findings: Findings | undefined;
   #edits: HeaderEdit[] | undefined;
+  /** Fields that services have set or removed, dashed. */
+  #claimed: Set<string> | undefined;
   #onOver: (() => void)[] | undefined;
 
   constructor(downstream: Downstream, request: HttpRequest, bind: CompiledBind, services: Services) {
@@ -211,6 +215,24 @@ export abstract class ExchangeState implements PolicyContext {
     applyHeaderEdits(this.#edits, response.headers);
     this.#edits = undefined;
     this.trace?.responseSnapshot("response headers", response);
+  }
+
+  claimField(name: string): void {
+    const { request, downstream, bind, body } = this;
+    const { ownFields } = bind.policies;
+    if (downstream.hasUnderscore || name.includes("_")) dropLookalikes(request.headers, name, ownFields);
+    // Only a chunked body can have trailers.
+    if (downstream.requestLength !== UNKNOWN_LENGTH) return;
+    this.#claimed ??= new Set();
+    this.#claimed.add(dashed(name));
+    if (body !== undefined) this.sieveTrailers(body.trailers);
+  }
+
+  /** Takes out of the client's trailers, in place, what stands for a field that somebody has decided about. */
+  sieveTrailers(trailers: HeaderList): void {
+    if (trailers.length === 0) return;
+    const { policies, frontend } = this.bind;
+    dropFromTrailers(trailers, policies.ownFields, this.#claimed, frontend.underscores ?? "allow");
   }
 
   onOver(callback: () => void): void {

@@ -53,6 +53,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onBodyEnd(trailers: HeaderList): void {
     this.requestEnded = true;
+    this.sieveTrailers(trailers);
     this.trace?.requestBodyEnded();
     if (this.body === undefined) this.upstream?.sendEnd(trailers);
     else this.body.end(trailers, this.upstream);

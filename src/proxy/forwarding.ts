@@ -4,6 +4,8 @@ import type { Addresses } from "../http/addresses.ts";
 import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../http/message.ts";
 import type { Frontend } from "../ir/ir.ts";
 
+export const DEFAULT_ID_HEADER = "x-request-id";
+
 const FOR = "x-forwarded-for";
 const PROTO = "x-forwarded-proto";
 const HOST = "x-forwarded-host";
@@ -36,7 +38,7 @@ export class Forwarding {
     const { mode = "replace", trustedProxies = [] } = forwarded ?? {};
     this.#mode = mode;
     this.#proxies = trustedProxies.length === 0 ? undefined : listOf(trustedProxies);
-    this.#idHeader = requestId?.header ?? "x-request-id";
+    this.#idHeader = requestId?.header ?? DEFAULT_ID_HEADER;
     this.#idMode = requestId?.mode ?? "preserve";
   }
 

@@ -1,6 +1,7 @@
 import { GatewayError } from "../base/errors.ts";
 import type { LocalReply } from "../http/message.ts";
 import { attempt, startRequestTimer } from "./attempt.ts";
+import { dropImitations } from "./client-fields.ts";
 import { type CallingExchange, RESPOND } from "./exchange-state.ts";
 import { matchRoute } from "./match-route.ts";
 import { failWith, respondLocally } from "./respond.ts";
@@ -80,6 +81,8 @@ function accept(x: CallingExchange): Outcome {
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");
   if (method === "CONNECT" && x.downstream.requestLength !== 0)
     throw new GatewayError("TG_INVALID_REQUEST", "CONNECT has no body");
+  const { ownFields } = x.bind.policies;
+  if (x.downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(x.request.headers, ownFields);
   x.bind.forwarding.apply(x.request, x.downstream, x.requestId);
   return undefined;
 }

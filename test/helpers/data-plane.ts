@@ -1,7 +1,7 @@
 import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
-import type { Frontend, Ir, Route, Service, Target, Workload } from "../../src/ir/ir.ts";
+import type { Frontend, Ir, Route, Service, Target, ValueMatch, Workload } from "../../src/ir/ir.ts";
 import type { PolicySet } from "../../src/ir/policies.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
@@ -43,6 +43,9 @@ const FRONTEND: Frontend = {
 export interface TestRoute {
   /** Path prefix. Default `/`. */
   readonly path?: string;
+  /** Further conditions. Default: none. */
+  readonly headers?: readonly ValueMatch[];
+  readonly query?: readonly ValueMatch[];
   readonly target: Target;
   readonly policies?: PolicySet;
   readonly backendPolicies?: PolicySet;
@@ -204,14 +207,17 @@ export class TestPlane {
   }
 }
 
-function toRoute({ path = "/", target, policies = {}, backendPolicies = {} }: TestRoute, index: number): Route {
+function toRoute(
+  { path = "/", headers = [], query = [], target, policies = {}, backendPolicies = {} }: TestRoute,
+  index: number,
+): Route {
   const key = `${LISTENER}/default/route${index}`;
   return {
     key,
     name: `route${index}`,
     namespace: "default",
     hostnames: [],
-    matches: [{ path: { type: "pathPrefix", value: path }, headers: [], query: [] }],
+    matches: [{ path: { type: "pathPrefix", value: path }, headers, query }],
     policies,
     backends: [{ key: `${key}/backend0`, weight: 1, target, policies: backendPolicies }],
   };

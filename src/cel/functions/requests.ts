@@ -37,9 +37,8 @@ function splitQuery(uri: string): readonly [before: string, query: URLSearchPara
 
 function query(uri: string): CelValue {
   const [, parameters] = splitQuery(uri);
-  const first = new Map<string, string>();
-  for (const [name, value] of parameters) if (!first.has(name)) first.set(name, value);
-  return Object.fromEntries(first);
+  // The last of a name counts, as for routes (reference 2.2).
+  return Object.fromEntries(parameters);
 }
 
 function change(uri: string, how: "append" | "set", name: string, value: string): CelValue {

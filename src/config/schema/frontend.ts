@@ -70,6 +70,14 @@ export const frontendHttp = z.strictObject({
   minBodyRate: size.default(240).describe("Bytes per second a request body must average after 10 s; 0 = off."),
   maxConnections: z.int().min(1).default(50_000).describe("Connections per worker and bind; more are closed at once."),
   maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully; 0 = off."),
+  underscores: z
+    .enum(["allow", "drop", "reject"])
+    .optional()
+    .describe(
+      "Request headers with `_` in their names, which many servers take for those with `-`: `allow` (default) passes them, " +
+        "except those that look like `X-Forwarded-*` or like a header that a policy sets, removes or takes credentials from; " +
+        "`drop` drops them; `reject` answers 400. Trailers with `_` are dropped by both.",
+    ),
   forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host; default: written anew by the gateway."),
   requestId: requestId.optional().describe("Default: `x-request-id`, the client's or a new one."),
 });

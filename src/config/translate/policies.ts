@@ -5,6 +5,7 @@ import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buc
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import { namesMethods } from "../../policies/retry/index.ts";
 import { CredentialNames } from "../../policies/shared/credentials/names.ts";
+import { OwnFields } from "../../policies/shared/own-fields.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { translateBackendTls } from "./backend-tls.ts";
@@ -66,6 +67,7 @@ const CHECKING: PolicyEnvironment = {
   hidden: sensitiveHeaders([]),
   callouts: NO_CALLOUTS,
   credentials: new CredentialNames(),
+  ownFields: new OwnFields(),
   buckets: new TokenBuckets(createBuckets(1)),
   oidcCookieKey: new Uint8Array(32),
 };

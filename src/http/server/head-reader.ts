@@ -1,9 +1,12 @@
 import type { Frontend } from "../../ir/ir.ts";
 import { findHeadEnd, prefixError, skipLeadingCrlf } from "../h1/head-end.ts";
+import { invalid } from "../h1/head-error.ts";
 import { type HeadError, parseRequestHead, RequestHead } from "../h1/parse-head.ts";
 import { parseTarget } from "../h1/target.ts";
 import { latin1 } from "../latin1.ts";
 import type { HttpRequest } from "../message.ts";
+
+const UNDERSCORE = invalid("underscore in the name of a header");
 
 /** Finds the heads of one connection's requests in the bytes that have arrived, and reads them. */
 export class HeadReader {
@@ -47,6 +50,11 @@ export class HeadReader {
     const text = latin1(buffer, from, headEnd);
     this.error = parseRequestHead(text, frontend, head, frontend.headerCase === "preserve");
     if (this.error !== undefined) return undefined;
+    if (head.hasUnderscore && frontend.underscores === "reject") {
+      this.error = UNDERSCORE;
+      return undefined;
+    }
+    if (head.hasUnderscore && frontend.underscores === "drop") dropUnderscores(head);
     const request: HttpRequest = {
       method: head.method,
       scheme,
@@ -65,6 +73,14 @@ export class HeadReader {
     this.error = { code: "TG_BODY_TOO_LARGE", detail: `more than ${limit} bytes` };
     return undefined;
   }
+}
+
+function dropUnderscores(head: RequestHead): void {
+  const { headers, rawNames } = head;
+  const kept = (name: string): boolean => !name.includes("_");
+  head.headers = headers.filter((_, i) => kept(headers[i - (i % 2)] as string));
+  head.rawNames = rawNames?.filter(kept) ?? null;
+  head.hasUnderscore = false;
 }
 
 function tooLong(buffer: Buffer, from: number, to: number, { maxHeadSize }: Frontend): HeadError | undefined {

@@ -3,6 +3,7 @@ import type { PrepareCall } from "../../upstream/callout.ts";
 import { create as backendAuth } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { create as requestHeaderModifier } from "../request-header-modifier/index.ts";
+import { OwnFields } from "../shared/own-fields.ts";
 import type { Asker, OutgoingContext } from "../types.ts";
 import { callTransformer } from "./transform.ts";
 
@@ -18,7 +19,7 @@ export function compileCallPolicies(
   deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials">,
 ): PrepareCall<Asker> | undefined {
   const credentials = auth && backendAuth(auth, deps);
-  const headers = modifier && requestHeaderModifier(modifier, deps);
+  const headers = modifier && requestHeaderModifier(modifier, { ...deps, ownFields: new OwnFields() });
   const transform = transformations && callTransformer(transformations);
   if (credentials === undefined && transform === undefined && headers === undefined) return undefined;
   return (request, asker = NOBODY) => {

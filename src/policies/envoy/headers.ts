@@ -36,6 +36,7 @@ export function headerRemovals(names: readonly string[] | undefined): HeaderEdit
 /** Changes the request; pseudo headers and `host` change its target, unless their value cannot stand there. */
 export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]): void {
   const pseudo = edits.filter(({ name }) => REQUEST_PSEUDO.has(name));
+  for (const { name } of edits) context.claimField(name);
   applyHeaderEdits(
     edits.filter(({ name }) => !REQUEST_PSEUDO.has(name) && !name.startsWith(":")),
     context.request.headers,

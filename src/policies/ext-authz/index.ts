@@ -22,10 +22,11 @@ const TRACED = "ext_auth";
  * Asks a service whether the request may go on (reference 3.8). The service may change the request's headers, add some to the
  * response, and answer in the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtAuthz, { callouts, hidden }: PolicyDeps): CompiledPolicy {
+export function create(config: ExtAuthz, { callouts, hidden, ownFields }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const { protocol, failureMode } = config;
   const asker = "grpc" in protocol ? askGrpc(config, protocol.grpc, callout) : askHttp(config, protocol.http, callout);
+  for (const { name } of asker.clears) ownFields.add(name);
   const cache = config.cache === undefined ? undefined : new VerdictCache<Verdict>(config.cache, "request");
   return {
     kind: KIND,

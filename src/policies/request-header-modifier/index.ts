@@ -18,9 +18,13 @@ const KIND = "requestHeaderModifier";
  * the authority and keeps it from being replaced by the backend's name; a request cannot go without one, so removing it
  * does nothing. Throws for headers that may not be touched and for values that cannot be sent.
  */
-export function create(config: HeaderModifier, { hidden }: Pick<PolicyDeps, "hidden">): OutgoingPolicy {
+export function create(
+  config: HeaderModifier,
+  { hidden, ownFields }: Pick<PolicyDeps, "hidden" | "ownFields">,
+): OutgoingPolicy {
   const all = compileHeaderEdits(KIND, config);
   const edits = all.filter((edit) => edit.name !== "host");
+  for (const { name } of edits) ownFields.add(name);
   const authority = newAuthority(all);
   const shown = shownModifier(config, hidden);
   const names = new Set(all.map((edit) => edit.name));

@@ -5,6 +5,7 @@ import { NO_CALLOUTS, type PolicyDeps } from "../deps.ts";
 import { TokenBuckets } from "../local-rate-limit/buckets.ts";
 import { CredentialNames } from "../shared/credentials/names.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../shared/header-edits.ts";
+import { OwnFields } from "../shared/own-fields.ts";
 import type {
   AuthorizationRuleResult,
   BodyStart,
@@ -21,6 +22,7 @@ export const DEPS: PolicyDeps = {
   hidden: sensitiveHeaders([]),
   callouts: NO_CALLOUTS,
   credentials: new CredentialNames(),
+  ownFields: new OwnFields(),
   buckets: new TokenBuckets(),
   phase: "route",
   identity: "route test policy",
@@ -83,6 +85,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
       };
     },
     editResponse: (edit) => edits.push(edit),
+    claimField() {},
     onOver: (callback) => over.push(callback),
     responseHeaders: () => {
       const headers: string[] = [];

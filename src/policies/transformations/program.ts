@@ -15,6 +15,8 @@ interface Named {
 /** What one side of a transformation does, compiled. */
 export interface Program {
   readonly expressions: readonly Expression[];
+  /** Headers that it sets or removes, lower-case; what `replace` gives is known only then. */
+  readonly names: readonly string[];
   /** Changes the message; returns what failed, as `set.x-user: …`, undefined when nothing did. */
   run(message: EditedMessage, variables: Activation, findings: Findings): readonly string[] | undefined;
 }
@@ -40,6 +42,7 @@ export function compileProgram(where: string, config: Transformation, side: "req
 
   return {
     expressions: [...metadata, ...add, ...set].map(({ expression }) => expression).concat(replace ?? [], body ?? []),
+    names: [...[...add, ...set].map(({ name }) => name).filter((name) => !pseudo.has(name)), ...remove],
     run(message, variables, findings) {
       let failed: string[] | undefined;
       const fail = (what: string, error: unknown): void => {

@@ -47,6 +47,11 @@ export class RequestBody implements MessageBody, StagedBody {
     return !this.#lost;
   }
 
+  /** What has come of the client's trailers and was not sent on yet. */
+  get trailers(): HeaderList {
+    return this.#held.trailers;
+  }
+
   /** The whole body, once it is there. */
   get bytes(): Uint8Array | undefined {
     return this.#complete && !this.#lost ? this.#held.whole() : undefined;

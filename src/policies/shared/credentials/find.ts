@@ -13,7 +13,10 @@ type Carrying = Pick<OutgoingContext, "request" | "variables">;
 export interface CredentialFinder {
   /** What has to be known before `find` may be asked; empty unless the place is an expression. */
   readonly expressions: readonly Expression[];
-  /** The credential, one latin1 character for each byte, without its prefix; undefined when the request has none. */
+  /**
+   * The credential, one latin1 character for each byte, without its prefix; undefined when the request has none, or several
+   * in fields of one header.
+   */
   find(context: Carrying): string | undefined;
   /**
    * Takes the credential out of the request with everything that stands in the same place, so that no second one that
@@ -37,11 +40,15 @@ function headerFinder(name: string, prefix: string): CredentialFinder {
   return {
     expressions: [],
     find({ request: { headers } }) {
+      let found: string | undefined;
       for (let i = 0; i < headers.length; i += 2) {
         const value = headers[i + 1] as string;
-        if (headers[i] === name && has(value)) return value.slice(prefix.length).trim();
+        if (headers[i] !== name || !has(value)) continue;
+        // Whoever reads the other of two would take the request for another client's.
+        if (found !== undefined) return undefined;
+        found = value.slice(prefix.length).trim();
       }
-      return undefined;
+      return found;
     },
     remove({ request }) {
       removeHeader(request.headers, name);

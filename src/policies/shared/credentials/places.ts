@@ -1,19 +1,22 @@
 /** Queries and cookies as text: what nobody asks for stays byte for byte as the client sent it. */
 import type { HeaderList } from "../../../http/message.ts";
 
-/** The first value of a parameter, decoded as forms are (`+` is a space); `search` is `` or begins with `?`. */
+/**
+ * The last value of a parameter, as routes and expressions read it (reference 2.2), decoded as forms are; `search` is `` or
+ * begins with `?`.
+ */
 export function queryParameterOf(search: string, name: string): string | undefined {
+  let found: string | undefined;
   for (const part of partsOf(search)) {
-    const equals = part.indexOf("=");
-    if (decode(equals < 0 ? part : part.slice(0, equals)) === name)
-      return decode(equals < 0 ? "" : part.slice(equals + 1));
+    const parameter = decode(part);
+    if (parameter?.[0] === name) [, found] = parameter;
   }
-  return undefined;
+  return found;
 }
 
 /** The query without every parameter of the name. */
 export function removeQueryParameter(search: string, name: string): string {
-  const kept = partsOf(search).filter((part) => decode(part.split("=", 1)[0] ?? "") !== name);
+  const kept = partsOf(search).filter((part) => decode(part)?.[0] !== name);
   return kept.length === 0 ? "" : `?${kept.join("&")}`;
 }
 
@@ -27,12 +30,11 @@ function partsOf(search: string): string[] {
   return search.length > 1 ? search.slice(1).split("&") : [];
 }
 
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll("+", " "));
-  } catch {
-    return text;
-  }
+/** Name and value, by the decoder that routes use: two decoders would differ about malformed escapes. */
+function decode(part: string): readonly [name: string, value: string] | undefined {
+  // Without the `&` in front, a question mark would be taken for the beginning of the query.
+  const [parameter] = new URLSearchParams(`&${part}`);
+  return parameter;
 }
 
 /** The first cookie of the name (RFC 6265 4.2.1), without quotes around its value. */
