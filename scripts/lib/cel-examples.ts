@@ -87,7 +87,7 @@ export const CEL_EXAMPLES: readonly Group[] = [
       ["request.headers.raw().accept", '["text/html, */*"]'],
       ["request.headers.split().accept", '["text/html","*/*"]'],
       ["request.headers.join().accept", '"text/html, */*"'],
-      ["request.uri.query()", '{"x":"1"}'],
+      ["request.uri.query()", '{"x":"2"}'],
       ['request.uri.addQuery("y", "2")', '"http://shop.example/a/b?x=1&x=2&y=2"'],
       ['request.pathAndQuery.setQuery("x", "3")', '"/a/b?x=3"'],
       ["variables().jwt", '{"sub":"alice","roles":["admin"]}'],
