@@ -52,6 +52,12 @@ export const ERRORS = {
     blame: "upstream",
     message: "backends required DNS resolution which failed",
   },
+  TG_POOL_FULL: {
+    status: 503,
+    reason: "UpstreamFailure",
+    blame: "upstream",
+    message: "too many requests to the backend",
+  },
   TG_UPSTREAM_FAILED: { status: 503, reason: "UpstreamFailure", blame: "upstream", message: "upstream call failed" },
   TG_UPSTREAM_TIMEOUT: { status: 504, reason: "Timeout", blame: "upstream", message: "upstream call timeout" },
   TG_REQUEST_TIMEOUT: { status: 504, reason: "Timeout", blame: "upstream", message: "request timeout" },

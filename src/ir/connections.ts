@@ -23,6 +23,8 @@ export interface BackendTls {
 /** Reference 3.23; milliseconds. */
 export interface BackendTcp {
   readonly connectTimeout?: number;
+  readonly maxConnections?: number;
+  readonly maxPendingRequests?: number;
   readonly keepalives?: { readonly enabled: boolean; readonly time: number };
 }
 
@@ -39,4 +41,6 @@ export interface BackendTunnel {
 export interface BackendHttp {
   readonly version?: HttpVersion;
   readonly requestTimeout?: number;
+  readonly maxConnections?: number;
+  readonly maxPendingRequests?: number;
 }

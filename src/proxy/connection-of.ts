@@ -1,6 +1,6 @@
 import type { Ir, Target } from "../ir/ir.ts";
 import type { HttpVersion, PolicySet } from "../ir/policies.ts";
-import type { Address, ConnectionSettings } from "../upstream/pool-target.ts";
+import type { Address, ConnectionSettings, PoolLimits } from "../upstream/pool-target.ts";
 
 /** Services and their workloads, among which proxies may be. */
 type Discovery = Pick<Ir, "services" | "workloads">;
@@ -14,6 +14,7 @@ export function connectionOf(
     ...(backendTLS !== undefined && { tls: backendTLS }),
     ...(tcp !== undefined && { tcp }),
     ...(http?.version !== undefined && { version: http.version }),
+    ...limitsOf(tcp, http),
     ...(backendTunnel !== undefined && {
       tunnel: {
         proxies: addressesOf(backendTunnel.proxy, discovery),
@@ -22,6 +23,13 @@ export function connectionOf(
       },
     }),
   };
+}
+
+function limitsOf(tcp: PoolLimits = {}, http: PoolLimits = {}): Pick<ConnectionSettings, "limits"> {
+  const maxConnections = http.maxConnections ?? tcp.maxConnections;
+  const maxPendingRequests = http.maxPendingRequests ?? tcp.maxPendingRequests;
+  if (maxConnections === undefined && maxPendingRequests === undefined) return {};
+  return { limits: { maxConnections, maxPendingRequests } };
 }
 
 /** `appProtocols` of services that say which version of HTTP is spoken (reference 2.5); others say nothing about it. */

@@ -229,10 +229,9 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     if (this.over) return;
     this.trace?.notConnected(times);
     this.callEnded(null, message);
-    this.endCall(0, 0);
-    if (this.retryCall(message)) return;
-    if (code === "TG_UPSTREAM_FAILED") fail(this, code, message);
-    else failWith(this, new GatewayError(code, undefined, new Error(message)));
+    // That too many requests wait says nothing about the endpoint.
+    this.giveUpCall(code === "TG_POOL_FULL" ? "nobody" : "endpoint");
+    if (!this.retryCall(message)) fail(this, code, message);
   }
 
   retryCall(why: string): boolean {

@@ -185,7 +185,8 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   #fail(code: ErrorCode, message: string): void {
     if (this.#over) return;
     this.#end();
-    this.#endpoint.end(false, 0);
+    if (code === "TG_POOL_FULL") this.#endpoint.abandon();
+    else this.#endpoint.end(false, 0);
     this.#reject(new GatewayError(code, undefined, new Error(message)));
   }
 

@@ -20,12 +20,15 @@ export class ConnectAttempt<Connected> {
   over = false;
   readonly clock = new ConnectClock();
   readonly #waiter: ConnectWaiter<Connected>;
+  readonly #onEnd: () => void;
   readonly #deadline: number;
   #timer: NodeJS.Timeout;
   #giveUp: (() => void) | undefined;
 
-  constructor(waiter: ConnectWaiter<Connected>, timeoutMs: number) {
+  /** `onEnd` is called first, however the wait ends. */
+  constructor(waiter: ConnectWaiter<Connected>, timeoutMs: number, onEnd: () => void) {
     this.#waiter = waiter;
+    this.#onEnd = onEnd;
     this.#deadline = performance.now() + timeoutMs;
     this.#timer = setTimeout(() => this.#expire(), timeoutMs);
   }
@@ -70,5 +73,6 @@ export class ConnectAttempt<Connected> {
     this.over = true;
     this.clock.ended();
     clearTimeout(this.#timer);
+    this.#onEnd();
   }
 }

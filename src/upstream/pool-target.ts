@@ -3,6 +3,14 @@ import type { BackendTcp, BackendTls, HttpVersion } from "../ir/policies.ts";
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
 
+/** How much one worker asks of one endpoint at a time. */
+export interface PoolLimits {
+  /** Connections, idle ones included. Default 10000. */
+  readonly maxConnections?: number | undefined;
+  /** Requests that wait for one of them; further ones fail. Default 4096. */
+  readonly maxPendingRequests?: number | undefined;
+}
+
 /** How connections are made. */
 export interface ConnectionSettings {
   readonly tls?: BackendTls | undefined;
@@ -10,6 +18,7 @@ export interface ConnectionSettings {
   readonly tunnel?: ProxyRoute | undefined;
   /** Of HTTP; undefined = as each request wants it. */
   readonly version?: HttpVersion | undefined;
+  readonly limits?: PoolLimits | undefined;
   /** Ports of this machine that connections must not lead to, whatever the name. */
   readonly avoids?: readonly number[] | undefined;
 }
@@ -28,10 +37,10 @@ export type PoolTarget = Address & ConnectionSettings;
 
 /** The identity of a pool: connections are shared where they are made in the same way. */
 export function poolKey(target: PoolTarget): string {
-  const { tls, tcp, tunnel, version, avoids } = target;
+  const { tls, tcp, tunnel, version, limits, avoids } = target;
   const name = targetName(target);
-  if ([tls, tcp, tunnel, version, avoids].every((setting) => setting === undefined)) return name;
-  return `${name} ${tlsIdentity({ tls, tcp, tunnel, version, avoids })}`;
+  if ([tls, tcp, tunnel, version, limits, avoids].every((setting) => setting === undefined)) return name;
+  return `${name} ${tlsIdentity({ tls, tcp, tunnel, version, limits, avoids })}`;
 }
 
 export function targetName(target: Address): string {

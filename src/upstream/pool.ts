@@ -1,17 +1,21 @@
 import { isIP } from "node:net";
 import type { Sweepable } from "../base/sweeper.ts";
-import { type ConnectTarget, Transport } from "../http/transport.ts";
+import { Transport } from "../http/transport.ts";
 import type { BackendTcp } from "../ir/policies.ts";
-import { ConnectAttempt, type ConnectWaiter, type UpstreamWaiter } from "./connect-attempt.ts";
+import { AddressSearch } from "./address-search.ts";
+import type { ConnectAttempt, ConnectWaiter, UpstreamWaiter } from "./connect-attempt.ts";
 import type { ConnectClock, ConnectTimes } from "./connect-clock.ts";
-import { type ConnectionOwner, describe, UpstreamConnection } from "./connection.ts";
+import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
 import { Dialer, type ViaProxy } from "./dialer.ts";
 import { GrpcChannel } from "./grpc-channel.ts";
 import { UpstreamSession } from "./h2/session.ts";
 import { type SessionOpener, SessionPool } from "./h2/session-pool.ts";
-import { type Address, type Http2Use, http2Use, type PoolTarget, targetName } from "./pool-target.ts";
+import { type Http2Use, http2Use, type PoolTarget, targetName } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
-import { isThisMachine } from "./this-machine.ts";
+import { WaitQueue } from "./wait-queue.ts";
+
+const MAX_CONNECTIONS = 10_000;
+const MAX_PENDING_REQUESTS = 4_096;
 
 export interface PoolSettings {
   /** Milliseconds from asking for a connection until it is there, over all addresses of the name. Default 10000. */
@@ -24,18 +28,24 @@ export interface PoolSettings {
   readonly keepAliveDelay: number;
 }
 
-/** One address to connect to, and the name that it was found by; `` for paths. */
-interface Place {
-  readonly address: ConnectTarget;
-  readonly host: string;
+/** One who waits for room for a new connection, or for one of HTTP/1.1 that becomes free unless `raw`. */
+interface PendingConnect extends ConnectWaiter<UpstreamConnection> {
+  readonly raw: boolean;
+  /** Opens the connection. */
+  onRoom(): void;
 }
 
-/** Tries one place: the attempt succeeds or `failed` is called. Returns a function that gives up. */
-type Dial<Connected> = (
-  place: Place,
-  attempt: ConnectAttempt<Connected>,
-  failed: (error: Error | undefined) => void,
-) => () => void;
+/** What a pool has at one moment, for metrics. */
+export interface PoolUse {
+  /** Connections in use, unused ones, and those being opened. */
+  readonly active: number;
+  readonly idle: number;
+  readonly connecting: number;
+  /** Requests that wait for a connection. */
+  readonly waiting: number;
+  /** Requests that were turned away since the start because too many waited. */
+  readonly overflows: number;
+}
 
 type Timed = Pick<ConnectAttempt<unknown>, "clock">;
 
@@ -46,7 +56,7 @@ export interface PoolObserver {
 
 /**
  * The connections to one target that are kept: idle ones of HTTP/1.1, of which the most recently used is taken first, so that
- * the rest can idle out, and the sessions of HTTP/2.
+ * the rest can idle out, and the sessions of HTTP/2. With `maxConnections` of them, requests wait.
  */
 export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly target: PoolTarget;
@@ -60,14 +70,19 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly http2: Http2Use;
   readonly #settings: PoolSettings;
   readonly #dialer: Dialer;
-  readonly #resolver: Resolver;
+  readonly #search: AddressSearch;
   readonly #observer: PoolObserver;
   readonly #idle: UpstreamConnection[] = [];
+  readonly #maxConnections: number;
+  readonly #maxPending: number;
+  readonly #waiting: WaitQueue<PendingConnect>;
   #sessions: SessionPool | undefined;
   #grpc: GrpcChannel | undefined;
   #open = 0;
+  #connecting = 0;
+  /** An unused connection is being closed to make room. */
+  #makingRoom = false;
   #closed = false;
-  #rotation = 0;
 
   constructor(target: PoolTarget, settings: PoolSettings, resolver: Resolver, observer: PoolObserver) {
     this.target = target;
@@ -79,19 +94,37 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#dialer = new Dialer(target, this.#settings.keepAliveDelay);
     this.viaProxy = this.#dialer.viaProxy;
     this.http2 = http2Use(target);
-    this.#resolver = resolver;
+    this.#search = new AddressSearch(target, this.#dialer.addresses, resolver, this.#settings.connectTimeout);
     this.#observer = observer;
+    this.#maxConnections = target.limits?.maxConnections ?? MAX_CONNECTIONS;
+    this.#maxPending = target.limits?.maxPendingRequests ?? MAX_PENDING_REQUESTS;
+    this.#waiting = new WaitQueue(this.#maxPending, this.#settings.connectTimeout);
   }
 
-  /** Connections that exist, idle or busy. */
-  get open(): number {
-    return this.#open;
+  get use(): PoolUse {
+    const idle = this.#idle.length + (this.#sessions?.idle ?? 0);
+    const queues = [this.#waiting, ...(this.#sessions === undefined ? [] : [this.#sessions.queue])];
+    return {
+      active: this.#open - idle,
+      idle,
+      connecting: this.#connecting,
+      waiting: queues.reduce((sum, { size }) => sum + size, 0),
+      overflows: queues.reduce((sum, { overflows }) => sum + overflows, 0),
+    };
+  }
+
+  get hasRoom(): boolean {
+    return this.#open + this.#connecting < this.#maxConnections;
+  }
+
+  get crowded(): boolean {
+    return this.#waiting.size > 0;
   }
 
   /** Connections that speak HTTP/2. */
   get sessions(): SessionPool {
     if (this.#sessions === undefined) {
-      this.#sessions = new SessionPool(this, this.#settings);
+      this.#sessions = new SessionPool(this, { ...this.#settings, maxPendingRequests: this.#maxPending });
       if (this.#closed) this.#sessions.close();
     }
     return this.#sessions;
@@ -133,10 +166,31 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /**
    * Opens a new connection for the waiter, who is called after this has returned; `raw`: for bytes without HTTP, which no
-   * proxy could forward. Returns a function that gives up waiting.
+   * proxy could forward. Without room for one the waiter may get one that becomes free. Returns a function that gives up
+   * waiting.
    */
   connect(waiter: ConnectWaiter<UpstreamConnection>, raw = false): () => void {
-    return this.#search(waiter, (place, attempt, failed) => {
+    if (this.hasRoom) return this.#dial(waiter, raw);
+    const pending: PendingConnect = {
+      raw,
+      onRoom: () => {
+        giveUp = this.#dial(waiter, raw);
+      },
+      onConnection: (connection) => waiter.onConnection(connection),
+      onConnectFailure: (code, message, times) => waiter.onConnectFailure(code, message, times),
+    };
+    let giveUp = this.#waiting.add(pending, this.makeRoom());
+    return () => giveUp();
+  }
+
+  #dial(waiter: ConnectWaiter<UpstreamConnection>, raw: boolean): () => void {
+    this.#connecting++;
+    const ended = (): void => {
+      this.#connecting--;
+      this.#admit();
+      this.#sessions?.grow();
+    };
+    return this.#search.start(waiter, ended, (place, attempt, failed) => {
       let connection: UpstreamConnection | undefined;
       return this.#dialer.dial(place.address, place.host, raw, attempt.clock, {
         onConnect: (transport) => {
@@ -154,7 +208,13 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server agrees to that only. */
   connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>): () => void {
-    return this.#search(waiter, (place, attempt, failed) => {
+    this.#connecting++;
+    // Those who wait for sessions hear of a failure instead of causing the next one.
+    const ended = (): void => {
+      this.#connecting--;
+      this.#admit();
+    };
+    return this.#search.start(waiter, ended, (place, attempt, failed) => {
       return this.#dialer.dialStream(place.address, place.host, attempt.clock, {
         onStream: (stream, from, agreed) => {
           if (attempt.over) stream.destroy();
@@ -185,52 +245,41 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return times;
   }
 
-  /** Finds the addresses and tries them one after the other. */
-  #search<Connected>(waiter: ConnectWaiter<Connected>, dial: Dial<Connected>): () => void {
-    const attempt = new ConnectAttempt(waiter, this.#settings.connectTimeout);
-    const { addresses } = this.#dialer;
-    const places: Place[] = [];
-    let left = addresses.length;
-    let failure: string | undefined;
-    const located = (found: readonly Place[], error: string | undefined): void => {
-      places.push(...found);
-      failure ??= error;
-      if (--left > 0) return;
-      attempt.clock.located(addresses.some(isNamed));
-      const first = this.#rotation++ % Math.max(1, places.length);
-      const rotated = [...places.slice(first), ...places.slice(0, first)];
-      queueMicrotask(() => {
-        if (rotated.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
-        else tryPlaces(attempt, rotated, 0, dial);
-      });
-    };
-    for (const address of addresses) this.#locate(address, located);
-    if (addresses.length === 0) queueMicrotask(() => located([], undefined));
-    return () => attempt.cancel();
+  /** Lets those who wait open connections while there is room. */
+  #admit(): void {
+    while (this.#waiting.size > 0 && this.hasRoom) this.#waiting.shift()?.onRoom();
   }
 
-  #locate(address: Address, callback: (places: readonly Place[], error: string | undefined) => void): void {
-    if ("path" in address) {
-      callback([{ address, host: "" }], undefined);
-      return;
-    }
-    const { host, port } = address;
-    this.#resolver.resolve(host, (found, error) => {
-      const places = found.map((each) => ({ address: { host: each, port }, host }));
-      if (error !== undefined) callback([], error);
-      else if (this.#avoids(port) && found.some(isThisMachine))
-        callback([], `${address.host}:${port} is a server of the gateway's own; no client leads there`);
-      else callback(places, undefined);
-    });
+  /** A connection is gone. */
+  #left(): void {
+    this.#open--;
+    this.#makingRoom = false;
+    this.#admit();
   }
 
-  /** What a proxy on the way connects to is its own matter. */
-  #avoids(port: number): boolean {
-    const { avoids, tunnel } = this.target;
-    return tunnel === undefined && avoids !== undefined && avoids.includes(port);
+  /** Closes an unused connection, whose end makes room for another one. False when there is none. */
+  makeRoom(): boolean {
+    if (this.#makingRoom) return false;
+    const unused = this.#idle.shift();
+    unused?.destroy();
+    this.#makingRoom = unused !== undefined || this.#sessions?.closeIdle() === true;
+    return this.#makingRoom;
+  }
+
+  /** Gives a connection that has become free to those who wait. False when nobody does. */
+  #passOn(connection: UpstreamConnection): boolean {
+    const { first } = this.#waiting;
+    if (first?.raw === false) this.#waiting.shift()?.onConnection(connection);
+    // Requests that go out as HTTP/2, and bytes without HTTP, have no use for it but for its place.
+    else if (first !== undefined) connection.destroy();
+    else if (this.#sessions === undefined || this.#sessions.queue.size === 0 || this.hasRoom) return false;
+    else if (this.http2 === "asked") connection.destroy();
+    else this.#sessions.hand(connection);
+    return true;
   }
 
   release(connection: UpstreamConnection): void {
+    if (this.#passOn(connection)) return;
     const { maxIdle } = this.#settings;
     if (this.#closed || (maxIdle !== undefined && this.#idle.length >= maxIdle)) {
       connection.destroy();
@@ -241,13 +290,14 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 
   closed(connection: UpstreamConnection): void {
-    this.#open--;
     const index = this.#idle.indexOf(connection);
     if (index !== -1) this.#idle.splice(index, 1);
+    this.#left();
+    this.#sessions?.grow();
   }
 
   onSessionGone(): void {
-    this.#open--;
+    this.#left();
   }
 
   sweep(now: number): void {
@@ -263,26 +313,6 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#sessions?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
-}
-
-function isNamed(address: Address): boolean {
-  return "host" in address && isIP(address.host) === 0;
-}
-
-/** Until one connects; one that does not answer leaves time for the others. */
-function tryPlaces<Connected>(
-  attempt: ConnectAttempt<Connected>,
-  places: readonly Place[],
-  index: number,
-  dial: Dial<Connected>,
-): void {
-  const place = places[index];
-  if (attempt.over || place === undefined) return;
-  const giveUp = dial(place, attempt, (error) => {
-    if (index + 1 < places.length) tryPlaces(attempt, places, index + 1, dial);
-    else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
-  });
-  attempt.trying(giveUp, places.length - index);
 }
 
 function withTcp(settings: PoolSettings, tcp: BackendTcp | undefined): PoolSettings {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration } from "../shared/duration-schema.ts";
+import { poolLimits } from "../shared/pool-limits-schema.ts";
 
 export const schema = z
   .strictObject({
@@ -12,5 +13,6 @@ export const schema = z
     requestTimeout: duration
       .optional()
       .describe("From the call to the response's head; replaces `timeout.backendRequestTimeout`; else 504."),
+    ...poolLimits("requests"),
   })
   .describe("How HTTP is spoken with a backend.");

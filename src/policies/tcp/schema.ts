@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration } from "../shared/duration-schema.ts";
+import { poolLimits } from "../shared/pool-limits-schema.ts";
 
 export const schema = z
   .strictObject({
@@ -13,5 +14,6 @@ export const schema = z
       })
       .optional()
       .describe("TCP keepalives of the connections. Default: those of `config.backend`."),
+    ...poolLimits("connections"),
   })
   .describe("Sockets to a backend.");

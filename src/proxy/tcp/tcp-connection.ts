@@ -274,7 +274,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     const upstream = this.#upstream;
     this.#upstream = undefined;
     upstream?.destroy();
-    if (code === "TG_CLIENT_GONE" || code === "TG_INTERNAL") this.#endpoint?.abandon();
+    if (code === "TG_CLIENT_GONE" || code === "TG_INTERNAL" || code === "TG_POOL_FULL") this.#endpoint?.abandon();
     else this.#release(NO_ANSWER);
     this.#endpoint = undefined;
     this.#finish(message, reason);

@@ -4,7 +4,8 @@ import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Set
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import type { ErrorCode } from "../../base/errors.ts";
-import type { UpstreamWaiter } from "../connect-attempt.ts";
+import type { ConnectWaiter, UpstreamWaiter } from "../connect-attempt.ts";
+import type { UpstreamConnection } from "../connection.ts";
 import { Pool } from "../pool.ts";
 import { Resolver } from "../resolver.ts";
 import type { UpstreamEvents } from "../upstream.ts";
@@ -47,6 +48,10 @@ class Server implements Disposable {
     this.#server.close();
     for (const session of this.sessions) session.destroy();
   }
+}
+
+function openOf({ use }: Pool): number {
+  return use.active + use.idle;
 }
 
 /** One call: sends a request when it gets a session, and notes how that went. */
@@ -117,14 +122,14 @@ test("one connection serves as many calls as the server takes; the next one open
   const pool = poolTo(server.port);
   const callers = Array.from({ length: 3 }, () => call(pool));
   await until(() => server.streams.length === 3);
-  assert.equal(pool.open, 1);
+  assert.equal(openOf(pool), 1);
   callers.push(call(pool));
   await until(() => server.streams.length === 4);
-  assert.equal(pool.open, 2);
+  assert.equal(openOf(pool), 2);
   server.answer();
   assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), Array(4).fill("answered"));
   pool.close();
-  await until(() => pool.open === 0);
+  await until(() => openOf(pool) === 0);
 });
 
 test("the first connection with room is taken, so that the others can idle out", async () => {
@@ -145,7 +150,7 @@ test("the first connection with room is taken, so that the others can idle out",
     await until(() => first?.streams === 0);
   }
   pool.sweep(performance.now() + 10_000);
-  await until(() => pool.open === 0);
+  await until(() => openOf(pool) === 0);
 });
 
 test("who gives up waiting gets no stream", async () => {
@@ -175,7 +180,7 @@ test("a connection that the server ends takes no calls any more, and serves thos
   assert.notEqual(late.session, early.session);
   server.answer();
   assert.deepEqual([await early.over, await late.over], ["answered", "answered"]);
-  await until(() => pool.open === 1);
+  await until(() => openOf(pool) === 1);
   pool.close();
 });
 
@@ -187,7 +192,7 @@ test("a closed pool serves those who come late, and keeps nothing", async () => 
   await until(() => server.streams.length === 1);
   server.answer();
   assert.equal(await late.over, "answered");
-  await until(() => pool.open === 0);
+  await until(() => openOf(pool) === 0);
 });
 
 test("calls to a server that connects and says nothing fail together when it has had its time", async () => {
@@ -198,13 +203,13 @@ test("calls to a server that connects and says nothing fail together when it has
   const callers = Array.from({ length: 3 }, () => call(pool));
   await until(() => callers[0]?.session !== undefined);
   pool.sweep(performance.now() + 1000);
-  assert.equal(pool.open, 1);
+  assert.equal(openOf(pool), 1);
   pool.sweep(performance.now() + 6000);
   assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), [
     "the upstream does not begin to speak HTTP/2",
     ...Array(2).fill("TG_UPSTREAM_FAILED"),
   ]);
-  assert.equal(pool.open, 0);
+  assert.equal(openOf(pool), 0);
   silent.close();
 });
 
@@ -214,5 +219,62 @@ test("calls to where nobody listens fail together", async () => {
   server[Symbol.dispose]();
   const callers = Array.from({ length: 3 }, () => call(pool));
   assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), Array(3).fill("TG_UPSTREAM_FAILED"));
-  assert.equal(pool.open, 0);
+  assert.equal(openOf(pool), 0);
+});
+
+/** Holds a connection of HTTP/1.1 that the test uses and releases. */
+class Holder implements ConnectWaiter<UpstreamConnection> {
+  readonly connected: Promise<UpstreamConnection>;
+  #connected: (connection: UpstreamConnection) => void = () => {};
+
+  constructor() {
+    this.connected = new Promise((resolve) => {
+      this.#connected = resolve;
+    });
+  }
+
+  onConnection(connection: UpstreamConnection): void {
+    this.#connected(connection);
+  }
+
+  onConnectFailure(code: ErrorCode, message: string): void {
+    assert.fail(`${code}: ${message}`);
+  }
+}
+
+test("with maxConnections, an unused connection of one version makes room for one of the other", async () => {
+  using server = await Server.start();
+  const limits = { maxConnections: 1, maxPendingRequests: 1 };
+  const settings = { connectTimeout: 5000, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
+  const pool = new Pool({ host: "127.0.0.1", port: server.port, limits }, settings, new Resolver("All"), {
+    onConnected: () => {},
+  });
+  const plain = new Holder();
+  pool.connect(plain);
+  pool.release(await plain.connected);
+  assert.deepEqual([pool.use.active, pool.use.idle], [0, 1]);
+
+  const caller = new Caller();
+  pool.reach(true, false, caller);
+  await until(() => server.streams.length === 1);
+  assert.equal(pool.use.active + pool.use.idle, 1);
+
+  // The session is in use: who wants HTTP/1.1 waits until it is not.
+  const waiting = new Holder();
+  pool.connect(waiting);
+  assert.equal(pool.use.waiting, 1);
+  server.answer();
+  assert.equal(await caller.over, "answered");
+  const connection = await waiting.connected;
+  await until(() => pool.use.active + pool.use.idle === 1);
+
+  // And the other way round.
+  const last = new Caller();
+  pool.reach(true, false, last);
+  assert.equal(pool.use.waiting, 1);
+  pool.release(connection);
+  await until(() => server.streams.length === 1);
+  server.answer();
+  assert.equal(await last.over, "answered");
+  pool.close();
 });

@@ -2,6 +2,7 @@ import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectWaiter, UpstreamWaiter } from "../connect-attempt.ts";
 import type { ConnectTimes } from "../connect-clock.ts";
 import type { UpstreamConnection } from "../connection.ts";
+import { WaitQueue } from "../wait-queue.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
 
 /** What a new connection turns out to speak. */
@@ -14,10 +15,18 @@ export interface SessionOpener {
   /** A connection that turned out to speak HTTP/1.1, and that nobody waits for any more. */
   release(connection: UpstreamConnection): void;
   onSessionGone(): void;
+  /** Another connection may be opened. */
+  readonly hasRoom: boolean;
+  /** Requests wait for connections of HTTP/1.1. */
+  readonly crowded: boolean;
+  /** Closes a connection of HTTP/1.1 that is unused, so that another one may be opened. */
+  makeRoom(): void;
 }
 
 export interface SessionLimits {
-  /** Milliseconds that a server has, once it is connected, to say what its own limits are. */
+  /** Requests that wait for room. */
+  readonly maxPendingRequests: number;
+  /** Milliseconds that a request waits for room, and that a server has, once it is connected, to say what its own limits are. */
   readonly connectTimeout: number;
   /** Milliseconds that an unused session is kept. */
   readonly idleTimeout: number;
@@ -34,7 +43,7 @@ export class SessionPool implements SessionOwner {
   readonly #opener: SessionOpener;
   readonly #limits: SessionLimits;
   readonly #sessions: UpstreamSession[] = [];
-  readonly #waiting = new Set<UpstreamWaiter>();
+  readonly #waiting: WaitQueue<UpstreamWaiter>;
   /** Connections that are being opened or whose limits are not known yet: their room is to come. */
   #coming = 0;
   /** Requests that a connection is expected to carry at once, by what the last one has said. */
@@ -44,6 +53,7 @@ export class SessionPool implements SessionOwner {
   constructor(opener: SessionOpener, limits: SessionLimits) {
     this.#opener = opener;
     this.#limits = limits;
+    this.#waiting = new WaitQueue(limits.maxPendingRequests, limits.connectTimeout);
   }
 
   /** A session with room, to be used at once; undefined: then `wait`. */
@@ -53,9 +63,32 @@ export class SessionPool implements SessionOwner {
 
   /** Queues for room. Returns a function that gives up waiting. */
   wait(waiter: UpstreamWaiter): () => void {
-    this.#waiting.add(waiter);
-    this.#grow();
-    return () => this.#waiting.delete(waiter);
+    const giveUp = this.#waiting.add(waiter);
+    this.grow();
+    return giveUp;
+  }
+
+  /** Requests that wait, and those that were turned away. */
+  get queue(): Pick<WaitQueue<UpstreamWaiter>, "size" | "overflows"> {
+    return this.#waiting;
+  }
+
+  get idle(): number {
+    return this.#sessions.filter(({ streams }) => streams === 0).length;
+  }
+
+  /** Gives a connection of HTTP/1.1 to the first who waits. False when nobody does. */
+  hand(connection: UpstreamConnection): boolean {
+    const waiter = this.#waiting.shift();
+    waiter?.onConnection(connection);
+    return waiter !== undefined;
+  }
+
+  /** Closes an unused session. False when there is none. */
+  closeIdle(): boolean {
+    const session = this.#sessions.find(({ streams }) => streams === 0);
+    session?.close();
+    return session !== undefined;
   }
 
   /** Closes sessions that were unused for too long, or whose server has not begun to speak. */
@@ -83,19 +116,17 @@ export class SessionPool implements SessionOwner {
   }
 
   onRoom(): void {
-    for (const waiter of this.#waiting) {
+    while (this.#waiting.size > 0) {
       const session = this.#roomy();
       if (session === undefined) break;
-      this.#waiting.delete(waiter);
-      waiter.onSession(session);
+      this.#waiting.shift()?.onSession(session);
     }
-    this.#grow();
+    this.grow();
   }
 
   onIdle(session: UpstreamSession): void {
     const { maxIdle = Number.POSITIVE_INFINITY } = this.#limits;
-    const idle = this.#sessions.filter(({ streams }) => streams === 0).length;
-    if (this.#closed || idle > maxIdle) session.close();
+    if (this.#closed || this.idle > maxIdle || this.#opener.crowded) session.close();
   }
 
   onRetired(session: UpstreamSession): void {
@@ -106,7 +137,7 @@ export class SessionPool implements SessionOwner {
   onGone(session: UpstreamSession): void {
     this.onRetired(session);
     this.#opener.onSessionGone();
-    if (session.settled) this.#grow();
+    if (session.settled) this.grow();
     else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "", session.times);
   }
 
@@ -114,10 +145,15 @@ export class SessionPool implements SessionOwner {
     return this.#sessions.find((session) => session.room);
   }
 
-  #grow(): void {
+  /** Opens connections for those who wait, as many as there is room for. */
+  grow(): void {
     // A server that takes no streams now will say when it does.
     if (this.#sessions.some(({ limit }) => limit === 0)) return;
     while (this.#waiting.size > 0 && (this.#coming === 0 || this.#waiting.size > this.#coming * this.#perConnection)) {
+      if (!this.#opener.hasRoom) {
+        this.#opener.makeRoom();
+        return;
+      }
       this.#coming++;
       this.#opener.connectHttp2({
         onConnection: (opened) => this.#opened(opened),
@@ -130,10 +166,7 @@ export class SessionPool implements SessionOwner {
   #failed(code: ErrorCode, message: string, times: ConnectTimes): void {
     this.#coming--;
     if (this.#coming > 0) return;
-    for (const waiter of [...this.#waiting]) {
-      this.#waiting.delete(waiter);
-      waiter.onConnectFailure(code, message, times);
-    }
+    this.#waiting.failAll(code, message, times);
   }
 
   #opened(opened: Opened): void {
@@ -146,12 +179,7 @@ export class SessionPool implements SessionOwner {
     // The server has agreed to HTTP/1.1 only: a connection for each request.
     this.#coming--;
     this.#perConnection = 1;
-    const [waiter] = this.#waiting;
-    if (waiter === undefined) this.#opener.release(opened);
-    else {
-      this.#waiting.delete(waiter);
-      waiter.onConnection(opened);
-    }
-    this.#grow();
+    if (!this.hand(opened)) this.#opener.release(opened);
+    this.grow();
   }
 }

@@ -11,6 +11,7 @@ export const GOAWAY = 7;
 export const END_STREAM = 1;
 export const END_HEADERS = 4;
 const ACK = 1;
+const MAX_CONCURRENT_STREAMS = 3;
 
 export interface Frame {
   readonly type: number;
@@ -27,10 +28,11 @@ export class RawFrames {
     this.peer = peer;
   }
 
-  /** Takes the client's preface and says that there are no limits. */
-  async greet(): Promise<void> {
+  /** Takes the client's preface and says how many streams there may be at once; undefined: no limits. */
+  async greet(maxStreams?: number): Promise<void> {
     await this.peer.take(PREFACE);
-    this.send(SETTINGS, 0, 0, Buffer.alloc(0));
+    const settings = maxStreams === undefined ? [] : [Buffer.of(0, MAX_CONCURRENT_STREAMS), uint32(maxStreams)];
+    this.send(SETTINGS, 0, 0, Buffer.concat(settings));
   }
 
   send(type: number, flags: number, stream: number, payload: Buffer): void {
@@ -80,12 +82,15 @@ export class RawFrames {
 }
 
 /** A server whose connections are in the hands of `serve`, after the greeting. */
-export function rawServer(serve: (frames: RawFrames, connection: number) => Promise<void>): Promise<RawUpstream> {
+export function rawServer(
+  serve: (frames: RawFrames, connection: number) => Promise<void>,
+  maxStreams?: number,
+): Promise<RawUpstream> {
   let connections = 0;
   return RawUpstream.listen(async (peer) => {
     const number = connections++;
     const frames = new RawFrames(peer);
-    await frames.greet();
+    await frames.greet(maxStreams);
     await serve(frames, number);
   });
 }

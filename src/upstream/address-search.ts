@@ -1,0 +1,101 @@
+import { isIP } from "node:net";
+import type { ConnectTarget } from "../http/transport.ts";
+import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
+import { describe } from "./connection.ts";
+import type { Address, PoolTarget } from "./pool-target.ts";
+import type { Resolver } from "./resolver.ts";
+import { isThisMachine } from "./this-machine.ts";
+
+/** One address to connect to, and the name that it was found by; `` for paths. */
+export interface Place {
+  readonly address: ConnectTarget;
+  readonly host: string;
+}
+
+/** Tries one place: the attempt succeeds or `failed` is called. Returns a function that gives up. */
+export type Dial<Connected> = (
+  place: Place,
+  attempt: ConnectAttempt<Connected>,
+  failed: (error: Error | undefined) => void,
+) => () => void;
+
+/** Finds the addresses of a target, or of the proxies on the way to it, and tries them one after the other. */
+export class AddressSearch {
+  readonly #target: PoolTarget;
+  readonly #addresses: readonly Address[];
+  readonly #resolver: Resolver;
+  readonly #connectTimeout: number;
+  #rotation = 0;
+
+  /** `connectTimeout`: milliseconds over all addresses. */
+  constructor(target: PoolTarget, addresses: readonly Address[], resolver: Resolver, connectTimeout: number) {
+    this.#target = target;
+    this.#addresses = addresses;
+    this.#resolver = resolver;
+    this.#connectTimeout = connectTimeout;
+  }
+
+  /** `ended` is called before the waiter is, and when it gives up. Returns a function that gives up. */
+  start<Connected>(waiter: ConnectWaiter<Connected>, ended: () => void, dial: Dial<Connected>): () => void {
+    const attempt = new ConnectAttempt(waiter, this.#connectTimeout, ended);
+    const places: Place[] = [];
+    let left = this.#addresses.length;
+    let failure: string | undefined;
+    const located = (found: readonly Place[], error: string | undefined): void => {
+      places.push(...found);
+      failure ??= error;
+      if (--left > 0) return;
+      attempt.clock.located(this.#addresses.some(isNamed));
+      const first = this.#rotation++ % Math.max(1, places.length);
+      const rotated = [...places.slice(first), ...places.slice(0, first)];
+      queueMicrotask(() => {
+        if (rotated.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
+        else tryPlaces(attempt, rotated, 0, dial);
+      });
+    };
+    for (const address of this.#addresses) this.#locate(address, located);
+    if (this.#addresses.length === 0) queueMicrotask(() => located([], undefined));
+    return () => attempt.cancel();
+  }
+
+  #locate(address: Address, callback: (places: readonly Place[], error: string | undefined) => void): void {
+    if ("path" in address) {
+      callback([{ address, host: "" }], undefined);
+      return;
+    }
+    const { host, port } = address;
+    this.#resolver.resolve(host, (found, error) => {
+      const places = found.map((each) => ({ address: { host: each, port }, host }));
+      if (error !== undefined) callback([], error);
+      else if (this.#avoids(port) && found.some(isThisMachine))
+        callback([], `${address.host}:${port} is a server of the gateway's own; no client leads there`);
+      else callback(places, undefined);
+    });
+  }
+
+  /** What a proxy on the way connects to is its own matter. */
+  #avoids(port: number): boolean {
+    const { avoids, tunnel } = this.#target;
+    return tunnel === undefined && avoids !== undefined && avoids.includes(port);
+  }
+}
+
+function isNamed(address: Address): boolean {
+  return "host" in address && isIP(address.host) === 0;
+}
+
+/** Until one connects; one that does not answer leaves time for the others. */
+function tryPlaces<Connected>(
+  attempt: ConnectAttempt<Connected>,
+  places: readonly Place[],
+  index: number,
+  dial: Dial<Connected>,
+): void {
+  const place = places[index];
+  if (attempt.over || place === undefined) return;
+  const giveUp = dial(place, attempt, (error) => {
+    if (index + 1 < places.length) tryPlaces(attempt, places, index + 1, dial);
+    else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
+  });
+  attempt.trying(giveUp, places.length - index);
+}

@@ -1,0 +1,82 @@
+import type { ErrorCode } from "../base/errors.ts";
+import type { ConnectTimes } from "./connect-clock.ts";
+
+/** Told when the wait ends without what it was for. */
+interface Waiting {
+  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
+}
+
+interface Entry<Waiter> {
+  readonly waiter: Waiter;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** Those who wait for room in a pool, first come first served: at most so many, and each for at most so long. */
+export class WaitQueue<Waiter extends Waiting> {
+  readonly #limit: number;
+  readonly #timeout: number;
+  readonly #entries = new Set<Entry<Waiter>>();
+  /** How many were turned away because the queue was full. */
+  overflows = 0;
+
+  /** `timeout` in milliseconds. */
+  constructor(limit: number, timeout: number) {
+    this.#limit = limit;
+    this.#timeout = timeout;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get first(): Waiter | undefined {
+    const [entry] = this.#entries;
+    return entry?.waiter;
+  }
+
+  /**
+   * Adds a waiter; when the queue is full it fails instead, after this has returned. `roomComes`: a connection is being closed
+   * for it, so it is not turned away. Returns a function that gives up.
+   */
+  add(waiter: Waiter, roomComes = false): () => void {
+    if (this.#entries.size >= this.#limit && !roomComes) {
+      this.overflows++;
+      let given = false;
+      queueMicrotask(() => {
+        if (!given)
+          waiter.onConnectFailure("TG_POOL_FULL", `no connection is free and ${this.#limit} requests wait`, {});
+      });
+      return () => {
+        given = true;
+      };
+    }
+    const timer = setTimeout(() => {
+      this.#entries.delete(entry);
+      waiter.onConnectFailure("TG_UPSTREAM_TIMEOUT", "no connection was free in time", {});
+    }, this.#timeout);
+    const entry = { waiter, timer };
+    this.#entries.add(entry);
+    return () => this.#remove(entry);
+  }
+
+  /** Takes the first one out. */
+  shift(): Waiter | undefined {
+    const [entry] = this.#entries;
+    if (entry === undefined) return undefined;
+    this.#remove(entry);
+    return entry.waiter;
+  }
+
+  /** Ends the wait of all who wait now. */
+  failAll(code: ErrorCode, message: string, times: ConnectTimes): void {
+    for (const entry of [...this.#entries]) {
+      this.#remove(entry);
+      entry.waiter.onConnectFailure(code, message, times);
+    }
+  }
+
+  #remove(entry: Entry<Waiter>): void {
+    clearTimeout(entry.timer);
+    this.#entries.delete(entry);
+  }
+}
