@@ -21,6 +21,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
       TLSRoute: "TLS that passes through is routed as TCP; use TCPRoute",
     },
   },
+  {
+    in: /\.backendAuth$/,
+    values: { copilot: "asks a cloud for credentials, which tracegate cannot; use key, jwtSign or oauthTokenExchange" },
+  },
   { in: /^config\.histograms$/, values: { native: NATIVE, both: NATIVE } },
   {
     in: /\.(min|max)(TLS)?Version$/,

@@ -59,6 +59,8 @@ function invalidKey({ issues }: Extract<Issue, { code: "invalid_key" }>): Proble
 function describe(issue: Issue, value: unknown, known: KnownFields): Problem {
   switch (issue.code) {
     case "invalid_type": {
+      const absent = absentValue(issue.path, value);
+      if (absent !== undefined) return { message: absent };
       const message = value === undefined ? "is required" : `is ${kindOf(value, isSecret(issue.path))}`;
       if (!issue.message.startsWith(UNWORDED)) return { message, expected: issue.message };
       const expected = String(issue.expected);

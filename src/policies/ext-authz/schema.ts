@@ -50,10 +50,10 @@ const http = z
 export const body = z.strictObject({
   maxRequestBytes: z
     .int()
-    .min(1)
+    .min(0)
     .max(16 * 1024 * 1024)
     .default(8192)
-    .describe("Bytes of the body. Default: 8192."),
+    .describe("Bytes of the body; 0 = it must have none. Default: 8192."),
   allowPartialMessage: z
     .boolean()
     .default(false)
