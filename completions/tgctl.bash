@@ -71,7 +71,7 @@ _tgctl_words() {
     " proxy cfg backends/options") echo "--local --proxy-admin-port --namespace --file --output --all --json --help" ;;
     " proxy cfg b/options") echo "--local --proxy-admin-port --namespace --file --output --all --json --help" ;;
     " proxy cfg be/options") echo "--local --proxy-admin-port --namespace --file --output --all --json --help" ;;
-    " proxy log/options") echo "--local --proxy-admin-port --namespace --level --set --json --help" ;;
+    " proxy log/options") echo "--local --proxy-admin-port --namespace --level --set --reset --json --help" ;;
     " proxy profile/words") echo "cpu heap" ;;
     " proxy profile/subcommands") echo "cpu heap" ;;
     " proxy profile/options") echo "--local --proxy-admin-port --namespace --output --seconds --json --help" ;;
@@ -120,7 +120,7 @@ _tgctl_words() {
     " cfg backends/options") echo "--local --proxy-admin-port --namespace --file --output --all --json --help" ;;
     " cfg b/options") echo "--local --proxy-admin-port --namespace --file --output --all --json --help" ;;
     " cfg be/options") echo "--local --proxy-admin-port --namespace --file --output --all --json --help" ;;
-    " log/options") echo "--local --proxy-admin-port --namespace --level --set --json --help" ;;
+    " log/options") echo "--local --proxy-admin-port --namespace --level --set --reset --json --help" ;;
     " profile/words") echo "cpu heap" ;;
     " profile/subcommands") echo "cpu heap" ;;
     " profile/options") echo "--local --proxy-admin-port --namespace --output --seconds --json --help" ;;

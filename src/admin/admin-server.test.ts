@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { LOG_MODULES } from "../base/log-modules.ts";
 import { startAdminServer } from "./admin-server.ts";
 import type { RunningServer } from "./server/http-server.ts";
 import { exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
@@ -166,6 +167,11 @@ test("the log filter is shown, changed and reset", async () => {
     "current log level is debug,proxy::match=trace,request=off\n",
   );
   assert.equal((await ask("POST", "/logging")).body, "current log level is debug,proxy::match=trace,request=off\n");
+  assert.equal((await ask("POST", "/logging?reset&level=warn")).body, "current log level is warn\n");
+  assert.equal(
+    (await ask("POST", "/logging?reset&level=info,agentgateway=debug,proxy::nothing=off,proxy=debug")).body,
+    `current log level is info,agentgateway=debug,proxy::nothing=off,proxy=debug\nunknown: agentgateway, proxy::nothing; known modules: ${LOG_MODULES.join(", ")}\n`,
+  );
   assert.equal((await ask("POST", "/logging?reset&level=warn")).body, "current log level is warn\n");
   const wrong = await ask("POST", "/logging?level=loud");
   assert.equal(wrong.status, 400);

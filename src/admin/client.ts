@@ -72,7 +72,10 @@ export class AdminClient {
     return this.#text({ method: "POST", path: "/logging", timeout: TIMEOUT, ...options });
   }
 
-  /** Adds directives (`debug`, `proxy::match=trace,request=off`) to the log filter; `reset` first returns it to its start. */
+  /**
+   * As `logging`; a second line names modules that do not exist. Adds directives (`debug`, `proxy::match=trace,request=off`) to the log filter; `reset` first
+   * returns it to its start.
+   */
   setLogging(directives: string, options: CallOptions & { readonly reset?: boolean } = {}): Promise<string> {
     const query = new URLSearchParams();
     if (directives !== "") query.set("level", directives);

@@ -85,7 +85,8 @@ export function parseLogFilter(text: string): LogFilter {
   return new LogFilter("info", new Map()).with(text);
 }
 
-function covers(module: string, target: string): boolean {
+/** Whether a directive for `module` holds for `target`. */
+export function covers(module: string, target: string): boolean {
   if (!target.startsWith(module)) return false;
   if (target.length === module.length) return true;
   const next = target.charCodeAt(module.length);

@@ -10,26 +10,28 @@ function capture(filter: string, format: LogFormat = "text"): { output: LogOutpu
 
 test("a text line holds time, level, target, message and fields", () => {
   const { output, lines } = capture("info");
-  output.logger("config").warn("reload refused", { file: "a b.yaml", line: 3, hint: undefined, ok: false, next: null });
+  output
+    .logger("gateway")
+    .warn("reload refused", { file: "a b.yaml", line: 3, hint: undefined, ok: false, next: null });
   assert.match(
     lines[0] ?? "",
-    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\twarn\tconfig reload refused file="a b\.yaml" line=3 ok=false next=null\n$/,
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\twarn\tgateway reload refused file="a b\.yaml" line=3 ok=false next=null\n$/,
   );
 });
 
 test("a JSON line starts with level, time and scope", () => {
   const { output, lines } = capture("info", "json");
-  output.logger("config").error('said "no"', { file: "x", error: new Error("bad", { cause: new Error("worse") }) });
+  output.logger("gateway").error('said "no"', { file: "x", error: new Error("bad", { cause: new Error("worse") }) });
   const line = lines[0] ?? "";
-  assert.match(line, /^\{"level":"error","time":"[^"]+Z","scope":"config",/);
+  assert.match(line, /^\{"level":"error","time":"[^"]+Z","scope":"gateway",/);
   const { time: _, ...rest } = JSON.parse(line);
-  assert.deepEqual(rest, { level: "error", scope: "config", message: 'said "no"', file: "x", error: "bad: worse" });
+  assert.deepEqual(rest, { level: "error", scope: "gateway", message: 'said "no"', file: "x", error: "bad: worse" });
 });
 
 test("what a peer sends cannot forge a line or drive a terminal", () => {
   for (const format of ["text", "json"] as const) {
     const { output, lines } = capture("info", format);
-    output.logger("t").info("a\nb\u001b[2J\u009b", { path: "/x\r\n2026 forged\u2028" });
+    output.logger("admin").info("a\nb\u001b[2J\u009b", { path: "/x\r\n2026 forged\u2028" });
     assert.equal(lines.length, 1);
     const body = (lines[0] ?? "").slice(0, -1).replaceAll("\t", "");
     assert.doesNotMatch(body, /[\p{Cc}\u2028]/u);

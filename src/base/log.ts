@@ -1,4 +1,5 @@
 import { LEVEL_RANK, type LogFilter, type LogLevel } from "./log-filter.ts";
+import type { LogModule } from "./log-modules.ts";
 import { quote, quoteIfNeeded } from "./log-quote.ts";
 import { formatTimestamp } from "./timestamp.ts";
 
@@ -21,8 +22,8 @@ export class LogOutput {
     this.write = write;
   }
 
-  /** A logger for one target, a module path such as `proxy::match`. */
-  logger(target: string): Logger {
+  /** A logger for one target. */
+  logger(target: LogModule): Logger {
     return new Logger(target, this);
   }
 }

@@ -125,8 +125,7 @@ export abstract class ExchangeState implements PolicyContext {
     this.startedAt = performance.now();
     this.requestId = bind.forwarding.requestId(request, downstream);
     this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies);
-    const tracer = services.watchers.claim(request, downstream, this.startedAt);
-    this.trace = tracer === undefined ? undefined : new RequestTrace(tracer, this);
+    this.trace = RequestTrace.of(this);
     services.metrics.inFlight.count++;
   }
 
@@ -292,7 +291,9 @@ export abstract class ExchangeState implements PolicyContext {
     else {
       // A tunnel has no answer to judge: it has worked.
       const result = status === 0 ? NO_ANSWER : (verdict ?? { healthy: status < 500, wait: undefined });
+      const before = endpoint.evictedUntil;
       health.end(endpoint, result, seconds, this.retry?.backoff ?? 0);
+      if (this.trace !== undefined && endpoint.evictedUntil > before) this.trace.evicted(endpoint);
     }
   }
 }

@@ -2,16 +2,16 @@ import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../pol
 import { detailsText } from "../trace/details.ts";
 import type { Severity } from "../trace/events.ts";
 import type { TraceSecrets } from "../trace/secrets.ts";
-import { severityOf, type Tracer } from "../trace/tracer.ts";
+import { severityOf, type TraceSink } from "../trace/tracer.ts";
 
 /** What policies tell a watcher: those of the request itself, or those of a call of the gateway's own. */
 export class PolicyEvents implements PolicyTrace {
-  readonly #tracer: Tracer;
+  readonly #tracer: TraceSink;
   readonly #scope: readonly string[];
   readonly #secrets: TraceSecrets;
 
   /** `scope`: the calls that the events belong to, outermost first. */
-  constructor(tracer: Tracer, scope: readonly string[], secrets: TraceSecrets) {
+  constructor(tracer: TraceSink, scope: readonly string[], secrets: TraceSecrets) {
     this.#tracer = tracer;
     this.#scope = scope;
     this.#secrets = secrets;

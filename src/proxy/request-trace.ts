@@ -1,3 +1,4 @@
+import { formatHostPort } from "../base/listen-address.ts";
 import { SensitiveNames } from "../base/sensitive-names.ts";
 import { type CelValue, toJson } from "../cel/index.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
@@ -7,8 +8,9 @@ import type { Findings } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { CallTiming, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { TraceSecrets } from "../trace/secrets.ts";
-import { severityOf, type Tracer } from "../trace/tracer.ts";
+import { bothSinks, severityOf, type TraceSink } from "../trace/tracer.ts";
 import type { ConnectTimes } from "../upstream/connect-clock.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";
 import { PolicyEvents } from "./policy-events.ts";
@@ -21,7 +23,7 @@ type FindingName = (typeof FINDINGS)[number];
 interface TracedExchange {
   readonly request: HttpRequest;
   readonly downstream: Downstream;
-  readonly services: Pick<Services, "sensitive" | "env">;
+  readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
   readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
   readonly found: Findings;
   readonly backend: CompiledBackend | undefined;
@@ -36,7 +38,7 @@ interface TracedExchange {
 export class RequestTrace extends PolicyEvents {
   /** Headers whose values, and what the configuration compares them with, are secrets; lower-case. */
   readonly secretHeaders: ReadonlySet<string>;
-  readonly #tracer: Tracer;
+  readonly #tracer: TraceSink;
   readonly #exchange: TracedExchange;
   readonly #secrets: TraceSecrets;
   readonly #startTime: string;
@@ -48,7 +50,20 @@ export class RequestTrace extends PolicyEvents {
   #requestBody: BodyCapture | undefined;
   #responseBody: BodyCapture | undefined;
 
-  constructor(tracer: Tracer, exchange: TracedExchange) {
+  /** The trace of a request that a watcher takes or that the log is to explain, else undefined. */
+  static of(exchange: TracedExchange): RequestTrace | undefined {
+    const { request, requestId, downstream, services, startedAt } = exchange;
+    const tracer = services.watchers.claim(request, downstream, startedAt);
+    const { traceLog } = services;
+    // What a watcher has asked to be revealed is not for the log.
+    if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange);
+    // Without ids, lines are told apart by where the request comes from.
+    const id = requestId ?? formatHostPort(downstream.remoteAddress, downstream.remotePort);
+    const log = traceLog.begin(id, startedAt);
+    return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange);
+  }
+
+  private constructor(tracer: TraceSink, exchange: TracedExchange) {
     const { credentials } = exchange.bind.policies;
     const headers = new SensitiveNames([...exchange.services.sensitive, ...credentials.headers]);
     const parameters = credentials.parametersAt(exchange.request.path);
@@ -59,11 +74,13 @@ export class RequestTrace extends PolicyEvents {
     this.#secrets = secrets;
     this.secretHeaders = headers;
     this.#startTime = new Date().toISOString();
+    secrets.remember(exchange.request.headers);
     const { requestId } = exchange;
     tracer.emit("info", { type: "requestStarted", ...(requestId !== undefined && { requestId }) });
   }
 
   requestSnapshot(stage: string): void {
+    if (!this.#tracer.snapshots) return;
     const { request, downstream, services, backend } = this.#exchange;
     const pathAndQuery = request.path + this.#secrets.search(request.search);
     const state: RequestState = {
@@ -114,6 +131,7 @@ export class RequestTrace extends PolicyEvents {
   }
 
   responseSnapshot(stage: string, response: HttpResponse): void {
+    if (!this.#tracer.snapshots) return;
     const { services, startedAt, calledAt, answeredAt } = this.#exchange;
     const state: RequestState = {
       response: { code: response.status, headers: this.#secrets.headers(response.headers) },
@@ -163,6 +181,12 @@ export class RequestTrace extends PolicyEvents {
   /** The call has no connection, and this is how long that took. */
   notConnected(times: ConnectTimes): void {
     this.#timing = { reusedConnection: false, ...shownTimes(times) };
+  }
+
+  /** The outcome of the call has put its endpoint aside. */
+  evicted({ pool, evictedUntil, consecutiveFailures }: Endpoint): void {
+    const evictedFor = `${Math.round(evictedUntil - performance.now())}ms`;
+    this.failed("health", { endpoint: pool.name, evictedFor, consecutiveFailures });
   }
 
   requestBody(buffer: Buffer, from: number, to: number): void {

@@ -6,6 +6,7 @@ import type { EntrySink } from "../telemetry/otlp/entry-sink.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Place } from "../upstream/locality.ts";
 import type { DynamicEndpoints } from "./dynamic.ts";
+import type { TraceLog } from "./trace-log.ts";
 import type { Watchers } from "./watchers.ts";
 import type { Workloads } from "./workloads.ts";
 
@@ -15,6 +16,8 @@ export interface Services {
   /** Labels of the request metrics that the configuration adds. */
   readonly customLabels: CustomLabels | undefined;
   readonly watchers: Watchers;
+  /** Explains requests in the log, at the levels `debug` and `trace`. */
+  readonly traceLog: TraceLog;
   /** Of the data plane itself. */
   readonly log: Logger;
   /** Target `request`: one line for each request. */

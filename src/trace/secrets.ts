@@ -29,9 +29,14 @@ export class TraceSecrets {
   }
 
   headers(list: readonly string[]): Record<string, string> {
+    this.remember(list);
+    return shownHeaders(list, this.#headers, this.#reveal ? undefined : this.#parameters);
+  }
+
+  /** The hidden values of these headers are not shown anywhere else either. */
+  remember(list: readonly string[]): void {
     for (let i = 0; i < list.length; i += 2)
       if (this.#headers.has(list[i] as string)) this.#remember(list[i + 1] as string);
-    return shownHeaders(list, this.#headers, this.#reveal ? undefined : this.#parameters);
   }
 
   search(search: string): string {

@@ -13,8 +13,39 @@ export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024;
 /** Where the events of one trace go, as they happen. */
 export type EventPost = (json: string | undefined) => void;
 
+/** Takes the events of one request. */
+export interface TraceSink {
+  readonly options: TraceOptions;
+  /** Whether it takes snapshots of the request's state. */
+  readonly snapshots: boolean;
+  /** Microseconds since the request began. */
+  now(): number;
+  /** `scope`: the calls of the gateway's own that the event belongs to, outermost first. */
+  emit(severity: Severity, message: TraceMessage, eventStart?: number | null, scope?: readonly string[]): void;
+  /** Nothing follows that belongs to the request. */
+  finish(): void;
+}
+
+/** Gives every event to both. The first one's options hold. */
+export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
+  return {
+    options: first.options,
+    snapshots: first.snapshots || second.snapshots,
+    now: () => first.now(),
+    emit: (...event) => {
+      first.emit(...event);
+      second.emit(...event);
+    },
+    finish: () => {
+      first.finish();
+      second.finish();
+    },
+  };
+}
+
 /** Stamps and sends the events of one request; `finish` ends the stream. */
-export class Tracer {
+export class Tracer implements TraceSink {
+  readonly snapshots = true;
   readonly options: TraceOptions;
   readonly #start: number;
   readonly #post: EventPost;
@@ -34,10 +65,7 @@ export class Tracer {
     return this.#last;
   }
 
-  /**
-   * `scope`: the calls of the gateway's own that the event belongs to, outermost first. Such a call may outlive its request,
-   * as copies for mirrors do: what it tells after the end of the trace is not part of that.
-   */
+  /** A call of the gateway's own may outlive its request, as copies for mirrors do: its later events are not part of the trace. */
   emit(
     severity: Severity,
     message: TraceMessage,

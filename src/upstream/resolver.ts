@@ -1,5 +1,6 @@
-import { lookup } from "node:dns";
+import { type LookupAddress, lookup } from "node:dns";
 import { isIP } from "node:net";
+import type { Logger } from "../base/log.ts";
 
 export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
 
@@ -28,10 +29,13 @@ interface Entry {
  */
 export class Resolver {
   readonly #family: LookupFamily;
+  readonly #log: Logger | undefined;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(family: LookupFamily) {
+  /** `log`: of lookups, at level `debug`. */
+  constructor(family: LookupFamily, log?: Logger) {
     this.#family = family;
+    this.#log = log;
   }
 
   /** Calls back at once for addresses and known names, else when the system has answered; never both. */
@@ -59,8 +63,10 @@ export class Resolver {
     entry.waiting = waiting;
     const family = this.#family === "V4Only" ? 4 : this.#family === "V6Only" ? 6 : 0;
     const order = this.#family === "All" ? "verbatim" : "ipv4first";
+    const start = performance.now();
     lookup(host, { all: true, family, order }, (error, found) => {
       const now = performance.now();
+      this.#tell(host, error, found, now - start);
       entry.waiting = undefined;
       if (error === null && found.length > 0) {
         entry.addresses = found.map((each) => each.address);
@@ -74,6 +80,13 @@ export class Resolver {
       this.#forget(now);
       for (const callback of waiting) callback(entry.addresses, entry.addresses.length > 0 ? undefined : entry.error);
     });
+  }
+
+  #tell(host: string, error: Error | null, found: readonly LookupAddress[] | undefined, ms: number): void {
+    if (this.#log?.enabled("debug") !== true) return;
+    const addresses = (found ?? []).map((each) => each.address).join(",");
+    const fields = { host, ms: Number(ms.toFixed(3)), addresses, error: error?.message };
+    this.#log.debug(error === null ? "resolved" : "not resolved", fields);
   }
 
   #forget(now: number): void {

@@ -7,6 +7,7 @@ import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
 import { dynamicEndpoints } from "../proxy/dynamic.ts";
 import type { Services } from "../proxy/services.ts";
+import { TraceLog } from "../proxy/trace-log.ts";
 import { Watchers } from "../proxy/watchers.ts";
 import { Workloads } from "../proxy/workloads.ts";
 import { CustomLabels } from "../telemetry/custom-labels.ts";
@@ -39,7 +40,12 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const sweeper = new Sweeper();
   const connectTimes = metrics.upstreamConnect("plaintext");
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
-  const pools = new Pools(options.pool, new Resolver(options.lookupFamily), observer, sweeper);
+  const pools = new Pools(
+    options.pool,
+    new Resolver(options.lookupFamily, output.logger("upstream::dns")),
+    observer,
+    sweeper,
+  );
   const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }));
   const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
     notify({ type: "trace", id, event }),
@@ -49,6 +55,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     metrics,
     customLabels: customLabels === 0 ? undefined : makeLabels(options),
     watchers,
+    traceLog: new TraceLog(output),
     log: output.logger("proxy"),
     accessLog: output.logger("request"),
     exports: chunks,

@@ -8,6 +8,7 @@ import { DataPlane } from "../../src/proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../../src/proxy/drain.ts";
 import { dynamicEndpoints } from "../../src/proxy/dynamic.ts";
 import type { Services } from "../../src/proxy/services.ts";
+import { TraceLog } from "../../src/proxy/trace-log.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
 import { Workloads } from "../../src/proxy/workloads.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
@@ -97,6 +98,7 @@ export class TestPlane {
       metrics: this.metrics,
       customLabels: undefined,
       watchers: this.#watchers,
+      traceLog: new TraceLog(output),
       log: output.logger("proxy"),
       accessLog: output.logger("request"),
       exports: { add: (_exporter, entry) => this.exported.push(entry) },

@@ -1,3 +1,5 @@
+import { parseLogFilter } from "../../base/log-filter.ts";
+import { LOG_MODULES, unknownModules } from "../../base/log-modules.ts";
 import { AdminBadRequest } from "../plane.ts";
 import { type PlainReply, textReply } from "../server/reply.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
@@ -25,13 +27,17 @@ function logging({ plane, method, query }: AdminCall): PlainReply {
   // A page or a crawler that follows links must not change anything.
   if (method === "GET") return textReply(405, "changing the log level takes POST\n", { allow: "POST" });
   try {
-    return current(plane.setLogFilter(level ?? "", reset));
+    const filter = plane.setLogFilter(level ?? "", reset);
+    return current(filter, unknownModules(parseLogFilter(level ?? "")));
   } catch (error) {
     if (error instanceof AdminBadRequest) return textReply(400, `${error.message}\n${USAGE}`);
     throw error;
   }
 }
 
-function current(filter: string): PlainReply {
-  return textReply(200, `current log level is ${filter}\n`);
+/** `unknown`: modules that no line will ever come from. They are accepted, because the syntax allows any. */
+function current(filter: string, unknown: readonly string[] = []): PlainReply {
+  const text = `current log level is ${filter}\n`;
+  if (unknown.length === 0) return textReply(200, text);
+  return textReply(200, `${text}unknown: ${unknown.join(", ")}; known modules: ${LOG_MODULES.join(", ")}\n`);
 }

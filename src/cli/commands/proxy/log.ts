@@ -13,7 +13,9 @@ function unknownLevel(level: string): string {
 export const log = defineCommand({
   name: "log",
   summary: "Show or set the log level of a running proxy",
-  description: ["Without --level and --set it prints the current filter. A change lasts until the proxy ends."],
+  description: [
+    "Without --level, --set and --reset it prints the current filter. A change lasts until the proxy ends.",
+  ],
   argument: RESOURCE,
   options: {
     ...TARGET_OPTIONS,
@@ -29,26 +31,31 @@ export const log = defineCommand({
       value: "module=level",
       summary: "Set the level of one module; repeat it, or separate by commas",
     },
+    reset: { type: "switch", summary: "Return to the filter that the proxy started with, before --level or --set" },
   },
   examples: [
     { does: "What is logged?", run: "proxy log" },
     { does: "Log more", run: "proxy log --level debug" },
     { does: "Log more of one module", run: "proxy log --set upstream=trace" },
+    { does: "As at the start", run: "proxy log --reset" },
   ],
   async run(invocation, context) {
     requireTarget(invocation);
-    const { level, set, "proxy-admin-port": port } = invocation.options;
+    const { level, set, reset, "proxy-admin-port": port } = invocation.options;
     if (level !== undefined && set.length > 0) throw usage("--level and --set are mutually exclusive");
     for (const directive of set) checkDirective(directive);
-    const directives = set.length > 0 ? set.join(",") : level;
+    const directives = set.length > 0 ? set.join(",") : (level ?? "");
+    const change = directives !== "" || reset;
     const client = localAdmin(port, context.env);
     const { signal } = context;
     const answer = await answerOf(
-      directives === undefined ? client.logging({ signal }) : client.setLogging(directives, { signal }),
+      change ? client.setLogging(directives, { reset, signal }) : client.logging({ signal }),
       (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
     );
-    if (!context.json) return write(context.stdout, answer.endsWith("\n") ? answer : `${answer}\n`);
-    await writeJson(context, { level: answer.trim().replace(/^current log level is /, "") });
+    const [current = "", ...warnings] = answer.trim().split("\n");
+    for (const warning of warnings) await write(context.stderr, `Warning: ${warning}\n`);
+    if (!context.json) return write(context.stdout, `${current}\n`);
+    await writeJson(context, { level: current.replace(/^current log level is /, "") });
   },
 });
 
