@@ -42,6 +42,8 @@ export interface Bind {
 export interface Frontend {
   /** Request body buffer and trace capture bound. Default 2 MiB. */
   readonly maxBufferSize: number;
+  /** Bytes of bodies that a worker holds for policies altogether; more: 503. Absent: 64 MiB. */
+  readonly maxBufferedBytes?: number;
   /** Bytes of request line and header fields together. Default 61440. */
   readonly maxHeadSize: number;
   /** Default 100. */

@@ -10,6 +10,7 @@ import type { Findings, MessageBody, PolicyContext, RetryPlan } from "../policie
 import type { UpstreamWaiter } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Upstream, UpstreamEvents } from "../upstream/upstream.ts";
+import { BufferShare, DEFAULT_BUFFERED_BYTES } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
 import { RequestBody } from "./body/request-body.ts";
 import { ResponseBody } from "./body/response-body.ts";
@@ -115,6 +116,7 @@ export abstract class ExchangeState implements PolicyContext {
   /** Fields that services have set or removed, dashed. */
   #claimed: Set<string> | undefined;
   #onOver: (() => void)[] | undefined;
+  #share: BufferShare | undefined;
 
   constructor(downstream: Downstream, request: HttpRequest, bind: CompiledBind, services: Services) {
     this.downstream = downstream;
@@ -158,6 +160,15 @@ export abstract class ExchangeState implements PolicyContext {
     return this.body;
   }
 
+  /** Of the worker's budget, for the bodies that policies read. */
+  get bufferShare(): BufferShare {
+    this.#share ??= new BufferShare(
+      this.services.buffers,
+      this.bind.frontend.maxBufferedBytes ?? DEFAULT_BUFFERED_BYTES,
+    );
+    return this.#share;
+  }
+
   /** The whole body of the request, when somebody has read it. */
   get requestBytes(): Uint8Array | undefined {
     return this.downstream.requestLength === 0 && this.body === undefined ? NO_BYTES : this.body?.bytes;
@@ -174,6 +185,7 @@ export abstract class ExchangeState implements PolicyContext {
       this.response ?? { status: 0, headers: [] },
       this.upstream,
       (answer) => this.breakOff(answer),
+      this.bufferShare,
     );
     return this.heldResponse;
   }
@@ -244,6 +256,7 @@ export abstract class ExchangeState implements PolicyContext {
 
   /** Tells those who work for this exchange that it is over. */
   tellOver(): void {
+    this.#share?.close();
     for (const callback of this.#onOver ?? []) callback();
   }
 

@@ -71,6 +71,7 @@ function release(x: ExchangeState, response: HttpResponse, rawNames: readonly st
     endUpstream(x);
     return;
   }
+  held.clear();
   if (body.staged) flowOn(x, body);
   if (x.downstream.flush() && more) x.upstream?.resume();
 }

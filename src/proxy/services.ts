@@ -5,6 +5,7 @@ import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { EntrySink } from "../telemetry/otlp/entry-sink.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Place } from "../upstream/locality.ts";
+import type { BufferBudget } from "./body/buffer-budget.ts";
 import type { DynamicEndpoints } from "./dynamic.ts";
 import type { TraceLog } from "./trace-log.ts";
 import type { Watchers } from "./watchers.ts";
@@ -36,6 +37,8 @@ export interface Services {
   readonly place: Place;
   /** Seconds from the call to the upstream's response head. */
   readonly upstreamCall: Histogram;
+  /** Of the bodies that policies read. */
+  readonly buffers: BufferBudget;
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
   readonly dynamic: DynamicEndpoints;

@@ -4,6 +4,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { compileFunctions, withFunctions } from "../cel/index.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
 import { dynamicEndpoints } from "../proxy/dynamic.ts";
 import type { Services } from "../proxy/services.ts";
@@ -71,6 +72,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     place: options.place,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,
+    buffers: new BufferBudget(),
     dynamic: dynamicEndpoints(endpoints, options.adminPorts),
     internal: () => {
       internal ??= endpoints.acquire({ path: options.internalSocket }, 1, "internal");

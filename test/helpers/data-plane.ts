@@ -4,6 +4,7 @@ import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, Service, Target, ValueMatch, Workload } from "../../src/ir/ir.ts";
 import type { PolicySet } from "../../src/ir/policies.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
+import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../../src/proxy/drain.ts";
 import { dynamicEndpoints } from "../../src/proxy/dynamic.ts";
@@ -69,6 +70,7 @@ const LISTENER = "default/default/bind/0/listener0";
 export class TestPlane {
   readonly plane: DataPlane;
   readonly endpoints: Endpoints;
+  readonly buffers = new BufferBudget();
   readonly metrics = new Metrics();
   /** Spans and log records for collectors, encoded. */
   readonly exported: Uint8Array[] = [];
@@ -113,6 +115,7 @@ export class TestPlane {
       workloads: new Workloads(),
       place: options.place ?? {},
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
+      buffers: this.buffers,
       random: Math.random,
       dynamic: dynamicEndpoints(this.endpoints, []),
       internal: () => this.endpoints.acquire({ path: "/nowhere/admin.sock" }, 1, "internal"),

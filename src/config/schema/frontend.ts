@@ -57,6 +57,12 @@ const requestId = z
 
 export const frontendHttp = z.strictObject({
   maxBufferSize: size.default(2_097_152).describe("Bytes of a body that may be buffered where a policy needs it."),
+  maxBufferedBytes: size
+    .optional()
+    .describe(
+      "Bytes of bodies that each worker holds for policies altogether (`buffer`, bodies that services and expressions read, " +
+        "bodies kept to be sent again); a request that needs more is answered 503. Default: 67108864 (64 MiB).",
+    ),
   http1MaxHeaders: z.int().min(1).max(10_000).default(100).describe("Header fields of a request; more: 431."),
   http1IdleTimeout: duration
     .prefault("10m")

@@ -30,6 +30,7 @@ export function translateFrontend(input: FrontendInput, calling: Calling): Front
     maxConnections: http.maxConnections,
     maxConnectionDuration: http.maxConnectionDuration,
     headerCase: http.http1HeaderCase,
+    ...(http.maxBufferedBytes !== undefined && { maxBufferedBytes: http.maxBufferedBytes }),
     ...(http.underscores !== undefined && { underscores: http.underscores }),
     ...(http.forwarded !== undefined && { forwarded: http.forwarded }),
     ...(http.requestId !== undefined && { requestId: http.requestId }),

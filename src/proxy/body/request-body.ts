@@ -1,8 +1,9 @@
-import type { GatewayError } from "../../base/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { type HeaderList, type HttpRequest, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, MessageBody } from "../../policies/types.ts";
 import type { Upstream } from "../../upstream/upstream.ts";
+import type { BufferShare } from "./buffer-budget.ts";
 import { HeldBody } from "./held-body.ts";
 import { type StagedBody, Stages } from "./stages.ts";
 
@@ -10,6 +11,7 @@ import { type StagedBody, Stages } from "./stages.ts";
 export interface BodyOwner {
   readonly upstream: Upstream | undefined;
   readonly over: boolean;
+  readonly bufferShare: BufferShare;
   breakOff(answer: GatewayError | LocalReply): void;
 }
 
@@ -22,7 +24,7 @@ type Waiter = (whole: Uint8Array | undefined) => void;
 export class RequestBody implements MessageBody, StagedBody {
   readonly #downstream: Downstream;
   readonly #request: HttpRequest;
-  readonly #held = new HeldBody();
+  readonly #held: HeldBody;
   /** Wait for the end while at most so many bytes are held. */
   #waiters: { readonly limit: number; readonly done: Waiter }[] = [];
   #reading = false;
@@ -38,6 +40,7 @@ export class RequestBody implements MessageBody, StagedBody {
 
   constructor(downstream: Downstream, request: HttpRequest, owner: BodyOwner) {
     this.#owner = owner;
+    this.#held = new HeldBody(owner.bufferShare);
     this.#downstream = downstream;
     this.#request = request;
   }
@@ -123,8 +126,15 @@ export class RequestBody implements MessageBody, StagedBody {
   #accept(buffer: Buffer, from: number, to: number, upstream: Upstream | undefined): boolean {
     if (this.#replaced) return true;
     const held = this.#held;
-    if (upstream === undefined || (!this.#lost && held.size + to - from <= this.#keep)) held.add(buffer, from, to);
-    else this.#lose();
+    const kept = upstream === undefined || (!this.#lost && held.size + to - from <= this.#keep);
+    if (kept && !held.add(buffer, from, to)) {
+      // Only what has nowhere else to go must be held; copies can be done without.
+      if (upstream === undefined) {
+        this.#refuse();
+        return true;
+      }
+      this.#lose();
+    } else if (!kept) this.#lose();
     this.#giveUp();
     if (upstream !== undefined) return upstream.sendBody(buffer, from, to);
     return this.#waiters.length > 0;
@@ -200,6 +210,12 @@ export class RequestBody implements MessageBody, StagedBody {
       this.#reading = true;
       this.#downstream.readBody();
     }
+  }
+
+  #refuse(): void {
+    this.#ignored = true;
+    this.#held.clear();
+    this.#owner.breakOff(new GatewayError("TG_BUFFERS_FULL"));
   }
 
   #lose(): void {

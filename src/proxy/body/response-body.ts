@@ -1,7 +1,8 @@
-import type { GatewayError } from "../../base/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { type HeaderList, type HttpResponse, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, MessageBody } from "../../policies/types.ts";
+import type { BufferShare } from "./buffer-budget.ts";
 import { HeldBody } from "./held-body.ts";
 import { type StagedBody, Stages } from "./stages.ts";
 
@@ -23,7 +24,7 @@ const STAGED_BYTES = 64 * 1024;
 
 /** A response body that is held because a policy works on its head, or on the body itself. */
 export class ResponseBody implements MessageBody, StagedBody {
-  readonly held = new HeldBody();
+  readonly held: HeldBody;
   readonly #announced: number;
   readonly #response: HttpResponse;
   /** undefined once it has sent everything: the connection may serve another exchange by then. */
@@ -42,7 +43,9 @@ export class ResponseBody implements MessageBody, StagedBody {
     response: HttpResponse,
     source: Source | undefined,
     breakOff: (answer: GatewayError | LocalReply) => void = () => {},
+    share?: BufferShare,
   ) {
+    this.held = new HeldBody(share);
     this.#breakOff = breakOff;
     this.#announced = announced;
     this.#response = response;
@@ -147,7 +150,11 @@ export class ResponseBody implements MessageBody, StagedBody {
   }
 
   #accept(buffer: Buffer, from: number, to: number): void {
-    this.held.add(buffer, from, to);
+    if (!this.held.add(buffer, from, to)) {
+      this.held.clear();
+      this.#breakOff(new GatewayError("TG_BUFFERS_FULL"));
+      return;
+    }
     if (this.#waiter !== undefined && this.held.size <= this.#waiter.limit) return;
     // Nobody waits for the end of it: it stays where it is until the head has gone out. Stages may need more to give any.
     if (this.#stages.empty || this.held.size > STAGED_BYTES) this.#source?.pause();

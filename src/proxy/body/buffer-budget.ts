@@ -1,0 +1,45 @@
+/** `frontendPolicies.http.maxBufferedBytes` when nothing else is said: 32 bodies of the largest size that is buffered by default. */
+export const DEFAULT_BUFFERED_BYTES = 64 * 1024 * 1024;
+
+/** Body bytes that a worker holds for policies, of all its requests and responses. */
+export class BufferBudget {
+  used = 0;
+}
+
+/**
+ * What one exchange holds of the budget of its worker. Everything is given back when the exchange is over, whatever ended it;
+ * what is held after that is gone with the exchange.
+ */
+export class BufferShare {
+  readonly #budget: BufferBudget;
+  readonly #limit: number;
+  #taken = 0;
+  #closed = false;
+
+  /** `limit`: bytes for the worker as a whole. */
+  constructor(budget: BufferBudget, limit: number) {
+    this.#budget = budget;
+    this.#limit = limit;
+  }
+
+  /** False = the worker holds too much already, and nothing was taken. */
+  take(bytes: number): boolean {
+    if (this.#closed) return true;
+    if (this.#budget.used + bytes > this.#limit) return false;
+    this.#budget.used += bytes;
+    this.#taken += bytes;
+    return true;
+  }
+
+  give(bytes: number): void {
+    const given = Math.min(bytes, this.#taken);
+    this.#taken -= given;
+    this.#budget.used -= given;
+  }
+
+  /** The exchange is over. */
+  close(): void {
+    this.give(this.#taken);
+    this.#closed = true;
+  }
+}

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { PolicySet } from "../../../src/ir/policies.ts";
+import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
+import { RawPeer, RawUpstream, reply, settled, statusOf } from "../../helpers/raw-peer.ts";
+
+/** Room for two bodies and a half. */
+const SIZE = 40_000;
+const OPTIONS: PlaneOptions = { frontend: { maxBufferedBytes: 100_000 } };
+const SIDE = { failureMode: "failClosed" } as const;
+const BUFFER: PolicySet = { buffer: { request: SIDE, response: SIDE } };
+
+const post = (path = "/"): string => `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${SIZE + 1}\r\n\r\n`;
+const BODY = "x".repeat(SIZE);
+
+async function planeTo(port: number, policies: PolicySet, options = OPTIONS): Promise<TestPlane> {
+  const target = { type: "static", host: "127.0.0.1", port } as const;
+  const own: PolicySet = { directResponse: { status: 200, body: "z".repeat(200_000) } };
+  return TestPlane.start(
+    [
+      { target, policies },
+      { path: "/own", target, policies: own },
+    ],
+    options,
+  );
+}
+
+/** Clients that have sent all of a body but its last byte, one after the other, so that it is known who came first. */
+async function holding(plane: TestPlane, count: number): Promise<RawPeer[]> {
+  const clients: RawPeer[] = [];
+  for (let i = 0; i < count; i++) {
+    const client = await RawPeer.connect(plane.port);
+    client.send(post() + BODY);
+    await settled(() => plane.buffers.used);
+    clients.push(client);
+  }
+  return clients;
+}
+
+suite("maxBufferedBytes", () => {
+  test("a body for which there is no room is 503; those that are held go on, and then there is room again", async () => {
+    await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
+    await using plane = await planeTo(upstream.port, BUFFER);
+    const [first, second, third] = await holding(plane, 3);
+    const refused = await third?.message();
+    assert.deepEqual([statusOf(refused ?? assert.fail()), refused?.body], [503, "too many bodies are held"]);
+    assert.equal((await plane.logged("503")).reason, "Overload");
+    assert.equal(plane.buffers.used, 2 * SIZE);
+    for (const client of [first, second]) {
+      client?.send("x");
+      assert.equal((await client?.message())?.body, String(SIZE + 1));
+    }
+    assert.equal(plane.buffers.used, 0);
+    const [again] = await holding(plane, 1);
+    again?.send("x");
+    assert.equal(statusOf((await again?.message()) ?? assert.fail()), 200);
+    assert.equal(plane.buffers.used, 0);
+  });
+
+  test("a response for which there is no room is 503; what the gateway answers itself needs none", async () => {
+    await using upstream = await RawUpstream.answering(() => reply("y".repeat(120_000)));
+    await using plane = await planeTo(upstream.port, BUFFER);
+    const client = await RawPeer.connect(plane.port);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.equal(statusOf(await client.message()), 503);
+    client.send("GET /own HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.equal((await client.message()).body.length, 200_000);
+    assert.equal(plane.buffers.used, 0);
+  });
+
+  test("a body that is kept for another attempt is sent without being kept", async () => {
+    await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
+    const policies: PolicySet = { retry: { attempts: 1, backoff: 0, codes: [503] } };
+    await using plane = await planeTo(upstream.port, policies, { frontend: { maxBufferedBytes: 100 } });
+    const client = await RawPeer.connect(plane.port);
+    client.send(`${post()}${BODY}x`);
+    assert.equal((await client.message()).body, String(SIZE + 1));
+    assert.equal(plane.buffers.used, 0);
+  });
+
+  for (const [what, end, policies, options] of [
+    ["the client leaves", ([client]: RawPeer[]) => client?.reset(), BUFFER, {}],
+    ["the client is too slow", () => {}, BUFFER, { streamIdleTimeout: 50 }],
+    ["the body becomes too long", ([client]: RawPeer[]) => client?.send("xx"), BUFFER, { maxBufferSize: SIZE }],
+    ["the framing breaks", ([client]: RawPeer[]) => client?.send("y\r\n"), BUFFER, {}],
+    ["the request takes too long", () => {}, { ...BUFFER, timeout: { requestTimeout: 50 } }, {}],
+    ["the backend fails", ([client]: RawPeer[]) => client?.send("x"), BUFFER, {}],
+  ] as const)
+    test(`nothing stays counted when ${what}`, async () => {
+      await using upstream = await RawUpstream.listen(async (peer) => {
+        await peer.message();
+        peer.reset();
+      });
+      await using plane = await planeTo(upstream.port, policies as PolicySet, {
+        frontend: { ...OPTIONS.frontend, ...options },
+      });
+      const client = await RawPeer.connect(plane.port);
+      const chunked = what === "the framing breaks";
+      client.send(
+        chunked
+          ? `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${SIZE.toString(16)}\r\n${BODY}`
+          : post() + BODY,
+      );
+      await settled(() => plane.buffers.used);
+      end([client]);
+      await plane.logged("http.status");
+      assert.equal(plane.buffers.used, 0);
+    });
+
+  test("nothing stays counted when the gateway ends", async () => {
+    await using upstream = await RawUpstream.answering(() => reply(""));
+    const plane = await planeTo(upstream.port, BUFFER);
+    await holding(plane, 2);
+    assert.equal(plane.buffers.used, 2 * SIZE);
+    await plane[Symbol.asyncDispose]();
+    assert.equal(plane.buffers.used, 0);
+  });
+});
