@@ -117,7 +117,7 @@ export class Supervisor implements WorkerEvents {
         // A second death during the same configuration is taken for its fault.
         for (const index of dead) await this.#replace(index);
         await this.#prepareAll(generation, ir, ports).catch((again: unknown) => {
-          if (this.#missing().length === 0) throw again;
+          if (again instanceof WorkersDied || this.#missing().length === 0) throw again;
           throw new WorkersDied(`workers have died while they built it: ${asError(again).message}`, { cause: again });
         });
       } finally {
@@ -229,6 +229,7 @@ export class Supervisor implements WorkerEvents {
 
   /** Rejects with the first refusal, once every worker has answered and forgotten the configuration. */
   async #prepareAll(generation: number, ir: Ir, ports: Ports): Promise<void> {
+    if (this.#workers.size === 0) throw new WorkersDied("no worker is left that could build it");
     const outcomes = await Promise.allSettled(this.workers.map((worker) => prepare(worker, generation, ir, ports)));
     const refusal = outcomes.find((outcome) => outcome.status === "rejected");
     if (refusal === undefined) return;

@@ -40,6 +40,8 @@ export function answering(body: string): Ir {
 export class TestSupervisor {
   readonly supervisor: Supervisor;
   readonly deaths: string[] = [];
+  /** What the workers have logged. */
+  log = "";
   readonly #threads = new Map<number, Worker>();
   readonly #onDeath: (() => void)[] = [];
 
@@ -49,7 +51,9 @@ export class TestSupervisor {
     this.supervisor = new Supervisor(
       { workers, worker: WORKER },
       {
-        onLog: () => {},
+        onLog: (lines) => {
+          this.log += Buffer.from(lines).toString();
+        },
         onExport: () => {},
         onWorkerDeath: (name) => {
           this.deaths.push(name);

@@ -1,10 +1,24 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
+import type { Worker } from "node:worker_threads";
+import { TokenBuckets } from "../../../src/policies/local-rate-limit/buckets.ts";
+import type { Request } from "../../../src/worker/messages.ts";
+import { WorkersDied } from "../../../src/worker/supervisor.ts";
 import { WorkerError, WorkerHandle } from "../../../src/worker/worker-handle.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor, WORKER } from "../../helpers/supervisor.ts";
+
+/** A port that nothing listens on. */
+async function freePort(): Promise<AddressInfo> {
+  const server = createServer().listen(0);
+  await once(server, "listening");
+  const address = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return address;
+}
 
 async function ask(workers: TestSupervisor): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${workers.port}/`, { headers: { connection: "close" } });
@@ -47,6 +61,106 @@ test("a worker whose port was taken while it was dead tries until it can serve",
   await once(thief, "close");
   (await workers.clientOf("worker-0")).destroy();
   assert.equal(await ask(workers), "served");
+});
+
+test("a worker that refuses at the last step closes the new port everywhere, and a later configuration works", async () => {
+  await using workers = new TestSupervisor(2);
+  const { supervisor } = workers;
+  await supervisor.apply(1, answering("first"));
+  const taken = createServer().listen({ port: 0, host: "::", exclusive: true });
+  await once(taken, "listening");
+  const { port: free } = await freePort();
+  // One of the two cannot listen: its order names a port that is taken.
+  const thread = workers.thread("worker-1");
+  const send = thread.postMessage.bind(thread);
+  const { port } = taken.address() as AddressInfo;
+  thread.postMessage = (request: Request): void => {
+    const { command } = request;
+    const wrong =
+      command.type === "prepare" ? { ...command, ports: { ...command.ports, [`bind/${free}`]: port } } : command;
+    send({ ...request, command: wrong });
+  };
+  const policies = { directResponse: { status: 200, body: "second" } };
+  const second = irOf({ binds: [0, free].map((each) => ({ port: each, listeners: [{ routes: [{ policies }] }] })) });
+  await assert.rejects(supervisor.apply(2, second), /EADDRINUSE/);
+  await assert.rejects(once(connect(free, "127.0.0.1"), "connect"), { code: "ECONNREFUSED" });
+  assert.equal(await ask(workers), "first");
+  assert.deepEqual(workers.deaths, []);
+
+  thread.postMessage = send;
+  await supervisor.apply(3, second);
+  taken.close();
+  for (const name of ["worker-0", "worker-1"]) (await workers.clientOf(name)).destroy();
+  assert.equal(await ask(workers), "second");
+  assert.equal(await (await fetch(`http://127.0.0.1:${free}/`)).text(), "second");
+});
+
+test("a configuration during which workers die again is refused as deadly", async () => {
+  await using workers = new TestSupervisor(1);
+  await workers.supervisor.apply(1, answering("first"));
+  const kill = (thread: Worker): void => void thread.once("message", () => void thread.terminate());
+  kill(workers.thread("worker-0"));
+  process.on("worker", kill);
+  try {
+    await assert.rejects(workers.supervisor.apply(2, answering("second")), WorkersDied);
+  } finally {
+    process.off("worker", kill);
+  }
+  (await workers.clientOf("worker-0")).destroy();
+  assert.equal(await ask(workers), "first");
+});
+
+test("a worker that dies soon after its start is replaced after a pause, or a death loop would take a processor", async () => {
+  await using workers = new TestSupervisor(1);
+  await workers.supervisor.apply(1, answering("served"));
+  for (let round = 0; round < 2; round++) {
+    const died = workers.death();
+    await workers.end("worker-0");
+    await died;
+    const diedAt = performance.now();
+    await once(process, "worker");
+    // Timers may be early by less than a millisecond.
+    assert.ok(performance.now() - diedAt > 998);
+  }
+  (await workers.clientOf("worker-0")).destroy();
+});
+
+test("the log level that was set holds in the replacement of a worker", async () => {
+  await using workers = new TestSupervisor(1);
+  const { supervisor } = workers;
+  await supervisor.apply(1, answering("served"));
+  await ask(workers);
+  await supervisor.setLogFilter("info");
+  await workers.end("worker-0");
+  (await workers.clientOf("worker-0")).destroy();
+  const before = workers.log.length;
+  while (!workers.log.slice(before).includes('"/first"')) (await workers.clientOf("worker-0")).destroy();
+});
+
+test("locks of shared rate limits that a worker held when it died do not stop the others", async (t: TestContext) => {
+  let memory: SharedArrayBuffer | undefined;
+  const release = TokenBuckets.prototype.releaseLocksOf;
+  t.mock.method(TokenBuckets.prototype, "releaseLocksOf", function (this: TokenBuckets, worker: number): void {
+    memory = this.memory;
+    release.call(this, worker);
+  });
+  await using workers = new TestSupervisor(2);
+  const localRateLimit = [{ maxTokens: 1000, tokensPerFill: 1000, fillInterval: "1s" }];
+  const policies = { localRateLimit, directResponse: { status: 200, body: "limited" } };
+  await workers.supervisor.apply(1, irOf({ binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }] }));
+  await workers.known();
+  const died = workers.death();
+  await workers.end("worker-0");
+  await died;
+  assert.ok(memory !== undefined);
+  // It dies again, with every lock in its hands: they are behind the buckets, which are 64 of 32 bytes for each.
+  (await workers.clientOf("worker-0")).destroy();
+  const sets = Math.floor(memory.byteLength / (64 * 32 + 4));
+  new Int32Array(memory, sets * 64 * 32, sets).fill(1);
+  const again = workers.death();
+  await workers.end("worker-0");
+  await again;
+  assert.equal(await ask(workers), "limited");
 });
 
 test("a worker that dies while it drains keeps nobody waiting", async () => {
