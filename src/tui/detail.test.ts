@@ -75,7 +75,9 @@ test("a compressed body is decoded by its content-encoding, also when it is cut 
 test("a compressed body that grows beyond all measure is not decoded, and of a long one the beginning is shown", () => {
   const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
   assert.match(bodyLines(bodyRow(bomb, { "content-encoding": "gzip" }))[0] ?? "", /gzip, not decoded, binary ──$/);
-  const [heading, text] = bodyLines(bodyRow("x".repeat(100_000)));
+  const long = bodyRow("x".repeat(100_000));
+  assert.match(detailText(detailOf(long, "raw", "yaml")), /\n {2}body: (?:eHh4){1024}… \(133336 characters\)/);
+  const [heading, text] = bodyLines(long);
   assert.equal(heading, "── body: 100000 bytes, the first 64 KiB of its text ──");
   assert.equal(text?.length, 65_536);
 });

@@ -101,9 +101,18 @@ function timing(row: Row): string {
 
 /** The event; above a body's base64 what it stands for, above a route's key why each candidate won or lost. */
 function rawLines(row: Row, format: Format): DetailLine[] {
-  const event = render(withReadableHeaders(row.event), format).map(plain);
+  const event = render(withReadableHeaders(withShortBody(row)), format).map(plain);
   const first = row.message.type === "routeSelection" ? candidateLines(row.message) : bodyLines(row);
   return first.length === 0 ? event : [...first, plain(""), note("── event ──"), ...event];
+}
+
+/** More base64 than this is cut: what it stands for is above it. */
+const MOST_BASE64 = 4096;
+
+function withShortBody({ event, message }: Row): Fields {
+  const { body } = message;
+  if (typeof body !== "string" || body.length <= MOST_BASE64) return event;
+  return { ...event, message: { ...message, body: `${body.slice(0, MOST_BASE64)}… (${body.length} characters)` } };
 }
 
 function bodyLines({ message, encodings }: Row): DetailLine[] {

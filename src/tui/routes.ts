@@ -20,22 +20,27 @@ export interface CandidateLine {
   readonly reason: string;
 }
 
+/** Every key draws the view anew, and thousands of routes take a while to tell apart. */
+const known = new WeakMap<Fields, readonly CandidateLine[]>();
+
 /** The candidates of a `routeSelection` message in its order, with short names. */
-export function candidatesOf(message: Fields): CandidateLine[] {
+export function candidatesOf(message: Fields): readonly CandidateLine[] {
+  const found = known.get(message) ?? readCandidates(message);
+  known.set(message, found);
+  return found;
+}
+
+function readCandidates(message: Fields): CandidateLine[] {
   const candidates = Array.isArray(message.candidates) ? message.candidates.map(fields) : [];
   const keys = routeKeys(message);
+  const winner = typeof message.selectedRoute === "string" ? message.selectedRoute : "";
+  const winnerName = selectedName(message);
   return candidates.map(({ route, matched, reason }) => ({
     name: shortRoute(String(route ?? ""), keys),
     matched: matched === true,
-    reason: typeof reason === "string" ? withShortNames(reason, keys) : "",
+    // `precedence: <key> is more specific (longer path)` names the winner.
+    reason: typeof reason !== "string" ? "" : winner === "" ? reason : reason.replaceAll(winner, () => winnerName),
   }));
-}
-
-/** A reason such as `precedence: <key> is more specific (longer path)` with short names for the keys in it. */
-function withShortNames(reason: string, keys: readonly string[]): string {
-  // The longest first: a key may be the beginning of another.
-  const longest = keys.toSorted((a, b) => b.length - a.length);
-  return longest.reduce((text, key) => text.replaceAll(key, () => shortRoute(key, keys)), reason);
 }
 
 /** The short name of the route that a `routeSelection` message selected; empty when there is none. */

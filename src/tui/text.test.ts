@@ -33,6 +33,12 @@ test("the rest of a wrapped line is indented, by half the width at most", () => 
   assert.deepEqual(wrapHanging("short", 10, 4), ["short"]);
 });
 
+test("wrapping takes time in proportion to the text", () => {
+  const line = "x".repeat(2_000_000);
+  assert.equal(wrapHanging(line, 40, 0).length, 50_000);
+  assert.equal(wrapHanging("語".repeat(50), 40, 2).join("").replaceAll(" ", "").length, 50);
+});
+
 test("clip ends long text with three dots", () => {
   assert.equal(clip("abcdef", 6), "abcdef");
   assert.equal(clip("abcdefg", 6), "abc...");

@@ -63,7 +63,8 @@ export function wrapHanging(line: string, width: number, indent: number): string
 }
 
 function cutAtWord(line: string, width: number): string {
-  const [piece = ""] = wrap(line, width);
+  // Four code units a column are enough for any text, and spare the rest of a long line.
+  const [piece = ""] = wrap(line.slice(0, 4 * width), width);
   const space = piece.lastIndexOf(" ");
   if (piece.length === line.length || line[piece.length] === " " || space * 2 < piece.length) return piece;
   return piece.slice(0, space);
