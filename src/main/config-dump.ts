@@ -27,6 +27,8 @@ export interface Live {
   /** Real ports by bind key. */
   readonly ports: Readonly<Record<string, number>>;
   readonly endpoints: ReadonlyMap<string, EndpointStats>;
+  /** By the key of the backend. */
+  readonly calls: ReadonlyMap<string, number>;
   /** Where this gateway runs. */
   readonly place: Place;
   /** Names (lower-case) of headers whose values are secrets. */
@@ -222,9 +224,11 @@ function dumpWorkload(workload: Workload, service: Service, known: readonly Endp
 }
 
 /** The one endpoint of a static backend, in the shape of a service's endpoints. */
-function endpoint({ target, policies }: Pick<RouteBackend, "target" | "policies">, live: Context): Json {
+function endpoint({ key, target, policies }: Pick<RouteBackend, "key" | "target" | "policies">, live: Context): Json {
   if (target.type !== "static" && target.type !== "unix") return {};
-  const stats = live.endpoints.get(endpointKey({ ...target, ...connectionOf(policies, live.ir) }, 1));
+  const shared = live.endpoints.get(endpointKey({ ...target, ...connectionOf(policies, live.ir) }, 1));
+  // Other backends may send to the same endpoint: the count is this backend's own.
+  const stats = shared === undefined ? undefined : { ...shared, total: live.calls.get(key) ?? 0 };
   return { endpoints: [sortOut([{ key: targetName(target), shown: { capacity: 1 }, stats }])] };
 }
 

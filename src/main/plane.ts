@@ -18,6 +18,7 @@ import type { Supervisor } from "../worker/supervisor.ts";
 import { TooManyTraces } from "../worker/trace-hub.ts";
 import { certificateMetrics } from "./certificate-metrics.ts";
 import { dumpIr } from "./config-dump.ts";
+import { endpointMetrics } from "./endpoint-metrics.ts";
 import { dumpSettings } from "./settings-dump.ts";
 import { versionInfo } from "./version.ts";
 
@@ -63,7 +64,8 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       }
     },
     async configDump() {
-      const live = { ports: supervisor.ports, endpoints: await supervisor.endpoints(), place: settings.place, hidden };
+      const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
+      const live = { ports: supervisor.ports, endpoints, calls, place: settings.place, hidden };
       return sorted({
         ...dumpIr(gateway.ir, live),
         version,
@@ -107,6 +109,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     async metricsText() {
       const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
+      extra.push(...endpointMetrics(await supervisor.endpoints()));
       extra.push(...certificateMetrics(gateway.ir), ...gateway.sink.metrics(), ...gateway.exports.metrics());
       const { remove, fields } = settings.metrics;
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));

@@ -38,6 +38,7 @@ export function attempt(x: CallingExchange, fresh: boolean): void {
   x.endpoint = endpoint;
   x.endpointName = endpointName(backend, endpoint);
   endpoint.begin();
+  backend.calls.total++;
   startTimers(x);
   if (x.authorityMode === "auto") rewriteAuthority(x, pool);
   if (pool.viaProxy !== undefined && !http2) addressProxy(x, pool.viaProxy);

@@ -1,6 +1,5 @@
 import { type CustomFunctions, compileFunctions, withFunctions } from "../cel/index.ts";
 import { tlsIdentity } from "../http/tls-client.ts";
-import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, Target, TcpRoute, Workload } from "../ir/ir.ts";
 import type { CallPolicies, NetworkExtAuthz, PolicySet } from "../ir/policies.ts";
 import { Rules } from "../policies/authorization/rules.ts";
@@ -18,7 +17,7 @@ import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
 import { Callout, NOWHERE } from "../upstream/callout.ts";
 import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
-import { type Endpoints, endpointKey } from "../upstream/endpoints.ts";
+import { type BackendCalls, type Endpoints, endpointKey } from "../upstream/endpoints.ts";
 import { localityBuckets, type Place } from "../upstream/locality.ts";
 import type { ConnectionSettings, PoolTarget } from "../upstream/pool-target.ts";
 import { wishesOf } from "./body/recorded-bodies.ts";
@@ -35,6 +34,7 @@ import type { Services } from "./services.ts";
 import { TcpRouteTable } from "./tcp/routes.ts";
 import { LogExport } from "./telemetry/log-export.ts";
 import { RequestTracing } from "./telemetry/request-tracing.ts";
+import { terminatorOf } from "./terminator.ts";
 
 /** Routes of one listener or route group, a slice at a time. */
 export interface RouteSlice {
@@ -49,6 +49,7 @@ export interface Generation {
   readonly binds: ReadonlyMap<string, CompiledBind>;
   /** Held for as long as the generation lives; released afterwards. */
   readonly endpoints: readonly Endpoint[];
+  readonly calls: ReadonlyMap<string, BackendCalls>;
   readonly workloads: readonly Workload[];
 }
 
@@ -74,6 +75,7 @@ export class IrCompiler {
   readonly #exports: Services["exports"];
   readonly #random: Services["random"];
   readonly #endpoints: Endpoints;
+  readonly #calls = new Map<string, BackendCalls>();
   readonly #ir: Ir;
   readonly #generation: number;
   readonly #functions: CustomFunctions;
@@ -136,7 +138,8 @@ export class IrCompiler {
       this.#functions,
       () => new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)])),
     );
-    return { generation: this.#generation, binds, endpoints: [...this.#held.values()], workloads: this.#ir.workloads };
+    const endpoints = [...this.#held.values()];
+    return { generation: this.#generation, binds, endpoints, calls: this.#calls, workloads: this.#ir.workloads };
   }
 
   /** Gives back what `finish` would have held. */
@@ -188,21 +191,12 @@ export class IrCompiler {
       name: listener.name,
       gateway: labels.gateway,
       protocol: listener.protocol,
-      terminator: this.#terminator(listener),
+      terminator: terminatorOf(listener, this.#policies.log),
       tcpRoutes: new TcpRouteTable(listener.tcpRoutes.map((route) => this.#tcpRoute(route, labels))),
       policies: compilePolicies(listener.policies, "gateway", this.#policies, listener.key),
       router: (this.#routers.get(listener.key) ?? new RouterBuilder<CompiledRoute>()).finish(),
       series: new SeriesCache(this.#metrics, labels),
     };
-  }
-
-  #terminator({ key, protocol, tls }: Listener): TlsTerminator | undefined {
-    if (tls === undefined) return undefined;
-    const { log } = this.#policies;
-    return new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : [], (name, { serialNumber, notAfter }) => {
-      const expires = new Date(notAfter).toISOString();
-      log?.debug("certificate made", { listener: key, "tls.sni": name, serial: serialNumber, expires });
-    });
   }
 
   #route(route: Route, owner: FixedLabels): CompiledRoute {
@@ -236,6 +230,7 @@ export class IrCompiler {
       policies: compilePolicies(backend.policies, "backend", this.#policies, backend.key),
       balancer,
       target,
+      calls: this.#callsOf(backend.key),
       rules: endpointRules(backend.policies),
       series: new SeriesCache(this.#metrics, labels, backend.key),
       key: backend.key,
@@ -243,6 +238,11 @@ export class IrCompiler {
       dynamic: expression === undefined ? undefined : new DynamicTarget(expression, scope),
       connection: target.type === "dynamic" ? this.#dynamicConnection(backend.policies) : undefined,
     };
+  }
+
+  #callsOf(key: string): BackendCalls {
+    if (!this.#calls.has(key)) this.#calls.set(key, this.#endpoints.calls.get(key) ?? { total: 0 });
+    return this.#calls.get(key) as BackendCalls;
   }
 
   #dynamicConnection(policies: PolicySet): DynamicConnection | undefined {

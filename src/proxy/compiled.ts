@@ -10,6 +10,7 @@ import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
+import type { BackendCalls } from "../upstream/endpoints.ts";
 import type { BodyWishes } from "./body/recorded-bodies.ts";
 import type { DynamicConnection } from "./dynamic.ts";
 import type { EndpointRules } from "./endpoint-rules.ts";
@@ -98,6 +99,7 @@ export interface CompiledBackend {
   readonly policies: CompiledChain;
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
+  readonly calls: BackendCalls;
   /** Health and affinity, where policies of the backend say something about them. */
   readonly rules: EndpointRules | undefined;
   /** Of `dynamic` backends that do not take the authority of the request. */

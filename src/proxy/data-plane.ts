@@ -84,6 +84,7 @@ export class DataPlane implements TunnelTargets {
       }
     }
     this.#services.workloads.replace(generation.workloads);
+    this.#endpoints.calls = generation.calls;
     const before = this.#current;
     this.#current = generation;
     if (before !== undefined) this.#endpoints.release(before.endpoints);

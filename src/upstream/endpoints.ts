@@ -1,5 +1,6 @@
 import { Endpoint, type EvictionNotice } from "./endpoint.ts";
 import { Evictions } from "./evictions.ts";
+import type { PoolUse } from "./pool.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";
 
@@ -16,6 +17,15 @@ export interface EndpointStats {
   readonly timesEjected: number;
   /** Milliseconds until it gets calls again; null = not evicted. */
   readonly evictedMs: number | null;
+  readonly pool: PoolUse;
+}
+
+/**
+ * Calls to one backend, whatever endpoint they went to: backends with the same endpoint share that. A reload that keeps the
+ * backend goes on counting.
+ */
+export interface BackendCalls {
+  total: number;
 }
 
 interface Counted {
@@ -29,6 +39,8 @@ export class Endpoints {
   readonly #known = new Map<string, Counted>();
   /** Of endpoints that are not there yet: a worker that starts is told before it serves. */
   readonly #early = new Evictions();
+  /** By the key of the backend, of the configuration in force. */
+  calls: ReadonlyMap<string, BackendCalls> = new Map();
   readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 
   /** `onEvicted` hears of endpoints that are evicted for what this thread has seen. */
@@ -83,6 +95,7 @@ export class Endpoints {
       total: endpoint.total,
       consecutiveFailures: endpoint.consecutiveFailures,
       timesEjected: endpoint.timesEjected,
+      pool: endpoint.pool.use,
     }));
   }
 }
@@ -103,6 +116,17 @@ export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats 
     consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
     timesEjected: Math.max(a.timesEjected, b.timesEjected),
     evictedMs: a.evictedMs === null ? b.evictedMs : Math.max(a.evictedMs, b.evictedMs ?? 0),
+    pool: addUse(a.pool, b.pool),
+  };
+}
+
+function addUse(a: PoolUse, b: PoolUse): PoolUse {
+  return {
+    active: a.active + b.active,
+    idle: a.idle + b.idle,
+    connecting: a.connecting + b.connecting,
+    waiting: a.waiting + b.waiting,
+    overflows: a.overflows + b.overflows,
   };
 }
 

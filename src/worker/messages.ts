@@ -9,7 +9,7 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
-import type { EndpointStats } from "../upstream/endpoints.ts";
+import type { BackendCalls, EndpointStats } from "../upstream/endpoints.ts";
 import type { Place } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
@@ -63,6 +63,8 @@ export type Command =
   | { readonly type: "unwatch"; readonly id: number }
   | { readonly type: "logFilter"; readonly filter: string }
   | { readonly type: "endpoints" }
+  /** Calls by the key of the backend. */
+  | { readonly type: "calls" }
   | { readonly type: "tasks" }
   | { readonly type: "memory" }
   | { readonly type: "cpuStart"; readonly id: number; readonly frequency: number }
@@ -76,6 +78,7 @@ export type Command =
 /** What the answer to each command carries. */
 export interface Answers {
   readonly endpoints: readonly EndpointStats[];
+  readonly calls: ReadonlyMap<string, BackendCalls>;
   readonly tasks: readonly unknown[];
   readonly destroy: number;
 }

@@ -11,7 +11,7 @@ import type { TraceFilter } from "../trace/filter.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
-import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
+import { type BackendCalls, combineStats, type EndpointStats } from "../upstream/endpoints.ts";
 import { Evictions } from "../upstream/evictions.ts";
 import type { Command, ConfigStep, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
@@ -144,6 +144,16 @@ export class Supervisor implements WorkerEvents {
       }
     });
     return merged;
+  }
+
+  /** Calls to each backend that all workers have made, by its key. */
+  async backendCalls(): Promise<ReadonlyMap<string, number>> {
+    const sums = new Map<string, number>();
+    await this.#ask({ type: "calls" }, (_index, calls) => {
+      for (const [key, { total }] of calls as ReadonlyMap<string, BackendCalls>)
+        sums.set(key, (sums.get(key) ?? 0) + total);
+    });
+    return sums;
   }
 
   async tasks(): Promise<Readonly<Record<string, unknown>>> {

@@ -103,6 +103,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
         return undefined;
       case "endpoints":
         return endpoints.stats();
+      case "calls":
+        return endpoints.calls;
       case "tasks":
         return plane.tasks();
       case "memory":

@@ -213,6 +213,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#health = backend.rules?.health;
     this.#endpointName = endpoint.pool.name;
     endpoint.begin();
+    backend.calls.total++;
     const waiter: ConnectWaiter<UpstreamConnection> = {
       onConnection: (upstream: UpstreamConnection) => {
         if (backend.target.type !== "dynamic" || !leadsBack(this.#transport, upstream)) this.#connected(upstream);

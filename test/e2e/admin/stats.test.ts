@@ -21,6 +21,8 @@ const CONNECTION = ["bind", "gateway", "listener", "protocol"];
 const METRICS: Readonly<Record<string, readonly string[]>> = {
   tracegate_build_info: ["tag"],
   tracegate_config_synchronized: [],
+  tracegate_endpoint_evicted: ["endpoint"],
+  tracegate_endpoint_health: ["endpoint"],
   tracegate_log_lines_dropped_total: ["reason"],
   tracegate_requests_total: REQUEST,
   tracegate_request_duration_seconds: ["method_class", "route", "status_class"],
@@ -34,6 +36,9 @@ const METRICS: Readonly<Record<string, readonly string[]>> = {
   tracegate_downstream_sent_bytes_total: CONNECTION,
   tracegate_tls_handshake_duration_seconds: CONNECTION,
   tracegate_upstream_connect_duration_seconds: ["transport"],
+  tracegate_upstream_connections: ["endpoint", "state"],
+  tracegate_upstream_pending_overflow_total: ["endpoint"],
+  tracegate_upstream_pending_requests: ["endpoint"],
   tracegate_upstream_call_duration_seconds: ["kind", "subtype"],
 };
 
