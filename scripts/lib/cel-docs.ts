@@ -1,5 +1,5 @@
 import { FUNCTIONS } from "../../src/cel/functions/functions.ts";
-import { type Activation, compileExpression, toJson } from "../../src/cel/index.ts";
+import { type Activation, CelSecret, compileExpression, toJson } from "../../src/cel/index.ts";
 import { CEL_EXAMPLES } from "./cel-examples.ts";
 
 /** What the examples are evaluated over. */
@@ -14,7 +14,7 @@ const ACTIVATION: Activation = {
     headers: ["cookie", "session=abc", "accept", "text/html, */*", "x-user", "alice", "authorization", "Bearer t"],
   },
   source: { address: "10.1.2.3", port: 4711, rawAddress: "10.1.2.3", rawPort: 4711 },
-  jwt: { sub: "alice", roles: ["admin"] },
+  jwt: Object.defineProperty({ sub: "alice", roles: ["admin"] }, "rawToken", { value: new CelSecret("e30.e30.c2ln") }),
 };
 
 /**

@@ -65,8 +65,8 @@ export interface DestinationParts {
 
 /**
  * What one evaluation can read. An absent variable is null, and `has()` of its fields is false.
- * The `unknown` ones are plain data as JSON has it: objects, arrays, strings, numbers (they become CEL doubles), booleans,
- * null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
+ * The `unknown` ones are plain data as JSON has it: objects, arrays, strings, numbers (without a fraction they become ints,
+ * else doubles), booleans, null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
  */
 export interface Activation {
   /** What all evaluations for one request may use up together; without it each may use as much. */

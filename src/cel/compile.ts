@@ -27,6 +27,8 @@ export interface Expression {
   readonly type: string;
   /** Variables that it may read, the bodies, and the method where it is named: `request`, `request.body`, `request.method`, … */
   readonly reads: ReadonlySet<string>;
+  /** Its value is that of `flatten` or `flattenRecursive`: a map whose entries telemetry records as fields of their own. */
+  readonly flattens: boolean;
   /** Throws CelError, for example when a header is missing. */
   evaluate(activation: Activation): CelValue;
 }
@@ -94,11 +96,13 @@ export function compileIn(environment: Environment, text: string): Condition {
 }
 
 const NO_SLOTS: Slots = [];
+const FLATTENING: ReadonlySet<string> = new Set(["flatten", "flattenRecursive"]);
 
 class CompiledExpression implements Condition {
   readonly text: string;
   readonly type: string;
   readonly reads: ReadonlySet<string>;
+  readonly flattens: boolean;
   readonly #run: Evaluator;
   readonly #hasSlots: boolean;
 
@@ -106,6 +110,7 @@ class CompiledExpression implements Condition {
     this.text = text;
     this.type = formatType(checked.type);
     this.reads = readsOf(node, checked, [...environment.variables.keys()]);
+    this.flattens = node.kind === "call" && node.target === undefined && FLATTENING.has(node.name);
     this.#run = compileNode(node, checked, text);
     this.#hasSlots = checked.slotCount > 0;
   }

@@ -19,6 +19,7 @@ export {
   CelMapLike,
   CelOpaque,
   CelOptional,
+  CelSecret,
   CelTimestamp,
   CelType,
   CelUint,

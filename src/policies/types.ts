@@ -8,7 +8,7 @@ import type { HeaderEdit } from "./shared/header-edits.ts";
 export interface Findings {
   /** Claims of a verified token or session. */
   jwt?: unknown;
-  /** The token itself, which has been taken out of the request; expressions do not see it. */
+  /** The token itself, which has been taken out of the request; expressions read it as `jwt.rawToken.unredacted()`. */
   token?: string;
   /** Where it was in the request. */
   tokenFrom?: CredentialLocation;

@@ -49,7 +49,9 @@ export class AccessLogEdits {
     for (const name of this.#remove) delete fields[name];
     for (const [name, expression] of this.#add) {
       const value = readField(expression, variables);
-      if (value !== undefined) fields[name] = value;
+      if (expression.flattens && typeof value === "object")
+        for (const [key, item] of Object.entries(value)) fields[`${name}.${key}`] = item;
+      else if (value !== undefined) fields[name] = value;
     }
     return fields;
   }
@@ -62,7 +64,7 @@ export function readsOf(expressions: readonly Pick<Expression, "reads">[]): Read
   return new Set(expressions.flatMap(({ reads }) => [...reads]));
 }
 
-function readField(expression: Expression, variables: Activation): unknown {
+function readField(expression: Expression, variables: Activation): NonNullable<unknown> | undefined {
   try {
     return toJson(expression.evaluate(variables)) ?? undefined;
   } catch {

@@ -2,9 +2,10 @@ import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { A, BYTES, DYN, map, STRING, type Type } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
-import { type AnyMap, isList, mapGet, mapKeys } from "../values/access.ts";
+import { Failure, fail, missing } from "../evaluate/failure.ts";
+import { type AnyMap, fromData, isList, isMap, mapGet, mapKeys } from "../values/access.ts";
 import { jsonOf, toText } from "../values/convert.ts";
+import { CelMap } from "../values/map.ts";
 import type { CelValue } from "../values/types.ts";
 import { both, fn, type Overload } from "./overload.ts";
 
@@ -26,6 +27,10 @@ function onData(name: string, result: Type, run: (data: Data) => CelValue | Fail
 const hash = (name: string): Overload[] =>
   onData(`${name}.encode`, STRING, (data) => createHash(name).update(data).digest("hex"));
 
+function encodeBase64(data: Data): CelValue {
+  return Buffer.from(data).toString("base64");
+}
+
 /** Standard alphabet, with or without padding; the URL alphabet is read too. */
 function decodeBase64(text: string): CelValue | Failure {
   charge(text.length);
@@ -36,12 +41,37 @@ function decodeBase64(text: string): CelValue | Failure {
 
 function parseJson(data: Data): CelValue | Failure {
   if (typeof data !== "string" && !isUtf8(data)) return fail("the bytes are not UTF-8, so they are not JSON");
+  const known = typeof data === "string" ? undefined : parsed.get(data);
+  if (known !== undefined) return known;
   charge(data.length * (PER_JSON_CHARACTER - 1));
   try {
-    return JSON.parse(typeof data === "string" ? data : Buffer.from(data).toString()) as CelValue;
+    const text = typeof data === "string" ? data : Buffer.from(data).toString();
+    const value = fromData(JSON.parse(text, LARGE_INTEGER.test(text) ? exactly : undefined));
+    if (typeof data !== "string") parsed.set(data, value);
+    return value;
   } catch {
     return fail("the text is not JSON");
   }
+}
+
+/** Bodies that were parsed already: bytes of a message are never changed, and each rule may ask for the same ones. */
+const parsed = new WeakMap<Uint8Array, CelValue>();
+/** An integer that a double may not hold; a double is what JSON.parse makes of it without help. */
+const LARGE_INTEGER = /[0-9]{16}/;
+
+/** Integers that need it as bigint, within what ints can be. */
+function exactly(_: string, value: unknown, context?: { readonly source?: string }): unknown {
+  const source = context?.source ?? "";
+  if (typeof value !== "number" || Number.isSafeInteger(value) || !/^-?[0-9]{1,19}$/.test(source)) return value;
+  const integer = BigInt(source);
+  return BigInt.asIntN(64, integer) === integer ? integer : value;
+}
+
+function parseField(data: Data, name: string): CelValue | Failure {
+  const value = parseJson(data);
+  if (value instanceof Failure) return value;
+  const field = isMap(value) ? mapGet(value, name) : undefined;
+  return field ?? missing(`no such key: ${name.slice(0, 100)}`);
 }
 
 function decodeUrl(text: string): CelValue | Failure {
@@ -57,18 +87,41 @@ function encodeForm(fields: AnyMap): CelValue | Failure {
   const form = new URLSearchParams();
   for (const key of mapKeys(fields)) {
     const value = mapGet(fields, key) ?? null;
+    if (value === null) continue;
     for (const item of isList(value) ? value : [value]) {
       charge(1);
       form.append(toText(key) ?? "", toText(item) ?? "");
     }
   }
+  form.sort();
   return form.toString();
 }
 
-/** Of repeated fields the last counts. */
-function decodeForm(data: Data): CelValue {
+/** A repeated field is a list of its values. */
+function decodeForm(data: Data): CelValue | Failure {
+  if (typeof data !== "string" && !isUtf8(data)) return fail("the bytes are not UTF-8, so they are no form");
   const form = new URLSearchParams(typeof data === "string" ? data : Buffer.from(data).toString());
-  return Object.fromEntries(form);
+  const fields = new CelMap();
+  for (const name of new Set(form.keys())) {
+    const values = form.getAll(name);
+    charge(values.length);
+    fields.add(name, values.length === 1 ? (values[0] ?? "") : values);
+  }
+  return fields;
+}
+
+/** Everything but letters, digits, `-`, `.`, `_` and `~` (RFC 3986 2.3); encodeURIComponent leaves a few more. */
+function encodeUrl(data: Data): CelValue | Failure {
+  const text = typeof data === "string" ? data.toWellFormed() : Buffer.from(data).toString();
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** The digits of an integer beyond 2^53 as JSON has them: a number. */
+function exactNumber(value: bigint): unknown {
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(String(value));
 }
 
 /** The payload of a JWT, without any check of its signature. */
@@ -81,16 +134,19 @@ function jwtPayload(token: string): CelValue | Failure {
 
 /** Texts to bytes and back, hashes, JSON. */
 export const ENCODERS: readonly Overload[] = [
-  ...onData("base64.encode", STRING, (data) => Buffer.from(data).toString("base64")),
+  ...["base64.encode", "base64Encode"].flatMap((name) => onData(name, STRING, encodeBase64)),
+  ...onData("base64Encode", STRING, encodeBase64).map((overload) => ({ ...overload, member: true })),
   fn("base64.decode", [STRING], BYTES, decodeBase64),
-  ...onData("url.encode", STRING, (data) => encodeURIComponent(Buffer.from(data).toString())),
+  ...both("base64Decode", [STRING], BYTES, decodeBase64),
+  ...onData("url.encode", STRING, encodeUrl),
   fn("url.decode", [STRING], STRING, decodeUrl),
   fn("form.encode", [map(STRING, A)], STRING, encodeForm),
-  ...onData("form.decode", map(STRING, STRING), decodeForm),
+  ...onData("form.decode", map(STRING, DYN), decodeForm),
   ...["sha1", "sha256", "md5"].flatMap(hash),
   ...onData("json", DYN, parseJson),
+  ...[STRING, BYTES].map((type) => fn("jsonField", [type, STRING], DYN, parseField)),
   ...both("toJson", [A], STRING, (value: CelValue) => {
-    const text = JSON.stringify(jsonOf(value));
+    const text = JSON.stringify(jsonOf(value, exactNumber));
     charge(text.length);
     return text;
   }),

@@ -1,4 +1,4 @@
-import { BOOL, DOUBLE, DYN, INT, list, type Type, UINT } from "../check/types.ts";
+import { BOOL, BYTES, DOUBLE, DYN, INT, list, type Type, UINT } from "../check/types.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import { adopt } from "../values/access.ts";
 import { compare } from "../values/equality.ts";
@@ -65,6 +65,37 @@ function bits(name: string, run: (a: bigint, b: bigint) => bigint): Overload[] {
   ];
 }
 
+/** Bytes are counted from their ends, and those of the shorter value are filled up with zeros. */
+function bitsOfBytes(name: string, run: (a: number, b: number) => number): Overload {
+  return fn(`math.${name}`, [BYTES, BYTES], BYTES, (a: Uint8Array, b: Uint8Array) => {
+    if (Math.max(a.length, b.length) > MAX_BITS_BYTES)
+      return fail(`math.${name} takes at most ${MAX_BITS_BYTES} bytes`);
+    const result = new Uint8Array(Math.max(a.length, b.length));
+    for (let i = 1; i <= result.length; i++) result[result.length - i] = run(a.at(-i) ?? 0, b.at(-i) ?? 0);
+    return result;
+  });
+}
+
+const MAX_BITS_BYTES = 32;
+
+/** An integer with the last eight bytes of bytes, in either order. */
+function bitsOfBoth(name: string, run: (a: bigint, b: bigint) => bigint): Overload[] {
+  const ofInt = (value: bigint, bytes: Uint8Array): CelValue | Failure =>
+    value < 0n ? fail(`math.${name} of a negative int and bytes`) : BigInt.asIntN(64, run(value, lastBits(bytes)));
+  const ofUint = ({ value }: CelUint, bytes: Uint8Array): CelValue =>
+    new CelUint(BigInt.asUintN(64, run(value, lastBits(bytes))));
+  return [
+    fn(`math.${name}`, [INT, BYTES], INT, ofInt),
+    fn(`math.${name}`, [BYTES, INT], INT, (bytes: Uint8Array, value: bigint) => ofInt(value, bytes)),
+    fn(`math.${name}`, [UINT, BYTES], UINT, ofUint),
+    fn(`math.${name}`, [BYTES, UINT], UINT, (bytes: Uint8Array, value: CelUint) => ofUint(value, bytes)),
+  ];
+}
+
+function lastBits(bytes: Uint8Array): bigint {
+  return bytes.subarray(-8).reduce((bits, byte) => (bits << 8n) | BigInt(byte), 0n);
+}
+
 function shift(name: string, run: (bits: bigint, by: bigint) => bigint): Overload[] {
   const guarded = (by: bigint, value: () => CelValue): CelValue | Failure =>
     by < 0n ? fail(`math.${name} by a negative number`) : value();
@@ -80,8 +111,8 @@ function shift(name: string, run: (bits: bigint, by: bigint) => bigint): Overloa
 
 /** The extension `math`. */
 export const MATH: readonly Overload[] = [
-  ...extreme("math.greatest", (order) => order > 0),
-  ...extreme("math.least", (order) => order < 0),
+  ...["math.greatest", "max"].flatMap((name) => extreme(name, (order) => order > 0)),
+  ...["math.least", "min"].flatMap((name) => extreme(name, (order) => order < 0)),
   onDouble("ceil", DOUBLE, Math.ceil),
   onDouble("floor", DOUBLE, Math.floor),
   onDouble("round", DOUBLE, round),
@@ -99,6 +130,12 @@ export const MATH: readonly Overload[] = [
   ...bits("bitAnd", (a, b) => a & b),
   ...bits("bitOr", (a, b) => a | b),
   ...bits("bitXor", (a, b) => a ^ b),
+  ...bitsOfBoth("bitAnd", (a, b) => a & b),
+  ...bitsOfBoth("bitOr", (a, b) => a | b),
+  ...bitsOfBoth("bitXor", (a, b) => a ^ b),
+  bitsOfBytes("bitAnd", (a, b) => a & b),
+  bitsOfBytes("bitOr", (a, b) => a | b),
+  bitsOfBytes("bitXor", (a, b) => a ^ b),
   fn("math.bitNot", [INT], INT, (value: bigint) => ~value),
   fn("math.bitNot", [UINT], UINT, ({ value }: CelUint) => new CelUint(BigInt.asUintN(64, ~value))),
   ...shift("bitShiftLeft", (value, by) => value << by),

@@ -5,6 +5,7 @@ import {
   BYTES,
   DOUBLE,
   DURATION,
+  DYN,
   INT,
   list,
   map,
@@ -85,14 +86,26 @@ function concatenate(a: Uint8Array, b: Uint8Array): Uint8Array {
   return Buffer.concat([a, b]);
 }
 
+/** Values of one type, any two numbers, and a text with bytes, which are never equal but often compared: `request.body == ""`. */
+const COMPARABLE_TYPES: readonly (readonly [Type, Type])[] = [
+  [A, A],
+  ...ORDERED.flatMap((a) => ORDERED.filter((b) => b !== a).map((b) => [a, b] as const)),
+  [STRING, BYTES],
+  [BYTES, STRING],
+];
+
 const ALL: readonly Overload[] = [
   ...ARITHMETIC,
   fn("_&&_", [BOOL, BOOL], BOOL, lazy),
   fn("_||_", [BOOL, BOOL], BOOL, lazy),
   fn("_?_:_", [BOOL, A, A], A, lazy),
+  fn("_?_:_", [BOOL, STRING, BYTES], DYN, lazy),
+  fn("_?_:_", [BOOL, BYTES, STRING], DYN, lazy),
   fn("!_", [BOOL], BOOL, (value: boolean) => !value),
-  fn("_==_", [A, A], BOOL, equals),
-  fn("_!=_", [A, A], BOOL, (a: CelValue, b: CelValue) => !equals(a, b)),
+  ...COMPARABLE_TYPES.flatMap((params) => [
+    fn("_==_", params, BOOL, equals),
+    fn("_!=_", params, BOOL, (a: CelValue, b: CelValue) => !equals(a, b)),
+  ]),
   ...comparison("_<_", (order) => order < 0),
   ...comparison("_<=_", (order) => order <= 0),
   ...comparison("_>_", (order) => order > 0),

@@ -3,7 +3,7 @@ import { DOUBLE, DYN, list, map, STRING } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
 import { type Failure, fail, missing } from "../evaluate/failure.ts";
 import type { AnyMap } from "../values/access.ts";
-import type { CelValue } from "../values/types.ts";
+import { CelSecret, type CelValue } from "../values/types.ts";
 import { type HeaderShape, HeadersView } from "../variables/headers.ts";
 import { fn, method, type Overload } from "./overload.ts";
 import { compilePattern } from "./patterns.ts";
@@ -18,6 +18,12 @@ function view(shape: HeaderShape): (headers: AnyMap) => CelValue | Failure {
 
 function redacted(headers: AnyMap): CelValue | Failure {
   return headers instanceof HeadersView ? headers.redacted() : fail("redacted() needs the headers of a message");
+}
+
+/** The text of a secret such as `jwt.rawToken`, which is `<redacted>` wherever it is shown. */
+function unredacted(value: CelValue): CelValue | Failure {
+  if (value === null) return missing("null has no text");
+  return value instanceof CelSecret ? value.text : fail("unredacted() needs a secret, such as jwt.rawToken");
 }
 
 function cookie(headers: AnyMap, name: string): CelValue | Failure {
@@ -39,6 +45,13 @@ function query(uri: string): CelValue {
   const [, parameters] = splitQuery(uri);
   // The last of a name counts, as for routes (reference 2.2).
   return Object.fromEntries(parameters);
+}
+
+/** All values of a parameter. */
+function queryValues(uri: string, name: string): CelValue | Failure {
+  const [, parameters] = splitQuery(uri);
+  const values = parameters.getAll(name);
+  return values.length === 0 ? missing(`no such query parameter: ${name.slice(0, 60)}`) : values;
 }
 
 function change(uri: string, how: "append" | "set", name: string, value: string): CelValue {
@@ -65,8 +78,10 @@ export const REQUESTS: readonly Overload[] = [
   method("join", [HEADERS], HEADERS, view("joined")),
   method("raw", [HEADERS], LISTS, view("raw")),
   method("split", [HEADERS], LISTS, view("split")),
+  method("unredacted", [DYN], STRING, unredacted),
   method("cookie", [HEADERS, STRING], DYN, cookie),
   method("query", [STRING], map(STRING, STRING), query),
+  method("query", [STRING, STRING], list(STRING), queryValues),
   method("addQuery", [STRING, STRING, STRING], STRING, (uri: string, name: string, value: string) =>
     change(uri, "append", name, value),
   ),

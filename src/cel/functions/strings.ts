@@ -142,6 +142,12 @@ export const STRINGS: readonly Overload[] = [
   method("split", [STRING, STRING], list(STRING), split),
   method("split", [STRING, STRING, INT], list(STRING), split),
   method("trim", [STRING], STRING, trim),
+  method("stripPrefix", [STRING, STRING], STRING, (text: string, prefix: string) =>
+    text.startsWith(prefix) ? text.slice(prefix.length) : text,
+  ),
+  method("stripSuffix", [STRING, STRING], STRING, (text: string, suffix: string) =>
+    text.endsWith(suffix) ? text.slice(0, text.length - suffix.length) : text,
+  ),
   method("reverse", [STRING], STRING, (text: string) => [...characters(text)].reverse().join("")),
   method("join", [list(STRING)], STRING, joinList),
   method("join", [list(STRING), STRING], STRING, joinList),

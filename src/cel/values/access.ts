@@ -1,3 +1,4 @@
+import { charge } from "../evaluate/budget.ts";
 import {
   CelDuration,
   CelMapLike,
@@ -23,6 +24,22 @@ export function adopt(value: unknown): CelValue {
     default:
       return null;
   }
+}
+
+/**
+ * A part of data as JSON has it, as a value. Numbers without a fraction are ints as long as a double tells them apart from
+ * their neighbours, others are doubles.
+ */
+export function fromData(value: unknown): CelValue {
+  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
+  return Array.isArray(value) ? listFromData(value) : adopt(value);
+}
+
+/** The list itself when nothing in it has another form as a value. */
+function listFromData(items: readonly unknown[]): CelValue {
+  charge(items.length);
+  const isPlain = items.every((item) => typeof item === "string" || (typeof item === "object" && !Array.isArray(item)));
+  return isPlain ? (items as readonly CelValue[]) : items.map(fromData);
 }
 
 /** The name of the value's type, without parameters. */
@@ -70,7 +87,7 @@ export function mapGet(map: AnyMap, key: CelValue): CelValue | undefined {
   if (map instanceof CelMapLike) return map.get(key);
   if (typeof key !== "string" || !Object.hasOwn(map, key)) return undefined;
   const value = map[key];
-  return value === undefined ? undefined : adopt(value);
+  return value === undefined ? undefined : fromData(value);
 }
 
 export function mapKeys(map: AnyMap): readonly CelValue[] {

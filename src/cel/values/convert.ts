@@ -24,19 +24,19 @@ export function toJson(value: CelValue): unknown {
   }
 }
 
-/** Like toJson, as a part of an evaluation and its budget. */
-export function jsonOf(value: CelValue): unknown {
+/** Like toJson, as a part of an evaluation and its budget. `large` makes what stands for integers beyond 2^53. */
+export function jsonOf(value: CelValue, large: (value: bigint) => unknown = String): unknown {
   charge(1);
   switch (typeof value) {
     case "bigint":
-      return integerToJson(value);
+      return integerToJson(value, large);
     case "number":
       return Number.isFinite(value) ? value : String(value);
     case "string":
     case "boolean":
       return value;
     default:
-      return objectToJson(value);
+      return objectToJson(value, large);
   }
 }
 
@@ -68,25 +68,28 @@ export function toBytes(value: CelValue): Uint8Array {
   return value instanceof Uint8Array ? value : Buffer.from(toText(value) ?? "");
 }
 
-function integerToJson(value: bigint): number | string {
+function integerToJson(value: bigint, large: (value: bigint) => unknown): unknown {
   const number = Number(value);
-  return Number.isSafeInteger(number) ? number : String(value);
+  return Number.isSafeInteger(number) ? number : large(value);
 }
 
-function objectToJson(value: Exclude<CelValue, bigint | number | string | boolean>): unknown {
+function objectToJson(
+  value: Exclude<CelValue, bigint | number | string | boolean>,
+  large: (value: bigint) => unknown = String,
+): unknown {
   if (value === null) return null;
-  if (Array.isArray(value)) return value.map((item) => jsonOf(adopt(item)));
+  if (Array.isArray(value)) return value.map((item) => jsonOf(adopt(item), large));
   if (value instanceof Uint8Array)
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
-  if (value instanceof CelUint) return integerToJson(value.value);
+  if (value instanceof CelUint) return integerToJson(value.value, large);
   if (value instanceof CelMapLike)
-    return Object.fromEntries(value.keys().map((key) => [toText(key) ?? "", jsonOf(value.get(key) ?? null)]));
+    return Object.fromEntries(value.keys().map((key) => [toText(key) ?? "", jsonOf(value.get(key) ?? null, large)]));
   if (value instanceof CelTimestamp) return formatTimestamp(value);
   if (value instanceof CelDuration) return formatDuration(value);
   if (value instanceof CelType) return value.name;
-  if (value instanceof CelOptional) return value.value === undefined ? null : jsonOf(value.value);
+  if (value instanceof CelOptional) return value.value === undefined ? null : jsonOf(value.value, large);
   if (value instanceof CelOpaque) return value.toString();
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, jsonOf(adopt(item))]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, jsonOf(adopt(item), large)]));
 }
 
 /** RFC 3339 in UTC, with as many digits of the fraction as the value has. */

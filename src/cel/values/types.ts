@@ -90,6 +90,30 @@ export abstract class CelOpaque {
   abstract toString(): string;
 }
 
+/** A text that is shown nowhere: only `unredacted()` gives it. */
+export class CelSecret extends CelOpaque {
+  readonly typeName = "secret";
+  readonly #text: string;
+
+  constructor(text: string) {
+    super();
+    this.#text = text;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+  equals(other: CelOpaque): boolean {
+    return other instanceof CelSecret && other.#text === this.#text;
+  }
+  toString(): string {
+    return "<redacted>";
+  }
+  toJSON(): string {
+    return this.toString();
+  }
+}
+
 /** A map that is not a plain object. */
 export abstract class CelMapLike {
   abstract readonly size: number;

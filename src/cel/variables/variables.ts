@@ -1,7 +1,7 @@
 import type { Activation } from "../activation.ts";
 import type { Variable } from "../check/environment.ts";
 import { BYTES, DURATION, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../check/types.ts";
-import { adopt } from "../values/access.ts";
+import { fromData } from "../values/access.ts";
 import { CelTimestamp, type CelValue } from "../values/types.ts";
 import { HeadersView } from "./headers.ts";
 import { type Field, recordVariable } from "./record.ts";
@@ -61,7 +61,7 @@ const destination = recordVariable("destination", {
 });
 
 function optional(value: unknown): CelValue | undefined {
-  return value === undefined ? undefined : adopt(value);
+  return value === undefined ? undefined : fromData(value);
 }
 
 type PlainName = Exclude<keyof Activation, "request" | "response" | "source" | "destination">;

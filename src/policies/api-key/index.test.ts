@@ -26,17 +26,20 @@ const bearer = (key: string): TestContext => contextOf({ headers: ["authorizatio
 const NO_KEY = "401 api key authentication failure: no API Key found";
 const WRONG = "401 api key authentication failure: invalid credentials";
 
+/** A value as logs and traces show it. */
+const shownOf = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
 test("a valid key passes and goes no further; its metadata stays, the key does not", () => {
   const context = bearer("k-alice");
   assert.equal(outcome({ mode: "strict" }, context), undefined);
   assert.deepEqual(context.request.headers, ["x", "y"]);
-  assert.deepEqual(context.findings.apiKey, { user: "alice", admin: true, key: "<redacted>" });
+  assert.deepEqual(shownOf(context.findings.apiKey), { user: "alice", admin: true, key: "<redacted>" });
 });
 
 test("a key that is known by its hash is compared by its bytes", () => {
   const context = bearer(Buffer.from("k-bøb").toString("latin1"));
   assert.equal(outcome({ mode: "strict" }, context), undefined);
-  assert.deepEqual(context.findings.apiKey, { key: "<redacted>" });
+  assert.deepEqual(shownOf(context.findings.apiKey), { key: "<redacted>" });
 });
 
 test("modes: what becomes of requests without a key and with a wrong one", () => {

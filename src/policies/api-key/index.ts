@@ -1,5 +1,6 @@
 import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
+import { CelSecret } from "../../cel/index.ts";
 import type { ApiKey, ApiKeyAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -17,11 +18,11 @@ const KIND = "apiKey";
  */
 export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): CompiledPolicy {
   const { mode, location } = config;
-  const keys = new Map<string, unknown>();
+  const keys = new Map<string, object>();
   for (const [i, { hash, metadata }] of config.keys.entries()) {
     const known = keyed(hash);
     if (keys.has(known)) throw new Error(`${KIND}.keys.${i}: the same key stands further up; remove one of them`);
-    keys.set(known, { ...metadata, key: REDACTED });
+    keys.set(known, { ...metadata });
   }
   const finder = credentialFinder(location, credentials);
   // No registered scheme fits keys in headers of their own, in cookies or in queries.
@@ -45,7 +46,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       if (found === undefined && mode === "permissive") trace?.failed("api_key", outcome);
       else trace?.decided("api_key", outcome.valid, outcome);
       if (found !== undefined) {
-        findings.apiKey = found;
+        findings.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
         finder.remove(context);
       } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", undefined, undefined, challenge.invalid);
       return undefined;

@@ -1,4 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import { CelSecret } from "../../cel/index.ts";
 import type { JwtProvider } from "../../ir/policies.ts";
 import { BoundedCache } from "../shared/credentials/verified.ts";
 import { parseKeys, type VerificationKey } from "./keys.ts";
@@ -65,6 +66,8 @@ export class TokenVerifier {
       throw refusal(error);
     }
     const until = claims.exp === undefined ? Number.POSITIVE_INFINITY : (claims.exp + LEEWAY) * 1000;
+    // Not enumerable, so that no claim of that name counts and nothing that shows the claims shows the token.
+    Object.defineProperty(claims, "rawToken", { value: new CelSecret(token), enumerable: false });
     this.#known.set(token, { claims, until });
     return claims;
   }
