@@ -1,5 +1,6 @@
 import type { Activation } from "./activation.ts";
 import { CelError } from "./cel-error.ts";
+import { type AbsenceTrap, absenceTraps } from "./check/absence.ts";
 import type { Checked } from "./check/checked.ts";
 import { check } from "./check/checker.ts";
 import type { Environment } from "./check/environment.ts";
@@ -84,6 +85,12 @@ export function compileCondition(text: string, scope: Scope = "arrival"): Condit
   if (expression.type !== "bool" && expression.type !== "dyn")
     throw new CelError(`the condition gives a value of type ${expression.type} where true or false is needed`, text, 0);
   return expression;
+}
+
+/** What a `deny` rule would let pass because it is absent. Throws CelError for an expression that cannot be used. */
+export function absenceTrapsOf(text: string, scope: Scope): readonly AbsenceTrap[] {
+  const node = parse(text, LIMITS);
+  return absenceTraps(node, check(node, text, environmentOf(scope)));
 }
 
 /** Like compileExpression, with other variables and functions than the gateway's. */

@@ -1,6 +1,7 @@
 export type { Activation, DestinationParts, RequestParts, ResponseParts, SourceParts } from "./activation.ts";
 export { CelError, type Position } from "./cel-error.ts";
 export {
+  absenceTrapsOf,
   type Condition,
   compileCondition,
   compileExpression,

@@ -12,6 +12,7 @@ import { translateBackendTls } from "./backend-tls.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CalledTargets, TranslatePolicies } from "./called-targets.ts";
 import type { Context, Path } from "./context.ts";
+import { warnAboutDenyRules } from "./deny-rules.ts";
 import { translateOidc } from "./oidc.ts";
 import type { Sources } from "./sources.ts";
 
@@ -27,7 +28,12 @@ export function translatePolicies(
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
   const set = toPolicySet(input, path, sources, calledTargets, report);
-  if (tryPolicies(set, phase, path, report)) noteRetry(set, path, report);
+  if (tryPolicies(set, phase, path, report)) {
+    noteRetry(set, path, report);
+    const { authorization } = set;
+    if (authorization !== undefined)
+      warnAboutDenyRules(authorization.rules, "request", [...path, "authorization", "rules"], report);
+  }
   return set;
 }
 

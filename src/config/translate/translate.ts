@@ -10,6 +10,7 @@ import { CalledTargets } from "./called-targets.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
 import { reportDangling } from "./dangling.ts";
+import { warnAboutDenyRules } from "./deny-rules.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { type Calling, dumpFrontend, translateFrontend } from "./frontend.ts";
@@ -80,6 +81,8 @@ export function translate(
   const routeGroups = translateRouteGroups(config, context);
   const calling = translateCalling(config.frontendPolicies, formerTracing, context);
   const frontend = translateFrontend(config.frontendPolicies, calling);
+  const network = ["frontendPolicies", "networkAuthorization", "rules"];
+  warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report);
   const binds = translateBinds(config, frontend, enableIpv6, context);
   const ir: Ir = {
     binds,

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { absenceTrapsOf } from "../index.ts";
+
+const safeForms = (text: string): readonly string[] => absenceTrapsOf(text, "request").map(({ safe }) => safe);
+
+test("what a rule negates or compares may be absent", () => {
+  const traps: readonly (readonly [text: string, ...safe: string[]])[] = [
+    ['request.headers["x-role"] != "admin"', 'request.headers[?"x-role"].orValue("")'],
+    ['!(request.headers["x-role"] == "admin")', 'request.headers[?"x-role"].orValue("")'],
+    ['!request.headers.authorization.startsWith("Bearer ")', 'request.headers[?"authorization"].orValue("")'],
+    ['!(request.headers["x-role"] in ["a", "b"])', 'request.headers[?"x-role"].orValue("")'],
+    ['jwt.realm.role != "x" || jwt.level < 3', 'jwt[?"realm"][?"role"].orValue("")', 'jwt[?"level"].orValue("")'],
+    ["!jwt.groups.exists(g, g == 'ops')", 'jwt[?"groups"].orValue("")'],
+    ['source.spiffeId != "spiffe://a/b"', 'source[?"spiffeId"].orValue("")'],
+    ['json(request.body).user != "x"', 'default(json(request.body).user, "")'],
+    ['request.headers.cookie("s") != "x"', 'default(request.headers.cookie("s"), "")'],
+  ];
+  for (const [text, ...safe] of traps) assert.deepEqual(safeForms(text), safe, text);
+});
+
+test("no rule is named that asks for presence itself, or that cannot miss what it reads", () => {
+  for (const text of [
+    'request.headers["x-role"] == "admin"',
+    'request.method != "GET" && !request.path.startsWith("/public")',
+    'request.headers[?"x-role"].orValue("") != "admin"',
+    '!has(request.headers.authorization) || !request.headers.authorization.startsWith("Bearer ")',
+    '!("x-role" in request.headers) || request.headers["x-role"] != "admin"',
+    'default(request.headers["x-role"], "") != "admin"',
+    'jwt == null || jwt.sub != "alice"',
+    "!has(jwt.sub)",
+    'source.address != "10.0.0.1"',
+    "request.body.size() > 100",
+    '["a"].all(x, x != "b")',
+  ])
+    assert.deepEqual(safeForms(text), [], text);
+});

@@ -1,0 +1,132 @@
+import type { Node } from "../syntax/ast.ts";
+import { children } from "../syntax/children.ts";
+import type { Checked } from "./checked.ts";
+
+/** A part of a condition that is not met where what it reads is absent, although it looks as if it were. */
+export interface AbsenceTrap {
+  /** Place in the expression. */
+  readonly at: number;
+  /** What may be absent, as it is written: `request.headers["x-role"]`. */
+  readonly reads: string;
+  /** The same with a value in its place. */
+  readonly safe: string;
+}
+
+const COMPARISONS: ReadonlySet<string> = new Set(["_!=_", "_<_", "_<=_", "_>_", "_>=_"]);
+/** Variables whose fields are not there for each request. */
+const UNCERTAIN: ReadonlySet<string> = new Set([
+  "jwt",
+  "apiKey",
+  "basicAuth",
+  "extauthz",
+  "extproc",
+  "metadata",
+  "backend",
+]);
+/** Fields of `source` that only a client certificate brings. */
+const OF_CERTIFICATES: ReadonlySet<string> = new Set([
+  "identity",
+  "spiffeId",
+  "subjectAltNames",
+  "issuer",
+  "subject",
+  "subjectCn",
+  "certificate",
+  "unverifiedWorkload",
+  "connectHeaders",
+]);
+
+/**
+ * What a `deny` rule negates or compares although it may be absent: the rule is then not met, and the request passes. What the
+ * expression asks for itself, with has(), in, null, default() or `?`, is no trap.
+ */
+export function absenceTraps(root: Node, { references }: Checked): readonly AbsenceTrap[] {
+  const asked: string[] = [];
+  const found = new Map<string, AbsenceTrap>();
+  const visit = (node: Node, doubtful: boolean): void => {
+    if (node.kind === "fallback") return;
+    asked.push(...askedBy(node));
+    if (node.kind === "select" && node.test) return;
+    const trap = doubtful ? trapOf(node, references) : undefined;
+    if (trap !== undefined) {
+      if (!found.has(trap.reads)) found.set(trap.reads, trap);
+      return;
+    }
+    const inside = doubtful || (node.kind === "call" && (node.name === "!_" || COMPARISONS.has(node.name)));
+    for (const child of children(node)) visit(child, inside);
+  };
+  visit(root, false);
+  return [...found.values()].filter(({ reads }) => !asked.some((each) => reads.startsWith(each)));
+}
+
+/** What a node asks for without failing: `has(jwt.sub)`, `"x" in request.headers`, `jwt != null`. */
+function askedBy(node: Node): readonly string[] {
+  if (node.kind === "select") return node.test ? definite(textOf(node)) : [];
+  if (node.kind !== "call") return [];
+  const [left, right] = node.args;
+  if (left === undefined || right === undefined) return [];
+  if (node.name === "@in" && left.kind === "literal")
+    return definite(textOf(right)).flatMap((text) => [
+      `${text}[${JSON.stringify(left.value)}]`,
+      `${text}.${String(left.value)}`,
+    ]);
+  const isEquality = node.name === "_==_" || node.name === "_!=_";
+  if (!isEquality || ![left, right].some((side) => side.kind === "literal" && side.value === null)) return [];
+  return [left, right].flatMap((side) => definite(textOf(side)));
+}
+
+function definite(text: string | undefined): readonly string[] {
+  return text === undefined ? [] : [text];
+}
+
+function trapOf(node: Node, references: Checked["references"]): AbsenceTrap | undefined {
+  const reads = textOf(node);
+  if (reads === undefined) return undefined;
+  if (node.kind === "call" && node.name === "cookie") return { at: node.at, reads, safe: `default(${reads}, "")` };
+  const { root, keys } = chainOf(node);
+  const [first, second] = keys;
+  if (first === undefined) return undefined;
+  if (root.kind === "call") return { at: node.at, reads, safe: `default(${reads}, "")` };
+  const reference = references.get(root);
+  if (reference?.kind !== "variable") return undefined;
+  const { name } = reference;
+  const optional = (from: readonly string[]): string => from.map((key) => `[?${JSON.stringify(key)}]`).join("");
+  if ((name === "request" || name === "response") && first === "headers" && second !== undefined)
+    return { at: node.at, reads, safe: `${name}.headers${optional(keys.slice(1))}.orValue("")` };
+  if (!UNCERTAIN.has(name) && !(name === "source" && OF_CERTIFICATES.has(first))) return undefined;
+  return { at: node.at, reads, safe: `${name}${optional(keys)}.orValue("")` };
+}
+
+/** `a.b["c"]` as `a` with the keys `b` and `c`. */
+function chainOf(node: Node): { readonly root: Node; readonly keys: readonly string[] } {
+  const [container, key] = stepOf(node);
+  if (container === undefined || key === undefined) return { root: node, keys: [] };
+  const { root, keys } = chainOf(container);
+  return { root, keys: [...keys, key] };
+}
+
+/** The container and the constant key of `a.b` and `a["b"]`. */
+function stepOf(node: Node): readonly [container?: Node | undefined, key?: string | undefined] {
+  if (node.kind === "select") return node.optional ? [] : [node.operand, node.field];
+  if (node.kind !== "call" || node.name !== "_[_]") return [];
+  const [container, key] = node.args;
+  return key?.kind === "literal" && typeof key.value === "string" ? [container, key.value] : [];
+}
+
+/** Fields and constant keys of a variable, of JSON, or a cookie, as they are written; undefined for anything else. */
+function textOf(node: Node): string | undefined {
+  if (node.kind === "identifier") return node.name;
+  const [container, key] = stepOf(node);
+  const outer = container && textOf(container);
+  if (outer !== undefined && key !== undefined)
+    return node.kind === "select" ? `${outer}.${key}` : `${outer}[${JSON.stringify(key)}]`;
+  if (node.kind !== "call") return undefined;
+  const [argument] = node.args;
+  if (node.name === "json" && node.target === undefined && argument !== undefined) {
+    const inner = textOf(argument);
+    return inner && `json(${inner})`;
+  }
+  if (node.name !== "cookie" || node.target === undefined || argument?.kind !== "literal") return undefined;
+  const headers = textOf(node.target);
+  return headers && `${headers}.cookie(${JSON.stringify(argument.value)})`;
+}

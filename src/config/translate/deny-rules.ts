@@ -1,0 +1,20 @@
+import { absenceTrapsOf, type Scope } from "../../cel/index.ts";
+import type { AuthorizationRule } from "../../ir/policies.ts";
+import type { Path, Report } from "./report.ts";
+
+/** Warns about `deny` rules, at `path`, that let pass who leaves out what they negate or compare. The rules are known to compile. */
+export function warnAboutDenyRules(
+  rules: readonly AuthorizationRule[],
+  scope: Scope,
+  path: Path,
+  report: Report,
+): void {
+  for (const [i, { mode, expression }] of rules.entries()) {
+    if (mode !== "deny") continue;
+    for (const { reads, safe } of absenceTrapsOf(expression, scope))
+      report([...path, i, "deny"], {
+        message: `denies nothing where ${reads} is absent, so a request without it passes; to say what absence means, write ${safe}`,
+        warning: true,
+      });
+  }
+}
