@@ -29,27 +29,13 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     fields: {
       listener: "was renamed: write frontendPolicies at the top of the file",
       localXdsPath: "the file given with -f is the configuration; remove it",
-      session: "seals sessions of MCP, which tracegate does not speak; remove it",
-      mcp: MCP,
-      modelCatalog: MODELS,
-      database: "requests are kept in no database; remove it, or use frontendPolicies.accessLog.otlp",
-      standardAttributes: "belongs to the database of requests, which tracegate does not have; remove it",
-      storage: "nothing but the file is written to or read from, there is no web UI; remove it",
-      ...same(
-        MESH,
-        ...["hbone", "spiffe", "caAddress", "caAuthToken", "serviceAccount"],
-        ...["trustDomain", "additionalTrustDomains", "skipValidateTrustDomain"],
-      ),
-      ...same(
-        "is for gateways that a control plane configures, and the file is the configuration; remove it",
-        ...["xdsAddress", "xdsAuthToken", "namespace", "gateway"],
-      ),
+      ...same(MESH, "spiffe", "caAddress", "caAuthToken"),
+      ...same("names a control plane, and the file is the configuration; remove it", ...["xdsAddress", "xdsAuthToken"]),
     },
   },
   {
     in: /^config\.logging$/,
     fields: {
-      ...same("has moved to frontendPolicies.accessLog; tracegate migrate -f FILE moves it there", "filter", "fields"),
       database: "requests are kept in no database; remove it, or use frontendPolicies.accessLog.otlp",
     },
   },
@@ -83,10 +69,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       mcp: "tracegate does not speak MCP; use host",
       ai: "tracegate does not route to language models; use host",
       aws: "there are no backends of cloud services; use host",
-      invalid: "write no backend, or directResponse with an error status, to refuse requests",
     },
   },
   { in: /(^|\.)tcpRoutes\.backends$/, fields: { internal: "the admin API is HTTP; give it an HTTP route" } },
+  { in: /\.apiKey\.keys$/, fields: { allowedModels: MODELS } },
   {
     in: /\.backendAuth$/,
     fields: {
@@ -118,7 +104,6 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     fields: same(MESH, "waypoint", "networkGateway", "networkMode", "protocol", "authorizationPolicies"),
   },
   { in: /\.target$/, fields: { listenerSet: "there are no listener sets in a file; target a gateway" } },
-  { in: /\.target\.backend\.backend$/, fields: { section: "a backend has one address and no sections; leave it out" } },
 ];
 
 /** The same for kinds of policies. */

@@ -47,16 +47,23 @@ export class InputReader {
 
   /** The text of a file. Throws an Error whose message says in words why it cannot be read. */
   readText(path: string): string {
-    let text = this.#texts.get(path);
-    if (text === undefined) {
-      text = this.#read(path);
-      this.#texts.set(path, text);
-    }
-    return text();
+    return this.#textOf(path)();
+  }
+
+  /** Whether there is such a file. One that is missing is an input too: its appearance changes what is read. */
+  exists(path: string): boolean {
+    this.#textOf(path);
+    return this.#files.get(path) !== ABSENT;
   }
 
   get inputs(): Inputs {
     return { files: new Map(this.#files), hash: this.#hash.copy().digest("hex") };
+  }
+
+  #textOf(path: string): () => string {
+    const known = this.#texts.get(path) ?? this.#read(path);
+    this.#texts.set(path, known);
+    return known;
   }
 
   #read(path: string): () => string {

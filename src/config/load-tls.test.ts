@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
-import { copyFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import type { TlsServer } from "../ir/ir.ts";
 import { type LoadResult, loadConfig } from "./load.ts";
+
+const NOWHERE = "neither in the configuration's folder nor in the working directory";
 
 suite("certificate files", { skip: noOpenssl }, () => {
   let ca: TestCa;
@@ -79,8 +82,32 @@ binds:
     assert.match(result.inputs.files.get(join(folder, "key.pem")) ?? "", /^[0-9a-f]{64}$/);
     assert.deepEqual(
       result.diagnostics.map(({ line, column, path, message }) => ({ line, column, path, message })),
-      [{ line: 1, column: 42, path: "gateways.web.tls.cert", message: "cannot read later.pem: it does not exist" }],
+      [
+        {
+          line: 1,
+          column: 42,
+          path: "gateways.web.tls.cert",
+          message: `cannot read later.pem: it does not exist, ${NOWHERE}`,
+        },
+      ],
     );
+  });
+
+  test("beside the configuration win over those in the working directory, which serve else", () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), "tracegate-cwd-"));
+    const before = process.cwd();
+    process.chdir(elsewhere);
+    try {
+      copyFileSync(identity.certFile, join(elsewhere, "only-here.pem"));
+      copyFileSync(ca.keyFile, join(elsewhere, "key.pem"));
+      // The key beside the configuration is the one that fits.
+      const text = "gateways: {web: {port: 8443, tls: {cert: only-here.pem, key: key.pem}}}";
+      const { cert, key } = identity;
+      assert.deepEqual(tlsOf(load(text)), { cert, key });
+    } finally {
+      process.chdir(before);
+      rmSync(elsewhere, { recursive: true });
+    }
   });
 
   test("may be a CA that makes certificates; the environment says how long they are kept", () => {

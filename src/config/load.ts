@@ -13,6 +13,7 @@ import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { reportIssues } from "./schema-errors.ts";
+import { setAside } from "./set-aside.ts";
 import { resolveSettings, type Settings } from "./settings.ts";
 import { writtenStartOnly } from "./start-only.ts";
 import type { Path, Report } from "./translate/context.ts";
@@ -94,7 +95,7 @@ export function loadConfig(
 /** The rest of `loadConfig`, for which the functions that expressions may call are known. */
 function checkAndTranslate(value: object, document: ConfigDocument, around: Around): LoadResult {
   const { file, env, resources, reader } = around;
-  const checked = check(value, document);
+  const checked = check(setAside(value, FIELDS, document), document);
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);

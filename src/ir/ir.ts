@@ -167,7 +167,7 @@ export interface Route {
   readonly ruleName?: string;
   /** Lower-case; empty = any host. */
   readonly hostnames: readonly string[];
-  /** Never empty: the default is one path prefix `/`. */
+  /** The default is one path prefix `/`; a route without any matches no request. */
   readonly matches: readonly RouteMatch[];
   readonly policies: PolicySet;
   readonly backends: readonly RouteBackend[];
@@ -209,6 +209,7 @@ export interface TcpRoute {
   readonly key: string;
   readonly name: string;
   readonly namespace: string;
+  readonly ruleName?: string;
   readonly hostnames: readonly string[];
   readonly backends: readonly RouteBackend[];
 }

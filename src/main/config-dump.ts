@@ -123,11 +123,12 @@ function dumpRoute(route: Route, live: Context): Json {
 }
 
 function dumpTcpRoute(route: TcpRoute, live: Context): Json {
-  const { key, name, namespace, hostnames } = route;
+  const { key, name, namespace, ruleName, hostnames } = route;
   return {
     key,
     name,
     namespace,
+    ...(ruleName !== undefined && { ruleName }),
     ...(hostnames.length > 0 && { hostnames }),
     backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
   };

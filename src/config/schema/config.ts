@@ -26,6 +26,10 @@ const backendTarget = exactlyOne(
       .strictObject({
         name: z.string().describe("Name of the backend."),
         namespace: namespace("").describe("Named backends have none."),
+        section: z
+          .string()
+          .optional()
+          .describe("A part of the backend. Backends have none here, so the policy never applies."),
       })
       .optional()
       .describe("An entry of `backends`."),

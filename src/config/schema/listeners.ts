@@ -23,6 +23,8 @@ export const tlsServer = z
     keyExchangeGroups: keyExchangeGroups.optional(),
     minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
     maxTLSVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
+    minTlsVersion: tlsVersion.optional().describe("Another spelling of `minTLSVersion`, which wins."),
+    maxTlsVersion: tlsVersion.optional().describe("Another spelling of `maxTLSVersion`, which wins."),
   })
   .meta({ id: "TlsServer", description: "Server side of TLS." });
 

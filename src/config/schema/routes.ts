@@ -34,7 +34,10 @@ const queryMatch = z.strictObject({
 
 export const routeMatch = z
   .strictObject({
-    path: pathMatch.optional().describe("Default: every path."),
+    path: z
+      .union([pathMatch, z.literal("invalid")])
+      .optional()
+      .describe("Default: every path. `invalid` matches none."),
     method: z
       .string()
       .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a method" })
@@ -49,7 +52,7 @@ export const routeMatch = z
   .meta({ id: "RouteMatch", description: "All of what is set must match." });
 
 /** The ways to name what a backend sends to; exactly one of them. */
-export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup"] as const;
+export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup", "invalid"] as const;
 
 const service = z.strictObject({
   name: z
@@ -88,6 +91,7 @@ export const routeBackend = exactlyOne(
     internal,
     backend: z.string().optional().describe("A named backend: `/name`."),
     routeGroup: z.string().optional().describe("A route group that chooses further."),
+    invalid: z.unknown().optional().describe("No backend: requests that it is chosen for get 500. Any value."),
     weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the requests; 0 = none."),
     policies: backendPolicies.optional(),
   }),
@@ -134,6 +138,7 @@ const tcpBackend = exactlyOne(
 const tcpFields = {
   name: objectName.optional().describe("Default: `tcproute<index>`."),
   namespace: objectName.default("default").describe("Part of the route's key."),
+  ruleName: objectName.optional().describe("Lets policies target one of several rules of a name."),
   hostnames: z.array(routeHostname).default([]).describe("Names of the TLS handshake (SNI)."),
   policies: tcpPolicies.optional().describe("For the backends that say nothing else."),
   backends: z.array(tcpBackend).default([]).describe("Where connections go, by weight."),

@@ -4,7 +4,7 @@ import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";
 import { listenAddress } from "./scalars.ts";
-import { formerTracing } from "./telemetry.ts";
+import { formerAccessLog, formerTracing } from "./telemetry.ts";
 
 const MAX_LABELS = 16;
 
@@ -76,6 +76,7 @@ export const settings = z
       .strictObject({
         level: level.default("info"),
         format: z.enum(["text", "json"]).default("text").describe("How a line of the log looks."),
+        ...formerAccessLog,
       })
       .prefault({})
       .describe("The log, which goes to standard output."),

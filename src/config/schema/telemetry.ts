@@ -118,4 +118,13 @@ export const formerTracing = z
   })
   .describe("Former place of `frontendPolicies.tracing`, which wins where both are set.");
 
+/** `config.logging.filter` and `fields`, which `frontendPolicies.accessLog` has replaced. */
+export const formerAccessLog = {
+  filter: condition("response").optional().describe("Former place of `frontendPolicies.accessLog.filter`, which wins."),
+  fields: z
+    .strictObject({ add: fields.optional(), remove: names.optional() })
+    .optional()
+    .describe("Former place of `frontendPolicies.accessLog.add` and `remove`, which win."),
+};
+
 export type FormerTracingInput = z.output<typeof formerTracing>;

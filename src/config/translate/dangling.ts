@@ -119,8 +119,14 @@ function checkRoute(target: RouteTarget, input: TargetedPolicyInput, known: Know
   reportUnknown("route", incomplete("route", context), routeText(target, ruleName), new Set(names), path, context);
 }
 
-function checkBackend({ name, namespace }: BackendTarget, path: Path, context: Context): void {
+function checkBackend({ name, namespace, section }: BackendTarget, path: Path, context: Context): void {
   const { backends, report } = context;
+  if (section !== undefined && backends.has(name))
+    report(
+      [...path, "backend"],
+      { message: "backends have no sections, so this policy never applies", warning: true },
+      "section",
+    );
   if (!backends.has(name)) reportUnknown("backend", "backends", name, backends.keys(), path, context);
   else if (namespace !== "")
     report([...path, "backend", "namespace"], { message: "backends of a file have no namespace; leave it out" });

@@ -82,8 +82,8 @@ export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, cont
  */
 export function translateTls(input: TlsInput, path: Path, context: Context): TlsServer {
   const {
-    minTLSVersion = context.tls.minVersion,
-    maxTLSVersion = context.tls.maxVersion,
+    minTLSVersion = input.minTlsVersion ?? context.tls.minVersion,
+    maxTLSVersion = input.maxTlsVersion ?? context.tls.maxVersion,
     cipherSuites = context.tls.cipherSuites,
     keyExchangeGroups = context.tls.keyExchangeGroups,
   } = input;

@@ -39,7 +39,7 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
     namespace: input.namespace,
     ...(input.ruleName !== undefined && { ruleName: input.ruleName }),
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
-    matches: input.matches.length > 0 ? input.matches.map(translateMatch) : [ANY],
+    matches: input.matches.length > 0 ? input.matches.flatMap(translateMatch) : [ANY],
     policies: mergePolicies(owner.targeted.route, targeted.route, own),
     backends: input.backends.map((backend, i) =>
       translateBackend(backend, `/${key}/backend${i}`, around, [...path, "backends", i], context),
@@ -82,13 +82,14 @@ export function translateTcpRoute(
 ): TcpRoute {
   const name = input.name ?? `tcproute${index}`;
   const key = `${owner.key}/${input.namespace}/${name}`;
-  const { namespace } = input;
-  const targeted = context.targeted.forRoute({ kind: "TCPRoute", name, namespace });
+  const { namespace, ruleName } = input;
+  const targeted = context.targeted.forRoute({ kind: "TCPRoute", name, namespace, ...(ruleName && { ruleName }) });
   const common = translatePolicies(input.policies, "backend", [...path, "policies"], context);
   return {
     key,
     name,
     namespace: input.namespace,
+    ...(ruleName !== undefined && { ruleName }),
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     backends: input.backends.map((backend, i) => {
       const at = [...path, "backends", i];
@@ -120,16 +121,19 @@ function unusable(target: Target): string | undefined {
   }
 }
 
-function translateMatch(match: MatchInput): RouteMatch {
-  return {
+/** Nothing for a match that no request can meet. */
+function translateMatch(match: MatchInput): RouteMatch[] {
+  if (match.path === "invalid") return [];
+  const translated = {
     path: translatePath(match.path),
     ...(match.method !== undefined && { method: match.method }),
     headers: (match.headers ?? []).map((each) => translateValue(each, true)),
     query: (match.query ?? []).map((each) => translateValue(each, false)),
   };
+  return [translated];
 }
 
-function translatePath(path: MatchInput["path"]): PathMatch {
+function translatePath(path: Exclude<MatchInput["path"], "invalid">): PathMatch {
   if (path?.exact !== undefined) return { type: "exact", value: path.exact };
   if (path?.regex !== undefined) return { type: "regex", value: path.regex };
   return { type: "pathPrefix", value: path?.pathPrefix ?? "/" };

@@ -19,7 +19,10 @@ export class Sources {
   readonly #reader: InputReader;
   readonly #report: Report;
 
-  /** Paths are relative to the folder of `file`; `home` is what `~/` stands for. */
+  /**
+   * Paths are relative to the folder of `file`, else to the working directory, where files that came with a deployment often
+   * are. `home` is what `~/` stands for.
+   */
   constructor(file: string, home: string | undefined, resources: Resources, reader: InputReader, report: Report) {
     this.#file = file;
     this.#folder = dirname(file);
@@ -37,11 +40,17 @@ export class Sources {
   /** The text of a file; undefined when it cannot be read, which is reported at `path`. */
   readFile(path: Path, name: string): string | undefined {
     const home = this.#home;
-    const full = resolve(this.#folder, home === undefined ? name : name.replace(/^~(?=\/)/, () => home));
+    const expanded = home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
+    const beside = resolve(this.#folder, expanded);
+    const fallback = resolve(expanded);
+    const found = this.#reader.exists(beside) ? beside : fallback;
     try {
-      return this.#reader.readText(full);
+      return this.#reader.readText(found);
     } catch (error) {
-      this.#report(path, { message: `cannot read ${name}: ${error instanceof Error ? error.message : String(error)}` });
+      const reason = error instanceof Error ? error.message : String(error);
+      const nowhere = beside !== fallback && !this.#reader.exists(found);
+      const where = nowhere ? ", neither in the configuration's folder nor in the working directory" : "";
+      this.#report(path, { message: `cannot read ${name}: ${reason}${where}` });
       return undefined;
     }
   }

@@ -8,6 +8,7 @@ import type { Path, Report } from "./report.ts";
 export type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
   readonly internal?: string | undefined;
   readonly routeGroup?: string | undefined;
+  readonly invalid?: unknown;
 };
 
 /** What there is to send to. */
@@ -54,6 +55,7 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
       );
     return { type: "routeGroup", name: input.routeGroup };
   }
+  if (input.invalid !== undefined) return { type: "invalid", reference: "invalid" };
   if (input.internal !== undefined) return { type: "internal", path: input.internal };
   const expression = input.dynamic?.target;
   return expression === undefined ? { type: "dynamic" } : { type: "dynamic", expression };

@@ -97,7 +97,9 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
     const { namespace, hostname, port } = backend.service;
     return serviceKey(`${namespace}/${hostname}`, port);
   }
-  return backendKey(backend?.backend?.name ?? "", backend?.backend?.namespace);
+  const { name = "", namespace, section } = backend?.backend ?? {};
+  // Backends have no sections, so nothing is looked up by this key.
+  return section === undefined ? backendKey(name, namespace) : `${backendKey(name, namespace)} section ${section}`;
 }
 
 /** Policies of backends alone are that wherever they are attached: for all backends of the gateway or route. */

@@ -1,5 +1,6 @@
 import type { AccessLog, Collector, Tracing } from "../../ir/ir.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
+import type { SettingsInput } from "../schema/settings.ts";
 import type { AccessLogExportInput, TracingInput } from "../schema/telemetry.ts";
 import type { RawPolicies } from "./attached-policies.ts";
 import type { Context, Path } from "./context.ts";
@@ -7,15 +8,22 @@ import { translateCallPolicies, withoutUndefined } from "./policies.ts";
 
 /** Milliseconds for one export when nothing else is said (OpenTelemetry, "OTLP Exporter Configuration"). */
 const TIMEOUT = 10_000;
+const MOVED = "has moved to frontendPolicies.accessLog; tracegate migrate -f FILE moves it there";
 
-/** `frontendPolicies.accessLog` as a runtime type; what is wrong with it is reported. undefined = there is none. */
+/**
+ * `frontendPolicies.accessLog` as a runtime type, completed by what `config.logging` says in its former place. Problems are
+ * reported; undefined = nothing is configured.
+ */
 export function translateAccessLog(
   { accessLog, logging }: FrontendInput,
-  { calledTargets }: Pick<Context, "calledTargets">,
+  former: SettingsInput["logging"],
+  { calledTargets, report }: Pick<Context, "calledTargets" | "report">,
 ): AccessLog | undefined {
-  const input = accessLog ?? logging;
-  if (input === undefined) return undefined;
-  const { filter, add, remove, otlp } = input;
+  for (const field of ["filter", "fields"] as const)
+    if (former[field] !== undefined) report(["config", "logging"], { message: MOVED, warning: true }, field);
+  const input = accessLog ?? logging ?? {};
+  const { filter = former.filter, add = former.fields?.add, remove = former.fields?.remove, otlp } = input;
+  if (otlp === undefined && filter === undefined && add === undefined && remove === undefined) return undefined;
   const own = withoutUndefined({ filter, add, remove }) as AccessLog;
   if (otlp === undefined) return own;
   const path = ["frontendPolicies", accessLog === undefined ? "logging" : "accessLog", "otlp"];

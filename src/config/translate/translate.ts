@@ -4,7 +4,6 @@ import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { InputReader } from "../inputs.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
-import type { FrontendInput } from "../schema/frontend.ts";
 import type { TracingInput } from "../schema/telemetry.ts";
 import { CalledTargets } from "./called-targets.ts";
 import type { Context, Path, Report } from "./context.ts";
@@ -79,7 +78,7 @@ export function translate(
     backendPolicies.set(backend.name, inline);
   }
   const routeGroups = translateRouteGroups(config, context);
-  const calling = translateCalling(config.frontendPolicies, formerTracing, context);
+  const calling = translateCalling(config, formerTracing, context);
   const frontend = translateFrontend(config.frontendPolicies, calling);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report);
@@ -98,11 +97,14 @@ export function translate(
   return { ir, urls: sources.urls };
 }
 
-/** `inline`: the policies at the backend itself. */
-/** Those of `frontendPolicies` that name services. */
-function translateCalling(input: FrontendInput, formerTracing: TracingInput | undefined, context: Context): Calling {
+/** Those of `frontendPolicies` that name services, with what other places say for them. */
+function translateCalling(
+  { config, frontendPolicies: input }: ConfigFile,
+  formerTracing: TracingInput | undefined,
+  context: Context,
+): Calling {
   const networkExtAuthz = translateNetworkExtAuthz(input, context);
-  const accessLog = translateAccessLog(input, context);
+  const accessLog = translateAccessLog(input, config.logging, context);
   const place = input.tracing === undefined ? ["config", "tracing"] : ["frontendPolicies", "tracing"];
   const tracing = input.tracing ?? formerTracing;
   return {
@@ -112,6 +114,7 @@ function translateCalling(input: FrontendInput, formerTracing: TracingInput | un
   };
 }
 
+/** `inline`: the policies at the backend itself. */
 function translateBackends(config: ConfigFile, context: Context): { backend: Backend; inline: PolicySet }[] {
   const named = config.backends.map(({ name }, i) => ({ key: name, name, path: ["backends", i] }));
   reportDuplicates("backend", named, context.report);

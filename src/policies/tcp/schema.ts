@@ -11,6 +11,8 @@ export const schema = z
       .strictObject({
         enabled: z.boolean().default(true).describe("Whether silent connections are probed."),
         time: duration.prefault("180s").describe("Silence before the first probe."),
+        interval: duration.optional().describe("Between probes; the system's own setting applies."),
+        retries: z.int().min(1).optional().describe("Probes without answer; the system's own setting applies."),
       })
       .optional()
       .describe("TCP keepalives of the connections. Default: those of `config.backend`."),

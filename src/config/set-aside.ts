@@ -1,0 +1,87 @@
+import type { ConfigDocument } from "./document.ts";
+import type { KnownFields } from "./known-fields.ts";
+import { isDeeperThan } from "./values.ts";
+
+/** What is nested deeper is no configuration. */
+const MAX_DEPTH = 100;
+
+const MESH = "belongs to the service mesh mode";
+const CONTROL_PLANE = "belongs to gateways that a control plane configures";
+const MODELS = "belongs to the language model gateway";
+const DATABASE = "belongs to the request database";
+
+/**
+ * Fields of `config` that only other modes read. One file often serves several deployments, so they are no error; nothing of
+ * what they ask for would protect traffic here. Fields that name a source of configuration or of identities are refused
+ * instead (unsupported fields), because a gateway that ignored them would not do what its file says.
+ */
+const OTHER_MODES: Readonly<Record<string, string>> = {
+  session: "belongs to MCP sessions",
+  mcp: "belongs to MCP sessions",
+  modelCatalog: MODELS,
+  database: DATABASE,
+  standardAttributes: DATABASE,
+  storage: "belongs to the web UI",
+  hbone: MESH,
+  serviceAccount: MESH,
+  trustDomain: MESH,
+  additionalTrustDomains: MESH,
+  skipValidateTrustDomain: MESH,
+  namespace: CONTROL_PLANE,
+  gateway: CONTROL_PLANE,
+};
+
+/** Optional choices: an empty object chooses nothing. Elsewhere `{}` is a value, such as TLS with the system's CAs. */
+const EMPTY_IS_ABSENT: ReadonlySet<string> = new Set(["authority", "path", "tracing"]);
+
+/** Data of the user's own, in which null is a value. */
+const FREE: ReadonlySet<string> = new Set(["metadata", "claims"]);
+
+/**
+ * A copy of a configuration without what counts as absent: fields that are null, choices that are empty objects, and fields
+ * of `config` that belong to other modes, each of these with a warning.
+ */
+export function setAside(value: object, known: KnownFields, document: ConfigDocument): object {
+  // An alias may stand for itself.
+  if (isDeeperThan(value, MAX_DEPTH)) return value;
+  const present = new Absence(known).remove(value, []) as { readonly config?: unknown };
+  const { config } = present;
+  if (typeof config !== "object" || config === null || Array.isArray(config)) return present;
+  const kept = Object.entries(config).filter(([name]) => {
+    if (!Object.hasOwn(OTHER_MODES, name)) return true;
+    document.report(["config"], { message: `${OTHER_MODES[name]}; it has no effect here`, warning: true }, name);
+    return false;
+  });
+  return { ...present, config: Object.fromEntries(kept) };
+}
+
+/** Entries of a map by name exist by being named, so an empty one is a mistake. */
+const NAMED: ReadonlySet<string> = new Set(["gateways"]);
+
+/** Removes what is absent from values at `path`; a null under a name that the schema does not have stays, and is refused. */
+class Absence {
+  readonly #known: KnownFields;
+
+  constructor(known: KnownFields) {
+    this.#known = known;
+  }
+
+  /** `named`: the keys of the object are names. */
+  remove(value: unknown, path: readonly PropertyKey[], named = false): unknown {
+    if (Array.isArray(value)) return value.map((each, i) => this.remove(each, [...path, i]));
+    if (typeof value !== "object" || value === null) return value;
+    const present = Object.entries(value).filter(([name, inner]) => named || !this.#isAbsent(name, inner, path));
+    return Object.fromEntries(
+      present.map(([name, inner]) => {
+        if (FREE.has(name)) return [name, inner];
+        return [name, this.remove(inner, [...path, name], path.length === 0 && NAMED.has(name))];
+      }),
+    );
+  }
+
+  /** `invalid: null` is how dumps write a backend that cannot be used. */
+  #isAbsent(name: string, value: unknown, path: readonly PropertyKey[]): boolean {
+    if (value === null) return name !== "invalid" && this.#known(path).includes(name);
+    return EMPTY_IS_ABSENT.has(name) && typeof value === "object" && Object.keys(value as object).length === 0;
+  }
+}
