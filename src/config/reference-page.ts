@@ -31,7 +31,7 @@ are left alone. Some variables win over settings of the file: \`ADMIN_ADDR\`, \`
 tracegate follows its file and the files that it names, such as certificates and keys: written in place, replaced by a
 rename, or swapped through a symbolic link as with a mounted ConfigMap. It compares what it has read with what is on
 disk, so a change during the start or during another reload is not lost. SIGHUP reloads whether or not anything has
-changed.
+changed; the SIGHUP of a terminal that is closed ends the program as SIGTERM does.
 
 A new version is checked and built as a whole beside the old one, then takes over without a request lost. When anything
 is wrong with it, the old one goes on serving; the log, the metric \`tracegate_config_synchronized\` (0) and

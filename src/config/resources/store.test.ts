@@ -119,6 +119,39 @@ test("a document that the configuration cannot be used with does not replace the
   assert.deepEqual(offered, [{ text: '{"wrong":1}' }, { text: '{"wrong":1}' }, { text: '{"new":1}' }]);
 });
 
+test("after a document that cannot be used, the one in use is told when it comes back", async () => {
+  const answers = ['{"old":1}', '{"wrong":1}', '{"old":1}'];
+  await using server = await serve((_request, response) => response.end(answers.shift() ?? '{"old":1}'));
+  const store = new ResourceStore({ refresh: 1, retry: 1 });
+  await store.fetch([server.url]);
+  const offered: unknown[] = [];
+  await new Promise<void>((resolve) => {
+    store.keep([server.url], {
+      async changed() {
+        offered.push(store.resources.get(server.url));
+        if (offered.length === 2) resolve();
+        return offered.length === 2;
+      },
+      failed: (_url, problem) => assert.fail(problem),
+    });
+  });
+  store.close();
+  assert.deepEqual(offered, [{ text: '{"wrong":1}' }, { text: '{"old":1}' }]);
+});
+
+test("what was fetched for a refused configuration is fetched again for the next", async () => {
+  let asked = 0;
+  await using server = await serve((_request, response) => {
+    asked++;
+    response.end("{}");
+  });
+  const store = new ResourceStore();
+  await store.fetch([server.url]);
+  store.forgetOthers([]);
+  await store.fetch([server.url]);
+  assert.equal(asked, 2);
+});
+
 test("what no configuration names any more is forgotten", async () => {
   await using server = await serve((_request, response) => response.end("{}"));
   const store = new ResourceStore();

@@ -33,6 +33,8 @@ export interface ResourceListener {
 export class ResourceStore {
   readonly #known = new Map<string, Resource>();
   readonly #timers = new Map<string, NodeJS.Timeout>();
+  /** Of which the last document could not be used: when the one in use comes back, that is a change too. */
+  readonly #refused = new Set<string>();
   readonly #timing: Timing;
   #listener: ResourceListener | undefined;
 
@@ -80,6 +82,7 @@ export class ResourceStore {
   #forget(url: string): void {
     clearTimeout(this.#timers.get(url));
     this.#timers.delete(url);
+    this.#refused.delete(url);
     this.#known.delete(url);
   }
 
@@ -101,7 +104,7 @@ export class ResourceStore {
       this.#listener?.failed(url, fetched.problem);
       return;
     }
-    const same = before !== undefined && "text" in before && before.text === fetched.text;
+    const same = before !== undefined && "text" in before && before.text === fetched.text && !this.#refused.has(url);
     const usable = same || (await this.#offer(url, fetched, before));
     if (this.#timers.has(url)) this.#schedule(url, usable ? this.#timing.refresh : this.#timing.retry);
   }
@@ -110,6 +113,8 @@ export class ResourceStore {
   async #offer(url: string, fetched: Resource, before: Resource | undefined): Promise<boolean> {
     this.#known.set(url, fetched);
     const usable = (await this.#listener?.changed()) ?? true;
+    if (usable) this.#refused.delete(url);
+    else this.#refused.add(url);
     if (!usable && before !== undefined && this.#known.get(url) === fetched) this.#known.set(url, before);
     return usable;
   }

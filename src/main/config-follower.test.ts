@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { LogOutput } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import { loadConfig } from "../config/load.ts";
+import { ResourceStore } from "../config/resources/store.ts";
+import { WorkersDied } from "../worker/supervisor.ts";
+import { ConfigFollower } from "./config-follower.ts";
+
+/** A follower of a file with workers that refuse what `refuse` throws at; time stands still but for `pass`. */
+async function follower(t: TestContext, refuse: () => void) {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-follower-"));
+  const path = join(folder, "gateway.yaml");
+  writeFileSync(path, "binds: []\n");
+  const source = { kind: "file", path } as const;
+  const start = loadConfig(source, {});
+  assert.ok(start.ok);
+  const lines: string[] = [];
+  let attempts = 0;
+  let refusing = false;
+  const host = {
+    apply: async (): Promise<void> => {
+      attempts++;
+      if (refusing) refuse();
+    },
+    applied: (): void => {},
+  };
+  const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
+  const made = new ConfigFollower(source, {}, new ResourceStore(), start, host, log);
+  await made.begin();
+  t.after(() => {
+    made.close();
+    rmSync(folder, { recursive: true });
+  });
+  return {
+    follower: made,
+    errors: () => lines.filter((line) => line.includes("Failed to reload")).length,
+    attempts: () => attempts,
+    setRefusing: (value: boolean) => {
+      refusing = value;
+    },
+    /** Lets so many milliseconds pass, then everything that they have set off. */
+    pass: async (milliseconds: number): Promise<void> => {
+      t.mock.timers.tick(milliseconds);
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+test("a refusal from outside is tried again after 1, 2, 4 … 30 s, and told once", async (t: TestContext) => {
+  const f = await follower(t, () => {
+    throw new Error("no port");
+  });
+  f.setRefusing(true);
+  assert.equal(await f.follower.reload(), false);
+  for (const pause of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
+    const before = f.attempts();
+    await f.pass(pause - 1);
+    assert.equal(f.attempts(), before, `before ${pause}`);
+    assert.ok(f.follower.status.nextRetryAt !== null);
+    await f.pass(1);
+    assert.equal(f.attempts(), before + 1, `after ${pause}`);
+  }
+  assert.equal(f.errors(), 1);
+  assert.equal(f.follower.status.lastError?.message, "no port");
+  assert.equal(f.follower.status.synchronized, false);
+
+  f.setRefusing(false);
+  await f.pass(30_000);
+  const { generation, synchronized, lastError, nextRetryAt } = f.follower.status;
+  assert.deepEqual([generation, synchronized, lastError, nextRetryAt], [2, true, null, null]);
+  const done = f.attempts();
+  await f.pass(60_000);
+  assert.equal(f.attempts(), done);
+});
+
+test("a configuration that ends workers is tried three times more, then only when it is asked for", async (t: TestContext) => {
+  const f = await follower(t, () => {
+    throw new WorkersDied("they died");
+  });
+  f.setRefusing(true);
+  await f.follower.reload();
+  for (const pause of [1000, 2000, 4000]) await f.pass(pause);
+  assert.equal(f.follower.status.nextRetryAt, null);
+  const tried = f.attempts();
+  await f.pass(600_000);
+  assert.equal(f.attempts(), tried);
+  f.setRefusing(false);
+  assert.equal(await f.follower.reload(), true);
+  assert.equal(f.follower.status.synchronized, true);
+});
