@@ -78,6 +78,23 @@ suite("maxBufferedBytes", () => {
     assert.equal(plane.buffers.used, 0);
   });
 
+  test("what has gone on is not counted any more, long before the end of the exchange", async () => {
+    await using upstream = await RawUpstream.listen();
+    const open = { failureMode: "failOpen", maxBytes: 10 } as const;
+    await using plane = await planeTo(upstream.port, { buffer: { request: open, response: open } });
+    const client = await RawPeer.connect(plane.port);
+    client.send(post() + BODY);
+    const peer = await upstream.connection();
+    await peer.take(BODY);
+    assert.equal(plane.buffers.used, 0);
+    client.send("x");
+    peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE + 1}\r\n\r\n${BODY}`);
+    await client.take(BODY);
+    assert.equal(plane.buffers.used, 0);
+    peer.send("x");
+    await client.take("x");
+  });
+
   for (const [what, end, policies, options] of [
     ["the client leaves", ([client]: RawPeer[]) => client?.reset(), BUFFER, {}],
     ["the client is too slow", () => {}, BUFFER, { streamIdleTimeout: 50 }],

@@ -62,6 +62,13 @@ suite("forwarded", () => {
       assert.deepEqual([...valuesOf(message, "x-forwarded-port"), ...valuesOf(message, "x-forwarded-prefix")], passed);
     });
 
+  test("a field whose name only begins with X-Forwarded- is a claim, too", async () => {
+    assert.deepEqual(
+      valuesOf(await received(forwarded("replace"), ["X-Forwarded-Prefix: /evil"]), "x-forwarded-prefix"),
+      [],
+    );
+  });
+
   test("a client that claims nothing: written, unless it is off", async () => {
     const plain = async (options: PlaneOptions): Promise<string[][]> => {
       const message = await received(options, []);
