@@ -48,7 +48,7 @@ const EVENTS: Docs = {
     fields: { stage: { schema: text, text: "which step has just ended" }, requestState: state },
   },
   routeSelection: {
-    when: "the routes of the listener were compared with the request",
+    when: "the routes of the listener were compared with the request, or no listener takes its host",
     fields: {
       selectedRoute: { schema: nullable("string"), text: "key of the route that won; null when none matched" },
       evaluatedRoutes: { schema: texts, text: "keys of all routes whose host names fit, sorted" },
@@ -62,6 +62,14 @@ const EVENTS: Docs = {
           },
         },
         text: "`route`, `matched`, `reason`: why each of them won or lost; of very many those that came nearest",
+      },
+      listeners: {
+        schema: {
+          type: "array",
+          items: { type: "object", properties: { listener: text, reason: text }, required: ["listener", "reason"] },
+        },
+        text: "only when no listener takes the host, so that no routes were compared: `listener`, `reason` of each",
+        optional: true,
       },
       omittedCandidates: {
         schema: { type: "integer" },
@@ -122,11 +130,17 @@ const EVENTS: Docs = {
           type: "array",
           items: {
             type: "object",
-            properties: { name: text, matched: { type: "boolean" }, mode: { enum: ["allow", "deny", "require"] } },
+            properties: {
+              name: text,
+              matched: { type: "boolean" },
+              mode: { enum: ["allow", "deny", "require"] },
+              error: text,
+              inputs: { type: "object" },
+            },
             required: ["name", "matched", "mode"],
           },
         },
-        text: "`name`, `matched`, `mode` of each rule",
+        text: "`name`, `matched`, `mode` of each rule; `error` where it could not be evaluated; `inputs`: what the paths in it stood for, null for what was absent",
       },
       result: { schema: { enum: ["allow", "deny"] }, text: "`allow` or `deny`" },
     },

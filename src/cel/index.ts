@@ -12,6 +12,7 @@ export {
 export { compileFunctions, readFunctions } from "./custom/compile-functions.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
 export { Budget } from "./evaluate/budget.ts";
+export { Inputs, type InputValue } from "./inputs.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
 export { CelMap } from "./values/map.ts";

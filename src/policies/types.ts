@@ -1,5 +1,5 @@
 import type { GatewayError } from "../base/errors.ts";
-import type { Activation, Condition } from "../cel/index.ts";
+import type { Activation, Condition, InputValue } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import type { CredentialLocation, PolicyKind } from "../ir/policies.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
@@ -155,6 +155,8 @@ export interface AuthorizationRuleResult {
   readonly name: string;
   readonly matched: boolean;
   readonly mode: "allow" | "deny" | "require";
+  /** What the paths in the expression stood for. */
+  readonly inputs?: readonly InputValue[];
   /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */
   readonly error?: string;
 }

@@ -45,7 +45,13 @@ export class PolicyEvents implements PolicyTrace {
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
     const severity = result === "allow" && !failed ? "success" : "error";
-    this.#tracer.emit(severity, { type: "authorizationResult", rules, result }, null, this.#scope);
+    const shown = rules.map(({ inputs, ...rule }) => ({
+      ...rule,
+      ...(inputs !== undefined && {
+        inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
+      }),
+    }));
+    this.#tracer.emit(severity, { type: "authorizationResult", rules: shown, result }, null, this.#scope);
   }
 
   hide(place: "header" | "query parameter", name: string): void {

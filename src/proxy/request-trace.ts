@@ -11,11 +11,14 @@ import { TraceSecrets } from "../trace/secrets.ts";
 import { bothSinks, severityOf, type TraceSink } from "../trace/tracer.ts";
 import type { ConnectTimes } from "../upstream/connect-clock.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
-import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
+import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";
+import type { ListenerTable } from "./match/listeners.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
 
+/** Listeners that are shown when none takes a request. */
+const MAX_LISTENERS = 100;
 const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
 type FindingName = (typeof FINDINGS)[number];
 
@@ -154,6 +157,16 @@ export class RequestTrace extends PolicyEvents {
       candidates,
       ...(omitted > 0 && { omittedCandidates: omitted }),
     });
+  }
+
+  /** No listener takes `host`, so there are no routes to compare. */
+  noListener(host: string, listeners: ListenerTable<CompiledListener>["entries"]): void {
+    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => ({
+      listener: value.key,
+      reason: `host: ${host} does not match ${hostname}`,
+    }));
+    const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
+    this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });
   }
 
   traceSampling(decision: SamplingDecision): void {

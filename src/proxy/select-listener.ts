@@ -9,7 +9,10 @@ export function selectListener(x: ExchangeState): undefined {
   x.host = hostOf(x.request.authority);
   const { tls } = x.downstream;
   x.listener = tls === undefined ? x.bind.listeners.find(x.host) : listenerOf(x, tls);
-  if (x.listener === undefined) throw new GatewayError("TG_LISTENER_NOT_FOUND");
+  if (x.listener === undefined) {
+    x.trace?.noListener(tls?.serverName ?? x.host, x.bind.listeners.entries);
+    throw new GatewayError("TG_LISTENER_NOT_FOUND");
+  }
   return undefined;
 }
 
@@ -28,6 +31,9 @@ function listenerOf(x: ExchangeState, { serverName, clientCa }: TlsSession): Com
 export function checkHost(x: ExchangeState): void {
   if (x.downstream.tls === undefined) return;
   const best = x.bind.listeners.find(x.host);
-  if (best === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+  if (best === undefined) {
+    x.trace?.noListener(x.host, x.bind.listeners.entries);
+    throw new GatewayError("TG_ROUTE_NOT_FOUND");
+  }
   if (best !== x.listener) throw new GatewayError("TG_MISDIRECTED");
 }

@@ -70,7 +70,9 @@ function lineOf(message: TraceMessage): Line | undefined {
       return { module: "proxy", level: "trace", text: "snapshot", fields };
     }
     case "routeSelection": {
-      const { selectedRoute: route, evaluatedRoutes, candidates } = message;
+      const { selectedRoute: route, evaluatedRoutes, candidates, listeners } = message;
+      if (listeners !== undefined)
+        return { module: "match", level: "debug", text: "no listener", fields: { reason: listeners[0]?.reason } };
       const fields = { route, evaluated: evaluatedRoutes.length, nearest: candidates[0]?.reason };
       return { module: "match", level: "debug", text: route === null ? "no route" : "route", fields };
     }
@@ -86,7 +88,8 @@ function lineOf(message: TraceMessage): Line | undefined {
     }
     case "authorizationResult": {
       const matched = message.rules.filter((rule) => rule.matched).map(({ mode, name }) => `${mode} ${name}`);
-      const fields = { matched: matched.join("; ") };
+      const inputs = JSON.stringify(Object.assign({}, ...message.rules.map((rule) => rule.inputs)));
+      const fields = { matched: matched.join("; "), inputs };
       return { module: "policies", level: "debug", text: `authorization: ${message.result}`, fields };
     }
     case "traceSampling":

@@ -27,6 +27,8 @@ export type TraceMessage =
       readonly candidates: readonly Candidate[];
       /** Evaluated routes, the farthest from a match, that `candidates` leaves out. */
       readonly omittedCandidates?: number;
+      /** Only when no listener takes the request. */
+      readonly listeners?: readonly { readonly listener: string; readonly reason: string }[];
     }
   | {
       readonly type: "policySelection";
@@ -42,6 +44,8 @@ export type TraceMessage =
         readonly matched: boolean;
         readonly mode: "allow" | "deny" | "require";
         readonly error?: string;
+        /** What the paths in the rule stood for, such as `jwt.sub`; null for what was absent. */
+        readonly inputs?: Readonly<Record<string, unknown>>;
       }[];
       readonly result: "allow" | "deny";
     }

@@ -3,6 +3,8 @@ import { REDACTED, shownHeaders, shownSearch, shownUrls } from "./redaction.ts";
 
 /** Characters from which on a hidden value is looked for in other places: shorter ones would be found in words. */
 const MIN_SECRET = 8;
+/** Characters of a value that a rule has compared. */
+const MAX_INPUT = 200;
 /** Levels of a value that are shown: what expressions make may be deep. */
 const MAX_DEPTH = 20;
 
@@ -30,13 +32,18 @@ export class TraceSecrets {
 
   headers(list: readonly string[]): Record<string, string> {
     this.remember(list);
-    return shownHeaders(list, this.#headers, this.#reveal ? undefined : this.#parameters);
+    const shown = shownHeaders(list, this.#headers, this.#reveal ? undefined : this.#parameters);
+    if (this.#values.size > 0)
+      for (const [name, value] of Object.entries(shown)) shown[name] = this.#withoutValues(value);
+    return shown;
   }
 
   /** The hidden values of these headers are not shown anywhere else either. */
   remember(list: readonly string[]): void {
-    for (let i = 0; i < list.length; i += 2)
-      if (this.#headers.has(list[i] as string)) this.#remember(list[i + 1] as string);
+    for (let i = 0; i < list.length; i += 2) {
+      const name = list[i] as string;
+      if (this.#headers.has(name)) this.#remember(name, list[i + 1] as string);
+    }
   }
 
   search(search: string): string {
@@ -53,6 +60,14 @@ export class TraceSecrets {
     return this.#data(value, false, 0);
   }
 
+  /** The value of an expression's path, below its variable; a long one is cut. */
+  input(path: readonly string[], value: unknown): unknown {
+    if (value !== null && path.some((name) => this.#headers.has(name))) return REDACTED;
+    const shown = this.data(value);
+    const text = typeof shown === "string" ? shown : JSON.stringify(shown);
+    return text.length <= MAX_INPUT ? shown : `${text.slice(0, MAX_INPUT)}…`;
+  }
+
   #data(value: unknown, byName: boolean, depth: number): unknown {
     if (typeof value === "string") return this.#text(value);
     if (typeof value !== "object" || value === null) return value;
@@ -66,14 +81,22 @@ export class TraceSecrets {
   }
 
   #text(text: string): string {
-    let shown = text;
-    for (const value of this.#values) shown = shown.replaceAll(value, REDACTED);
+    const shown = this.#withoutValues(text);
     return this.#reveal ? shown : shownUrls(shown, this.#parameters);
   }
 
-  /** The whole value, and its parts: `Bearer <token>`, `name=<value>; name=<value>`. */
-  #remember(value: string): void {
-    const parts = [value, ...value.split(/;\s*/).map((cookie) => cookie.slice(cookie.indexOf("=") + 1))];
+  #withoutValues(text: string): string {
+    let shown = text;
+    for (const value of this.#values) shown = shown.replaceAll(value, REDACTED);
+    return shown;
+  }
+
+  /** The whole value, and the secret parts of it: `Bearer <token>`, `name=<value>; name=<value>`. */
+  #remember(name: string, value: string): void {
+    const cookies = value.split(/;\s*/);
+    // What follows in a Set-Cookie are attributes, such as a path.
+    if (name === "set-cookie") cookies.length = 1;
+    const parts = [value, ...cookies.map((cookie) => cookie.slice(cookie.indexOf("=") + 1))];
     const scheme = /^[\w-]+ +(\S.*)$/.exec(value)?.[1];
     if (scheme !== undefined) parts.push(scheme);
     for (const part of parts) if (part.length >= MIN_SECRET) this.#values.add(part);

@@ -47,6 +47,9 @@ test("where there are allow rules one has to be true", () => {
   assert.equal(decide(["allow", NO], ["allow", ABSENT]), "denied");
 });
 
+const METHOD = { text: "request.method", path: ["method"], value: "GET" };
+const PATH = { text: "request.path", path: ["path"], value: "/shop/cart" };
+
 test("a trace shows every rule with its outcome", () => {
   const trace = new RecordedTrace();
   const rules = [
@@ -55,8 +58,8 @@ test("a trace shows every rule with its outcome", () => {
   ] as const;
   create({ rules }).onRequest?.(contextOf({}, { trace }));
   const shown = [
-    { name: NO, matched: false, mode: "deny" },
-    { name: YES, matched: true, mode: "allow" },
+    { name: NO, matched: false, mode: "deny", inputs: [METHOD] },
+    { name: YES, matched: true, mode: "allow", inputs: [PATH] },
   ];
   assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "allow" }]);
 });
@@ -65,7 +68,7 @@ test("a trace shows why a rule could not be evaluated", () => {
   const trace = new RecordedTrace();
   const { onRequest } = create({ rules: [{ mode: "deny", expression: FAILS }] });
   assert.throws(() => onRequest?.(contextOf({}, { trace })), { code: "TG_AUTHORIZATION" });
-  const shown = [{ name: FAILS, matched: false, mode: "deny", error: "the text is not JSON" }];
+  const shown = [{ name: FAILS, matched: false, mode: "deny", error: "the text is not JSON", inputs: [PATH] }];
   assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "deny" }]);
 });
 

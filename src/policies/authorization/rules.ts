@@ -1,4 +1,11 @@
-import { type Activation, type CelError, type Condition, compileCondition, type Scope } from "../../cel/index.ts";
+import {
+  type Activation,
+  type CelError,
+  type Condition,
+  compileCondition,
+  Inputs,
+  type Scope,
+} from "../../cel/index.ts";
 import type { AuthorizationRule } from "../../ir/policies.ts";
 import type { AuthorizationRuleResult } from "../types.ts";
 
@@ -6,6 +13,8 @@ type Mode = AuthorizationRule["mode"];
 
 interface Rule extends AuthorizationRule {
   readonly condition: Condition;
+  /** Made for the first trace. */
+  inputs: Inputs | undefined;
 }
 
 /** A failed `deny` rule denies: it might have been true. */
@@ -19,13 +28,19 @@ const grantsNothing = (): boolean => false;
  */
 export class Rules {
   readonly #all: readonly Rule[];
+  readonly #scope: Scope;
   readonly #deny: readonly Condition[];
   readonly #require: readonly Condition[];
   readonly #allow: readonly Condition[];
 
   /** `scope`: what the rules may read. Throws CelError for a rule that cannot be used. */
   constructor(rules: readonly AuthorizationRule[], scope: Scope) {
-    this.#all = rules.map((rule) => ({ ...rule, condition: compileCondition(rule.expression, scope) }));
+    this.#all = rules.map((rule) => ({
+      ...rule,
+      condition: compileCondition(rule.expression, scope),
+      inputs: undefined,
+    }));
+    this.#scope = scope;
     const of = (mode: Mode): Condition[] =>
       this.#all.filter((rule) => rule.mode === mode).map(({ condition }) => condition);
     this.#deny = of("deny");
@@ -47,7 +62,7 @@ export class Rules {
 
   /** Decides as `allows` does, with the outcome of every rule, also of those that the decision does not need. */
   explain(variables: Activation): { readonly allowed: boolean; readonly results: readonly AuthorizationRuleResult[] } {
-    const results = this.#all.map((rule) => resultOf(rule, variables));
+    const results = this.#all.map((rule) => resultOf(rule, this.#scope, variables));
     const of = (mode: Mode): AuthorizationRuleResult[] => results.filter((result) => result.mode === mode);
     const allow = of("allow");
     const allowed =
@@ -58,11 +73,20 @@ export class Rules {
   }
 }
 
-function resultOf({ expression, mode, condition }: Rule, variables: Activation): AuthorizationRuleResult {
+function resultOf(rule: Rule, scope: Scope, variables: Activation): AuthorizationRuleResult {
+  const { expression, mode, condition } = rule;
   let error: CelError | undefined;
   const matched = condition.matches(variables, (failed) => {
     error = failed;
     return false;
   });
-  return { name: expression, matched, mode, ...(error !== undefined && { error: error.what }) };
+  rule.inputs ??= new Inputs(expression, scope);
+  const inputs = rule.inputs.of(variables);
+  return {
+    name: expression,
+    matched,
+    mode,
+    ...(error !== undefined && { error: error.what }),
+    ...(inputs.length > 0 && { inputs }),
+  };
 }

@@ -20,6 +20,10 @@ before(async () => {
     route("allow", [owner, { allow: 'request.headers["x-role"] == "admin"' }]),
     route("deny", [{ deny: 'request.method == "DELETE"' }, { allow: "true" }]),
     route("require", [{ require: "'x-ticket' in request.headers" }]),
+    route("compared", [
+      'request.headers["x-user"] == "owner" && request.headers["x-token"] == "right-secret"',
+      'request.headers["x-copy"] == "x" || request.uri == "y" || jwt.sub == "z"',
+    ]),
     route("failing", [{ deny: "jwt.banned" }]),
     route("failing-require", [{ require: "jwt.member" }]),
     {
@@ -88,8 +92,28 @@ test("the trace names each rule, whether it held, and what came of it", async ()
     ["allow", "deny"],
   );
   assert.deepEqual(results[1]?.rules, [
-    { name: 'request.method == "DELETE"', matched: true, mode: "deny" },
+    { name: 'request.method == "DELETE"', matched: true, mode: "deny", inputs: { "request.method": "DELETE" } },
     { name: "true", matched: true, mode: "allow" },
   ]);
   assert.deepEqual(messageOf(events, "requestFinished").status, 403);
+});
+
+test("a 403 shows what its comparisons saw, without secrets", async () => {
+  const headers = { "x-user": "guest", "x-token": "wrong-secret", "x-copy": "copy of wrong-secret" };
+  const long = "l".repeat(300);
+  const events = await traceOf(gateway, () => status(`/compared?${long}&sig=query-secret`, headers));
+  const [, { rules } = { rules: [] }] = events.flatMap(({ message }) =>
+    message.type === "authorizationResult" ? [message] : [],
+  );
+  assert.deepEqual(rules[0]?.inputs, {
+    'request.headers["x-user"]': "guest",
+    'request.headers["x-token"]': "<redacted>",
+  });
+  const { "request.uri": uri, ...others } = rules[1]?.inputs ?? {};
+  assert.deepEqual(others, { 'request.headers["x-copy"]': "copy of <redacted>", "jwt.sub": null });
+  assert.match(String(uri), /^http:\/\/a\.test\/compared\?l+…$/);
+  assert.doesNotMatch(
+    JSON.stringify(events.map(({ message }) => ({ ...message, effectivePolicy: "" }))),
+    /wrong-secret|query-secret/,
+  );
 });

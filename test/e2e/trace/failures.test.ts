@@ -71,7 +71,11 @@ suite("traces of requests that do not reach a backend, or get no answer from it"
       assert.equal(status, 404);
       assert.match(body.toString(), /^listener not found/);
     });
-    assert.deepEqual(sequence(events), [...SEQUENCE_GET.slice(0, 2), ...ANSWERED]);
+    assert.deepEqual(sequence(events), [...SEQUENCE_GET.slice(0, 2), "routeSelection", ...ANSWERED]);
+    const { selectedRoute, listeners } = messageOf(events, "routeSelection");
+    assert.equal(selectedRoute, null);
+    assert.deepEqual(listeners?.[0], { listener: LISTENER, reason: "host: unknown.test does not match a.test" });
+    assert.equal(events[2]?.severity, "error");
     const { status, error } = messageOf(events, "requestFinished");
     assert.equal(status, 404);
     assert.match(error ?? "", /listener not found/);

@@ -1,0 +1,99 @@
+import type { Activation } from "./activation.ts";
+import { CelError } from "./cel-error.ts";
+import { compileExpression, type Expression } from "./compile.ts";
+import { LIMITS } from "./limits.ts";
+import type { Node } from "./syntax/ast.ts";
+import { children } from "./syntax/children.ts";
+import { isReserved } from "./syntax/names.ts";
+import { parse } from "./syntax/parser.ts";
+import { toJson } from "./values/convert.ts";
+import { CelMapLike } from "./values/types.ts";
+import type { Scope } from "./variables/variables.ts";
+
+/** What one path in an expression, such as `jwt.sub` or `request.headers["x-a"]`, stands for in one evaluation. */
+export interface InputValue {
+  readonly text: string;
+  /** The fields below the variable: `sub`; `headers`, `x-a`. */
+  readonly path: readonly string[];
+  /** JSON data; null for what is absent. */
+  readonly value: unknown;
+}
+
+/** Paths that are shown of one expression. */
+const MAX_INPUTS = 20;
+
+/** The paths from variables that an expression reads, for an explanation of its outcome. Made when one is asked for. */
+export class Inputs {
+  readonly #paths: readonly {
+    readonly text: string;
+    readonly path: readonly string[];
+    readonly expression: Expression;
+  }[];
+
+  /** `text` is a valid expression of the scope. */
+  constructor(text: string, scope: Scope) {
+    const found = new Map<string, readonly string[]>();
+    collect(parse(text, LIMITS), new Set(), found);
+    this.#paths = [...found].slice(0, MAX_INPUTS).flatMap(([each, path]) => {
+      const expression = compiled(each, scope);
+      return expression === undefined ? [] : [{ text: each, path, expression }];
+    });
+  }
+
+  /** Whole maps of headers, bodies and what cannot be evaluated are left out. */
+  of(activation: Activation): readonly InputValue[] {
+    return this.#paths.flatMap(({ text, path, expression }) => {
+      try {
+        const value = expression.evaluate(activation);
+        return value instanceof CelMapLike || value instanceof Uint8Array ? [] : [{ text, path, value: toJson(value) }];
+      } catch (error) {
+        return error instanceof CelError && error.absent ? [{ text, path, value: null }] : [];
+      }
+    });
+  }
+}
+
+/** A path that cannot stand alone is not shown. */
+function compiled(text: string, scope: Scope): Expression | undefined {
+  try {
+    return compileExpression(text, scope);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The longest paths; `bound` are the names of loops and bindings, which stand for something else in each turn. */
+function collect(node: Node, bound: ReadonlySet<string>, found: Map<string, readonly string[]>): void {
+  const path = pathOf(node, bound);
+  if (path !== undefined) {
+    if (path.length > 1) found.set(textOf(path), path.slice(1));
+    return;
+  }
+  const inner = new Set([...bound, ...namesOf(node)]);
+  for (const child of children(node)) collect(child, inner, found);
+}
+
+function namesOf(node: Node): readonly string[] {
+  if (node.kind === "loop") return node.variables;
+  return node.kind === "bind" || node.kind === "optionalMap" ? [node.name] : [];
+}
+
+/** The variable and the fields below it; undefined for anything but a path. */
+function pathOf(node: Node, bound: ReadonlySet<string>): string[] | undefined {
+  if (node.kind === "identifier") return bound.has(node.name) ? undefined : [node.name];
+  if (node.kind === "select") {
+    const path = pathOf(node.operand, bound);
+    return path && [...path, node.field];
+  }
+  if (node.kind !== "call" || (node.name !== "_[_]" && node.name !== "_[?_]")) return undefined;
+  const [operand, key] = node.args;
+  if (operand === undefined || key?.kind !== "literal" || typeof key.value !== "string") return undefined;
+  const path = pathOf(operand, bound);
+  return path && [...path, key.value];
+}
+
+function textOf([variable = "", ...fields]: readonly string[]): string {
+  const isName = (field: string): boolean => /^[A-Za-z_]\w*$/.test(field) && !isReserved(field);
+  const steps = fields.map((field) => (isName(field) ? `.${field}` : `[${JSON.stringify(field)}]`));
+  return variable + steps.join("");
+}

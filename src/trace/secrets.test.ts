@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TraceSecrets } from "./secrets.ts";
+
+const of = (reveal = false): TraceSecrets => new TraceSecrets(reveal, ["x-tenant"], ["ticket"]);
+
+test("a hidden value is hidden wherever it turns up again, whole or in part", () => {
+  const secrets = of();
+  secrets.remember(["authorization", "Bearer abcdefgh", "cookie", "sid=12345678; lang=en", "accept", "everything"]);
+  assert.deepEqual(secrets.headers(["x-copy", "was abcdefgh", "x-id", "12345678", "x-accept", "everything"]), {
+    "x-copy": "was <redacted>",
+    "x-id": "<redacted>",
+    "x-accept": "everything",
+  });
+  assert.equal(secrets.input(["user"], "Bearer abcdefgh"), "<redacted>");
+});
+
+test("attributes of cookies are no secrets, and short values are not looked for", () => {
+  const secrets = of();
+  secrets.remember(["set-cookie", "sid=12345678; Path=/checkout; HttpOnly", "cookie", "lang=en"]);
+  assert.deepEqual(secrets.data({ a: "/checkout", b: "HttpOnly", c: "when", d: "12345678" }), {
+    a: "/checkout",
+    b: "HttpOnly",
+    c: "when",
+    d: "<redacted>",
+  });
+});
+
+test("data is hidden by name, what a policy says about itself only by value", () => {
+  const shown = of().data({ sub: "alice", accessToken: "x", list: [{ password: "y", count: 1 }], secret: null });
+  assert.deepEqual(shown, {
+    sub: "alice",
+    accessToken: "<redacted>",
+    list: [{ password: "<redacted>", count: 1 }],
+    secret: null,
+  });
+  assert.deepEqual(of().details({ session: "expired", url: "http://a/?ticket=1&page=2" }), {
+    session: "expired",
+    url: "http://a/?ticket=<redacted>&page=2",
+  });
+});
+
+test("reveal shows all but what a policy hides", () => {
+  const secrets = of(true);
+  secrets.hide("header", "x-injected");
+  const headers = ["authorization", "Bearer abcdefgh", "x-injected", "secret-of-the-gateway"];
+  assert.deepEqual(secrets.headers(headers), { authorization: "Bearer abcdefgh", "x-injected": "<redacted>" });
+  assert.equal(secrets.search("?ticket=1"), "?ticket=1");
+});
+
+test("values that are deep or long are cut", () => {
+  let deep: unknown = "end";
+  for (let i = 0; i < 100; i++) deep = [deep];
+  assert.match(JSON.stringify(of().data(deep)), /^\[{20}"…"\]{20}$/);
+  assert.equal(String(of().input(["a"], "x".repeat(1000))).length, 201);
+});
