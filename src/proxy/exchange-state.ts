@@ -126,7 +126,7 @@ export abstract class ExchangeState implements PolicyContext {
     this.arrivedTarget = request.path + request.search;
     this.startedAt = performance.now();
     this.requestId = bind.forwarding.requestId(request, downstream);
-    this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies);
+    this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies, this.bufferShare);
     this.trace = RequestTrace.of(this);
     services.metrics.inFlight.count++;
   }

@@ -15,13 +15,18 @@ export class BodyCapture {
 
   /** What is handed over need not stay as it is. */
   add(buffer: Buffer, from: number, to: number): void {
-    const room = this.#limit - this.#size;
+    const { room } = this;
     if (to - from > room) this.truncated = true;
     const length = Math.min(to - from, room);
     if (length <= 0) return;
     this.#grow(this.#size + length);
     buffer.copy(this.#kept, this.#size, from, from + length);
     this.#size += length;
+  }
+
+  /** Bytes that may still be kept. */
+  get room(): number {
+    return this.#limit - this.#size;
   }
 
   /** What has been kept so far. */

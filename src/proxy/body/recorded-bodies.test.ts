@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { CustomLabels } from "../../telemetry/custom-labels.ts";
+import { BufferBudget, BufferShare } from "./buffer-budget.ts";
 import { RecordedBodies, wishesOf } from "./recorded-bodies.ts";
 
 const MIB = 1024 * 1024;
@@ -25,7 +26,8 @@ test("what is named is recorded, up to 64 KiB or the limit for bodies of the con
 });
 
 test("of a body the beginning is kept, in memory of its own", () => {
-  const { request, response } = new RecordedBodies({ request: true, response: false, limit: 1000 });
+  const share = new BufferShare(new BufferBudget(), MIB);
+  const { request, response } = new RecordedBodies({ request: true, response: false, limit: 1000 }, share);
   assert.ok(request !== undefined);
   assert.equal(response, undefined);
   const chunk = Buffer.from("-abc-");
@@ -36,4 +38,25 @@ test("of a body the beginning is kept, in memory of its own", () => {
   for (let i = 0; i < 100; i++) request.add(chunk, 0, 5);
   assert.equal(request.truncated, true);
   assert.equal(request.bytes.toString(), `${"abc".repeat(301)}${"x".repeat(97)}`);
+});
+
+test("recording ends where the worker's budget does, without a gap, and what was taken is given back", () => {
+  const budget = new BufferBudget();
+  const other = new BufferShare(budget, 100);
+  other.take(60);
+  const share = new BufferShare(budget, 100);
+  const { request, response } = new RecordedBodies({ request: true, response: true, limit: 30 }, share);
+  const bytes = Buffer.from("0123456789".repeat(4));
+  request?.add(bytes, 0, 40);
+  response?.add(bytes, 0, 10);
+  response?.add(bytes, 10, 11);
+  other.close();
+  response?.add(bytes, 11, 12);
+  assert.deepEqual([request?.bytes.length, response?.bytes.toString()], [30, "0123456789"]);
+  assert.deepEqual([request?.truncated, response?.truncated, budget.used], [true, true, 40]);
+  share.close();
+  assert.equal(budget.used, 0);
+  // Nothing is counted for an exchange that is over.
+  assert.equal(share.take(1000), true);
+  assert.equal(budget.used, 0);
 });

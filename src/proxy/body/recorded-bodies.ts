@@ -1,4 +1,5 @@
 import { BodyCapture } from "../../trace/body-capture.ts";
+import type { BufferShare } from "./buffer-budget.ts";
 
 /** Bytes that are kept of each body; less when `maxBufferSize` is. */
 const MAX_BYTES = 64 * 1024;
@@ -34,8 +35,26 @@ export class RecordedBodies {
   readonly request: BodyCapture | undefined;
   readonly response: BodyCapture | undefined;
 
-  constructor({ request, response, limit }: BodyWishes) {
-    this.request = request ? new BodyCapture(limit) : undefined;
-    this.response = response ? new BodyCapture(limit) : undefined;
+  /** `share`: where the copies are counted. */
+  constructor({ request, response, limit }: BodyWishes, share: BufferShare) {
+    this.request = request ? new CountedCapture(limit, share) : undefined;
+    this.response = response ? new CountedCapture(limit, share) : undefined;
+  }
+}
+
+/** Ends where the worker's budget has no room: a line of the log is not worth a refused request. */
+class CountedCapture extends BodyCapture {
+  readonly #share: BufferShare;
+  #full = false;
+
+  constructor(limit: number, share: BufferShare) {
+    super(limit);
+    this.#share = share;
+  }
+
+  override add(buffer: Buffer, from: number, to: number): void {
+    this.#full ||= !this.#share.take(Math.min(to - from, this.room));
+    if (this.#full) this.truncated = true;
+    else super.add(buffer, from, to);
   }
 }

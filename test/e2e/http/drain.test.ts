@@ -87,7 +87,11 @@ test("a connection that is idle but for a client that still takes the last respo
   client.socket.pause();
   client.send(GET);
   await plane.logged("200");
+  const idle = await RawPeer.connect(plane.port);
   const drain = plane.drain(DEADLINE_MS);
+  // The client begins to read only when the drain has come to the idle connections.
+  await idle.closed();
+  idle.end();
   client.socket.resume();
   assert.equal((await client.message()).body.length, size);
   assert.equal(await client.closed(), "end");
