@@ -1,5 +1,6 @@
 import { createServer, Socket as NetSocket, type Server, type Socket, type SocketConstructorOpts } from "node:net";
 import { socketAddresses } from "./addresses.ts";
+import type { SocketBudget } from "./socket-budget.ts";
 import { SocketReader } from "./socket-reader.ts";
 import { Transport, type TransportHandler } from "./transport.ts";
 
@@ -10,6 +11,8 @@ export interface ListenOptions {
   readonly reusePort: boolean;
   /** TCP keep-alive probes start after this many milliseconds of silence; 0 = off. */
   readonly keepAliveDelay: number;
+  /** Shared by all ports of a thread. */
+  readonly budget: SocketBudget;
 }
 
 type OnConnection = (transport: Transport) => TransportHandler | undefined;
@@ -18,16 +21,18 @@ type OnConnection = (transport: Transport) => TransportHandler | undefined;
 export class Acceptor {
   readonly #server: Server;
   readonly #onConnection: OnConnection;
+  readonly #budget: SocketBudget;
   #held: Socket[] | undefined;
   /** Connections accepted so far. */
   accepted = 0;
 
-  private constructor(server: Server, onConnection: OnConnection) {
+  private constructor(server: Server, onConnection: OnConnection, budget: SocketBudget) {
     this.#server = server;
     this.#onConnection = onConnection;
+    this.#budget = budget;
     server.on("connection", (socket: Socket) => {
       this.accepted++;
-      if (this.#held === undefined) accept(socket, onConnection);
+      if (this.#held === undefined) accept(socket, onConnection, budget);
       else this.#held.push(socket);
     });
   }
@@ -41,7 +46,7 @@ export class Acceptor {
       keepAlive: options.keepAliveDelay > 0,
       keepAliveInitialDelay: options.keepAliveDelay,
     });
-    const acceptor = new Acceptor(server, onConnection);
+    const acceptor = new Acceptor(server, onConnection, options.budget);
     return new Promise((resolve, reject) => {
       server.once("error", reject);
       server.listen(
@@ -74,13 +79,17 @@ export class Acceptor {
   release(): void {
     const held = this.#held ?? [];
     this.#held = undefined;
-    for (const socket of held) accept(socket, this.#onConnection);
+    for (const socket of held) accept(socket, this.#onConnection, this.#budget);
   }
 }
 
-function accept(accepted: Socket, onConnection: OnConnection): void {
+function accept(accepted: Socket, onConnection: OnConnection, budget: SocketBudget): void {
   const reader = new SocketReader();
   const socket = adopt(accepted, reader);
+  if (!budget.admit(socket)) {
+    socket.destroy();
+    return;
+  }
   const transport = new Transport(socket, reader, socketAddresses(socket));
   const handler = onConnection(transport);
   if (handler === undefined) {

@@ -15,6 +15,7 @@ import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
+import { clientConnectionsPerWorker } from "./descriptor-limit.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
@@ -242,6 +243,7 @@ function supervisorSettings(
         keepAliveDelay: backend.keepalives.enabled ? backend.keepalives.time : 0,
       },
       lookupFamily: settings.dns.lookupFamily,
+      clientConnections: clientConnectionsPerWorker(settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
       oidcCookieKey: parseCookieKey(env[COOKIE_SECRET] ?? ""),
       env: snapshotEnv(env),

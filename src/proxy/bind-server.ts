@@ -76,11 +76,10 @@ export class BindServer
 
   /** Rejects with the system's error when the port cannot be had. */
   async listen(port: number, reusePort: boolean): Promise<void> {
-    const { keepalives } = this.#bind.frontend;
-    await this.startListening(
-      { host: this.#bind.host, port, reusePort, keepAliveDelay: keepalives.enabled ? keepalives.time : 0 },
-      (transport) => this.#admit(transport),
-    );
+    const { host, frontend } = this.#bind;
+    const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
+    const budget = this.#services.clientSockets;
+    await this.startListening({ host, port, reusePort, keepAliveDelay, budget }, (transport) => this.#admit(transport));
   }
 
   /** The one that is listened on, or that an internal bind stands for; 0 = none. */

@@ -1,4 +1,5 @@
 import type { Logger } from "../base/log.ts";
+import type { SocketBudget } from "../http/socket-budget.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
@@ -31,6 +32,7 @@ export interface Services {
   readonly policies: ThreadEnvironment;
   /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
   readonly env: Readonly<Record<string, string>>;
+  readonly clientSockets: SocketBudget;
   /** Who clients are by their addresses. */
   readonly workloads: Workloads;
   /** Where this gateway runs, for the choice between near and far workloads. */

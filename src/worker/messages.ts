@@ -24,6 +24,8 @@ export interface WorkerOptions {
   readonly buckets: SharedArrayBuffer;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
+  /** Of all ports of this worker together; undefined = any number. */
+  readonly clientConnections?: number | undefined;
   readonly sensitiveHeaders: readonly string[];
   /** Seals cookies; undefined when the environment has none. */
   readonly oidcCookieKey?: Uint8Array | undefined;

@@ -1,8 +1,10 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import { Seldom } from "../base/seldom.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { compileFunctions, withFunctions } from "../cel/index.ts";
+import { SocketBudget } from "../http/socket-budget.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
@@ -26,6 +28,9 @@ import { heapProfile } from "./diagnostics/heap-profile.ts";
 import { LogBatch } from "./log-batch.ts";
 import { LogWindow } from "./log-window.ts";
 import type { Command, Notice, Request, WorkerOptions } from "./messages.ts";
+
+const NO_DESCRIPTORS = "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections";
+const REFUSALS_LOGGED_MS = 60_000;
 
 /** The entry of a worker thread: builds the data plane and obeys the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
@@ -51,23 +56,28 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
     notify({ type: "trace", id, event }),
   );
+  const log = output.logger("proxy");
+  const refusals = new Seldom(REFUSALS_LOGGED_MS);
   let internal: Endpoint | undefined;
   const services: Services = {
     metrics,
     customLabels: customLabels === 0 ? undefined : makeLabels(options),
     watchers,
     traceLog: new TraceLog(output),
-    log: output.logger("proxy"),
+    log,
     accessLog: output.logger("request"),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {
       hidden: sensitiveHeaders(options.sensitiveHeaders),
-      log: output.logger("proxy"),
+      log,
       buckets: new TokenBuckets(options.buckets, options.index),
       oidcCookieKey: options.oidcCookieKey,
     },
     env: options.env,
+    clientSockets: new SocketBudget(options.clientConnections, () =>
+      refusals.tell(() => log.warn(NO_DESCRIPTORS, { connections: options.clientConnections })),
+    ),
     workloads: new Workloads(),
     place: options.place,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),

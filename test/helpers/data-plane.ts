@@ -1,6 +1,7 @@
 import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
+import { SocketBudget } from "../../src/http/socket-budget.ts";
 import type { Frontend, Ir, Route, Service, Target, ValueMatch, Workload } from "../../src/ir/ir.ts";
 import type { PolicySet } from "../../src/ir/policies.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
@@ -114,6 +115,7 @@ export class TestPlane {
       env: {},
       workloads: new Workloads(),
       place: options.place ?? {},
+      clientSockets: new SocketBudget(),
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       buffers: this.buffers,
       random: Math.random,

@@ -14,6 +14,12 @@ const PATIENCE_MS = 30_000;
 /** One line of the gateway's JSON log. */
 export type LogLine = Readonly<Record<string, unknown>>;
 
+interface LaunchOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Limit of open files of the process. */
+  readonly openFiles?: number;
+}
+
 /** A real gateway process on a configuration file of its own; every port is chosen by the system. */
 export class TestGateway {
   readonly file: string;
@@ -44,18 +50,23 @@ export class TestGateway {
    * Starts `bin/tracegate -f` on a configuration (an object becomes YAML) and waits until it serves. Admin, stats and
    * readiness ports are chosen by the system unless the configuration says otherwise.
    */
-  static async start(config: object | string, options: { env?: Record<string, string> } = {}): Promise<TestGateway> {
+  static async start(config: object | string, options: LaunchOptions = {}): Promise<TestGateway> {
     const gateway = await TestGateway.launch(config, options);
     await gateway.until(() => gateway.ready, "the gateway to be ready");
     return gateway;
   }
 
   /** As `start`, without waiting: for configurations that must fail. */
-  static async launch(config: object | string, options: { env?: Record<string, string> } = {}): Promise<TestGateway> {
+  static async launch(config: object | string, options: LaunchOptions = {}): Promise<TestGateway> {
     const folder = await mkdtemp(join(tmpdir(), "tracegate-test-"));
     const file = join(folder, "gateway.yaml");
     await writeFile(file, typeof config === "string" ? config : stringify(withPorts(config)));
-    const child = spawn(join(ROOT, "bin/tracegate"), ["-f", file], {
+    const program = [join(ROOT, "bin/tracegate"), "-f", file];
+    const limited = options.openFiles !== undefined;
+    const [command = "", ...rest] = limited
+      ? ["sh", "-c", `ulimit -n ${options.openFiles}; exec "$@"`, "sh", ...program]
+      : program;
+    const child = spawn(command, rest, {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, LOG_FORMAT: "json", ...options.env },
     });

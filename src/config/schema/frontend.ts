@@ -74,7 +74,13 @@ export const frontendHttp = z.strictObject({
   headerReadTimeout: duration.prefault("1m").describe("From the first byte of a head to its end; later: 408."),
   streamIdleTimeout: duration.prefault("5m").describe("A body that makes no progress for this long is ended."),
   minBodyRate: size.default(240).describe("Bytes per second a request body must average after 10 s; 0 = off."),
-  maxConnections: z.int().min(1).default(50_000).describe("Connections per worker and bind; more are closed at once."),
+  maxConnections: z
+    .int()
+    .min(1)
+    .default(50_000)
+    .describe(
+      "Connections per worker and bind; more are closed at once, and so are those for which the limit of open files (`ulimit -n`) leaves no room: all workers together take at most three quarters of it, so that backends can be reached and the gateway's own servers answer.",
+    ),
   maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully; 0 = off."),
   underscores: z
     .enum(["allow", "drop", "reject"])

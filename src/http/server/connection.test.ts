@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../acceptor.ts";
+import { SocketBudget } from "../socket-budget.ts";
 import type { Downstream, ServerStream } from "../stream.ts";
 import { type ConnectionHost, ServerConnection } from "./connection.ts";
 
@@ -49,7 +50,7 @@ async function serve(start: (downstream: Downstream) => void): Promise<Server> {
     onConnectionClose: () => {},
     onFault: (error) => faults.push(error),
   };
-  const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0 };
+  const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
   const acceptor = await Acceptor.listen(listen, (transport) => {
     const connection = new ServerConnection(transport, host);
     connections.push(connection);

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { Acceptor } from "../../http/acceptor.ts";
+import { SocketBudget } from "../../http/socket-budget.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./proxy-header.ts";
 
@@ -18,7 +19,7 @@ async function outcome(settings: ProxyProtocol, bytes: string): Promise<string> 
     onFault: (error) => resolve(String(error)),
   };
   const acceptor = await Acceptor.listen(
-    { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0 },
+    { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() },
     (transport) => new ProxyHeaderReader(transport, settings, host, 20),
   );
   const client = connect(acceptor.port, "127.0.0.1");
