@@ -46,16 +46,22 @@ export class AddressSearch {
       failure ??= error;
       if (--left > 0) return;
       attempt.clock.located(this.#addresses.some(isNamed));
-      const first = this.#rotation++ % Math.max(1, places.length);
-      const rotated = [...places.slice(first), ...places.slice(0, first)];
+      const ordered = this.#inOrder(places);
       queueMicrotask(() => {
-        if (rotated.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
-        else tryPlaces(attempt, rotated, 0, dial);
+        if (ordered.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
+        else tryPlaces(attempt, ordered, 0, dial);
       });
     };
     for (const address of this.#addresses) this.#locate(address, located);
     if (this.#addresses.length === 0) queueMicrotask(() => located([], undefined));
     return () => attempt.cancel();
+  }
+
+  /** Addresses take turns at being the first of those that are equally preferred. */
+  #inOrder(places: readonly Place[]): readonly Place[] {
+    const first = this.#rotation++ % Math.max(1, places.length);
+    const rotated = [...places.slice(first), ...places.slice(0, first)];
+    return this.#resolver.prefersIpv4 ? rotated.sort((a, b) => Number(isIpv6(a)) - Number(isIpv6(b))) : rotated;
   }
 
   #locate(address: Address, callback: (places: readonly Place[], error: string | undefined) => void): void {
@@ -78,6 +84,10 @@ export class AddressSearch {
     const { avoids, tunnel } = this.#target;
     return tunnel === undefined && avoids !== undefined && avoids.includes(port);
   }
+}
+
+function isIpv6({ address }: Place): boolean {
+  return "host" in address && isIP(address.host) === 6;
 }
 
 function isNamed(address: Address): boolean {

@@ -11,6 +11,19 @@ const FORGET_MS = 300_000;
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 5000;
 
+/** What the resolver asks of the machine. */
+export interface System {
+  readonly lookup: (
+    host: string,
+    options: { readonly all: true; readonly family: 0 | 4 | 6; readonly order: "verbatim" | "ipv4first" },
+    callback: (error: Error | null, found: readonly LookupAddress[]) => void,
+  ) => void;
+  /** Milliseconds. */
+  readonly now: () => number;
+}
+
+const SYSTEM: System = { lookup, now: () => performance.now() };
+
 type Callback = (addresses: readonly string[], error: string | undefined) => void;
 
 interface Entry {
@@ -30,12 +43,19 @@ interface Entry {
 export class Resolver {
   readonly #family: LookupFamily;
   readonly #log: Logger | undefined;
+  readonly #system: System;
   readonly #entries = new Map<string, Entry>();
 
   /** `log`: of lookups, at level `debug`. */
-  constructor(family: LookupFamily, log?: Logger) {
+  constructor(family: LookupFamily, log?: Logger, system: System = SYSTEM) {
     this.#family = family;
     this.#log = log;
+    this.#system = system;
+  }
+
+  /** IPv4 addresses are to be tried before those of IPv6. */
+  get prefersIpv4(): boolean {
+    return this.#family !== "All";
   }
 
   /** Calls back at once for addresses and known names, else when the system has answered; never both. */
@@ -44,7 +64,7 @@ export class Resolver {
       callback([host], undefined);
       return;
     }
-    const now = performance.now();
+    const now = this.#system.now();
     let entry = this.#entries.get(host);
     if (entry === undefined) {
       entry = { addresses: [], error: undefined, renewAt: 0, usedAt: now, failures: 0, waiting: undefined };
@@ -62,10 +82,10 @@ export class Resolver {
     const waiting: Callback[] = [];
     entry.waiting = waiting;
     const family = this.#family === "V4Only" ? 4 : this.#family === "V6Only" ? 6 : 0;
-    const order = this.#family === "All" ? "verbatim" : "ipv4first";
-    const start = performance.now();
-    lookup(host, { all: true, family, order }, (error, found) => {
-      const now = performance.now();
+    const order = this.prefersIpv4 ? "ipv4first" : "verbatim";
+    const start = this.#system.now();
+    this.#system.lookup(host, { all: true, family, order }, (error, found) => {
+      const now = this.#system.now();
       this.#tell(host, error, found, now - start);
       entry.waiting = undefined;
       if (error === null && found.length > 0) {

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type LookupFamily, Resolver, type System } from "./resolver.ts";
+
+type Options = Parameters<System["lookup"]>[1];
+type Done = Parameters<System["lookup"]>[2];
+
+/** A resolver whose system the test answers for, with a clock that it moves. */
+class Fake {
+  readonly asked: { readonly host: string; readonly options: Options; readonly done: Done }[] = [];
+  now = 1000;
+  readonly resolver: Resolver;
+
+  constructor(family: LookupFamily = "All") {
+    this.resolver = new Resolver(family, undefined, {
+      lookup: (host, options, done) => void this.asked.push({ host, options, done }),
+      now: () => this.now,
+    });
+  }
+
+  /** Answers the oldest lookup with these addresses, or with an error. */
+  answer(...addresses: readonly string[]): void {
+    this.asked.shift()?.done(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+    );
+  }
+
+  fail(message: string): void {
+    this.asked.shift()?.done(new Error(message), []);
+  }
+
+  /** What the resolver says now; undefined when it has to ask first. */
+  get(host = "a.test"): string | undefined {
+    let said: string | undefined;
+    this.resolver.resolve(host, (addresses, error) => {
+      said = error ?? addresses.join();
+    });
+    return said;
+  }
+}
+
+test("addresses are not looked up", () => {
+  const fake = new Fake();
+  assert.deepEqual([fake.get("10.0.0.1"), fake.get("::1")], ["10.0.0.1", "::1"]);
+  assert.equal(fake.asked.length, 0);
+});
+
+test("the families that are asked for, and their order", () => {
+  for (const [family, number, order] of [
+    ["All", 0, "verbatim"],
+    ["Auto", 0, "ipv4first"],
+    ["V4Preferred", 0, "ipv4first"],
+    ["V4Only", 4, "ipv4first"],
+    ["V6Only", 6, "ipv4first"],
+  ] as const) {
+    const fake = new Fake(family);
+    fake.get();
+    assert.deepEqual(fake.asked[0]?.options, { all: true, family: number, order });
+  }
+});
+
+test("those who ask at the same time share one lookup, and all of them hear of it", () => {
+  const fake = new Fake();
+  const heard: string[] = [];
+  for (let i = 0; i < 3; i++) fake.resolver.resolve("a.test", (addresses) => heard.push(addresses.join()));
+  assert.equal(fake.asked.length, 1);
+  assert.deepEqual(heard, []);
+  fake.answer("10.0.0.1", "10.0.0.2");
+  assert.deepEqual(heard, ["10.0.0.1,10.0.0.2", "10.0.0.1,10.0.0.2", "10.0.0.1,10.0.0.2"]);
+});
+
+test("a known name is answered at once; after five seconds it is renewed behind the answer", () => {
+  const fake = new Fake();
+  fake.get();
+  fake.answer("10.0.0.1");
+  fake.now += 4999;
+  assert.equal(fake.get(), "10.0.0.1");
+  assert.equal(fake.asked.length, 0);
+  fake.now += 1;
+  assert.equal(fake.get(), "10.0.0.1");
+  assert.equal(fake.get(), "10.0.0.1");
+  assert.equal(fake.asked.length, 1);
+  fake.answer("10.0.0.2");
+  assert.equal(fake.get(), "10.0.0.2");
+  assert.equal(fake.asked.length, 0);
+});
+
+test("when a renewal fails, the last good addresses go on serving, and the lookup is repeated", () => {
+  const fake = new Fake();
+  fake.get();
+  fake.answer("10.0.0.1");
+  fake.now += 5000;
+  fake.get();
+  fake.fail("SERVFAIL");
+  assert.equal(fake.get(), "10.0.0.1");
+  assert.equal(fake.asked.length, 0);
+  fake.now += 100;
+  fake.get();
+  // An answer without addresses is no better.
+  fake.answer();
+  assert.equal(fake.get(), "10.0.0.1");
+  fake.now += 200;
+  assert.equal(fake.get(), "10.0.0.1");
+  fake.answer("10.0.0.3");
+  assert.equal(fake.get(), "10.0.0.3");
+});
+
+test("a name that fails is looked up again after 0.1 s, then more and more seldom, up to 5 s", () => {
+  const fake = new Fake();
+  assert.equal(fake.get(), undefined);
+  fake.fail("ENOTFOUND a.test");
+  for (const wait of [100, 200, 400, 800, 1600, 3200, 5000, 5000]) {
+    fake.now += wait - 1;
+    assert.equal(fake.get(), "ENOTFOUND a.test");
+    assert.equal(fake.asked.length, 0, `after ${wait - 1} ms`);
+    fake.now += 1;
+    assert.equal(fake.get(), undefined);
+    fake.fail("ENOTFOUND a.test");
+  }
+  fake.now += 5000;
+  fake.get();
+  fake.answer();
+  assert.equal(fake.get(), "no address found for a.test");
+});
+
+test("a name that nobody asks for is forgotten after five minutes", () => {
+  const fake = new Fake();
+  fake.get("old.test");
+  fake.answer("10.0.0.1");
+  fake.get("other.test");
+  fake.now += 300_000;
+  fake.get("other.test");
+  fake.answer("10.0.0.2");
+  assert.equal(fake.get("old.test"), "10.0.0.1");
+  fake.answer("10.0.0.1");
+  fake.now += 300_001;
+  fake.get("other.test");
+  fake.answer("10.0.0.2");
+  assert.equal(fake.get("old.test"), undefined);
+});
