@@ -104,6 +104,13 @@ test("when a renewal fails, the last good addresses go on serving, and the looku
   assert.equal(fake.get(), "10.0.0.1");
   fake.answer("10.0.0.3");
   assert.equal(fake.get(), "10.0.0.3");
+  // The next failure is a first one again.
+  fake.now += 5000;
+  fake.get();
+  fake.fail("SERVFAIL");
+  fake.now += 100;
+  fake.get();
+  assert.equal(fake.asked.length, 1);
 });
 
 test("a name that fails is looked up again after 0.1 s, then more and more seldom, up to 5 s", () => {

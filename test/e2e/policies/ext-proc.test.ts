@@ -307,3 +307,52 @@ test("alternatives: what was chosen for the request has its response too", async
   assert.equal((await ask(plane, post("hello"))).body, "|HELLO");
   assert.equal((await ask(plane, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")).body, "|hello");
 });
+
+test("failClosed: the answer has nothing of the backend's, neither fields nor body", async () => {
+  await using upstream = await RawUpstream.answering(() =>
+    reply("of the backend", ["Set-Cookie: session=1", "X-Backend: yes", "ETag: abc"]),
+  );
+  await using ending = await processor(() => "end");
+  for (const options of [
+    { responseHeaderMode: "send" },
+    { responseBodyMode: "buffered" },
+    { responseHeaderMode: "send", responseBodyMode: "fullDuplexStreamed" },
+  ] as const) {
+    await using plane = await TestPlane.start(route(upstream.port, policy(ending.port, options)));
+    const response = await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.deepEqual([statusOf(response), response.body], [500, "ext_proc failed"]);
+    for (const name of ["set-cookie", "x-backend", "etag"]) assert.deepEqual(valuesOf(response, name), [], name);
+    assert.deepEqual(valuesOf(response, "content-length"), ["15"]);
+  }
+});
+
+test("failOpen holds until the service has some of the body: from then on a failure is one", async () => {
+  await using upstream = await RawUpstream.answering((request) => reply(request.body));
+  // It takes the first piece, and ends the call instead of giving anything back.
+  const taking = (): ReturnType<typeof processor> =>
+    processor(({ request_body, response_body }) => ((request_body ?? response_body) === undefined ? [] : "end"));
+  const open = { failureMode: "failOpen" } as const;
+
+  await using first = await taking();
+  await using plane = await TestPlane.start(
+    route(upstream.port, policy(first.port, { requestBodyMode: "fullDuplexStreamed" }, open)),
+  );
+  const refused = await ask(plane, post("abc"));
+  assert.deepEqual([statusOf(refused), refused.body], [500, "ext_proc failed"]);
+
+  // Also when it fails later, at the head of the response.
+  await using later = await processor((question) =>
+    question.response_headers === undefined ? shouting(question) : "end",
+  );
+  const modes = { requestBodyMode: "fullDuplexStreamed", responseHeaderMode: "send" } as const;
+  await plane.configure(route(upstream.port, policy(later.port, modes, open)));
+  assert.equal(statusOf(await ask(plane, post("abc"))), 500);
+
+  // The head of the response is out already: it ends broken instead of complete and without what the service has.
+  await using second = await taking();
+  await plane.configure(route(upstream.port, policy(second.port, { responseBodyMode: "fullDuplexStreamed" }, open)));
+  const client = await RawPeer.connect(plane.port);
+  client.send(post("abc"));
+  await client.closed();
+  assert.doesNotMatch(client.received, /abc|\r\n0\r\n/);
+});

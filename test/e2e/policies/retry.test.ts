@@ -51,10 +51,10 @@ test("a body goes with each attempt, whole, in its own framing", async () => {
     "POST /it HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
   const sized = "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world";
   for (const request of [chunked, sized]) {
-    await using upstream = await flaky(1);
+    await using upstream = await flaky(2);
     await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
     const response = await ask(plane, request);
-    assert.equal(response.body, "1||hello world");
+    assert.equal(response.body, "2||hello world");
   }
 });
 
@@ -67,11 +67,32 @@ test("a body of more than 64 KiB is not kept: the first answer is passed on", as
 });
 
 test("backend policies start from the request as it was, at each attempt", async () => {
-  await using upstream = await flaky(1);
+  await using upstream = await flaky(2);
   await using plane = await TestPlane.start(
     to(upstream.port, { retry: RETRY }, { requestHeaderModifier: { add: { "x-added": "once" } } }),
   );
-  assert.equal((await ask(plane)).body, "1|once|");
+  assert.equal((await ask(plane)).body, "2|once|");
+});
+
+test("attempts are counted whatever ends them, and after the last one its answer counts", async () => {
+  // A status, a connection that breaks off, an answer too late, and one attempt more than the policy has.
+  let asked = 0;
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    for (;;) {
+      const request = await peer.message();
+      const number = ++asked;
+      if (number === 1) peer.send(reply("busy", [], "503 Service Unavailable"));
+      else if (number === 2) peer.socket.destroy();
+      else if (number === 4) peer.send(reply(valuesOf(request, "x-retry-attempt").join()));
+    }
+  });
+  const timeout = { backendRequestTimeout: 100 };
+  await using plane = await TestPlane.start(to(upstream.port, { retry: { ...RETRY, attempts: 3 }, timeout }));
+  assert.equal((await ask(plane)).body, "3");
+  asked = 0;
+  await plane.configure(to(upstream.port, { retry: RETRY, timeout }));
+  const response = await ask(plane);
+  assert.deepEqual([statusOf(response), asked], [504, 3]);
 });
 
 test("an upstream that breaks off before it answers, and one that answers too late, are tried again", async () => {
