@@ -60,7 +60,10 @@ export class Forwarding {
     const { headers } = request;
     if (id !== undefined) setHeader(headers, this.#idHeader, id);
     if (!from.hasForwarded) {
-      if (this.#mode !== "off") headers.push(FOR, from.remoteAddress, PROTO, from.protocol, HOST, request.authority);
+      if (this.#mode === "off") return;
+      headers.push(FOR, from.remoteAddress, PROTO, from.protocol);
+      // HTTP/1.0 may come without Host.
+      if (request.authority !== "") headers.push(HOST, request.authority);
       return;
     }
     // The gateway ends TLS: what a client says of its certificate has been checked by nobody.
@@ -74,7 +77,9 @@ export class Forwarding {
     if (!trusted) removeForwarded(headers);
     setHeader(headers, FOR, [...chain, from.remoteAddress].join(", "));
     if (onlyValue(headers, PROTO) === undefined) setHeader(headers, PROTO, from.protocol);
-    if (onlyValue(headers, HOST) === undefined) setHeader(headers, HOST, authority);
+    if (onlyValue(headers, HOST) !== undefined) return;
+    if (authority === "") removeHeader(headers, HOST);
+    else setHeader(headers, HOST, authority);
   }
 
   #trusts(from: Arrival): boolean {

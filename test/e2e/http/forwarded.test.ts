@@ -79,6 +79,22 @@ suite("forwarded", () => {
     assert.deepEqual(await plain(forwarded("off")), [[], [], [], []]);
   });
 
+  test("without Host there is no X-Forwarded-Host, also where the client claims one", async () => {
+    for (const fields of ["", "X-Forwarded-Host: evil.example\r\n"]) {
+      const seen: RawMessage[] = [];
+      await using upstream = await RawUpstream.answering((message) => {
+        seen.push(message);
+        return reply("");
+      });
+      await using plane = await TestPlane.start(upstream.port, forwarded("append"));
+      const client = await RawPeer.connect(plane.port);
+      client.send(`GET / HTTP/1.0\r\n${fields}\r\n`);
+      await client.message();
+      assert.deepEqual(valuesOf(seen[0] ?? assert.fail(), "x-forwarded-host"), []);
+      assert.deepEqual(valuesOf(seen[0] ?? assert.fail(), "x-forwarded-for"), ["127.0.0.1"]);
+    }
+  });
+
   test("the client of a PROXY header is who counts, as the address and as the proxy", async () => {
     const proxyProtocol = { version: "v1", mode: "strict" } as const;
     const before = "PROXY TCP4 10.1.2.3 127.0.0.1 4000 80\r\n";

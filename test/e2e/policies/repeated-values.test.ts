@@ -59,6 +59,17 @@ suite("query parameters: routes, expressions and credentials take the same one, 
     });
 });
 
+test("cookies: expressions and credentials take the first, in one field or in several", async () => {
+  const readers = (value: string): TestRoute[] => [
+    { target: TARGET, policies: requiring(`request.headers.cookie("k") == ${JSON.stringify(value)}`) },
+    { target: TARGET, policies: accepting(value, { cookie: { name: "k" } }) },
+  ];
+  for (const fields of [["Cookie: x=1; k=a; k=b"], ["Cookie: x=k=b; k=a", "Cookie: k=b"], ['Cookie: k="a"; k=b']]) {
+    assert.deepEqual(await taken(readers("a"), "/", fields), [true, true], fields.join());
+    assert.deepEqual(await taken(readers("b"), "/", fields), [false, false], fields.join());
+  }
+});
+
 suite("repeated headers", () => {
   const location = { header: { name: "x-k", prefix: "" } } as const;
   const FIELDS = ["X-K: a", "x-k: b"];
