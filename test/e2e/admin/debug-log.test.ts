@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { type LogLine, proxyTo, TestGateway } from "../../helpers/gateway.ts";
-import { call, closedPort, Upstream } from "../trace/support.ts";
+import { call, closedPort, traceOf, Upstream } from "../trace/support.ts";
 
 const SECRET = "debug-secret-value";
 
@@ -95,6 +95,22 @@ suite("the log at the levels debug and trace", () => {
     assert.ok(stages.includes("initial request") && stages.includes("final response"), stages.join());
     await setLevel("info");
     assert.deepEqual(of(await linesOf("id-7", "/keyed"), "id-7"), []);
+  });
+
+  test("a watcher that reveals secrets reveals none to the log", async () => {
+    await setLevel("trace");
+    const headers = { "x-request-id": "id-8", authorization: `Bearer ${SECRET}` };
+    const events = await traceOf(gateway, () => call(gateway.port(), { path: "/keyed", headers }), { reveal: true });
+    assert.match(JSON.stringify(events), new RegExp(SECRET));
+    // Without reveal the same request is both traced and logged.
+    await traceOf(gateway, () =>
+      call(gateway.port(), { path: "/keyed", headers: { ...headers, "x-request-id": "id-9" } }),
+    );
+    await gateway.until(() => of(gateway.lines, "id-9").some(({ message }) => message === "finished"), "its lines");
+    assert.deepEqual(
+      of(gateway.lines, "id-8").filter(({ scope }) => scope !== "request"),
+      [],
+    );
   });
 
   test("no line shows a secret", () => {
