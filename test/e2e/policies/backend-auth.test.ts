@@ -27,12 +27,13 @@ async function get(gateway: TestGateway, path: string): Promise<string> {
   return await (await fetch(`http://127.0.0.1:${gateway.port()}${path}`)).text();
 }
 
-test("on a route: for its backends that say nothing else; a key and a signing key from files", async () => {
+test("on a route: for its backends that say nothing else; a key and a signing key from files", async (t) => {
   await using upstream = await backend();
   const host = `127.0.0.1:${upstream.port}`;
   const folder = await mkdtemp(join(tmpdir(), "tracegate-keys-"));
   const [keyFile, pemFile] = [join(folder, "key"), join(folder, "key.pem")];
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
+  t.after(() => rm(folder, { recursive: true }));
   await writeFile(keyFile, "from-a-file\n");
   await writeFile(pemFile, privateKey.export({ type: "pkcs8", format: "pem" }));
   const own = { policies: { backendAuth: { key: "of-the-backend" } } };
@@ -61,13 +62,16 @@ test("on a route: for its backends that say nothing else; a key and a signing ke
   const { payload, protectedHeader } = await jwtVerify(token, publicKey, { issuer: "gateway", audience: "warehouse" });
   assert.deepEqual([protectedHeader.alg, protectedHeader.kid, payload.sub], ["ES384", "k1", "reports"]);
   assert.equal(Number(payload.exp) - Number(payload.iat), 90);
-  await rm(folder, { recursive: true });
 });
 
-test("TLS and a tunnel on a route are those of its backends' connections", { skip: noOpenssl }, async () => {
+test("TLS and a tunnel on a route are those of its backends' connections", { skip: noOpenssl }, async (t) => {
   using ca = new TestCa();
   const { cert, key } = ca.issue("one.example");
   const secure = createSecureServer({ cert, key }, (_request, response) => response.end("secure"));
+  t.after(() => {
+    secure.closeAllConnections();
+    secure.close();
+  });
   secure.listen(0, "127.0.0.1");
   await once(secure, "listening");
   await using proxy = await ProxyServer.start((secure.address() as AddressInfo).port);
@@ -84,8 +88,6 @@ test("TLS and a tunnel on a route are those of its backends' connections", { ski
   assert.equal(await get(gateway, "/both"), "secure");
   assert.deepEqual(proxy.asked, ["one.example:443 one.example:443 "]);
   assert.notEqual(await get(gateway, "/own"), "secure", "the certificate is not that of two.example");
-  secure.closeAllConnections();
-  secure.close();
 });
 
 test("for a group of routes they are refused: they would not reach its backends", async () => {
