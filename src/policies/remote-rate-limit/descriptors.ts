@@ -1,4 +1,4 @@
-import { type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
+import { CelError, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
 import type { RateLimitDescriptor } from "../../ir/policies.ts";
 import { type Descriptor, UNITS } from "../envoy/rate-limit.ts";
 import type { PolicyContext } from "../types.ts";
@@ -22,7 +22,7 @@ export class DescriptorMaker {
     );
   }
 
-  /** Throws when an expression fails, or gives what cannot be counted by. */
+  /** Throws a CelError when an expression fails, and an Error when it gives what cannot be counted by. */
   make({ variables }: PolicyContext): Descriptor {
     const entries = this.#entries.map(({ key, value }) => ({ key, value: textOf(value.evaluate(variables)) }));
     return {
@@ -35,7 +35,7 @@ export class DescriptorMaker {
 
 function textOf(value: CelValue): string {
   const text = toText(value);
-  if (text === undefined) throw new Error("null is no value of an entry");
+  if (text === undefined) throw new CelError("null is no value of an entry", "", undefined, undefined, true);
   return text;
 }
 

@@ -91,27 +91,36 @@ test("descriptors are asked about in their order, with costs and limits of their
   ]);
 });
 
-test("descriptors that cannot be made are left out, with a word in the trace; without any nothing is asked", async () => {
+test("descriptors that read what is absent are left out, others that cannot be made are failures of the service", async () => {
   await using service = await limiter({ overall_code: OVER_LIMIT });
   const trace = new RecordedTrace();
-  const wrong = [
+  const absent = [
     { entries: [{ key: "a", value: "request.headers['x-none']" }] },
     { entries: [{ key: "a", value: "null" }] },
+  ];
+  const wrong = [
+    { entries: [{ key: "a", value: "[request.path]" }] },
     { ...USER, cost: "-1" },
     { ...USER, cost: "1.5" },
     { ...USER, cost: "'many'" },
     { ...USER, limitOverride: "{'unit': 'fortnight', 'requestsPerUnit': 5}" },
     { ...USER, limitOverride: "{'unit': 'day', 'requestsPerUnit': -5}" },
   ];
-  assert.equal(await run(service.port, { descriptors: wrong }, ann([], trace)), undefined);
+  assert.equal(await run(service.port, { descriptors: absent }, ann([], trace)), undefined);
   assert.equal(service.questions.length, 0);
-  assert.equal(trace.events.length, wrong.length + 1);
+  assert.equal(trace.events.length, absent.length + 1);
   assert.deepEqual(trace.events.at(-1), {
     kind: "remoteRateLimit",
     reason: "no descriptor could be made",
     severity: "warn",
   });
-  await rejection(run(service.port, { descriptors: [...wrong, USER] }));
+  for (const descriptor of wrong) {
+    const { code } = await rejection(run(service.port, { descriptors: [descriptor] }));
+    assert.equal(code, "TG_RATE_LIMIT_SERVICE");
+    assert.equal(await run(service.port, { descriptors: [descriptor], failureMode: "failOpen" }), undefined);
+  }
+  assert.equal(service.questions.length, 0);
+  await rejection(run(service.port, { descriptors: [...absent, USER] }));
   assert.equal(service.questions[0]?.descriptors?.length, 1);
 });
 

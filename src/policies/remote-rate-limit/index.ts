@@ -55,8 +55,8 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, fai
       descriptors.push(maker.make(context));
     } catch (error) {
       // A client must not be able to choose that it is not counted.
-      if (error instanceof CelError && !error.absent && !failOpen) {
-        context.trace?.applied(KIND, { result: "failed", error: error.what });
+      if (!(error instanceof CelError && error.absent) && !failOpen) {
+        context.trace?.applied(KIND, { result: "failed", error: reasonOf(error) });
         throw new GatewayError(FAILED, undefined, error);
       }
       context.trace?.skipped(KIND, `a descriptor is left out: ${reasonOf(error)}`, "warn");

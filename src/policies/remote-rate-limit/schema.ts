@@ -29,7 +29,7 @@ const policy = z.strictObject({
     .array(descriptor)
     .min(1)
     .describe(
-      "One count each. A descriptor that reads what the request lacks is left out; without any, nothing is asked. An expression that cannot be evaluated counts as a failure of the service.",
+      "One count each. A descriptor that reads what the request lacks is left out; without any, nothing is asked. An expression that cannot be evaluated, or gives what cannot be counted by, counts as a failure of the service.",
     ),
   failureMode: z
     .literal(["failClosed", "failOpen", "FailClosed", "FailOpen"])

@@ -44,7 +44,10 @@ const CHOICES: Readonly<Record<string, object>> = {
     remoteRateLimit: {
       host: "127.0.0.1:1",
       domain: "a",
-      descriptors: [{ entries: [{ key: "odd", value: 'json(request.headers["x"]).odd' }] }],
+      descriptors: [
+        { entries: [{ key: "odd", value: 'json(request.headers["x"]).odd' }] },
+        { entries: [{ key: "y", value: 'request.headers["y"]' }] },
+      ],
     },
   },
   retried: { retry: { attempts: 3, codes: [503], precondition: ODD } },
@@ -68,7 +71,9 @@ before(async () => {
     backends: [{ host: upstream.address }],
   }));
   gateway = await TestGateway.start({
-    frontendPolicies: { accessLog: { filter: 'json(request.headers["x"]).logged' } },
+    frontendPolicies: {
+      accessLog: { filter: 'json(request.headers["x"]).logged', add: { shown: 'request.headers["x"].upperAscii()' } },
+    },
     binds: [{ port: 0, listeners: [{ routes: [...routes, ...choices] }] }],
   });
 });
@@ -181,6 +186,7 @@ test("a condition of alternatives that fails refuses, whatever the policy", asyn
 
 test("a client cannot choose not to be counted by a rate limit service", async () => {
   assert.equal(await post("/counted", "", { x: "{" }), 500);
+  assert.equal(await raw("/counted", "y: 1\r\ny: 2\r\n"), 500, "a repeated header is no text");
   assert.equal(await post("/counted", "", { x: "{}" }), 200);
 });
 
@@ -198,6 +204,14 @@ test("a request about which the precondition says nothing is not tried again", a
   };
   assert.equal(await tries('{"odd":true}'), 4);
   assert.equal(await tries("{"), 1);
+});
+
+test("the log has its fields also where the rules have used up the budget", async () => {
+  const line = (): Readonly<Record<string, unknown>> | undefined =>
+    gateway.lines.find((each) => each["http.path"] === "/many/used-up");
+  assert.equal(await post("/many/used-up", "a".repeat(1_500_000), { x: '{"logged":true}' }), 403);
+  await gateway.until(() => line() !== undefined, "the log line");
+  assert.equal(line()?.shown, '{"LOGGED":TRUE}');
 });
 
 test("no client can stay out of the access log", async () => {
