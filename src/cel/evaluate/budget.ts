@@ -1,5 +1,8 @@
-/** Steps that the evaluations for one request may take: about one for each character or element that they look at or make. */
-const STEPS = 16 * 1024 * 1024;
+/**
+ * Steps that the evaluations for one request may take: about one for each character or element that they look at or make, and
+ * as many more as that costs. A step takes 1 to 2 ns.
+ */
+const STEPS = 8 * 1024 * 1024;
 /** Processor time that they may take, in microseconds, calls that are charged by the size of their arguments not counted. */
 const TIME = 5000;
 /** Steps from one look at the clock to the next; a look costs about 150 ns, and an ordinary condition never comes to it. */

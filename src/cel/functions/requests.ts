@@ -31,9 +31,12 @@ function cookie(headers: AnyMap, name: string): CelValue | Failure {
   return headers.cookie(name) ?? missing(`no such cookie: ${name.slice(0, 60)}`);
 }
 
+/** Steps for each character of a URI: taking a query apart costs about 50 ns. */
+const PER_QUERY_CHARACTER = 32;
+
 /** The parts of a URI before, in and after its query. */
 function splitQuery(uri: string): readonly [before: string, query: URLSearchParams, after: string] {
-  charge(uri.length);
+  charge(uri.length * PER_QUERY_CHARACTER);
   const hash = uri.indexOf("#");
   const end = hash === -1 ? uri.length : hash;
   const mark = uri.slice(0, end).indexOf("?");

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import {
   A,
   B,
@@ -64,19 +65,13 @@ function parseDouble(text: string): CelValue | Failure {
   return /^nan$/i.test(text) ? Number.NaN : fail(`${JSON.stringify(text.slice(0, 60))} is not a number`);
 }
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
 function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 function decode(bytes: Uint8Array): CelValue | Failure {
   charge(bytes.length);
-  try {
-    return decoder.decode(bytes);
-  } catch {
-    return fail("the bytes are not UTF-8");
-  }
+  return isUtf8(bytes) ? asBuffer(bytes).toString("utf8") : fail("the bytes are not UTF-8");
 }
 
 function toBool(text: string): CelValue | Failure {
