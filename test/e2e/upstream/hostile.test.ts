@@ -78,6 +78,31 @@ suite("HTTP/1.1: heads that cannot be read are 503, the trace says why, and the 
   });
 });
 
+suite("HTTP/1.1: chunked bodies that cannot be read end the client's connection instead of hanging or looking complete", () => {
+  for (const [what, body] of [
+    ["bare LF after the size", "2\nok\n0\n\n"],
+    ["bare LF at the end", "2\r\nok\r\n0\n\n"],
+    ["no CRLF after the data", "2\r\nokxx0\r\n\r\n"],
+    ["a size that is no number", "zz\r\nok\r\n0\r\n\r\n"],
+    ["a negative size", "-2\r\nok\r\n0\r\n\r\n"],
+    ["a huge size", "ffffffffffffffffff\r\nok"],
+    ["trailers with bare LF", "2\r\nok\r\n0\r\nX: y\n\n"],
+  ] as const)
+    test(what, async () => {
+      await using upstream = await RawUpstream.listen(async (peer) => {
+        await peer.message();
+        peer.send(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`);
+      });
+      await using plane = await TestPlane.start(upstream.port);
+      const client = await RawPeer.connect(plane.port);
+      client.send(GET);
+      await client.closed();
+      assert.doesNotMatch(client.received, /\r\n0\r\n/);
+      assert.match(String((await plane.logged("/it")).error), /^upstream call failed: invalid response: /);
+      await (await upstream.connection()).closed();
+    });
+});
+
 suite("HTTP/1.1: what a response may not carry does not reach the client", () => {
   test("a 1xx loses Content-Length and Transfer-Encoding; the final response is whole", async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
