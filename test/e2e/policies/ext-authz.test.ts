@@ -271,6 +271,17 @@ test("HTTP: pseudo headers make method, target and Host of the question; what is
   assert.equal(questions.length, 1);
 });
 
+test("HTTP: what is told is made of the answer and of all that is known of the client", async () => {
+  await using service = await RawUpstream.answering(() => reply("blue"));
+  await using upstream = await backend();
+  const metadata = { who: "source.address + ' ' + request.method + ' ' + string(response.body)" };
+  const transformations = { request: { set: { "x-who": "extauthz.who" } } };
+  await using plane = await TestPlane.start(
+    route(upstream.port, { ...http(service.port, {}, { metadata }), transformations }),
+  );
+  assert.match((await ask(plane, get())).body, /x-who: 127\.0\.0\.1 GET blue/);
+});
+
 test("answers are kept until a time that the service tells: seconds since 1970, as claims have them", async () => {
   let lifetime = 60;
   let questions = 0;

@@ -308,7 +308,8 @@ test("the endpoint as a named backend with policies of its own; the policies bes
   await use({ backendAuth: { oauthTokenExchange: { backend: "/idp" } } }, { backends });
   await seen(bearer("one"));
   assert.equal(asked[0]?.authorization, "Basic named");
-  const policies = { backendAuth: { key: "own" }, requestHeaderModifier: {} };
+  // A header may be called as sources of secrets are.
+  const policies = { backendAuth: { key: "own" }, requestHeaderModifier: { set: { file: "no file" } } };
   await use({ backendAuth: { oauthTokenExchange: { backend: "/idp", policies } } }, { backends });
   await seen(bearer("one"));
   assert.equal(asked[0]?.authorization, "Bearer own");
