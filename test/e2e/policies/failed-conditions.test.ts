@@ -222,3 +222,20 @@ test("no client can stay out of the access log", async () => {
   await gateway.until(() => logged("/log/wanted"), "the line of the last request");
   assert.deepEqual([logged("/log/unwanted"), logged("/log/broken")], [false, true]);
 });
+
+test("a connection for which a deny rule fails is closed without a response", async () => {
+  const rules = (deny: string): object => ({
+    frontendPolicies: { networkAuthorization: { rules: [{ deny }] } },
+    binds: [{ port: 0, listeners: [{ routes: [{ policies: { directResponse: { status: 204 } } }] }] }],
+  });
+  const ask = async (port: number): Promise<string> => {
+    const peer = await RawPeer.connect(port);
+    peer.send("GET / HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n");
+    await peer.closed();
+    return peer.received.split("\r\n", 1)[0] ?? "";
+  };
+  await using gateway = await TestGateway.start(rules("source.port < 0"));
+  assert.equal(await ask(gateway.port()), "HTTP/1.1 204 No Content");
+  assert.equal(await gateway.reconfigure(rules("int(source.address) == 1")), "applied");
+  assert.equal(await ask(gateway.port()), "");
+});
