@@ -47,7 +47,7 @@ test("a request that matched no route says so", () => {
   assert.equal(summary(message), "no route selected (2 evaluated)");
   assert.equal(summary({ type: "routeSelection" }), "no route selected (0 evaluated)");
   const listeners = [{ listener: "a", reason: "host: x does not match y" }];
-  assert.equal(summary({ ...message, listeners }), "no listener takes this host (1 listeners)");
+  assert.equal(summary({ ...message, listeners }), "no listener takes this host (1 evaluated)");
 });
 
 test("failures name their error", () => {

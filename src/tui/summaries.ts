@@ -64,7 +64,7 @@ export function summaryOf(message: Fields): string {
 function routeSelection(message: Fields): string {
   const count = Array.isArray(message.evaluatedRoutes) ? message.evaluatedRoutes.length : 0;
   const selected = selectedName(message);
-  if (Array.isArray(message.listeners)) return `no listener takes this host (${message.listeners.length} listeners)`;
+  if (Array.isArray(message.listeners)) return `no listener takes this host (${message.listeners.length} evaluated)`;
   return selected === "" ? `no route selected (${count} evaluated)` : `selected "${selected}" (${count} evaluated)`;
 }
 
