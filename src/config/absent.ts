@@ -72,6 +72,13 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     },
   },
   { in: /(^|\.)tcpRoutes\.backends$/, fields: { internal: "the admin API is HTTP; give it an HTTP route" } },
+  {
+    in: /\.localRateLimit$/,
+    fields: same(
+      "localRateLimit is a list: put - before the first field of each limit",
+      ...["maxTokens", "tokensPerFill", "fillInterval", "type", "key"],
+    ),
+  },
   { in: /\.apiKey\.keys$/, fields: { allowedModels: MODELS } },
   {
     in: /\.backendAuth$/,

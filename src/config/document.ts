@@ -20,6 +20,8 @@ const MAX_SOURCE = 200;
 export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & {
   readonly warning?: boolean;
   readonly note?: boolean;
+  /** A warning about what is valid. A configuration with errors goes without: what is left of it looks odd for another reason. */
+  readonly advice?: boolean;
 };
 
 type Path = readonly PropertyKey[];

@@ -2,7 +2,7 @@ import { withFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
 import { cookieSecretProblem } from "./cookie-secret.ts";
 import { customFunctions } from "./custom-functions.ts";
-import type { Diagnostic } from "./diagnostics.ts";
+import { type Diagnostic, formatPath } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 import { formerTracing } from "./former-tracing.ts";
 import { InputReader, type Inputs, isReadOnce } from "./inputs.ts";
@@ -16,6 +16,7 @@ import { reportIssues } from "./schema-errors.ts";
 import { setAside } from "./set-aside.ts";
 import { resolveSettings, type Settings } from "./settings.ts";
 import { writtenStartOnly } from "./start-only.ts";
+import { adviseOnAdmin } from "./translate/advice.ts";
 import type { Path, Report } from "./translate/context.ts";
 import { translate } from "./translate/translate.ts";
 
@@ -99,9 +100,13 @@ function checkAndTranslate(value: object, document: ConfigDocument, around: Arou
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);
+  const advice = new Map<string, () => void>();
   const report: Report = (path, problem, key) => {
     const written = original(path);
-    if (!damaged(written)) document.report(written, problem, key);
+    const tell = (): void => document.report(written, problem, key);
+    // A route that several listeners have gets one piece of advice.
+    if (problem.advice === true) advice.set(`${formatPath(written)} ${problem.message}`, tell);
+    else if (!damaged(written)) tell();
   };
   const surroundings = {
     file,
@@ -113,9 +118,11 @@ function checkAndTranslate(value: object, document: ConfigDocument, around: Arou
     formerTracing: formerTracing(data.config.tracing, env, document),
   };
   const { ir, urls } = translate(data, surroundings, report, incomplete);
+  adviseOnAdmin(settings.adminAddr, ir.binds, report);
   const unsealed = cookieSecretProblem(ir, env);
   if (unsealed !== undefined) document.reportElsewhere(unsealed);
   if (!document.ok) return refuse(document.diagnostics, reader, urls);
+  for (const tell of advice.values()) tell();
   return {
     ok: true,
     config: settings,

@@ -24,11 +24,25 @@ export function reportIssues(document: ConfigDocument, issues: readonly Issue[],
     told.filter((issue) => issue.code === "unrecognized_keys").map((issue) => formatPath(issue.path)),
   );
   for (const issue of told) {
-    if (issue.code === "unrecognized_keys")
-      for (const key of issue.keys) document.report(issue.path, unknownField(issue.path, key, known), key);
+    if (issue.code === "unrecognized_keys") reportUnknown(document, issue, known);
     else if (issue.code === "invalid_key") document.report(issue.path.slice(0, -1), invalidKey(issue), lastKey(issue));
     else if (!(issue.code === "custom" && issue.params?.noneOf !== undefined && misnamed.has(formatPath(issue.path))))
       document.report(issue.path, describe(issue, valueAt(document.value, issue.path), known));
+  }
+}
+
+/** Fields that are wrong for the same reason are one mistake. */
+function reportUnknown(
+  document: ConfigDocument,
+  { path, keys }: Extract<Issue, { code: "unrecognized_keys" }>,
+  known: KnownFields,
+): void {
+  const reasons = new Set<string>();
+  for (const key of keys) {
+    const reason = absentField(path, key);
+    if (reason === undefined || !/is a list/.test(reason) || !reasons.has(reason))
+      document.report(path, unknownField(path, key, known), key);
+    if (reason !== undefined) reasons.add(reason);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The candidate closest to `name`, when it is close enough to be a slip of the pen, or when one is a part of the other as
- * `prefix` is of `pathPrefix`.
+ * `prefix` is of `pathPrefix`, or `jwt` of `jwtAuth` and of no other.
  */
 export function suggest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = name.toLowerCase();
@@ -17,7 +17,13 @@ export function suggest(name: string, candidates: Iterable<string>): string | un
       bestDistance = distance;
     }
   }
-  return best ?? part;
+  return best ?? part ?? continued(wanted, candidates);
+}
+
+/** The only candidate that begins with a short name. */
+function continued(wanted: string, candidates: Iterable<string>): string | undefined {
+  const [only, ...others] = [...candidates].filter((each) => each.toLowerCase().startsWith(wanted));
+  return wanted.length === 3 && others.length === 0 ? only : undefined;
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours; at least `limit` when it is not less. */

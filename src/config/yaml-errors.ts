@@ -28,14 +28,19 @@ export function aliasProblem(document: Document.Parsed, error: unknown): SyntaxP
     Alias(_key, node) {
       const offset = node.range?.[0] ?? 0;
       first ??= offset;
-      if (node.resolve(document) === undefined)
-        unresolved ??= { offset, message: `nothing before this place has the anchor &${node.source}` };
+      if (node.resolve(document) === undefined) unresolved ??= { offset, message: unknownAlias(node.source) };
     },
   });
   if (unresolved !== undefined) return unresolved;
   if (error instanceof ReferenceError)
     return { offset: first ?? 0, message: "the aliases stand for too much; write the values out" };
   return { offset: 0, message: error instanceof Error ? error.message : String(error) };
+}
+
+/** `*.example.com` without quotes is an alias to YAML. */
+function unknownAlias(name: string): string {
+  if (name.startsWith(".")) return `an asterisk at the beginning is an alias in YAML; quote the text: "*${name}"`;
+  return `nothing before this place has the anchor &${name}`;
 }
 
 /** Offsets of keys that JavaScript objects cannot hold as plain data. */

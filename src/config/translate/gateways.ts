@@ -2,6 +2,7 @@ import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";
+import { adviseOnRoutes } from "./advice.ts";
 import type { Context, ListenerPlace, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { checkProtocol, translateTls } from "./listeners.ts";
@@ -51,6 +52,7 @@ export function translateGateways(
       const named = routes.map(({ key, name }, i) => ({ key, name, path: paths[i] ?? [] }));
       const tcpNamed = tcpRoutes.map(({ key, name }, i) => ({ key, name, path: tcpPaths[i] ?? [] }));
       reportDuplicates("route", [...named, ...tcpNamed], context.report);
+      adviseOnRoutes({ ...listener, routes }, paths, context.report);
       return { ...listener, routes, tcpRoutes };
     }),
   }));

@@ -2,6 +2,7 @@ import { checkTlsServer, type TlsProblem } from "../../http/tls-check.ts";
 import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
+import { adviseOnRoutes } from "./advice.ts";
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { tunnelFrontend } from "./frontend.ts";
@@ -158,6 +159,8 @@ function translateListener(
     const named = list.map((each, i) => ({ key: each.key, name: each.name, path: [...path, field, i] }));
     reportDuplicates("route", named, context.report);
   }
+  const paths = translated.map((_route, i) => [...path, "routes", i]);
+  adviseOnRoutes({ hostname: input.hostname.toLowerCase(), routes: translated }, paths, context.report);
   return {
     key,
     name,

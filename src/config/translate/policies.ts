@@ -8,6 +8,7 @@ import { CredentialNames } from "../../policies/shared/credentials/names.ts";
 import { OwnFields } from "../../policies/shared/own-fields.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
+import { adviseOnPolicies } from "./advice.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CalledTargets, TranslatePolicies } from "./called-targets.ts";
@@ -30,6 +31,7 @@ export function translatePolicies(
   const set = toPolicySet(input, path, sources, calledTargets, report);
   if (tryPolicies(set, phase, path, report)) {
     noteRetry(set, path, report);
+    adviseOnPolicies(set, path, report);
     const { authorization } = set;
     if (authorization !== undefined)
       warnAboutDenyRules(authorization.rules, "request", [...path, "authorization", "rules"], report);

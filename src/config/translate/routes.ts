@@ -4,6 +4,7 @@ import { mergePolicies } from "../../policies/merge.ts";
 import { DynamicTarget } from "../../upstream/dynamic-target.ts";
 import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
+import { adviseOnRoute } from "./advice.ts";
 import type { Context, Path, PhaseSets } from "./context.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { translateBackend } from "./targets.ts";
@@ -33,7 +34,7 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
   const { namespace, ruleName } = input;
   const targeted = context.targeted.forRoute({ kind: "HTTPRoute", name, namespace, ...(ruleName && { ruleName }) });
   const around = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, ofBackends) };
-  return {
+  const route = {
     key,
     name,
     namespace: input.namespace,
@@ -45,6 +46,8 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
       translateBackend(backend, `/${key}/backend${i}`, around, [...path, "backends", i], context),
     ),
   };
+  adviseOnRoute(route, path, context.report);
+  return route;
 }
 
 interface Written {

@@ -29,10 +29,7 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
   if (input.host !== undefined) {
     const parsed = parseHost(input.host);
     if (parsed !== undefined) return parsed;
-    context.report([...path, "host"], {
-      message: `invalid host:port: ${input.host}`,
-      expected: "host:port, ip:port, [ipv6]:port or unix:/path",
-    });
+    context.report([...path, "host"], invalidHost(input.host));
     return { type: "invalid", reference: input.host };
   }
   if (input.service !== undefined) {
@@ -59,6 +56,16 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
   if (input.internal !== undefined) return { type: "internal", path: input.internal };
   const expression = input.dynamic?.target;
   return expression === undefined ? { type: "dynamic" } : { type: "dynamic", expression };
+}
+
+function invalidHost(text: string): Problem {
+  const message = `invalid host:port: ${text}`;
+  const [, scheme, authority = ""] = /^(https?):\/\/([^/?#@]+)(?:[/?#].*)?$/i.exec(text) ?? [];
+  if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path" };
+  const secure = scheme.toLowerCase() === "https";
+  const host = /:\d+$/.test(authority) ? authority : `${authority}:${secure ? 443 : 80}`;
+  const further = secure ? ", with backendTLS: {} among the backend's policies" : "";
+  return { message, expected: `${host}, not a URL${further}` };
 }
 
 function parseHost(text: string): Target | undefined {

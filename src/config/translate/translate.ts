@@ -5,6 +5,7 @@ import type { InputReader } from "../inputs.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { TracingInput } from "../schema/telemetry.ts";
+import { adviseOnRoutes } from "./advice.ts";
 import { CalledTargets } from "./called-targets.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -141,6 +142,11 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
     reportDuplicates(
       "route",
       routes.map(({ key, name }, j) => ({ key, name, path: at(j) })),
+      report,
+    );
+    adviseOnRoutes(
+      { hostname: "", routes },
+      routes.map((_route, j) => at(j)),
       report,
     );
     return { name: group.name, routes };

@@ -6,7 +6,16 @@ import { compileCondition, compileExpression, type Scope } from "../../cel/index
  * accepts is no expression.
  */
 export function expression(scope: Scope, isConstant = (_text: string): boolean => false): z.ZodString {
-  return checked((text) => isConstant(text) || compileExpression(text, scope));
+  return checked((text) => isConstant(text) || compileExpression(text, scope), textHint);
+}
+
+/** Words where an expression is expected are mostly meant as text. */
+function textHint(text: string, message: string): string {
+  const words = /^[A-Za-z0-9][\w./:-]*(?: [\w./:-]+)*$/.test(text);
+  const unknown = message.startsWith("unknown variable") && !message.includes("did you mean");
+  // `response.code` is an expression, although not one for this place.
+  const meant = words && (text.includes(" ") || (unknown && !/^\w+\.\w/.test(text)));
+  return meant ? `is CEL, in which text has quotes of its own; write '"${text}"' for the text: ` : "";
 }
 
 /** CEL that is true or false. */
@@ -14,13 +23,16 @@ export function condition(scope: Scope): z.ZodString {
   return checked((text) => compileCondition(text, scope));
 }
 
-function checked(compile: (text: string) => unknown): z.ZodString {
+function checked(
+  compile: (text: string) => unknown,
+  hint = (_text: string, _message: string): string => "",
+): z.ZodString {
   return z.string().check((context) => {
     try {
       compile(context.value);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      context.issues.push({ code: "custom", input: context.value, message });
+      context.issues.push({ code: "custom", input: context.value, message: hint(context.value, message) + message });
     }
   });
 }

@@ -11,7 +11,7 @@ import type { CheckReport } from "../../../src/config/check.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 
 const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
-const GOOD = "binds: [{port: 0, listeners: [{routes: [{name: r}]}]}]\n";
+const GOOD = "binds: [{port: 0, listeners: [{routes: [{name: r, policies: {directResponse: {status: 200}}}]}]}]\n";
 const BAD = "binds:\n  - port: 80800\n    listners: []\n";
 
 interface Outcome {

@@ -1,0 +1,89 @@
+/** Warnings about what is valid and most likely not meant. */
+import type { ListenAddress } from "../../base/listen-address.ts";
+import type { Bind, Listener, Route } from "../../ir/ir.ts";
+import type { PolicySet } from "../../ir/policies.ts";
+import type { Path, Report } from "./report.ts";
+
+/** Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7). */
+const AUTHENTICATION = ["jwtAuth", "basicAuth", "apiKey"] as const;
+
+/** About the policies at `path`: those that stand there, not those that others attach. */
+export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): void {
+  for (const kind of AUTHENTICATION) {
+    const mode = set[kind]?.mode ?? "optional";
+    if (set[kind] === undefined || mode === "strict" || set.authorization !== undefined) continue;
+    warn(report, [...path, kind], lenient(mode));
+  }
+  const limits = Array.isArray(set.localRateLimit) ? set.localRateLimit : [];
+  for (const [i, { maxTokens, tokensPerFill }] of limits.entries()) {
+    const at = [...path, "localRateLimit", i];
+    if (maxTokens === 0) warn(report, at, "refuses every request, because maxTokens is 0");
+    else if (tokensPerFill === 0)
+      warn(report, at, "never refills: after maxTokens requests it refuses all; set tokensPerFill");
+  }
+}
+
+function lenient(mode: string): string {
+  const pass = mode === "permissive" ? "with wrong credentials or none" : "without credentials";
+  return `lets requests ${pass} pass, because mode is ${mode}; set mode: strict, or authorization rules that refuse them`;
+}
+
+/** About one route: what its matches and backends lead to. */
+export function adviseOnRoute(route: Route, path: Path, report: Report): void {
+  for (const [i, { method }] of route.matches.entries())
+    if (method !== undefined && method !== method.toUpperCase())
+      warn(report, [...path, "matches", i, "method"], `methods are case-sensitive; write ${method.toUpperCase()}`);
+  const { directResponse, requestRedirect } = route.policies;
+  if (directResponse !== undefined || requestRedirect !== undefined) return;
+  if (route.backends.length === 0)
+    warn(report, path, "has no backends, so every request gets 500; add one, or a directResponse");
+  else if (route.backends.every(({ weight }) => weight === 0))
+    warn(report, [...path, "backends"], "all have weight 0, so every request gets 500");
+}
+
+/** About the routes of a listener among each other, each at its path: those that no request can reach. */
+export function adviseOnRoutes(
+  { hostname, routes }: Pick<Listener, "hostname" | "routes">,
+  paths: readonly Path[],
+  report: Report,
+): void {
+  const winners = new Map<string, Route>();
+  // Of equal matches the route whose key comes first wins (reference 2.2).
+  for (const route of [...routes].sort((a, b) => (a.key < b.key ? -1 : 1))) {
+    const path = paths[routes.indexOf(route)] ?? [];
+    const hosts = route.hostnames.filter((host) => meet(host, hostname));
+    if (route.hostnames.length > 0 && hosts.length === 0) {
+      warn(report, [...path, "hostnames"], `never matches: the listener takes ${hostname} only`);
+      continue;
+    }
+    const conditions = (hosts.length > 0 ? hosts : [""]).flatMap((host) =>
+      route.matches.map((match) => JSON.stringify([host, match])),
+    );
+    const rivals = new Set(conditions.map((condition) => winners.get(condition)));
+    const [rival] = rivals;
+    if (conditions.length > 0 && rivals.size === 1 && rival !== undefined)
+      warn(report, path, `never wins: ${rival.name} has the same hostnames and matches, and its name comes first`);
+    for (const condition of conditions) if (!winners.has(condition)) winners.set(condition, route);
+  }
+}
+
+/** Whether a host can fit both names; a name is a host, `*.` with a host, or nothing for all hosts. */
+function meet(one: string, other: string): boolean {
+  if (one === "" || other === "" || one === "*" || other === "*" || one === other) return true;
+  if (!one.startsWith("*")) return other.startsWith("*") && one.endsWith(other.slice(1));
+  return other.startsWith("*") ? one.endsWith(other.slice(1)) || other.endsWith(one.slice(1)) : meet(other, one);
+}
+
+/** About the address of the admin server, which answers whoever reaches it. */
+export function adviseOnAdmin(address: ListenAddress, binds: readonly Bind[], report: Report): void {
+  if (address.type !== "socket" && address.type !== "localhost") return;
+  const path = ["config", "adminAddr"];
+  if (address.type === "socket" && !/^(127\.|::1$)/.test(address.host))
+    warn(report, path, "other machines can reach it, and it has no authentication; use localhost");
+  if (address.port !== 0 && binds.some(({ mode, port }) => mode === "standard" && port === address.port))
+    warn(report, path, `port ${address.port} is a listener's too; the gateway cannot start with both`);
+}
+
+function warn(report: Report, path: Path, message: string): void {
+  report(path, { message, warning: true, advice: true });
+}
