@@ -66,6 +66,21 @@ test("a repeated header is no text, and bytes that are not UTF-8 are none", () =
     'request.headers["x-role"] == request.method',
     'request.headers["x-role"] in ["banned"]',
     'request.headers["x-role"].contains("ban")',
+    'default(request.headers["x-role"], "") == "banned"',
+    'request.headers[?"x-role"].orValue("") == "banned"',
+    'request.headers[?"x-role"] == optional.of("banned")',
+    'request.headers[request.method == "" ? "" : "x-role"] == "banned"',
+    'request.headers.exists(name, request.headers[name] == "banned")',
+    'request.headers.exists(name, value, value == "banned")',
+    'request.headers.map(name, request.headers[name]).exists(value, value in ["banned"])',
+    '"banned" in request.headers.map(name, request.headers[name])',
+    'cel.bind(role, request.headers["x-role"], role == "banned")',
+    '[request.headers["x-role"]] == ["banned"]',
+    '{"a": request.headers["x-role"]} != {"a": "user"}',
+    'sets.intersects(["banned"], [request.headers["x-role"]])',
+    'request.headers["x-role"] in {"banned": 1}',
+    '{"banned": true}[?request.headers["x-role"]].orValue(false)',
+    'default({"banned": true}[request.headers["x-role"]], false)',
   ])
     assert.match(failureOf(text, request), /the field x-role is repeated/, text);
   for (const text of ['request.headers["x-role"].startsWith("b")', 'request.headers["x-raw"].split(",")[0] == "a"'])

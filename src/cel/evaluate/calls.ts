@@ -9,7 +9,7 @@ import { startBudget } from "./budget.ts";
 import { compileCustomCall } from "./custom-calls.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, missing } from "./failure.ts";
-import { compileConstantEquality, compileHeader, compileOperands, compileStatusComparison } from "./fast-paths.ts";
+import { compileConstantEquality, compileHeader, compileStatusComparison } from "./fast-paths.ts";
 import { compileLogic } from "./logic.ts";
 
 /** Functions and operators. Where the types are known the one overload is called; else the values choose it. */
@@ -30,7 +30,7 @@ export function compileCall(node: Call, compilation: Compilation): Evaluator {
   const { overloads, args } = resolved;
   const types = args.map((arg) => compilation.checked.types.get(arg) ?? { name: "dyn", params: [] });
   const [overload] = overloads;
-  const evaluators = compileOperands(node, args, compilation);
+  const evaluators = args.map((arg) => compilation.compile(arg));
   if (overload === undefined || overloads.length > 1) return dispatch(node, overloads, evaluators);
   const certain = isCertain(overload, types);
   const first = prepared(node, overload, args, evaluators, compilation.text, certain);

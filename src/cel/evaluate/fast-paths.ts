@@ -1,7 +1,7 @@
 import type { Activation } from "../activation.ts";
 import type { Checked } from "../check/checked.ts";
-import type { Type } from "../check/types.ts";
 import type { Call, Node } from "../syntax/ast.ts";
+import { comparedAsText, repeatedField } from "../values/repeated.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import { findHeader, findLatin1, type HeaderSource } from "../variables/headers.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
@@ -50,7 +50,7 @@ export function compileConstantEquality(node: Call, compilation: Compilation): E
   if (header !== undefined && isPlainRead(operand) && /^[\x20-\x7e]*$/.test(constant)) {
     const { name, source } = header;
     const none = missing(`no such key: ${name}`, operand.at);
-    const several = repeated(name, operand.at);
+    const several = new Failure(comparedAsText(name), operand.at);
     return (activation) => {
       const parts = source(activation);
       const value = parts === undefined ? undefined : findLatin1(parts, name);
@@ -62,40 +62,11 @@ export function compileConstantEquality(node: Call, compilation: Compilation): E
   const evaluate = compilation.compile(operand);
   return (activation, slots) => {
     const value = evaluate(activation, slots);
-    return value instanceof Failure ? value : (value === constant) === whenEqual;
+    if (value instanceof Failure) return value;
+    if (typeof value !== "object") return (value === constant) === whenEqual;
+    const field = repeatedField(value);
+    return field === undefined ? !whenEqual : new Failure(comparedAsText(field), operand.at);
   };
-}
-
-/**
- * The operands of a call. A header that `==`, `!=` or `in` compares with text, or in which `contains` looks for a part, must be
- * one text: repeated, it is a list, which equals no text, and a client could get round a rule by sending the field twice.
- */
-export function compileOperands(node: Call, args: readonly Node[], { compile, checked }: Compilation): Evaluator[] {
-  const [left, right] = args;
-  const typeOf = (operand: Node | undefined): Type | undefined => operand && checked.types.get(operand);
-  const isEquality = node.name === "_==_" || node.name === "_!=_";
-  const headers = args.map((operand) => (isPlainRead(operand) ? constantHeader(operand, checked) : undefined));
-  return args.map((operand, index) => {
-    const evaluate = compile(operand);
-    const header = headers[index];
-    // Two headers are alike when both are repeated in the same way.
-    if (header === undefined || (isEquality && headers[1 - index] !== undefined)) return evaluate;
-    const comparedWithText = isEquality
-      ? typeOf(index === 0 ? right : left)?.name !== "list"
-      : index === 0 && (node.name === "contains" || (node.name === "@in" && typeOf(right)?.params[0]?.name !== "list"));
-    return comparedWithText ? oneText(evaluate, repeated(header.name, operand.at)) : evaluate;
-  });
-}
-
-function oneText(evaluate: Evaluator, repeated: Failure): Evaluator {
-  return (activation, slots) => {
-    const value = evaluate(activation, slots);
-    return Array.isArray(value) ? repeated : value;
-  };
-}
-
-function repeated(name: string, at: number): Failure {
-  return new Failure(`the field ${name} is repeated; compare lists, or use join()`, at);
 }
 
 /** Comparisons of `response.code` and ports with constants in plain numbers instead of bigint. */

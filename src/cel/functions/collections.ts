@@ -5,7 +5,9 @@ import { type AnyMap, adopt, isList, isMap, mapGet, mapKeys } from "../values/ac
 import { toText } from "../values/convert.ts";
 import { compare, equals } from "../values/equality.ts";
 import { CelMap } from "../values/map.ts";
+import { checkComparable, comparing } from "../values/repeated.ts";
 import { type CelList, CelOptional, type CelValue } from "../values/types.ts";
+import { hasKey } from "./operators.ts";
 import { both, fn, method, type Overload } from "./overload.ts";
 
 function contains(items: CelList, wanted: CelValue): boolean {
@@ -13,7 +15,15 @@ function contains(items: CelList, wanted: CelValue): boolean {
   return items.some((item) => equals(adopt(item), wanted));
 }
 
+/** Of a repeated field nobody knows whether the list is meant or, as in `contains("part")`, a text. */
+function listOrText(items: CelList, wanted: CelValue): boolean {
+  checkComparable(wanted, items);
+  return contains(items, wanted);
+}
+
 const containsAll = (items: CelList, wanted: CelList): boolean => wanted.every((item) => contains(items, adopt(item)));
+const containsAny = (items: CelList, wanted: CelList): boolean => items.some((item) => contains(wanted, adopt(item)));
+const isSameSet = (a: CelList, b: CelList): boolean => containsAll(a, b) && containsAll(b, a);
 
 function slice(items: CelList, from: bigint, to: bigint): CelValue | Failure {
   if (from < 0n || to < from || to > BigInt(items.length))
@@ -93,22 +103,20 @@ function flattenMap(value: AnyMap | CelList, levels: number): CelValue {
 
 /** The extensions `lists` and `sets`, and the gateway's functions for maps. */
 export const COLLECTIONS: readonly Overload[] = [
-  method("contains", [list(A), A], BOOL, contains),
-  method("contains", [map(A, B), A], BOOL, (value: AnyMap, key: CelValue) => mapGet(value, key) !== undefined),
+  method("contains", [list(A), A], BOOL, comparing(listOrText)),
+  method("contains", [map(A, B), A], BOOL, hasKey),
   method("slice", [list(A), INT, INT], list(A), slice),
   method("flatten", [list(DYN)], list(DYN), flatten),
   method("flatten", [list(DYN), INT], list(DYN), flatten),
   method("sort", [list(A)], list(A), sort),
-  method("distinct", [list(A)], list(A), distinct),
+  method("distinct", [list(A)], list(A), comparing(distinct)),
   method("reverse", [list(A)], list(A), (items: CelList) => items.map(adopt).reverse()),
   method("first", [list(A)], optional(A), (items: CelList) => elementAt(items, 0)),
   method("last", [list(A)], optional(A), (items: CelList) => elementAt(items, -1)),
   fn("lists.range", [INT], list(INT), range),
-  fn("sets.contains", [list(A), list(A)], BOOL, containsAll),
-  fn("sets.equivalent", [list(A), list(A)], BOOL, (a: CelList, b: CelList) => containsAll(a, b) && containsAll(b, a)),
-  fn("sets.intersects", [list(A), list(A)], BOOL, (a: CelList, b: CelList) =>
-    a.some((item) => contains(b, adopt(item))),
-  ),
+  fn("sets.contains", [list(A), list(A)], BOOL, comparing(containsAll)),
+  fn("sets.equivalent", [list(A), list(A)], BOOL, comparing(isSameSet)),
+  fn("sets.intersects", [list(A), list(A)], BOOL, comparing(containsAny)),
   ...both("merge", [map(A, B), map(A, B)], map(A, B), merge),
   fn("flatten", [map(A, B)], map(STRING, DYN), (value: AnyMap) => flattenMap(value, 1)),
   fn("flatten", [list(A)], map(STRING, DYN), (value: CelList) => flattenMap(value, 1)),

@@ -16,9 +16,10 @@ import {
   UINT,
 } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail, missing } from "../evaluate/failure.ts";
+import { Failure, fail, missing } from "../evaluate/failure.ts";
 import { type AnyMap, adopt, isList, isMap, kindOf, mapGet } from "../values/access.ts";
 import { compare, equals } from "../values/equality.ts";
+import { comparedAsText, comparing, repeatedField } from "../values/repeated.ts";
 import { type CelDuration, CelOptional, type CelTimestamp, CelUint, type CelValue } from "../values/types.ts";
 import { ARITHMETIC } from "./arithmetic.ts";
 import { fn, type Overload } from "./overload.ts";
@@ -52,8 +53,20 @@ export function at(list: readonly CelValue[], index: CelValue): Result {
 }
 
 function byKey(map: AnyMap, key: CelValue): Result {
-  const value = mapGet(map, key);
+  const value = lookUp(map, key);
   return value === undefined ? missing(`no such key: ${describe(key)}`) : value;
+}
+
+/** `key in map` */
+export function hasKey(map: AnyMap, key: CelValue): boolean | Failure {
+  const value = lookUp(map, key);
+  return value instanceof Failure ? value : value !== undefined;
+}
+
+/** To look up a repeated field is to compare it with the keys. */
+function lookUp(map: AnyMap, key: CelValue): Result | undefined {
+  const field = repeatedField(key);
+  return field === undefined ? mapGet(map, key) : fail(comparedAsText(field));
 }
 
 function describe(key: CelValue): string {
@@ -72,7 +85,8 @@ function optionally(container: CelValue, key: CelValue): Result {
     return container.value === undefined ? container : optionally(container.value, key);
   if (container === null) return CelOptional.NONE;
   if (!isMap(container)) return fail(`a value of type ${kindOf(container)} has no elements`);
-  const value = mapGet(container, key);
+  const value = lookUp(container, key);
+  if (value instanceof Failure) return value;
   return value === undefined ? CelOptional.NONE : new CelOptional(value);
 }
 
@@ -103,8 +117,13 @@ const ALL: readonly Overload[] = [
   fn("_?_:_", [BOOL, BYTES, STRING], DYN, lazy),
   fn("!_", [BOOL], BOOL, (value: boolean) => !value),
   ...COMPARABLE_TYPES.flatMap((params) => [
-    fn("_==_", params, BOOL, equals),
-    fn("_!=_", params, BOOL, (a: CelValue, b: CelValue) => !equals(a, b)),
+    fn("_==_", params, BOOL, comparing(equals)),
+    fn(
+      "_!=_",
+      params,
+      BOOL,
+      comparing((a: CelValue, b: CelValue) => !equals(a, b)),
+    ),
   ]),
   ...comparison("_<_", (order) => order < 0),
   ...comparison("_<=_", (order) => order <= 0),
@@ -125,8 +144,8 @@ const ALL: readonly Overload[] = [
   fn("_-_", [DURATION, DURATION], DURATION, (a: CelDuration, b: CelDuration) => duration(a.nanos - b.nanos)),
   fn("_-_", [TIMESTAMP, DURATION], TIMESTAMP, (a: CelTimestamp, b: CelDuration) => timestamp(a.nanos - b.nanos)),
   fn("_-_", [TIMESTAMP, TIMESTAMP], DURATION, (a: CelTimestamp, b: CelTimestamp) => duration(a.nanos - b.nanos)),
-  fn("@in", [A, list(A)], BOOL, inList),
-  fn("@in", [A, map(A, B)], BOOL, (key: CelValue, container: AnyMap) => mapGet(container, key) !== undefined),
+  fn("@in", [A, list(A)], BOOL, comparing(inList)),
+  fn("@in", [A, map(A, B)], BOOL, (key: CelValue, container: AnyMap) => hasKey(container, key)),
   fn("_[_]", [list(A), INT], A, at),
   fn("_[_]", [map(A, B), A], B, byKey),
   fn("_[_]", [optional(list(A)), INT], optional(A), optionally),

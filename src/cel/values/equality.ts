@@ -1,15 +1,21 @@
 import { charge } from "../evaluate/budget.ts";
 import { adopt, isList, isMap, kindOf, mapGet, mapKeys, mapSize } from "./access.ts";
+import { checkComparable } from "./repeated.ts";
 import { CelDuration, CelOpaque, CelOptional, CelTimestamp, CelType, CelUint, type CelValue } from "./types.ts";
 
-/** `a == b`: numbers by their mathematical value whatever their types; values of different kinds are not equal. */
+/**
+ * `a == b`: numbers by their mathematical value whatever their types; values of different kinds are not equal. Throws for a
+ * text and a repeated field; callers run in `comparing`.
+ */
 export function equals(a: CelValue, b: CelValue): boolean {
   if (typeof a === "string") {
     charge(a.length);
+    if (typeof b === "object") checkComparable(a, b);
     return a === b;
   }
   if (typeof a === "boolean" || a === null) return a === b;
   if (isNumeric(a)) return isNumeric(b) && compareNumbers(a, b) === 0;
+  checkComparable(b, a);
   return typeof b === "object" && b !== null && equalObjects(a, b);
 }
 

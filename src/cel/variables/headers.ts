@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../../base/sensitive-names.ts";
 import { charge } from "../evaluate/budget.ts";
+import { markRepeated } from "../values/repeated.ts";
 import { CelMapLike, type CelValue } from "../values/types.ts";
 
 /** The header fields of a message as expressions see them. */
@@ -32,7 +33,7 @@ const REDACTED = "<redacted>";
 export function findHeader(source: HeaderSource, name: string): CelValue | undefined {
   const latin1 = findLatin1(source, name);
   if (latin1 === undefined) return undefined;
-  return typeof latin1 === "string" ? decodeUtf8(latin1) : latin1.map(decodeUtf8);
+  return typeof latin1 === "string" ? decodeUtf8(latin1) : markRepeated(name, latin1.map(decodeUtf8));
 }
 
 /** Like findHeader, one character a byte. */
