@@ -121,6 +121,11 @@ export interface PolicyContext {
    * `-` or as a trailer, goes.
    */
   claimField(name: string): void;
+  /**
+   * A policy is about to decide which fields the request has, by names that only it knows: the client's trailers go, and its
+   * fields with `_`, unless the configuration names them.
+   */
+  claimAllFields(): void;
   /** Calls back when the exchange is over, so that work for it can end. */
   onOver(callback: () => void): void;
 }

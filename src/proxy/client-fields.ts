@@ -6,8 +6,20 @@ import { dashed, type OwnFields } from "../policies/shared/own-fields.ts";
 import { TRACE_TOKEN_HEADER } from "../trace/token.ts";
 import { DEFAULT_ID_HEADER } from "./forwarding.ts";
 
-/** Fields of requests that the gateway writes or takes out, whatever the configuration. */
-const WRITTEN = ["x-retry-attempt", TRACE_TOKEN_HEADER];
+/**
+ * Fields of requests that the gateway writes, takes out or frames messages by, whatever the configuration. Of credentials for
+ * proxies a backend gets those that the client has sent under their own name.
+ */
+const WRITTEN = [
+  "x-retry-attempt",
+  TRACE_TOKEN_HEADER,
+  "content-length",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "transfer-encoding",
+];
 
 /** Adds to the fields of policies what belongs to the gateway besides. */
 export function addGatewayFields(
@@ -28,6 +40,11 @@ export function dropImitations(headers: HeaderList, own: OwnFields): void {
 export function dropLookalikes(headers: HeaderList, name: string, own: OwnFields): void {
   const spelling = dashed(name);
   drop(headers, (each) => each !== name && dashed(each) === spelling && !own.has(each));
+}
+
+/** Takes out of a request every field with `_` in its name, except those that policies name or have set: `claimed`, dashed. */
+export function dropUnderscores(headers: HeaderList, own: OwnFields, claimed: ReadonlySet<string> | undefined): void {
+  drop(headers, (name) => name.includes("_") && !own.has(name) && claimed?.has(dashed(name)) !== true);
 }
 
 /**

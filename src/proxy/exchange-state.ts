@@ -1,3 +1,4 @@
+import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import { ERRORS, type ErrorCode, type GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
 import { grpcStatusIn } from "../http/grpc-reply.ts";
@@ -10,11 +11,11 @@ import type { Findings, MessageBody, PolicyContext, RetryPlan } from "../policie
 import type { UpstreamWaiter } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Upstream, UpstreamEvents } from "../upstream/upstream.ts";
-import { BufferShare, DEFAULT_BUFFERED_BYTES } from "./body/buffer-budget.ts";
+import { BufferShare } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
 import { RequestBody } from "./body/request-body.ts";
 import { ResponseBody } from "./body/response-body.ts";
-import { dropFromTrailers, dropLookalikes } from "./client-fields.ts";
+import { dropFromTrailers, dropLookalikes, dropUnderscores } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import { NO_ANSWER, type Verdict } from "./endpoint-rules.ts";
 import { RequestTrace } from "./request-trace.ts";
@@ -115,6 +116,8 @@ export abstract class ExchangeState implements PolicyContext {
   #edits: HeaderEdit[] | undefined;
   /** Fields that services have set or removed, dashed. */
   #claimed: Set<string> | undefined;
+  /** A policy has decided about all fields. */
+  #allClaimed = false;
   #onOver: (() => void)[] | undefined;
   #share: BufferShare | undefined;
 
@@ -231,17 +234,27 @@ export abstract class ExchangeState implements PolicyContext {
   claimField(name: string): void {
     const { request, downstream, bind, body } = this;
     const { ownFields } = bind.policies;
-    if (downstream.hasUnderscore || name.includes("_")) dropLookalikes(request.headers, name, ownFields);
+    const hasUnderscore = name.includes("_");
+    if (downstream.hasUnderscore || hasUnderscore) dropLookalikes(request.headers, name, ownFields);
     // Only a chunked body can have trailers.
-    if (downstream.requestLength !== UNKNOWN_LENGTH) return;
+    const mayHaveTrailers = downstream.requestLength === UNKNOWN_LENGTH;
+    if (!mayHaveTrailers && !hasUnderscore) return;
     this.#claimed ??= new Set();
     this.#claimed.add(dashed(name));
+    if (mayHaveTrailers && body !== undefined) this.sieveTrailers(body.trailers);
+  }
+
+  claimAllFields(): void {
+    const { request, downstream, bind, body } = this;
+    if (downstream.hasUnderscore) dropUnderscores(request.headers, bind.policies.ownFields, this.#claimed);
+    this.#allClaimed = true;
     if (body !== undefined) this.sieveTrailers(body.trailers);
   }
 
   /** Takes out of the client's trailers, in place, what stands for a field that somebody has decided about. */
   sieveTrailers(trailers: HeaderList): void {
     if (trailers.length === 0) return;
+    if (this.#allClaimed) trailers.length = 0;
     const { policies, frontend } = this.bind;
     dropFromTrailers(trailers, policies.ownFields, this.#claimed, frontend.underscores ?? "allow");
   }

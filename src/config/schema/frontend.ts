@@ -87,7 +87,8 @@ export const frontendHttp = z.strictObject({
     .optional()
     .describe(
       "Request headers with `_` in their names, which many servers take for those with `-`: `allow` (default) passes them, " +
-        "except those that look like `X-Forwarded-*` or like a header that a policy sets, removes or takes credentials from; " +
+        "except those that look like `X-Forwarded-*`, like a header that frames messages, or like one that a policy sets, removes " +
+        "or takes credentials from; " +
         "`drop` drops them; `reject` answers 400. Trailers with `_` are dropped by both.",
     ),
   forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host; default: written anew by the gateway."),

@@ -1,6 +1,7 @@
 /** Warnings about what is valid and most likely not meant. */
+import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
-import type { Bind, Listener, Route } from "../../ir/ir.ts";
+import type { Bind, Frontend, Listener, Route } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import type { Path, Report } from "./report.ts";
 
@@ -72,6 +73,19 @@ function meet(one: string, other: string): boolean {
   if (one === "" || other === "" || one === "*" || other === "*" || one === other) return true;
   if (!one.startsWith("*")) return other.startsWith("*") && one.endsWith(other.slice(1));
   return other.startsWith("*") ? one.endsWith(other.slice(1)) || other.endsWith(one.slice(1)) : meet(other, one);
+}
+
+/** About the bodies that are held at a time. */
+export function adviseOnBodies(
+  { maxBufferSize, maxBufferedBytes = DEFAULT_BUFFERED_BYTES }: Frontend,
+  report: Report,
+): void {
+  if (maxBufferSize <= maxBufferedBytes) return;
+  warn(
+    report,
+    ["frontendPolicies", "http", "maxBufferSize"],
+    `a body of this size gets 503, because maxBufferedBytes is ${maxBufferedBytes}; raise that too`,
+  );
 }
 
 /** About the address of the admin server, which answers whoever reaches it. */

@@ -5,7 +5,7 @@ import type { InputReader } from "../inputs.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { TracingInput } from "../schema/telemetry.ts";
-import { adviseOnRoutes } from "./advice.ts";
+import { adviseOnBodies, adviseOnRoutes } from "./advice.ts";
 import { CalledTargets } from "./called-targets.ts";
 import type { Context, Path, Report } from "./context.ts";
 import { findCycles } from "./cycles.ts";
@@ -81,6 +81,7 @@ export function translate(
   const routeGroups = translateRouteGroups(config, context);
   const calling = translateCalling(config, formerTracing, context);
   const frontend = translateFrontend(config.frontendPolicies, calling);
+  adviseOnBodies(frontend, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report);
   const binds = translateBinds(config, frontend, enableIpv6, context);

@@ -86,6 +86,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     },
     editResponse: (edit) => edits.push(edit),
     claimField() {},
+    claimAllFields() {},
     onOver: (callback) => over.push(callback),
     responseHeaders: () => {
       const headers: string[] = [];

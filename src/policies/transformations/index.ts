@@ -42,8 +42,16 @@ export function create(config: Transformations, { hidden, ownFields }: PolicyDep
 
 function transformRequest(program: Program | undefined, context: PolicyContext): undefined {
   if (program === undefined) return undefined;
+  if (program.replaces) context.claimAllFields();
   report(context, "request", program.run(new EditedRequest(context), context.variables, context.findings));
+  if (program.replaces) claimUnderscores(context);
   return undefined;
+}
+
+/** Fields with `_` are from `replace` now, so none of the client's may look like one of them. */
+function claimUnderscores(context: PolicyContext): void {
+  for (const name of context.request.headers.filter((each, i) => i % 2 === 0 && each.includes("_")))
+    context.claimField(name);
 }
 
 function report({ trace }: PolicyContext, side: string, failed: readonly string[] | undefined): void {

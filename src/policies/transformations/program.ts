@@ -17,6 +17,8 @@ export interface Program {
   readonly expressions: readonly Expression[];
   /** Headers that it sets or removes, lower-case; what `replace` gives is known only then. */
   readonly names: readonly string[];
+  /** It has `replace`. */
+  readonly replaces: boolean;
   /** Changes the message; returns what failed, as `set.x-user: …`, undefined when nothing did. */
   run(message: EditedMessage, variables: Activation, findings: Findings): readonly string[] | undefined;
 }
@@ -43,6 +45,7 @@ export function compileProgram(where: string, config: Transformation, side: "req
   return {
     expressions: [...metadata, ...add, ...set].map(({ expression }) => expression).concat(replace ?? [], body ?? []),
     names: [...[...add, ...set].map(({ name }) => name).filter((name) => !pseudo.has(name)), ...remove],
+    replaces: replace !== undefined,
     run(message, variables, findings) {
       let failed: string[] | undefined;
       const fail = (what: string, error: unknown): void => {

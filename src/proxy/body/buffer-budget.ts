@@ -1,6 +1,3 @@
-/** `frontendPolicies.http.maxBufferedBytes` when nothing else is said: 32 bodies of the largest size that is buffered by default. */
-export const DEFAULT_BUFFERED_BYTES = 64 * 1024 * 1024;
-
 /** Body bytes that a worker holds for policies, of all its requests and responses. */
 export class BufferBudget {
   used = 0;

@@ -55,6 +55,33 @@ suite("fields that only look like those of policies", () => {
       assert.equal(message.body, "hi");
     });
 
+  const replacements: readonly (readonly [string, readonly string[]])[] = [
+    ['request.headers.merge({"x-user": "p"})', ["x-other: 2", "x-user: p"]],
+    ['request.headers.merge({"x" + "_user": "p"})', ["x-other: 2", "x_user: p"]],
+    ['request.headers.filterKeys(name, !name.startsWith("x-u"))', ["x-other: 2"]],
+    ['{"x-user": "p"}', ["x-user: p"]],
+  ];
+  for (const [replace, fields] of replacements)
+    test(`transformations.replace: ${replace}`, async () => {
+      const policies = { transformations: { request: { replace } } };
+      const message = await sent("policies", policies, IMITATIONS, TRAILERS);
+      assert.deepEqual(fieldsOf(message).sort(), fields);
+      assert.deepEqual(message.trailers, []);
+    });
+
+  test("a field with _ that another policy sets stays when all are replaced", async () => {
+    const transformations = { request: { replace: 'request.headers.merge({"x-a": "1"})' } };
+    const requestHeaderModifier = { set: { x_own: "p" } };
+    const message = await sent("policies", { transformations, requestHeaderModifier }, ["x_own: m", "x-own: m"]);
+    assert.deepEqual(fieldsOf(message).sort(), ["x-a: 1", "x_own: p"]);
+  });
+
+  test("fields by which messages are framed, and credentials for proxies", async () => {
+    const fields = ["Content_Length: 9", "transfer_encoding: gzip", "Transfer-_Encoding: x", "Proxy_Authorization: m"];
+    const message = await sent("policies", {}, [...fields, "Keep_Alive: 1", "proxy_connection: close"]);
+    assert.deepEqual(fieldsOf(message), ["transfer-_encoding: x"]);
+  });
+
   test("of a backend's policies and of other routes too", async () => {
     const policies = { requestHeaderModifier: { set: { "x-user": "p" } } };
     const atBackend = await sent("backendPolicies", policies, IMITATIONS, TRAILERS);
