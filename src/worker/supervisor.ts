@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
 import type { Ir } from "../ir/ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
-import { groupOwner, type RouteSlice } from "../proxy/compile-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../proxy/drain.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
@@ -13,13 +12,12 @@ import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import { type BackendCalls, combineStats, type EndpointStats } from "../upstream/endpoints.ts";
 import { Evictions } from "../upstream/evictions.ts";
-import type { Command, ConfigStep, WorkerOptions } from "./messages.ts";
+import type { Command, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
+import { preparation } from "./preparation.ts";
 import { TraceHub } from "./trace-hub.ts";
 import { type WorkerEvents, WorkerHandle } from "./worker-handle.ts";
 
-/** Routes of one message to a worker: small enough that requests do not wait for its compilation (about 1 ms). */
-const SLICE = 100;
 /** A worker that dies this soon after its start is restarted only after a pause. */
 const EARLY_DEATH_MS = 5000;
 const RESTART_PAUSE_MS = 1000;
@@ -319,31 +317,7 @@ export class Supervisor implements WorkerEvents {
   }
 }
 
-/** Sends a configuration in slices, each after the answer to the one before, so that the worker serves in between. */
+/** Sends a configuration step by step, each after the answer to the one before, so that the worker serves in between. */
 async function prepare(worker: WorkerHandle, generation: number, ir: Ir, ports: Ports): Promise<void> {
-  const steps: ConfigStep[] = [{ type: "begin", generation, ir: withoutRoutes(ir) }];
-  for (const bind of ir.binds)
-    for (const listener of bind.listeners) steps.push(...slices(listener.key, listener.routes));
-  for (const group of ir.routeGroups) steps.push(...slices(groupOwner(group.name), group.routes));
-  steps.push({ type: "prepare", ports });
-  for (const step of steps) await worker.obey(step);
-}
-
-function slices(owner: string, routes: RouteSlice["routes"]): ConfigStep[] {
-  const steps: ConfigStep[] = [];
-  for (let at = 0; at < routes.length; at += SLICE)
-    steps.push({ type: "routes", slice: { owner, routes: routes.slice(at, at + SLICE) } });
-  return steps;
-}
-
-function withoutRoutes(ir: Ir): Ir {
-  return {
-    ...ir,
-    targeted: [],
-    binds: ir.binds.map((bind) => ({
-      ...bind,
-      listeners: bind.listeners.map((listener) => ({ ...listener, routes: [] })),
-    })),
-    routeGroups: ir.routeGroups.map((group) => ({ ...group, routes: [] })),
-  };
+  for (const step of preparation(generation, ir, ports)) await worker.obey(step);
 }

@@ -22,6 +22,7 @@ import type { Place } from "../../src/upstream/locality.ts";
 import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
+import { preparation } from "../../src/worker/preparation.ts";
 
 /** The limits of a bind as the configuration fills them in. */
 const FRONTEND: Frontend = {
@@ -84,7 +85,8 @@ export class TestPlane {
   #onTrace: (json: string | undefined) => void = () => {};
   #generation = 0;
 
-  private constructor(options: PlaneOptions) {
+  /** Serves nothing until `configure` or `apply`. */
+  constructor(options: PlaneOptions = {}) {
     this.#options = options;
     this.#sweeper = new Sweeper(options.sweepInterval ?? 10);
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(line));
@@ -139,9 +141,16 @@ export class TestPlane {
       typeof routes === "number"
         ? [{ target: { type: "static", host: "127.0.0.1", port: routes } as const }]
         : (routes ?? []);
-    this.plane.begin(++this.#generation, this.#ir(routes !== undefined));
-    this.plane.addRoutes({ owner: LISTENER, routes: list.map(toRoute) });
-    await this.plane.prepare({}, false);
+    await this.apply(this.#ir(routes === undefined ? undefined : list.map(toRoute)));
+  }
+
+  /** Puts any configuration in force, as a worker does. */
+  async apply(ir: Ir): Promise<void> {
+    for (const step of preparation(++this.#generation, ir, {})) {
+      if (step.type === "begin") this.plane.begin(step.generation, step.ir);
+      else if (step.type === "routes") this.plane.addRoutes(step.slice);
+      else if (step.type === "prepare") await this.plane.prepare(step.ports, false);
+    }
     this.plane.commit();
   }
 
@@ -186,7 +195,7 @@ export class TestPlane {
     this.#sweeper.close();
   }
 
-  #ir(served: boolean): Ir {
+  #ir(routes: readonly Route[] | undefined): Ir {
     const bind = {
       key: "bind/0",
       host: "127.0.0.1",
@@ -204,13 +213,20 @@ export class TestPlane {
           hostname: "",
           protocol: "HTTP",
           policies: {},
-          routes: [],
+          routes: routes ?? [],
           tcpRoutes: [],
         },
       ],
     } as const;
     const { services = [], workloads = [] } = this.#options;
-    return { binds: served ? [bind] : [], routeGroups: [], backends: [], services, workloads, targeted: [] };
+    return {
+      binds: routes === undefined ? [] : [bind],
+      routeGroups: [],
+      backends: [],
+      services,
+      workloads,
+      targeted: [],
+    };
   }
 }
 

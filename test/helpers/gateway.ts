@@ -94,6 +94,10 @@ export class TestGateway {
     return `http://127.0.0.1:${port}`;
   }
 
+  async metricsText(): Promise<string> {
+    return (await fetch(`${this.url("stats")}/metrics`)).text();
+  }
+
   /** Waits until `condition` holds; it is asked again after every line of output. Rejects after a bounded time. */
   async until(condition: () => boolean, what: string): Promise<void> {
     const deadline = Date.now() + PATIENCE_MS;

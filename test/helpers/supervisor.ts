@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Ir } from "../../src/ir/ir.ts";
@@ -8,6 +9,7 @@ import { Supervisor } from "../../src/worker/supervisor.ts";
 import { rawClient } from "../e2e/trace/support.ts";
 
 const PATIENCE_MS = 30_000;
+const POLL_MS = 20;
 
 export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts" | "logWindow"> = {
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
@@ -97,8 +99,13 @@ export class TestSupervisor {
   async clientOf(name: string): Promise<Socket> {
     const deadline = Date.now() + PATIENCE_MS;
     while (Date.now() < deadline) {
+      // A new worker takes a while; trying all the time would slow it down.
+      if (!this.supervisor.workers.some((worker) => worker.name === name)) await delay(POLL_MS);
       const socket = await rawClient(this.port, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n").catch(() => undefined);
-      if (socket === undefined) continue;
+      if (socket === undefined) {
+        await delay(POLL_MS);
+        continue;
+      }
       // A worker that dies with the connection leaves it without an answer.
       await Promise.race([once(socket, "data"), once(socket, "close")]).catch(() => undefined);
       const task = JSON.stringify((await this.supervisor.tasks())[name] ?? "");

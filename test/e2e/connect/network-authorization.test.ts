@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
 import { get, logged } from "../tls/support.ts";
 
@@ -70,7 +70,7 @@ suite("networkAuthorization by certificate", { skip: noOpenssl }, () => {
           'source.certificate.startsWith("-----BEGIN CERTIFICATE-----") && destination.hostname == "host.example"',
       },
     ];
-    await using gateway = await TestGateway.start({
+    await using gateway = await LocalGateway.start({
       frontendPolicies: { networkAuthorization: { rules } },
       binds: [{ port: 0, listeners: [{ protocol: "HTTPS", tls, routes }] }],
     });
@@ -84,7 +84,7 @@ suite("networkAuthorization by certificate", { skip: noOpenssl }, () => {
 
   test("a handshake that takes longer than handshakeTimeout is given up", async () => {
     const tls = { cert: host.certFile, key: host.keyFile };
-    await using gateway = await TestGateway.start({
+    await using gateway = await LocalGateway.start({
       frontendPolicies: { tls: { handshakeTimeout: "50ms" } },
       binds: [{ port: 0, listeners: [{ protocol: "HTTPS", tls, routes: [] }] }],
     });

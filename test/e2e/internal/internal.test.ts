@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { logged } from "../tls/support.ts";
 import { call, traceOf } from "../trace/support.ts";
 
 const route = (path: string, internal: string, policies: object = {}): object => ({
@@ -99,8 +100,7 @@ suite("internal backends", { concurrency: 1 }, () => {
     assert.equal(final.requestState.request?.path, "/config_dump");
     const start = messages.find((each) => each.type === "backendCallStart");
     assert.deepEqual(start, { type: "backendCallStart", target: "internal" });
-    const line = gateway.lines.find((each) => each.scope === "request" && each.route === "default/state");
-    assert.equal(line?.endpoint, "internal");
+    await logged(gateway, { scope: "request", route: "default/state", endpoint: "internal" });
   });
 
   test("nobody else may enter the folder of the socket, which a stop takes away", async () => {

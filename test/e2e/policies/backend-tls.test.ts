@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 
 let ca: TestCa;
@@ -40,16 +41,20 @@ async function backend(options: ServerOptions, closes = false): Promise<number> 
   return (server.address() as AddressInfo).port;
 }
 
-/** A gateway with a route to the same host for each TLS configuration: `/0`, `/1`, … */
-function gatewayTo(host: string, ...configs: object[]): Promise<TestGateway> {
+/** A route to the same host for each TLS configuration: `/0`, `/1`, … */
+function routesTo(host: string, ...configs: object[]): object {
   const routes = configs.map((backendTLS, i) => ({
     matches: [{ path: { pathPrefix: `/${i}` } }],
     backends: [{ host, policies: { backendTLS } }],
   }));
-  return TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  return { binds: [{ port: 0, listeners: [{ routes }] }] };
 }
 
-async function ask(gateway: TestGateway, path = "/0"): Promise<{ status: number; text: string }> {
+function gatewayTo(host: string, ...configs: object[]): Promise<LocalGateway> {
+  return LocalGateway.start(routesTo(host, ...configs));
+}
+
+async function ask(gateway: Pick<TestGateway, "port">, path = "/0"): Promise<{ status: number; text: string }> {
   const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`);
   return { status: response.status, text: await response.text() };
 }
@@ -101,7 +106,7 @@ test("the gateway shows its certificate to a backend that asks for one", { skip:
     rejectUnauthorized: true,
   });
   const tls = { root: ca.certFile, cert: client.certFile, key: client.keyFile };
-  await using gateway = await gatewayTo(`localhost:${port}`, tls);
+  await using gateway = await TestGateway.start(routesTo(`localhost:${port}`, tls));
   const { status, text } = await ask(gateway);
   assert.equal(status, 200, text);
   assert.equal((JSON.parse(text) as { client: string }).client, "gateway.example");
@@ -138,7 +143,7 @@ test("tcp.connectTimeout bounds the handshake too, and http.requestTimeout repla
     route("/0", { backendTLS: { insecure: true }, tcp: { connectTimeout: "50ms" } }),
     route("/1", { http: { requestTimeout: "50ms" } }),
   ];
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
   for (const path of ["/0", "/1"])
     assert.deepEqual(await ask(gateway, path), { status: 504, text: "upstream call timeout" });
 });
@@ -152,7 +157,7 @@ test("a backend that the request names is called with TLS too", { skip: noOpenss
     backends: [{ dynamic, policies: { backendTLS } }],
   });
   const routes = [route("/0", { root: ca.certFile }), route("/1", { root: ca.certFile, hostname: "other.example" })];
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
   assert.equal((await ask(gateway, "/0")).status, 200);
   assert.equal((await ask(gateway, "/1")).status, 503);
 });
@@ -178,13 +183,13 @@ test("TCP routes connect to their backends with TLS, of the route's policies or 
       },
     ],
   });
-  await using gateway = await TestGateway.start(bind());
+  await using gateway = await LocalGateway.start(bind());
   const client = await RawPeer.connect(gateway.port());
   await client.take("hello one.example false");
   client.send("there and back");
   await client.take("there and back");
   client.socket.destroy();
-  assert.equal(await gateway.reconfigure(bind(own)), "applied");
+  await gateway.reconfigure(bind(own));
   const refused = await RawPeer.connect(gateway.port());
   await refused.closed();
   await gateway.until(

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { ProxyServer } from "../../helpers/proxy-server.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { EchoServer } from "../tcp/echo-server.ts";
@@ -47,7 +48,7 @@ test("TLS goes through a tunnel, and the connection is used again", { skip: noOp
     backendTLS: { root: ca.certFile },
     backendTunnel: { proxy: { host: `127.0.0.1:${proxy.port}` } },
   };
-  await using gateway = await TestGateway.start(http([{ host: "one.example:443", policies }]));
+  await using gateway = await LocalGateway.start(http([{ host: "one.example:443", policies }]));
   for (const path of ["/a", "/b"]) {
     const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`);
     assert.equal(await response.text(), `secure ${path} one.example`);
@@ -95,7 +96,7 @@ test("plaintext requests are the proxy's to forward", async () => {
     return reply(`${request.start}|${valuesOf(request, "host")}|${valuesOf(request, "proxy-authorization")}`);
   });
   const backendTunnel = { proxy: { host: `127.0.0.1:${proxy.port}` }, policies: { backendAuth: { key: "secret" } } };
-  await using gateway = await TestGateway.start(http([{ host: "10.1.2.3:81", policies: { backendTunnel } }]));
+  await using gateway = await LocalGateway.start(http([{ host: "10.1.2.3:81", policies: { backendTunnel } }]));
   const client = await RawPeer.connect(gateway.port());
   for (const path of ["/a?b=c", "*"]) {
     client.send(`${path === "*" ? "OPTIONS" : "GET"} ${path} HTTP/1.1\r\nHost: client.example\r\n\r\n`);
@@ -113,7 +114,7 @@ test("TCP routes go through a tunnel, also by the workloads of a service", async
   await using proxy = await ProxyServer.start(echo.port);
   const policies = { backendTunnel: { proxy: { service: { name: "infra/proxy", port: 3128 } } } };
   const tcpRoutes = [{ policies, backends: [{ host: "far.example:5432" }] }];
-  await using gateway = await TestGateway.start({
+  await using gateway = await LocalGateway.start({
     binds: [{ port: 0, listeners: [{ protocol: "TCP", tcpRoutes }] }],
     services: [{ name: "proxy", namespace: "infra", hostname: "proxy", ports: { 3128: proxy.port } }],
     workloads: [

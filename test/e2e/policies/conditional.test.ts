@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { call } from "../trace/support.ts";
 
 const HOUR = { tokensPerFill: 0, fillInterval: "1h" };
@@ -21,7 +21,7 @@ test("each request gets the first alternative whose condition holds", async () =
     },
     directResponse: { conditional: [{ condition: 'request.path == "/a"', status: 210 }, { status: 211 }] },
   };
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }] });
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }] });
   const ask = async (path: string, plan: string): Promise<string> => {
     const response = await fetch(`http://127.0.0.1:${gateway.port()}${path}`, { headers: { "x-plan": plan } });
     return `${response.status} ${response.headers.get("x-is")}`;
@@ -46,7 +46,7 @@ test("a body that is too long for the conditions is no way past what may refuse"
     route("service", { extAuthz: { conditional: [{ condition, host: "127.0.0.1:1" }] } }),
     route("change", { transformations: { conditional: [{ condition, response: { set: { ":status": "201" } } }] } }),
   ];
-  await using gateway = await TestGateway.start({
+  await using gateway = await LocalGateway.start({
     frontendPolicies: { http: { maxBufferSize: 8 } },
     binds: [{ port: 0, listeners: [{ routes }] }],
   });

@@ -9,6 +9,7 @@ import {
 } from "../../../src/policies/envoy/ext-proc.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
 import { traceOf } from "../trace/support.ts";
 
@@ -100,7 +101,7 @@ test("the modes that the service sets hold for both sides; streamed is full dupl
     processingOptions: { ...HEADERS, allowModeOverride: true },
     responseAttributes: { status: "response.code" },
   };
-  await using gateway = await TestGateway.start(config(service.port, upstream.port, "route", extProc));
+  await using gateway = await LocalGateway.start(config(service.port, upstream.port, "route", extProc));
   const response = await fetch(`http://127.0.0.1:${gateway.port()}/a`, { method: "POST", body: "hello" });
   assert.equal(await response.text(), "/A|HELLO");
   const about = service.questions.find(({ response_headers }) => response_headers !== undefined);

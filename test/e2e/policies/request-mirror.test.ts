@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
 /** An upstream that keeps what it was asked. */
@@ -35,7 +35,7 @@ test("several mirrors get the request as it goes to the backend, with its body; 
       { backend: { host: "127.0.0.1:9" }, percentage: 1 },
     ],
   };
-  await using gateway = await TestGateway.start({
+  await using gateway = await LocalGateway.start({
     backends: [{ name: "second", host: to(second) }],
     binds: [{ port: 0, listeners: [{ routes: [{ policies, backends: [{ host: to(main) }] }] }] }],
   });
@@ -67,7 +67,7 @@ test("what is refused or answered by the gateway is not copied; a body that is t
     { matches: [{ path: { pathPrefix: "/direct" } }], policies: { requestMirror, directResponse: { status: 204 } } },
     { policies: { requestMirror }, backends },
   ];
-  await using gateway = await TestGateway.start({
+  await using gateway = await LocalGateway.start({
     frontendPolicies: { http: { maxBufferSize: 1000 } },
     binds: [{ port: 0, listeners: [{ routes }] }],
   });
@@ -97,7 +97,7 @@ test("the mirror of a backend gets a copy without the backend's credentials, onc
   };
   const backends = [{ host: `127.0.0.1:${main.port}`, policies }];
   const routes = [{ policies: { retry: { attempts: 2, codes: [503] } }, backends }];
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
   const response = await fetch(`http://127.0.0.1:${gateway.port()}/`);
   assert.deepEqual([response.status, tries], [200, 3]);
   await until(() => copies.asked.length > 0);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import type { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 /** Tells which policies have changed the request: the fields that the routes set, and its path. */
@@ -11,7 +12,7 @@ function echo(): Promise<RawUpstream> {
   });
 }
 
-async function ask(gateway: TestGateway, path: string) {
+async function ask(gateway: Pick<TestGateway, "port">, path: string) {
   const client = await RawPeer.connect(gateway.port());
   client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
   const response = await client.message();
@@ -25,7 +26,7 @@ const at = (pathPrefix: string): object[] => [{ path: { pathPrefix } }];
 test("where routes that delegate to each other have the same policy, that of the leaf wins", async () => {
   await using upstream = await echo();
   const backends = [{ host: `127.0.0.1:${upstream.port}` }];
-  await using gateway = await TestGateway.start({
+  await using gateway = await LocalGateway.start({
     routeGroups: [
       {
         name: "middle",

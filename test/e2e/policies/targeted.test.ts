@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 import { type Call, call, traceOf, Upstream } from "../trace/support.ts";
 
@@ -98,7 +99,7 @@ test("a trace shows what was in force in each phase", async () => {
 
 test("connections without HTTP get what backends have", async () => {
   await using backend = await RawUpstream.listen();
-  await using tcp = await TestGateway.start({
+  await using tcp = await LocalGateway.start({
     gateways: { wire: { port: 0, protocol: "TCP" } },
     tcpRoutes: [{ name: "wire", gateways: "wire", backends: [{ host: `127.0.0.1:${backend.port}` }] }],
     policies: entries([[{ gateway: { gatewayName: "wire" } }, { backendTLS: { insecure: true } }]]),

@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { connect } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
 import { logged } from "../tls/support.ts";
 
@@ -114,7 +114,7 @@ suite("PROXY headers before TLS and TCP", { skip: noOpenssl }, () => {
   test("TLS that ends here and TLS that passes see the client", async () => {
     const tls = { cert: host.certFile, key: host.keyFile };
     await using upstream = await answering();
-    await using gateway = await TestGateway.start(config(upstream, { protocol: "HTTPS", tls }));
+    await using gateway = await LocalGateway.start(config(upstream, { protocol: "HTTPS", tls }));
     const carrier = await RawPeer.connect(gateway.port());
     carrier.socket.removeAllListeners("data");
     carrier.send(V2);
@@ -133,7 +133,7 @@ suite("PROXY headers before TLS and TCP", { skip: noOpenssl }, () => {
 
   test("TCP: what follows the header is the backend's", async () => {
     await using upstream = await RawUpstream.listen();
-    await using gateway = await TestGateway.start(config(upstream, { protocol: "TCP" }));
+    await using gateway = await LocalGateway.start(config(upstream, { protocol: "TCP" }));
     const client = await RawPeer.connect(gateway.port());
     client.send(Buffer.concat([V2, Buffer.from("first")]));
     const backend = await upstream.connection();

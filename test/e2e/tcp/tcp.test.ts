@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 import { logged, metric } from "../tls/support.ts";
 import { closedPort } from "../trace/support.ts";
@@ -15,7 +16,7 @@ const to = (...hosts: string[]): object => ({ name: "r", backends: hosts.map((ho
 suite("TCP listeners", () => {
   test("bytes go both ways, the backend may speak first, and the connection is accounted for", async () => {
     await using upstream = await RawUpstream.listen();
-    await using gateway = await TestGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
+    await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
     const client = await RawPeer.connect(gateway.port());
     const backend = await upstream.connection();
     backend.send("220 ready\r\n");
@@ -45,7 +46,7 @@ suite("TCP listeners", () => {
 
   test("what a client sends and ends at once arrives whole", async () => {
     await using upstream = await RawUpstream.listen();
-    await using gateway = await TestGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
+    await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
     const client = await RawPeer.connect(gateway.port());
     const text = "x".repeat(500_000);
     client.send(text);
@@ -59,7 +60,7 @@ suite("TCP listeners", () => {
 
   test("a backend that reads nothing stops the client, and nothing is lost when it reads again", async () => {
     await using upstream = await RawUpstream.listen();
-    await using gateway = await TestGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
+    await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
     const client = await RawPeer.connect(gateway.port());
     const backend = await upstream.connection();
     backend.socket.pause();
@@ -87,7 +88,7 @@ suite("TCP listeners", () => {
       { host: one.address, weight: 1 },
       { host: two.address, weight: 0 },
     ];
-    await using gateway = await TestGateway.start(bind({ backends }));
+    await using gateway = await LocalGateway.start(bind({ backends }));
     for (let round = 0; round < 8; round++) {
       const client = await RawPeer.connect(gateway.port());
       await client.take("one");
@@ -153,7 +154,7 @@ suite("TCP listeners", () => {
 
   test("without a route, a backend or a server behind it the connection is closed and the log says why", async () => {
     const port = await closedPort();
-    await using gateway = await TestGateway.start(bind());
+    await using gateway = await LocalGateway.start(bind());
     const expect = async (error: string | RegExp): Promise<void> => {
       const seen = gateway.lines.length;
       const client = await RawPeer.connect(gateway.port());
@@ -172,7 +173,7 @@ suite("TCP listeners", () => {
 
   test("a reset on one side becomes a reset on the other", async () => {
     await using upstream = await RawUpstream.listen();
-    await using gateway = await TestGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
+    await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
     const first = await RawPeer.connect(gateway.port());
     const backend = await upstream.connection();
     backend.send("x");

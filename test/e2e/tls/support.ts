@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import type { TestGateway } from "../../helpers/gateway.ts";
+import type { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawPeer } from "../../helpers/raw-peer.ts";
 
 /** A TLS connection to the gateway; rejects with the error of the handshake. */
@@ -25,16 +26,18 @@ export async function get(port: number, host: string, options: ConnectionOptions
 }
 
 /** Waits for a log line with all of these fields. */
-export async function logged(gateway: TestGateway, fields: Readonly<Record<string, unknown>>): Promise<void> {
+export async function logged(
+  gateway: Pick<TestGateway, "lines" | "until">,
+  fields: Readonly<Record<string, unknown>>,
+): Promise<void> {
   const fits = (line: Readonly<Record<string, unknown>>): boolean =>
     Object.entries(fields).every(([name, value]) => line[name] === value);
   await gateway.until(() => gateway.lines.some(fits), `a log line with ${JSON.stringify(fields)}`);
 }
 
 /** The value of a sample of the gateway's metrics, by the beginning of its line; 0 when there is none. */
-export async function metric(gateway: TestGateway, name: string, ...labels: string[]): Promise<number> {
-  const text = await (await fetch(`${gateway.url("stats")}/metrics`)).text();
-  const line = text
+export async function metric(gateway: TestGateway | LocalGateway, name: string, ...labels: string[]): Promise<number> {
+  const line = (await gateway.metricsText())
     .split("\n")
     .find((each) => each.startsWith(`tracegate_${name}{`) && labels.every((label) => each.includes(label)));
   return Number(line?.split(" ").at(-1) ?? 0);

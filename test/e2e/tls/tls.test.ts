@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { createServer } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 import { EchoServer } from "../tcp/echo-server.ts";
 import { get, logged, metric, tlsConnect } from "./support.ts";
@@ -52,7 +52,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
       route("wild", other.address, "*.host.example"),
       route("one", secure.address, "one.host.example"),
     ];
-    await using gateway = await TestGateway.start(bind({ name: "pass", protocol: "TLS", tcpRoutes }));
+    await using gateway = await LocalGateway.start(bind({ name: "pass", protocol: "TLS", tcpRoutes }));
     const { peer } = await tlsConnect(gateway.port(), trusted("one.host.example"));
     await peer.take("secure one.host.example");
     const large = "x".repeat(1_000_000);
@@ -73,11 +73,11 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
       protocol: "TLS",
       tcpRoutes: [route("r", secure.address, ...hostnames)],
     });
-    await using gateway = await TestGateway.start(bind(listener("one.host.example")));
+    await using gateway = await LocalGateway.start(bind(listener("one.host.example")));
     const nameless = { ca: ca.cert, checkServerIdentity: () => undefined };
     await assert.rejects(tlsConnect(gateway.port(), nameless));
     await logged(gateway, { scope: "request", error: "route not found", reason: "NotFound" });
-    assert.equal(await gateway.reconfigure(bind(listener())), "applied");
+    await gateway.reconfigure(bind(listener()));
     const { peer } = await tlsConnect(gateway.port(), nameless);
     await peer.take("secure false");
     peer.socket.destroy();
@@ -86,7 +86,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
   test("the backend gets the ClientHello as it was sent, in however many pieces it came", async () => {
     await using upstream = await RawUpstream.listen();
     const tcpRoutes = [route("r", `127.0.0.1:${upstream.port}`)];
-    await using gateway = await TestGateway.start(bind({ protocol: "TLS", tcpRoutes }));
+    await using gateway = await LocalGateway.start(bind({ protocol: "TLS", tcpRoutes }));
     const hello = CLIENT_HELLO;
     const client = await RawPeer.connect(gateway.port());
     for (const byte of hello) client.send(Buffer.of(byte));
@@ -103,7 +103,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     await using upstream = await RawUpstream.listen();
     const tls = { cert: identity.certFile, key: identity.keyFile, root: ca.certFile };
     const tcpRoutes = [route("r", `127.0.0.1:${upstream.port}`, "one.host.example")];
-    await using gateway = await TestGateway.start(bind({ name: "ends", protocol: "TLS", tls, tcpRoutes }));
+    await using gateway = await LocalGateway.start(bind({ name: "ends", protocol: "TLS", tls, tcpRoutes }));
     const { cert, key } = ca.issue("client");
     const { peer, socket } = await tlsConnect(gateway.port(), { ...trusted("one.host.example"), cert, key });
     assert.equal(socket.alpnProtocol, false);
@@ -129,7 +129,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     await using inside = await EchoServer.start("inside");
     const tls = { cert: identity.certFile, key: identity.keyFile };
     const direct = { policies: { directResponse: { status: 200, body: "web" } } };
-    await using gateway = await TestGateway.start(
+    await using gateway = await LocalGateway.start(
       bind(
         { hostname: "web.host.example", protocol: "HTTPS", tls, routes: [direct] },
         { hostname: "pass.host.example", protocol: "TLS", tcpRoutes: [route("p", secure.address)] },

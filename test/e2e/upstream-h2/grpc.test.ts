@@ -4,8 +4,8 @@ import { request as httpsRequest } from "node:https";
 import { test } from "node:test";
 import type { PolicySet } from "../../../src/ir/policies.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
-import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { eventually, gatewayTo } from "./support.ts";
 
 interface GrpcAnswer {
@@ -126,7 +126,7 @@ test("gRPC of clients inside TLS goes out as HTTP/2 without being told to", { sk
   const routes = [{ backends: [{ host: `127.0.0.1:${server.port}` }] }];
   const tls = { cert: certFile, key: keyFile };
   const listeners = [{ protocol: "HTTPS", hostname: "one.example", tls, routes }];
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners }] });
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners }] });
   const said = await call(gateway.port(), "/test.Echo/Say", ["hello"], ca.cert);
   assert.deepEqual([said.payload, said.trailers["grpc-status"]], ["hello", "0"]);
 });

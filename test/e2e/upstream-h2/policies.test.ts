@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { statusOf } from "../../helpers/raw-peer.ts";
 import { SEQUENCE_GET } from "../trace/expected.ts";
 import { call, messageOf, sequence, traceOf } from "../trace/support.ts";
@@ -35,7 +36,7 @@ test("a retry policy repeats what HTTP/2 backends fail or answer, with the body"
 test("policies work on the bodies of HTTP/2 backends", async () => {
   using server = await H2Server.start((stream) => answer(stream, "text", { "content-length": "4" }));
   const transformations = { response: { body: "string(response.body) + ' changed'" } };
-  await using gateway = await TestGateway.start({
+  await using gateway = await LocalGateway.start({
     binds: [
       {
         port: 0,
@@ -70,7 +71,7 @@ test("services that the gateway asks are asked in the version that their policie
     policies: { http: { version } },
   };
   const policies = { extAuthz, directResponse: { status: 200, body: "in" } };
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }] });
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ policies }] }] }] });
   const get = (decision: string) =>
     fetch(`http://127.0.0.1:${gateway.port()}/a`, { headers: { "x-decision": decision } });
   assert.equal(await (await get("yes")).text(), "in");

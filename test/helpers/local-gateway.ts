@@ -1,0 +1,66 @@
+import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
+import { type PlaneOptions, TestPlane } from "./data-plane.ts";
+import type { LogLine } from "./gateway.ts";
+import { irOf } from "./supervisor.ts";
+
+/** How long a test waits for something that must happen. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * A gateway without a process of its own: a configuration as users write it, in force in the data plane of one worker. For
+ * tests of what connections and requests do; it starts in milliseconds. `TestGateway` has files, reloads, threads, the admin
+ * server and signals too.
+ */
+export class LocalGateway {
+  readonly #plane: TestPlane;
+
+  private constructor(plane: TestPlane) {
+    this.#plane = plane;
+  }
+
+  static async start(config: object, options: PlaneOptions = {}): Promise<LocalGateway> {
+    const gateway = new LocalGateway(new TestPlane(options));
+    await gateway.reconfigure(config);
+    return gateway;
+  }
+
+  /** Throws when the configuration is refused, or has settings of the process. */
+  async reconfigure(config: object): Promise<void> {
+    if ("config" in config) throw new Error("config.* takes a TestGateway");
+    await this.#plane.apply(irOf(config));
+  }
+
+  /** What has been logged. */
+  get lines(): LogLine[] {
+    return this.#plane.lines.map((line) => JSON.parse(line) as LogLine);
+  }
+
+  /** The port that a bind listens on, by its key (`bind/0`) or, without one, of the first bind. */
+  port(bind?: string): number {
+    const served = this.tasks().find((each) => bind === undefined || each.bind === bind);
+    if (served === undefined) throw new Error(`no bind ${bind ?? ""} is served`);
+    return served.port;
+  }
+
+  /** Binds with their connections, as `/debug/tasks` shows them. */
+  tasks(): { bind: string; port: number; connections: unknown[] }[] {
+    return this.#plane.plane.tasks() as { bind: string; port: number; connections: unknown[] }[];
+  }
+
+  metricsText(): string {
+    return renderPrometheus(this.#plane.metrics.snapshot(), [], []);
+  }
+
+  /** Waits until `condition` holds. Rejects after a bounded time. */
+  async until(condition: () => boolean, what: string): Promise<void> {
+    const deadline = Date.now() + PATIENCE_MS;
+    while (!condition()) {
+      if (Date.now() > deadline) throw new Error(`waited too long for ${what}: ${this.#plane.lines.slice(-5)}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#plane[Symbol.asyncDispose]();
+  }
+}
