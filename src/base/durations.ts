@@ -21,3 +21,20 @@ export function parseDuration(text: string): number | undefined {
   }
   return text.length === 0 ? undefined : total;
 }
+
+/**
+ * Milliseconds as Go writes durations, which dumps show and `parseDuration` reads: `500ms`, `5s`, `3m0s`, `1h0m0s`. The
+ * largest unit decides which smaller ones follow; nothing is finer than a nanosecond.
+ */
+export function formatDuration(ms: number): string {
+  const nanos = Math.round(ms * 1e6);
+  if (nanos === 0) return "0s";
+  if (nanos < 1e3) return `${nanos}ns`;
+  if (nanos < 1e6) return `${nanos / 1e3}µs`;
+  if (nanos < 1e9) return `${nanos / 1e6}ms`;
+  const minutes = Math.floor(nanos / 6e10);
+  const seconds = `${(nanos % 6e10) / 1e9}s`;
+  if (minutes === 0) return seconds;
+  const hours = Math.floor(minutes / 60);
+  return hours === 0 ? `${minutes}m${seconds}` : `${hours}h${minutes % 60}m${seconds}`;
+}

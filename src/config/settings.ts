@@ -31,7 +31,7 @@ export interface Settings {
     readonly connectTimeout: number;
     readonly poolIdleTimeout: number;
     readonly poolMaxSize: number | undefined;
-    readonly keepalives: { readonly enabled: boolean; readonly time: number };
+    readonly keepalives: { readonly enabled: boolean; readonly time: number; readonly interval: number };
   };
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */

@@ -25,7 +25,7 @@ export interface BackendTcp {
   readonly connectTimeout?: number;
   readonly maxConnections?: number;
   readonly maxPendingRequests?: number;
-  readonly keepalives?: { readonly enabled: boolean; readonly time: number };
+  readonly keepalives?: { readonly enabled: boolean; readonly time: number; readonly interval?: number };
 }
 
 /** Reference 3.23: connections go through an HTTP proxy. */

@@ -126,6 +126,7 @@ export interface Keepalives {
 export interface Listener {
   /** File: `<ns>/<gateway>/bind/<port>/<listener>` for binds, `gateway/<gateway>[/<listener>]` for gateways. */
   readonly key: string;
+  /** Of gateways `<gateway>[/<listener>]`, as routes refer to it. */
   readonly name: string;
   readonly gatewayName: string;
   readonly gatewayNamespace: string;

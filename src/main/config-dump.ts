@@ -1,76 +1,69 @@
 import { formatHostPort } from "../base/listen-address.ts";
-import type {
-  Bind,
-  Ir,
-  Listener,
-  PathMatch,
-  Route,
-  RouteBackend,
-  Service,
-  Target,
-  TcpRoute,
-  ValueMatch,
-  Workload,
-} from "../ir/ir.ts";
+import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, Target, TcpRoute, ValueMatch } from "../ir/ir.ts";
 import type { PolicySet } from "../ir/policies.ts";
 import { shownPolicy } from "../policies/shown.ts";
-import { connectionOf } from "../proxy/connection-of.ts";
 import { REDACTED } from "../trace/redaction.ts";
-import { combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
-import { localityBuckets, type Place } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";
+import { backendEndpoints, dumpService, type LiveEndpoints } from "./endpoints-dump.ts";
+import { shownFrontend } from "./frontend-dump.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** What a dump shows, and hides, besides the configuration. */
-export interface Live {
+export interface Live extends LiveEndpoints {
   /** Real ports by bind key. */
   readonly ports: Readonly<Record<string, number>>;
-  readonly endpoints: ReadonlyMap<string, EndpointStats>;
-  /** By the key of the backend. */
-  readonly calls: ReadonlyMap<string, number>;
-  /** Where this gateway runs. */
-  readonly place: Place;
   /** Names (lower-case) of headers whose values are secrets. */
   readonly hidden: ReadonlySet<string>;
 }
 
-interface Context extends Live {
-  readonly ir: Ir;
-}
-
 /** The configuration in force as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
-export function dumpIr(ir: Ir, state: Live): Json {
-  const live = { ...state, ir };
+export function dumpIr(ir: Ir, live: Live): Json {
   return {
-    backends: ir.backends.map((backend) => ({
-      backend: dumpBackend(backend.name, backend.target),
-      ...endpoint(backend, live),
-      ...inline(backend.policies, live),
-    })),
+    backends: dumpBackends(ir, live),
     binds: byKey(ir.binds).map((bind) => dumpBind(bind, live)),
-    policies: ir.targeted.map(({ key, name, target, policy }) => ({
+    policies: byKey(ir.targeted).map(({ key, name, target, policy }) => ({
       key,
       name,
       target,
-      policy: mapValues(policy, (part) =>
-        isObject(part) ? mapValues(part, (value, key) => shownPart(key, value, live)) : part,
+      policy: mapValues(policy, (part, role) =>
+        isObject(part) ? mapValues(part, (value, kind) => shownPart(role, kind, value, live)) : part,
       ),
     })),
     routes: {
       routeGroups: Object.fromEntries(
         ir.routeGroups.map((group) => [
           group.name,
-          Object.fromEntries(group.routes.map((r) => [r.key, dumpRoute(r, live)])),
+          Object.fromEntries(byKey(group.routes).map((r) => [r.key, dumpRoute(r, live)])),
         ]),
       ),
     },
-    services: ir.services.map((service) => dumpService(service, live)),
+    services: ir.services.map((service) => dumpService(service, ir, live)),
     workloads: ir.workloads.map((workload) => ({ ...workload })),
   };
 }
 
-function dumpBind(bind: Bind, live: Context): Json {
+/** Named backends, and those that stand in routes: all that requests are sent to, besides services. */
+function dumpBackends(ir: Ir, live: Live): Json[] {
+  const listeners = ir.binds.flatMap((bind) => bind.listeners);
+  const routes = [...listeners, ...ir.routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
+  routes.push(...listeners.flatMap(({ tcpRoutes }) => tcpRoutes));
+  const used = Map.groupBy(
+    routes.flatMap((route) => route.backends),
+    ({ key }) => key,
+  );
+  const named = new Set(ir.backends.map(({ key }) => key));
+  const inRoutes = [...used.values()].flatMap((uses) =>
+    uses.filter(({ key, target }) => !named.has(key) && stored(target)),
+  );
+  return byKey([...ir.backends, ...inRoutes]).map((backend) => ({
+    backend: dumpBackend(backend.key.slice(1), backend.target),
+    ...backendEndpoints([backend, ...(used.get(backend.key) ?? [])], ir, live),
+    ...(named.has(backend.key) && inline(backend.policies, live)),
+  }));
+}
+
+function dumpBind(bind: Bind, live: Live): Json {
   return {
     key: bind.key,
     address: formatHostPort(bind.host, live.ports[bind.key] ?? bind.port),
@@ -83,7 +76,7 @@ function dumpBind(bind: Bind, live: Context): Json {
   };
 }
 
-function dumpListener(listener: Listener, live: Context): Json {
+function dumpListener(listener: Listener, live: Live): Json {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const made = listener.tls?.dynamicCa !== undefined;
   const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
@@ -100,11 +93,10 @@ function dumpListener(listener: Listener, live: Context): Json {
       routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route, live)])),
     }),
     ...(tcp && { tcpRoutes: Object.fromEntries(byKey(listener.tcpRoutes).map((r) => [r.key, dumpTcpRoute(r, live)])) }),
-    ...inline(listener.policies, live),
   };
 }
 
-function dumpRoute(route: Route, live: Context): Json {
+function dumpRoute(route: Route, live: Live): Json {
   return {
     key: route.key,
     name: route.name,
@@ -122,7 +114,7 @@ function dumpRoute(route: Route, live: Context): Json {
   };
 }
 
-function dumpTcpRoute(route: TcpRoute, live: Context): Json {
+function dumpTcpRoute(route: TcpRoute, live: Live): Json {
   const { key, name, namespace, ruleName, hostnames } = route;
   return {
     key,
@@ -130,7 +122,12 @@ function dumpTcpRoute(route: TcpRoute, live: Context): Json {
     namespace,
     ...(ruleName !== undefined && { ruleName }),
     ...(hostnames.length > 0 && { hostnames }),
-    backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
+    backends: route.backends.map((backend) => ({
+      weight: backend.weight,
+      // Wrapped once more than in HTTP routes, as in the reference.
+      backend: dumpTarget(backend),
+      ...inline(backend.policies, live),
+    })),
   };
 }
 
@@ -139,7 +136,7 @@ function dumpPath(path: PathMatch): Json {
 }
 
 /** What a secret is compared with is a secret. */
-function dumpHeader(header: ValueMatch, live: Context): Json {
+function dumpHeader(header: ValueMatch, live: Live): Json {
   return dumpValue(live.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
 }
 
@@ -147,18 +144,12 @@ function dumpValue({ name, type, value }: ValueMatch): Json {
   return { name, value: { [type]: value } };
 }
 
-function dumpRouteBackend(backend: RouteBackend, live: Context): Json {
-  return {
-    weight: backend.weight,
-    ...dumpTarget(backend),
-    ...endpoint(backend, live),
-    ...inline(backend.policies, live),
-  };
+function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
+  return { weight: backend.weight, ...dumpTarget(backend), ...inline(backend.policies, live) };
 }
 
+/** What is neither a backend of its own nor an entry of `backends` is shown where it is referred to. */
 function dumpTarget({ key, target }: RouteBackend): Json {
-  // A named backend has the short key `/<name>`; an inline one extends its route's key.
-  const named = /^\/[^/]+$/.test(key);
   switch (target.type) {
     case "service":
       return { service: { name: target.key, port: target.port } };
@@ -167,8 +158,12 @@ function dumpTarget({ key, target }: RouteBackend): Json {
     case "invalid":
       return { invalid: null };
     default:
-      return named ? { backend: key } : { inlineBackend: targetText(target) };
+      return { backend: key };
   }
+}
+
+function stored({ type }: Target): boolean {
+  return type !== "service" && type !== "routeGroup" && type !== "invalid";
 }
 
 function dumpBackend(name: string, target: Target): Json {
@@ -178,100 +173,17 @@ function dumpBackend(name: string, target: Target): Json {
 }
 
 function targetText(target: Target): string {
-  switch (target.type) {
-    case "static":
-    case "unix":
-      return targetName(target);
-    case "dynamic":
-      return target.expression === undefined ? "dynamic" : `dynamic: ${target.expression}`;
-    case "internal":
-      return `internal: ${target.path}`;
-    default:
-      return target.type;
-  }
+  return target.type === "static" || target.type === "unix" ? targetName(target) : target.type;
 }
 
-/** One element of `endpoints` for each bucket of near and far workloads; workloads that get no requests are in the last. */
-function dumpService(service: Service, live: Context): Json {
-  const key = `${service.namespace}/${service.hostname}`;
-  const workloads = live.ir.workloads.filter((workload) => workload.services[key] !== undefined);
-  const buckets = localityBuckets(service, workloads, live.place);
-  const unused = workloads.filter((workload) => !buckets.some((bucket) => bucket.includes(workload)));
-  const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
-  const all = [...live.endpoints.values()];
-  return {
-    ...service,
-    endpoints: shown.map((bucket) => sortOut(bucket.flatMap((workload) => dumpWorkload(workload, service, all)))),
-  };
-}
-
-/** One entry, or one for each address where there are several; what differs in TLS alone is taken together. */
-function dumpWorkload(workload: Workload, service: Service, known: readonly EndpointStats[]): DumpedEndpoint[] {
-  const { uid, status, capacity, workloadIps, hostname } = workload;
-  const serviceKey = `${service.namespace}/${service.hostname}`;
-  const port = workload.services[serviceKey];
-  const shown = { endpoint: { workloadUid: uid, port, status }, capacity };
-  const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
-  const ports = Object.values({ ...service.ports, ...port });
-  return hosts.map((host) => {
-    const targets = new Set(ports.map((each) => targetName({ host, port: each })));
-    const stats = known.filter((each) => each.key.startsWith(`${uid} `) && targets.has(each.target));
-    return {
-      key: hosts.length === 1 ? `${uid}:${serviceKey}` : `${uid}:${serviceKey}:${host}`,
-      shown,
-      stats: stats.length === 0 ? undefined : stats.reduce(combineStats),
-    };
-  });
-}
-
-/** The one endpoint of a static backend, in the shape of a service's endpoints. */
-function endpoint({ key, target, policies }: Pick<RouteBackend, "key" | "target" | "policies">, live: Context): Json {
-  if (target.type !== "static" && target.type !== "unix") return {};
-  const shared = live.endpoints.get(endpointKey({ ...target, ...connectionOf(policies, live.ir) }, 1));
-  // Other backends may send to the same endpoint: the count is this backend's own.
-  const stats = shared === undefined ? undefined : { ...shared, total: live.calls.get(key) ?? 0 };
-  return { endpoints: [sortOut([{ key: targetName(target), shown: { capacity: 1 }, stats }])] };
-}
-
-interface DumpedEndpoint {
-  readonly key: string;
-  readonly shown: Json;
-  /** undefined: no worker uses it yet. */
-  readonly stats: EndpointStats | undefined;
-}
-
-/** Those that are evicted are `rejected`. */
-function sortOut(endpoints: readonly DumpedEndpoint[]): Json {
-  const active: Record<string, unknown> = {};
-  const rejected: Record<string, unknown> = {};
-  for (const { key, shown, stats } of endpoints) {
-    const place = (stats?.evictedMs ?? null) === null ? active : rejected;
-    place[key] = { ...shown, info: endpointInfo(stats) };
-  }
-  return { active, rejected };
-}
-
-/** Field names and units of reference 3.28. An endpoint that no worker uses yet is healthy and unused. */
-function endpointInfo(stats: EndpointStats | undefined): Json {
-  const evictedMs = stats?.evictedMs ?? null;
-  return {
-    health: stats?.health ?? 1,
-    requestLatency: stats?.latency ?? 0,
-    pendingRequests: stats?.pending ?? 0,
-    totalRequests: stats?.total ?? 0,
-    consecutiveFailures: stats?.consecutiveFailures ?? 0,
-    timesEjected: stats?.timesEjected ?? 0,
-    evictedUntil: evictedMs === null ? null : `${(evictedMs / 1000).toFixed(2)}s`,
-  };
-}
-
-function inline(policies: PolicySet, live: Context): Json {
+function inline(policies: PolicySet, live: Live): Json {
   const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: shownPolicy(kind, value, live.hidden) }));
   return list.length > 0 ? { inlinePolicies: list } : {};
 }
 
-/** The phase of a targeted policy stands beside its kind. */
-function shownPart(key: string, value: unknown, { hidden }: Context): unknown {
+/** `role` is `frontend`, `traffic` or `backend`; in `traffic` the phase stands beside the kind. */
+function shownPart(role: string, key: string, value: unknown, { hidden }: Live): unknown {
+  if (role === "frontend") return shownFrontend(key, value, hidden);
   return key === "phase" ? value : shownPolicy(key, value, hidden);
 }
 

@@ -1,6 +1,8 @@
+import { formatDuration } from "../base/durations.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
+import { withDurations } from "../policies/shared/shown-durations.ts";
 
 /**
  * The startup settings as the dump shows them (reference 4.4), with the addresses that the servers really have and the
@@ -11,10 +13,11 @@ export function dumpSettings(
   { customFunctions = "" }: Ir,
   addresses: Readonly<Record<string, readonly string[]>>,
 ): Readonly<Record<string, unknown>> {
+  const { keepalives, ...backend } = settings.backend;
   return {
     ipv6Enabled: settings.enableIpv6,
-    terminationMaxDeadline: `${settings.terminationMaxDeadline}ms`,
-    terminationMinDeadline: `${settings.terminationMinDeadline}ms`,
+    terminationMaxDeadline: formatDuration(settings.terminationMaxDeadline),
+    terminationMinDeadline: formatDuration(settings.terminationMinDeadline),
     numWorkerThreads: settings.workerThreads,
     adminAddr: dumpAddress(settings.adminAddr),
     statsAddr: dumpAddress(settings.statsAddr),
@@ -25,8 +28,11 @@ export function dumpSettings(
     sensitiveHeaders: settings.sensitiveHeaders,
     dns: settings.dns,
     place: settings.place,
-    backend: settings.backend,
-    dynamicCaCertCache: { ttl: `${settings.leafCaching.ttl}ms`, capacity: settings.leafCaching.capacity },
+    backend: {
+      keepalives: withDurations(keepalives, "time", "interval"),
+      ...withDurations(backend, "connectTimeout", "poolIdleTimeout"),
+    },
+    dynamicCaCertCache: withDurations(settings.leafCaching, "ttl"),
     customFunctions,
   };
 }

@@ -11,6 +11,8 @@ import { exportJWK, generateKeyPair } from "jose";
 import { parse } from "yaml";
 import { formatDiagnostics } from "../../src/config/diagnostics.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { dumpIr } from "../../src/main/config-dump.ts";
+import { dumpSettings } from "../../src/main/settings-dump.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { LOCATIONS, UNSUPPORTED } from "./unsupported.ts";
 
@@ -63,6 +65,28 @@ function pathsOf(value: unknown, path: readonly string[], paths: Set<string>): S
   return paths;
 }
 
+/** Values below `value` with the keys that they stand at. */
+function* leaves(value: unknown, key = ""): Generator<readonly [key: string, value: unknown]> {
+  if (typeof value !== "object" || value === null) yield [key, value];
+  else for (const [inner, each] of Object.entries(value)) yield* leaves(each, Array.isArray(value) ? key : inner);
+}
+
+/** Names of fields that are durations in the schema. */
+function durationFields(schema: unknown, names = new Set<string>()): Set<string> {
+  if (typeof schema !== "object" || schema === null) return names;
+  for (const [key, value] of Object.entries(schema)) {
+    if (value !== null && (value as { readonly title?: unknown }).title === "duration") names.add(key);
+    durationFields(value, names);
+  }
+  return names;
+}
+
+/** What a dump shows of a configuration that nothing has been sent to. */
+function dumpOf({ ir, config }: Extract<ReturnType<typeof loadConfig>, { readonly ok: true }>): unknown {
+  const live = { ports: {}, endpoints: new Map(), calls: new Map(), place: config.place, hidden: new Set<string>() };
+  return { ...dumpIr(ir, live), config: dumpSettings(config, ir, {}) };
+}
+
 /** Sections of fields.txt, each with the paths of its fields. */
 function sections(): Map<string, string[]> {
   const found = new Map<string, string[]>();
@@ -85,13 +109,33 @@ suite("fields of configurations of this family", { skip: noOpenssl }, () => {
   before(writeFiles);
 
   const accepted = new Set<string>();
+  const shown: (readonly [field: string, value: unknown])[] = [];
   for (const name of readdirSync(CASES))
     test(`cases/${name} is accepted`, () => {
       const text = readFileSync(new URL(name, CASES), "utf8");
       const loaded = load(name, text);
       assert.ok(loaded.ok, loaded.ok ? "" : formatDiagnostics(loaded.diagnostics));
       pathsOf(parse(text), [], accepted);
+      shown.push(...leaves(dumpOf(loaded)));
     });
+
+  test("dumps show times as texts, whatever the field", () => {
+    const fields = durationFields(
+      JSON.parse(readFileSync(new URL("../../schema/config.json", import.meta.url), "utf8")),
+    );
+    // Settings have names of their own in dumps.
+    for (const setting of ["connectionTerminationDeadline", "connectionMinTerminationDeadline"]) fields.delete(setting);
+    for (const setting of ["terminationMaxDeadline", "terminationMinDeadline"]) fields.add(setting);
+    assert.ok(fields.size > 15);
+    const missing = [...fields].filter(
+      (field) => !shown.some(([key, value]) => key === field && typeof value === "string"),
+    );
+    assert.deepEqual(missing, []);
+    assert.deepEqual(
+      shown.filter(([key, value]) => fields.has(key) && typeof value === "number"),
+      [],
+    );
+  });
 
   for (const { field, config, message, warned } of UNSUPPORTED)
     test(`${field} is ${warned === true ? "accepted with a warning" : "refused"} that says why`, () => {

@@ -70,6 +70,23 @@ test("config backends lists the endpoints that got requests, --all every one", a
   });
 });
 
+test("backends that stand in routes: routes show where they send to, the list of backends which route they belong to", async () => {
+  const key = "default/default/bind/3000/listener0/default/shop";
+  const info = { health: 1, totalRequests: 3, requestLatency: 0.002 };
+  const host = { name: `${key}/backend0`, namespace: "", target: "127.0.0.1:9000" };
+  const routes = { [key]: { key, backends: [{ weight: 1, backend: `/${key}/backend0` }] } };
+  const tcpRoutes = { t: { key: "t", backends: [{ weight: 1, backend: { backend: `/${key}/backend0` } }] } };
+  const dump = JSON.stringify({
+    backends: [{ backend: { host }, endpoints: [{ active: { "127.0.0.1:9000": { info } }, rejected: {} }] }],
+    binds: [{ key: "bind/3000", listeners: { a: { routes }, b: { tcpRoutes } } }],
+  });
+  const table = (await invoke(["proxy", "config", "routes", "-f", "-"], dump)).stdout;
+  assert.match(table, new RegExp(`^${key} .* 127\\.0\\.0\\.1:9000 *$`, "m"));
+  assert.match(table, /^t .* 127\.0\.0\.1:9000 *$/m);
+  const backends = (await invoke(["proxy", "config", "backends", "-f", "-"], dump)).stdout;
+  assert.match(backends, /^Backend +shop\/backend0 +default +127\.0\.0\.1:9000 +1\.00 +3 +2\.00ms$/m);
+});
+
 test("config backends says when it hides everything", async () => {
   const idle = { services: [{ name: "a", endpoints: [{ active: { x: { info: {} } } }] }] };
   const { stdout } = await invoke(["proxy", "config", "backends", "-f", "-"], JSON.stringify(idle));

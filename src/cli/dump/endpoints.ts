@@ -14,8 +14,8 @@ export interface EndpointRow {
 }
 
 /**
- * The endpoints of a configuration dump (reference 4.4) with their health: those of its services, and of its backends
- * and of its routes' inline backends where they carry some. Sorted by type, namespace, name and endpoint. Unknown fields are ignored, absent ones empty.
+ * The endpoints of a configuration dump (reference 4.4) with their health: those of its services and of its backends, and of
+ * backends that stand in routes, which other versions keep there. Sorted by type, namespace, name and endpoint. Unknown fields are ignored, absent ones empty.
  */
 export function endpointRows(dump: unknown): EndpointRow[] {
   const { binds, services, backends } = record(dump);
@@ -25,7 +25,7 @@ export function endpointRows(dump: unknown): EndpointRow[] {
       .flatMap((service) => rowsOf("Service", service, service)),
     ...list(backends)
       .map(record)
-      .flatMap((entry) => rowsOf("Backend", record(Object.values(record(entry.backend))[0]), entry)),
+      .flatMap((entry) => rowsOf("Backend", shortened(record(Object.values(record(entry.backend))[0])), entry)),
     ...routesOf(binds).flatMap((route) =>
       list(route.backends)
         .map(record)
@@ -48,6 +48,12 @@ function routesOf(binds: unknown): Loose[] {
     .map(record)
     .flatMap((listener) => [...values(listener.routes), ...values(listener.tcpRoutes)])
     .map(record);
+}
+
+/** A backend of a route is named `<listener>/<namespace>/<route>/backend<n>`: the listener is left out. */
+function shortened(backend: Loose): Loose {
+  const [, namespace, name] = /([^/]+)\/([^/]+\/backend\d+)$/.exec(text(backend.name)) ?? [];
+  return name === undefined ? backend : { name, namespace };
 }
 
 /** `owner` has the name; `holder` the endpoints: one element per locality bucket. */

@@ -5,8 +5,11 @@ import { table } from "./table.ts";
 interface Section {
   readonly header: readonly string[];
   readonly items: (dump: Loose) => readonly Loose[];
-  readonly row: (item: Loose) => readonly string[];
+  readonly row: (item: Loose, targets: Targets) => readonly string[];
 }
+
+/** Where the backends that stand in routes send to, by their keys. */
+type Targets = ReadonlyMap<string, string>;
 
 /** The tables of a configuration dump (reference 4.4), in the order of `tgctl proxy config all`. */
 const SECTIONS = {
@@ -42,9 +45,12 @@ export type SectionName = keyof typeof SECTIONS;
 
 /** A configuration dump for people: every table that has rows. */
 export function summarize(dump: unknown): string {
+  const targets = targetsOf(record(dump));
   const parts = Object.entries(SECTIONS).flatMap(([name, { header, items, row }]) => {
     const found = items(record(dump));
-    return found.length === 0 ? [] : [`${name.toUpperCase()} (${found.length})\n${table(header, found.map(row))}`];
+    return found.length === 0
+      ? []
+      : [`${name.toUpperCase()} (${found.length})\n${table(header, toRows(found, row, targets))}`];
   });
   return parts.length === 0 ? "The proxy has no configuration.\n" : parts.join("\n");
 }
@@ -55,8 +61,23 @@ export function sectionItems(dump: unknown, name: SectionName): readonly Loose[]
 }
 
 /** One table of a dump; only its header when nothing is listed. */
-export function sectionTable(items: readonly Loose[], name: SectionName): string {
-  return table(SECTIONS[name].header, items.map(SECTIONS[name].row));
+export function sectionTable(dump: unknown, name: SectionName): string {
+  const { header, row } = SECTIONS[name];
+  return table(header, toRows(sectionItems(dump, name), row, targetsOf(record(dump))));
+}
+
+function toRows(items: readonly Loose[], row: Section["row"], targets: Targets): (readonly string[])[] {
+  return items.map((item) => row(item, targets));
+}
+
+/** Of named backends routes show the names, which have a slash only in front. */
+function targetsOf(dump: Loose): Targets {
+  const backends = list(dump.backends).map((entry) => record(tagged(record(entry).backend)?.[1]));
+  return new Map(
+    backends.flatMap(({ name, target }) =>
+      text(name).includes("/") && text(target) !== "" ? [[`/${text(name)}`, text(target)] as const] : [],
+    ),
+  );
 }
 
 function bindsOf(dump: Loose): Loose[] {
@@ -107,12 +128,15 @@ function routeGroups(routes: unknown): unknown[] {
   return [...values(httpMesh), ...values(tcpMesh), ...nested].filter((route) => text(record(route).key) !== "");
 }
 
-function routeRow(route: Loose): string[] {
+function routeRow(route: Loose, targets: Targets): string[] {
   return [
     text(route.key),
     list(route.hostnames).map(text).join(",") || "*",
     list(route.matches).map(record).map(describeMatch).join(" or ") || "any",
-    list(route.backends).map(record).map(describeBackend).join(", ") || "none",
+    list(route.backends)
+      .map(record)
+      .map((backend) => describeBackend(backend, targets))
+      .join(", ") || "none",
     kinds(route.inlinePolicies),
   ];
 }
@@ -138,12 +162,15 @@ function describeValue(condition: Loose, prefix: string): string {
 
 const NO_TARGET = new Set(["weight", "inlinePolicies"]);
 
-function describeBackend(backend: Loose): string {
+function describeBackend(backend: Loose, targets: Targets): string {
   // TCP routes wrap the reference once more.
   const holder = Object.keys(record(backend.backend)).length > 0 ? record(backend.backend) : backend;
   const [kind, target] = Object.entries(holder).find(([key]) => !NO_TARGET.has(key)) ?? ["invalid", null];
   const service = record(target);
-  const name = kind === "service" ? `${serviceName(service.name)}:${text(service.port)}` : text(target) || kind;
+  const name =
+    kind === "service"
+      ? `${serviceName(service.name)}:${text(service.port)}`
+      : (targets.get(text(target)) ?? (text(target) || kind));
   const weight = backend.weight;
   return weight === undefined || weight === 1 ? name : `${name} (weight ${text(weight)})`;
 }

@@ -12,9 +12,14 @@ const namespace = (fallback: string) => z.string().default(fallback);
 
 const gatewayTarget = atMostOne(
   z.strictObject({
-    gatewayName: z.string().describe("Name of the gateway; `default` for all of `binds`."),
+    gatewayName: z.string().describe("`default`, the gateway of all listeners, or the name of an entry of `gateways`."),
     gatewayNamespace: namespace("default").describe("Namespace of a listener of `binds`."),
-    listenerName: z.string().optional().describe("Only this listener."),
+    listenerName: z
+      .string()
+      .optional()
+      .describe(
+        "Only this listener: its name, for an entry of `gateways` `<gateway>` or `<gateway>/<listener>`, or `<listener>` when `gatewayName` is the entry.",
+      ),
     port: port.optional().describe("Only the listeners of this port; not together with `listenerName`."),
   }),
   ["listenerName", "port"],

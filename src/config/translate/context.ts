@@ -10,7 +10,7 @@ import type { TargetContext } from "./target.ts";
 export type { Path, Report };
 
 /** Which listener a policy may mean. */
-export interface ListenerPlace extends Pick<Listener, "name" | "gatewayName" | "gatewayNamespace"> {
+export interface ListenerPlace extends Pick<Listener, "key" | "name" | "gatewayName" | "gatewayNamespace"> {
   readonly port: number;
 }
 
@@ -41,6 +41,8 @@ export interface Context extends TargetContext {
   /** The policies that stand at the named backends themselves. */
   readonly backendPolicies: ReadonlyMap<string, PolicySet>;
   readonly targeted: Targeted;
+  /** Takes the policies that stand at listeners themselves, for the dump. */
+  readonly inline: TargetedPolicy[];
   readonly calledTargets: CalledTargets;
   /** What listeners with TLS that say nothing else have in common. */
   readonly tls: NonNullable<FrontendInput["tls"]>;

@@ -4,7 +4,7 @@ import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import { TCP_KINDS } from "../schema/policies.ts";
 import type { Context, ListenerPlace, Path, RoutePlace } from "./context.ts";
 import { noPort, reportUnknown } from "./target.ts";
-import { listenerKeys, routeKeys, targetKey } from "./targeted.ts";
+import { entryOf, listenerKeys, routeKeys, targetKey } from "./targeted.ts";
 
 type Target = TargetedPolicyInput["target"];
 type GatewayTarget = NonNullable<Target["gateway"]>;
@@ -43,9 +43,9 @@ export function reportDangling(config: ConfigFile, ir: Ir, context: Context): vo
 
 function knownTargets(ir: Ir): Known {
   const listeners = ir.binds.flatMap(({ port, listeners }) =>
-    listeners.map(({ name, gatewayName, gatewayNamespace, protocol }) => {
+    listeners.map(({ key, name, gatewayName, gatewayNamespace, protocol }) => {
       const http = protocol === "HTTP" || protocol === "HTTPS";
-      return { name, gatewayName, gatewayNamespace, port, http };
+      return { key, name, gatewayName, gatewayNamespace, port, http };
     }),
   );
   const all = ir.binds.flatMap((bind) => bind.listeners);
@@ -81,7 +81,7 @@ function checkGateway(
     return;
   }
   const own = known.listeners.filter(
-    (each) => each.gatewayName === gatewayName && each.gatewayNamespace === gatewayNamespace,
+    (each) => each.gatewayNamespace === gatewayNamespace && [each.gatewayName, entryOf(each)].includes(gatewayName),
   );
   if (port !== undefined && own.length > 0) {
     const ports = new Set(own.map((each) => each.port));
@@ -89,7 +89,10 @@ function checkGateway(
     context.report([...path, "port"], { message, expected: `one of ${[...ports].join(", ")}` });
     return;
   }
-  const names = known.listeners.flatMap((each) => [gatewayText(each), gatewayText(each, each.name)]);
+  const names = known.listeners.flatMap((each) => {
+    const entry = entryOf(each);
+    return [gatewayText(each), ...(entry === undefined ? [gatewayText(each, each.name)] : [entry, each.name])];
+  });
   reportUnknown(
     "gateway",
     incomplete("gateway", context),

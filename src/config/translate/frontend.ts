@@ -50,8 +50,7 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
 }
 
 /**
- * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in force, times
- * in milliseconds.
+ * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in force.
  */
 export function dumpFrontend(input: FrontendInput, calling: Calling): TargetedPolicy[] {
   const { http, tcp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;

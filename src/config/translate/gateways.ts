@@ -5,6 +5,7 @@ import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts"
 import { adviseOnRoutes } from "./advice.ts";
 import type { Context, ListenerPlace, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
+import { inlineEntries } from "./inline-entries.ts";
 import { checkProtocol, translateTls } from "./listeners.ts";
 import { translatePolicies } from "./policies.ts";
 import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
@@ -34,14 +35,14 @@ export function translateGateways(
     const path = ["routes", i];
     const label = route.name ?? `route${i}`;
     for (const entry of find(route.gateways, true, label, path, gateways, context)) {
-      entry.routes.push(translateRoute(route, i, entry, path, context));
+      entry.routes.push(translateRoute(route, entry.routes.length, entry, path, context));
       entry.paths.push(path);
     }
   }
   for (const [i, route] of config.tcpRoutes.entries()) {
     const path = ["tcpRoutes", i];
     for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, gateways, context)) {
-      entry.tcpRoutes.push(translateTcpRoute(route, i, entry, path, context));
+      entry.tcpRoutes.push(translateTcpRoute(route, entry.tcpRoutes.length, entry, path, context));
       entry.tcpPaths.push(path);
     }
   }
@@ -59,46 +60,47 @@ export function translateGateways(
 }
 
 function entries(name: string, gateway: GatewayInput, path: Path, context: Context): Entry[] {
-  const { port, protocol, tls, listeners, ...inline } = gateway;
-  const place = { gatewayName: name, gatewayNamespace: "default", port };
-  if (listeners === undefined) {
-    const only = { ...place, name: "default" };
-    return [makeEntry(`gateway/${name}`, only, { hostname: "*", protocol, tls, ...inline }, path, context)];
-  }
-  if (protocol !== undefined || tls !== undefined)
-    context.report(
-      path,
-      { message: "beside listeners only port may be set; move the field to the listeners" },
-      protocol === undefined ? "tls" : "protocol",
-    );
-  const made = listeners.map(({ name: given, ...listener }, i) => {
-    const at = { ...place, name: given ?? `listener${i}` };
-    return makeEntry(`gateway/${name}/${at.name}`, at, listener, [...path, "listeners", i], context);
-  });
+  const { port, listeners, ...ofListener } = gateway;
+  if (listeners === undefined) return [makeEntry(name, port, { hostname: "*", ...ofListener }, path, context)];
+  for (const [field, value] of Object.entries(ofListener))
+    if (value !== undefined)
+      context.report(
+        path,
+        { message: "beside listeners only port may be set; move the field to the listeners" },
+        field,
+      );
+  const made = listeners.map(({ name: given, ...listener }, i) =>
+    makeEntry(`${name}/${given ?? `listener${i}`}`, port, listener, [...path, "listeners", i], context),
+  );
   const named = made.map(({ listener: { key, name } }, i) => ({ key, name, path: [...path, "listeners", i] }));
   reportDuplicates("listener", named, context.report);
   return made;
 }
 
+/** A listener is called what routes call it, `<gateway>[/<listener>]`; all belong to one gateway, as those of `binds` do. */
 function makeEntry(
-  key: string,
-  place: ListenerPlace,
+  name: string,
+  port: number,
   input: Omit<GatewayListenerInput, "name">,
   path: Path,
   context: Context,
 ): Entry {
   const { hostname, tls, protocol = tls === undefined ? "HTTP" : "HTTPS", ...inline } = input;
   checkProtocol(protocol, tls !== undefined, path, context);
+  const key = `gateway/${name}`;
+  const place: ListenerPlace = { key, name, gatewayName: "default", gatewayNamespace: "default", port };
   const targeted = context.targeted.forListener(place);
+  const own = translatePolicies(inline, "gateway", path, context);
+  context.inline.push(...inlineEntries(key, place, own));
   const listener = {
     key,
-    name: place.name,
+    name,
     gatewayName: place.gatewayName,
     gatewayNamespace: place.gatewayNamespace,
     hostname: hostname.toLowerCase(),
     protocol,
     ...(tls !== undefined && { tls: translateTls(tls, [...path, "tls"], context) }),
-    policies: mergePolicies(targeted.gateway, translatePolicies(inline, "gateway", path, context)),
+    policies: mergePolicies(targeted.gateway, own),
   };
   return { key, targeted, listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
 }
@@ -123,10 +125,8 @@ function find(
   const list = typeof refs === "string" ? [refs] : refs;
   const found = list.flatMap((ref, i) => {
     const at = typeof refs === "string" ? [...path, "gateways"] : [...path, "gateways", i];
-    const [gateway = "", listener] = ref.split("/");
-    const meant = (gateways.get(gateway) ?? []).filter(
-      (entry) => listener === undefined || entry.listener.name === listener,
-    );
+    const [gateway = ""] = ref.split("/");
+    const meant = (gateways.get(gateway) ?? []).filter((entry) => ref === gateway || entry.listener.name === ref);
     if (meant.length === 0) {
       reportUnknown("gateway", "gateways", ref, names(gateways), at, context);
       return [];
@@ -145,5 +145,5 @@ function isHttp({ listener }: Entry): boolean {
 }
 
 function names(gateways: ReadonlyMap<string, readonly Entry[]>): string[] {
-  return [...gateways].flatMap(([name, list]) => [name, ...list.map((entry) => `${name}/${entry.listener.name}`)]);
+  return [...new Set([...gateways].flatMap(([name, list]) => [name, ...list.map((entry) => entry.listener.name)]))];
 }

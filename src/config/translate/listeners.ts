@@ -6,6 +6,7 @@ import { adviseOnRoutes } from "./advice.ts";
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { tunnelFrontend } from "./frontend.ts";
+import { inlineEntries } from "./inline-entries.ts";
 import { translatePolicies } from "./policies.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 
@@ -145,8 +146,9 @@ function translateListener(
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
   const policies = translatePolicies(input.policies, "gateway", [...path, "policies"], context);
-  const place = { name, gatewayName: "default", gatewayNamespace: input.namespace, port };
+  const place = { key, name, gatewayName: "default", gatewayNamespace: input.namespace, port };
   const targeted = context.targeted.forListener(place);
+  context.inline.push(...inlineEntries(`listener/${key}`, place, policies));
   const owner = { key, targeted };
   const translated = (routes ?? []).map((route, i) => translateRoute(route, i, owner, [...path, "routes", i], context));
   const translatedTcp = (tcpRoutes ?? []).map((route, i) =>

@@ -60,10 +60,23 @@ export function translateTargeted(
   };
 }
 
-/** What a listener is targeted by, the widest first. */
-export function listenerKeys({ gatewayName, gatewayNamespace, port, name }: ListenerPlace): string[] {
-  const gateway = `gateway ${gatewayNamespace}/${gatewayName}`;
-  return [gateway, `${gateway} port ${port}`, `${gateway} listener ${name}`];
+/**
+ * What a listener is targeted by, the widest first. A listener of `gateways` can be targeted by the name of its entry too:
+ * `edge/web` is the listener `edge/web` of the gateway `default`, and the listener `web` of the gateway `edge`.
+ */
+export function listenerKeys({ key, gatewayName, gatewayNamespace, port, name }: ListenerPlace): string[] {
+  const own = `gateway ${gatewayNamespace}/${gatewayName}`;
+  const entry = entryOf({ key, name });
+  if (entry === undefined) return [own, `${own} port ${port}`, `${own} listener ${name}`];
+  const other = `gateway ${gatewayNamespace}/${entry}`;
+  const [, listener] = name.split("/");
+  const keys = [own, other, `${own} port ${port}`, `${other} port ${port}`, `${own} listener ${name}`];
+  return [...new Set([...keys, ...(listener === undefined ? [] : [`${other} listener ${listener}`])])];
+}
+
+/** The entry of `gateways` that a listener belongs to; undefined for those of `binds`. */
+export function entryOf({ key, name }: Pick<ListenerPlace, "key" | "name">): string | undefined {
+  return key === `gateway/${name}` ? name.split("/")[0] : undefined;
 }
 
 export function routeKeys({ kind, name, namespace, ruleName }: RoutePlace): string[] {

@@ -69,6 +69,7 @@ export function translate(
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
     services,
     targeted: translateTargeted(config, { report, sources, calledTargets, incomplete }),
+    inline: [],
     calledTargets,
     tls: config.frontendPolicies.tls ?? {},
     leafCaching,
@@ -90,7 +91,7 @@ export function translate(
     routeGroups,
     backends: [...backends.values()],
     ...translateDiscovery(config, context),
-    targeted: [...dumpFrontend(config.frontendPolicies, calling), ...context.targeted.all],
+    targeted: [...dumpFrontend(config.frontendPolicies, calling), ...context.inline, ...context.targeted.all],
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);

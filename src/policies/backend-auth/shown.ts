@@ -1,16 +1,18 @@
-import type { BackendAuth, BasicBackendAuth, ClientAuth, TokenEndpoint } from "../../ir/policies.ts";
+import type { BackendAuth, BasicBackendAuth, ClientAuth, TokenEndpoint, TokenExchange } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { shownCallPolicies } from "../calls/shown-policies.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 
 /** The configuration without secrets; `hidden` are names of headers of calls whose values are not shown. */
 export function shown(config: BackendAuth, hidden: ReadonlySet<string>): unknown {
   const { oauthTokenExchange: exchange, crossAppAccess: access, ...basic } = config;
   return {
     ...shownBasic(basic),
-    ...(exchange !== undefined && { oauthTokenExchange: shownEndpoint(exchange, hidden) }),
+    ...(exchange !== undefined && { oauthTokenExchange: shownExchange(exchange, hidden) }),
     ...(access !== undefined && {
       crossAppAccess: {
         ...access,
+        cache: withDurations(access.cache, "defaultTtl"),
         identityProvider: shownEndpoint(access.identityProvider, hidden),
         resourceAuthorizationServer: shownEndpoint(access.resourceAuthorizationServer, hidden),
       },
@@ -23,7 +25,7 @@ function shownBasic(config: BasicBackendAuth): object {
   return {
     ...config,
     ...(key !== undefined && { key: { ...key, value: REDACTED } }),
-    ...(jwtSign !== undefined && { jwtSign: { ...jwtSign, signingKey: REDACTED } }),
+    ...(jwtSign !== undefined && { jwtSign: { ...withDurations(jwtSign, "ttl"), signingKey: REDACTED } }),
     credentials: credentials.map(({ location }) => ({ location, key: REDACTED })),
   };
 }
@@ -33,10 +35,14 @@ const shownPolicies = shownCallPolicies(shownBasic);
 function shownEndpoint(endpoint: TokenEndpoint, hidden: ReadonlySet<string>): object {
   const { clientAuth, policies } = endpoint;
   return {
-    ...endpoint,
+    ...withDurations(endpoint, "timeout"),
     ...(policies !== undefined && { policies: shownPolicies(policies, hidden) }),
     ...(clientAuth !== undefined && { clientAuth: shownClient(clientAuth) }),
   };
+}
+
+function shownExchange(exchange: TokenExchange, hidden: ReadonlySet<string>): object {
+  return { ...shownEndpoint(exchange, hidden), cache: withDurations(exchange.cache, "defaultTtl") };
 }
 
 function shownClient(client: ClientAuth): ClientAuth {

@@ -14,7 +14,7 @@ export function shownAccessLog({ otlp, ...own }: AccessLog, hidden: ReadonlySet<
 }
 
 /** What is added to exports is credentials, whatever the headers are called. */
-function shownCollector(collector: Collector, hidden: ReadonlySet<string>): Collector {
+function shownCollector(collector: Collector, hidden: ReadonlySet<string>): Readonly<Record<string, unknown>> {
   const { add = {}, set = {} } = collector.policies?.requestHeaderModifier ?? {};
   const names = [...Object.keys(add), ...Object.keys(set)].map((name) => name.toLowerCase());
   return shownCalling(collector, new Set([...hidden, ...names]));

@@ -1,13 +1,13 @@
 import type { CallPolicies } from "../../ir/policies.ts";
 import { shown as backendTLS } from "../backend-tls/index.ts";
 import { shown as backendTunnel } from "../backend-tunnel/index.ts";
+import { shown as http } from "../http/index.ts";
 import { shownModifier } from "../shared/header-edits.ts";
+import { shown as tcp } from "../tcp/index.ts";
 import { shown as transformations } from "../transformations/shown.ts";
 
 type Show<Config> = (config: Config, hidden: ReadonlySet<string>) => unknown;
 type ShownCall = { readonly [Kind in keyof CallPolicies]-?: Show<NonNullable<CallPolicies[Kind]>> };
-
-const unchanged = (config: unknown): unknown => config;
 
 /**
  * Shows the policies of calls without secrets, given how `backendAuth` is shown. Each kind has its own entry, so that a new one
@@ -18,9 +18,9 @@ export function shownCallPolicies(backendAuth: ShownCall["backendAuth"]): Show<C
     backendAuth,
     backendTLS,
     backendTunnel,
-    http: unchanged,
+    http,
     requestHeaderModifier: shownModifier,
-    tcp: unchanged,
+    tcp,
     transformations,
   };
   return (policies, hidden) => {

@@ -1,10 +1,14 @@
-import type { CalledService, CallPolicies } from "../../ir/policies.ts";
+import type { CalledService } from "../../ir/policies.ts";
 import { shown as backendAuth } from "../backend-auth/shown.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import { shownCallPolicies } from "./shown-policies.ts";
 
-/** The configuration of a policy that asks a service, without the secrets of its calls; `hidden` are names of headers. */
-export function shownCalling<Config extends CalledService>(config: Config, hidden: ReadonlySet<string>): Config {
-  return { ...config, ...shownPolicies(config, hidden) };
+/** The configuration of a policy that calls a service, without the secrets of its calls; `hidden` are names of headers. */
+export function shownCalling(
+  config: CalledService & { readonly timeout: number },
+  hidden: ReadonlySet<string>,
+): Readonly<Record<string, unknown>> {
+  return { ...withDurations(config, "timeout"), ...shownPolicies(config, hidden) };
 }
 
 const show = shownCallPolicies(backendAuth);
@@ -13,6 +17,6 @@ const show = shownCallPolicies(backendAuth);
 export function shownPolicies(
   { policies }: CalledService,
   hidden: ReadonlySet<string>,
-): { readonly policies?: CallPolicies } {
-  return policies === undefined ? {} : { policies: show(policies, hidden) as CallPolicies };
+): { readonly policies?: unknown } {
+  return policies === undefined ? {} : { policies: show(policies, hidden) };
 }

@@ -2,12 +2,18 @@ import { isToken } from "../../http/h1/characters.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
 import type { Cors } from "../../ir/policies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { compileOrigins } from "./origins.ts";
 
 const KIND = "cors";
 /** What a response says depends on who asks, and caches must know it even where nobody asked (Fetch, CORS and caches). */
 const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
+
+/** The configuration with its times as texts. */
+export function shown(config: Cors): unknown {
+  return withDurations(config, "maxAge");
+}
 
 /**
  * Cross-origin resource sharing (Fetch 3.2; reference 3.16). Every OPTIONS with an Origin is answered with 200, with the
@@ -23,7 +29,7 @@ export function create(config: Cors): CompiledPolicy {
   const fixed = fixedEdits(config);
   return {
     kind: KIND,
-    shown: config,
+    shown: shown(config),
     onRequest(context) {
       const { request, trace } = context;
       const origin = getHeader(request.headers, "origin");

@@ -1,19 +1,19 @@
 import type { ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../../ir/policies.ts";
-import { shownPolicies } from "../calls/shown.ts";
+import { shownCalling } from "../calls/shown.ts";
 import { shownValues } from "../shared/header-edits.ts";
 
 /** The configuration without expressions of headers that hold secrets: they may hold the secret itself. */
-export function shown(config: ExtAuthz, hidden: ReadonlySet<string>): ExtAuthz {
-  const calls = shownPolicies(config, hidden);
-  if ("grpc" in config.protocol) return { ...config, ...calls };
-  return { ...config, ...calls, protocol: { http: shownHttp(config.protocol.http, hidden) } };
+export function shown(config: ExtAuthz, hidden: ReadonlySet<string>): unknown {
+  const shown = shownCalling(config, hidden);
+  if ("grpc" in config.protocol) return shown;
+  return { ...shown, protocol: { http: shownHttp(config.protocol.http, hidden) } };
 }
 
 /** The same for connections. */
-export function shownNetwork(config: NetworkExtAuthz, hidden: ReadonlySet<string>): NetworkExtAuthz {
-  const calls = shownPolicies(config, hidden);
-  if ("grpc" in config.protocol) return { ...config, ...calls };
-  return { ...config, ...calls, protocol: { http: shownHttp(config.protocol.http, hidden) } };
+export function shownNetwork(config: NetworkExtAuthz, hidden: ReadonlySet<string>): unknown {
+  const shown = shownCalling(config, hidden);
+  if ("grpc" in config.protocol) return shown;
+  return { ...shown, protocol: { http: shownHttp(config.protocol.http, hidden) } };
 }
 
 function shownHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(

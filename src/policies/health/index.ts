@@ -1,5 +1,6 @@
 import { CelError, compileCondition } from "../../cel/index.ts";
 import type { Health } from "../../ir/policies.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 /**
@@ -17,5 +18,10 @@ export function create(config: Health): CompiledPolicy {
         0,
       );
   }
-  return { kind: "health", shown: config };
+  return { kind: "health", shown: shown(config) };
+}
+
+/** The configuration with its times as texts. */
+export function shown({ eviction, ...others }: Health): unknown {
+  return { ...others, ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }) };
 }

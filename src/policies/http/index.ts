@@ -1,4 +1,5 @@
 import type { BackendHttp } from "../../ir/policies.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 /** How HTTP is spoken with a backend (reference 3.23); `requestTimeout` replaces that of the route. */
@@ -6,7 +7,7 @@ export function create(config: BackendHttp): CompiledPolicy {
   const { requestTimeout } = config;
   return {
     kind: "http",
-    shown: config,
+    shown: shown(config),
     ...(requestTimeout !== undefined && {
       onRequest(context) {
         context.backendRequestTimeout = requestTimeout;
@@ -14,4 +15,9 @@ export function create(config: BackendHttp): CompiledPolicy {
       },
     }),
   };
+}
+
+/** The configuration with its times as texts. */
+export function shown(config: BackendHttp): unknown {
+  return withDurations(config, "requestTimeout");
 }

@@ -4,6 +4,7 @@ import type { HeaderList } from "../../http/message.ts";
 import type { LocalLimit, LocalRateLimit } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import type { TokenBuckets } from "./buckets.ts";
 
@@ -29,7 +30,12 @@ export function create(config: LocalRateLimit, deps: PolicyDeps): CompiledPolicy
 /** One limit, as an alternative among others. */
 export function createOne(limit: LocalLimit, deps: PolicyDeps): CompiledPolicy {
   checkLimit(KIND, limit);
-  return { ...compile([limit], deps), shown: limit };
+  return { ...compile([limit], deps), shown: shown(limit) };
+}
+
+/** The limits, or one of several alternatives, with their times as texts. */
+export function shown(config: LocalRateLimit | LocalLimit): unknown {
+  return "fillInterval" in config ? withDurations(config, "fillInterval") : config.map(shown);
 }
 
 function compile(config: LocalRateLimit, { identity, buckets }: PolicyDeps): CompiledPolicy {
@@ -40,7 +46,7 @@ function compile(config: LocalRateLimit, { identity, buckets }: PolicyDeps): Com
   const expressions = limits.map(({ expression }) => expression).filter((each) => each !== undefined);
   return {
     kind: KIND,
-    shown: config,
+    shown: shown(config),
     onRequest: afterRequestBody(expressions, (context) => {
       takeAll(limits, buckets, context);
       return undefined;

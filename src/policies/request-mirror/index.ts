@@ -61,7 +61,7 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
 }
 
 /** The configuration without secrets. */
-export function shown(config: RequestMirror, hidden: ReadonlySet<string>): RequestMirror {
+export function shown(config: RequestMirror, hidden: ReadonlySet<string>): unknown {
   return config.map((mirror) => ({ ...mirror, ...shownPolicies(mirror, hidden) }));
 }
 

@@ -1,5 +1,6 @@
 import { compileCondition, type Expression } from "../../cel/index.ts";
 import type { Retry } from "../../ir/policies.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy, RetryPlan } from "../types.ts";
 
 const KIND = "retry";
@@ -31,11 +32,16 @@ export function create(config: Retry): CompiledPolicy {
   };
   return {
     kind: KIND,
-    shown: config,
+    shown: shown(config),
     onRequest(context) {
       if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
       else context.trace?.skipped(KIND, "precondition not met");
       return undefined;
     },
   };
+}
+
+/** The configuration with its times as texts. */
+export function shown(config: Retry): unknown {
+  return withDurations(config, "backoff");
 }

@@ -1,7 +1,16 @@
 import type { BackendTcp } from "../../ir/policies.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 /** Sockets to a backend (reference 3.23): a setting of its connections, which the pool makes. */
 export function create(config: BackendTcp): CompiledPolicy {
-  return { kind: "tcp", shown: config };
+  return { kind: "tcp", shown: shown(config) };
+}
+
+/** The configuration with its times as texts. */
+export function shown({ keepalives, ...config }: BackendTcp): unknown {
+  return {
+    ...withDurations(config, "connectTimeout"),
+    ...(keepalives !== undefined && { keepalives: withDurations(keepalives, "time", "interval") }),
+  };
 }

@@ -17,7 +17,7 @@ test("shows durations as they are written", () => {
   const trace = new RecordedTrace();
   const policy = create({ requestTimeout: 30_000, backendRequestTimeout: 1500 });
   policy.onRequest?.(contextOf({}, { trace }));
-  assert.deepEqual(policy.shown, { requestTimeout: "30s", backendRequestTimeout: "1500ms" });
+  assert.deepEqual(policy.shown, { requestTimeout: "30s", backendRequestTimeout: "1.5s" });
   assert.deepEqual(trace.events, [{ kind: "timeout", details: policy.shown }]);
 });
 

@@ -1,4 +1,5 @@
 import type { Timeout } from "../../ir/policies.ts";
+import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 const KIND = "timeout";
@@ -10,17 +11,14 @@ const KIND = "timeout";
 export function create(config: Timeout): CompiledPolicy {
   const requestTimeout = milliseconds("requestTimeout", config.requestTimeout);
   const backendRequestTimeout = milliseconds("backendRequestTimeout", config.backendRequestTimeout);
-  const shown = {
-    ...(config.requestTimeout !== undefined && { requestTimeout: duration(requestTimeout) }),
-    ...(config.backendRequestTimeout !== undefined && { backendRequestTimeout: duration(backendRequestTimeout) }),
-  };
+  const details = shown(config);
   return {
     kind: KIND,
-    shown,
+    shown: details,
     onRequest(context) {
       context.requestTimeout = requestTimeout;
       context.backendRequestTimeout = backendRequestTimeout;
-      context.trace?.applied("timeout", shown);
+      context.trace?.applied(KIND, details);
       return undefined;
     },
   };
@@ -34,6 +32,7 @@ function milliseconds(field: string, value = 0): number {
   return value;
 }
 
-function duration(ms: number): string {
-  return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
+/** The configuration with its times as texts. */
+export function shown(config: Timeout): unknown {
+  return withDurations(config, "requestTimeout", "backendRequestTimeout");
 }

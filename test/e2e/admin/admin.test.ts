@@ -100,12 +100,16 @@ suite("the admin server of a gateway with two workers", () => {
         query: [{ name: "q", value: { regex: "x+" } }],
       },
     ]);
-    assert.deepEqual(picky?.inlinePolicies, [{ timeout: { requestTimeout: 3000 } }]);
+    assert.deepEqual(picky?.inlinePolicies, [{ timeout: { requestTimeout: "3s" } }]);
     assert.equal(picky?.backends[0]?.backend, "/named");
     assert.deepEqual(picky?.backends[1], { weight: 0, routeGroup: "g" });
-    assert.equal(routes[`${LISTENER}/default/r`]?.backends[0]?.inlineBackend, upstream.address);
+    assert.equal(routes[`${LISTENER}/default/r`]?.backends[0]?.backend, `/${LISTENER}/default/r/backend0`);
     assert.deepEqual(Object.keys(dump.routes.routeGroups.g ?? {}), ["group/g/default/leaf"]);
-    assert.deepEqual(dump.backends[0]?.backend, { host: { name: "named", namespace: "", target: upstream.address } });
+    const names = [`${LISTENER}/default/r/backend0`, "group/g/default/leaf/backend0", "named"];
+    assert.deepEqual(
+      dump.backends.map(({ backend }) => backend),
+      names.map((name) => ({ host: { name, namespace: "", target: upstream.address } })),
+    );
     assert.deepEqual(dump.policies, [
       {
         key: "default/p",
@@ -277,7 +281,7 @@ interface DumpRoute {
   readonly hostnames?: unknown;
   readonly matches: unknown;
   readonly inlinePolicies?: unknown;
-  readonly backends: readonly { readonly backend?: string; readonly inlineBackend?: string }[];
+  readonly backends: readonly { readonly backend?: string }[];
 }
 
 interface Memory {

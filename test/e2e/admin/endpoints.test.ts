@@ -80,13 +80,8 @@ test("backends that share an endpoint are counted each by itself, also after a r
   const both = config({ host }, { host });
   await using gateway = await TestGateway.start(both);
   const counts = async (): Promise<number[]> => {
-    const dump = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as {
-      binds: { listeners: Record<string, { routes: Record<string, { backends: Backend[] }> }> }[];
-    };
-    const routes = Object.values(dump.binds[0]?.listeners ?? {}).flatMap((each) => Object.values(each.routes));
-    return routes.map(({ backends }) => {
-      return backends[0]?.endpoints[0]?.active[host]?.info.totalRequests ?? -1;
-    });
+    const dump = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as { backends: Backend[] };
+    return dump.backends.map(({ endpoints }) => endpoints[0]?.active[host]?.info.totalRequests ?? -1);
   };
   const client = await RawPeer.connect(gateway.port());
   for (const path of ["/0", "/0", "/0", "/1"]) {

@@ -343,7 +343,7 @@ suite("networkExtAuthz", () => {
             http: { addRequestHeaders: { authorization: "<redacted>", "x-a": "source.address" }, metadata: {} },
           },
           failureMode: "deny",
-          timeout: 2000,
+          timeout: "2s",
         },
       },
     });

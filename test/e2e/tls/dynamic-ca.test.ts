@@ -151,7 +151,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     await serialOf(port, "two.example", trusted);
     assert.notEqual(await serialOf(port, "one.example", trusted), one);
     const { config } = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as { config: object };
-    assert.deepEqual("dynamicCaCertCache" in config && config.dynamicCaCertCache, { ttl: "3600000ms", capacity: 1 });
+    assert.deepEqual("dynamicCaCertCache" in config && config.dynamicCaCertCache, { ttl: "1h0m0s", capacity: 1 });
   });
 
   test("values of the environment that cannot be used fail the start", async () => {

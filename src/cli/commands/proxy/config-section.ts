@@ -26,8 +26,8 @@ function sectionCommand({ example, ...named }: SectionCommand): Command {
     async run(invocation, context) {
       requireTarget(invocation);
       const { file, output, "proxy-admin-port": port } = invocation.options;
-      const items = sectionItems(await loadDump(file, port, context), named.name);
-      await print(items, output, context, () => sectionTable(items, named.name));
+      const dump = await loadDump(file, port, context);
+      await print(sectionItems(dump, named.name), output, context, () => sectionTable(dump, named.name));
     },
   });
 }

@@ -1,0 +1,18 @@
+import type { TargetedPolicy } from "../../ir/ir.ts";
+import type { PolicySet } from "../../ir/policies.ts";
+import type { ListenerPlace } from "./context.ts";
+
+/** The policies that stand at a listener itself, as the dump lists them among the targeted ones (reference 4.4). */
+export function inlineEntries(
+  key: string,
+  { gatewayName, gatewayNamespace, name }: ListenerPlace,
+  policies: PolicySet,
+): TargetedPolicy[] {
+  const target = { gateway: { gatewayName, gatewayNamespace, listenerName: name } };
+  return Object.entries(policies).map(([kind, policy], i) => ({
+    key: `${key}/${i}`,
+    name: null,
+    target,
+    policy: { traffic: { phase: "gateway", [kind]: policy } },
+  }));
+}

@@ -1,0 +1,101 @@
+import type { Backend, Ir, Service, Workload } from "../ir/ir.ts";
+import { connectionOf } from "../proxy/connection-of.ts";
+import { combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
+import { localityBuckets, type Place } from "../upstream/locality.ts";
+import { targetName } from "../upstream/pool-target.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What the workers know of endpoints. */
+export interface LiveEndpoints {
+  readonly endpoints: ReadonlyMap<string, EndpointStats>;
+  /** By the key of the backend. */
+  readonly calls: ReadonlyMap<string, number>;
+  /** Where this gateway runs. */
+  readonly place: Place;
+}
+
+/** A service; one element of `endpoints` for each bucket of near and far workloads; workloads that get no requests are in the last. */
+export function dumpService(service: Service, ir: Ir, live: LiveEndpoints): Json {
+  const key = `${service.namespace}/${service.hostname}`;
+  const workloads = ir.workloads.filter((workload) => workload.services[key] !== undefined);
+  const buckets = localityBuckets(service, workloads, live.place);
+  const unused = workloads.filter((workload) => !buckets.some((bucket) => bucket.includes(workload)));
+  const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
+  const all = [...live.endpoints.values()];
+  return {
+    ...service,
+    endpoints: shown.map((bucket) => sortOut(bucket.flatMap((workload) => dumpWorkload(workload, service, all)))),
+  };
+}
+
+/** One entry, or one for each address where there are several; what differs in TLS alone is taken together. */
+function dumpWorkload(workload: Workload, service: Service, known: readonly EndpointStats[]): DumpedEndpoint[] {
+  const { uid, status, capacity, workloadIps, hostname } = workload;
+  const serviceKey = `${service.namespace}/${service.hostname}`;
+  const port = workload.services[serviceKey];
+  const shown = { endpoint: { workloadUid: uid, port, status }, capacity };
+  const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
+  const ports = Object.values({ ...service.ports, ...port });
+  return hosts.map((host) => {
+    const targets = new Set(ports.map((each) => targetName({ host, port: each })));
+    const stats = known.filter((each) => each.key.startsWith(`${uid} `) && targets.has(each.target));
+    return {
+      key: hosts.length === 1 ? `${uid}:${serviceKey}` : `${uid}:${serviceKey}:${host}`,
+      shown,
+      stats: stats.length === 0 ? undefined : stats.reduce(combineStats),
+    };
+  });
+}
+
+/**
+ * The one endpoint of a static backend, in the shape of a service's endpoints. `uses` are the backend and what refers to it:
+ * with policies of their own they have connections of their own, which are taken together.
+ */
+export function backendEndpoints(
+  uses: readonly Pick<Backend, "key" | "target" | "policies">[],
+  ir: Ir,
+  live: LiveEndpoints,
+): Json {
+  const [first] = uses;
+  if (first === undefined || (first.target.type !== "static" && first.target.type !== "unix")) return {};
+  const address = first.target;
+  const keys = new Set(uses.map(({ policies }) => endpointKey({ ...address, ...connectionOf(policies, ir) }, 1)));
+  const shared = [...keys].flatMap((key) => live.endpoints.get(key) ?? []);
+  // Other backends may send to the same endpoints: the count is this backend's own.
+  const stats =
+    shared.length === 0 ? undefined : { ...shared.reduce(combineStats), total: live.calls.get(first.key) ?? 0 };
+  return { endpoints: [sortOut([{ key: targetName(address), shown: { capacity: 1 }, stats }])] };
+}
+
+interface DumpedEndpoint {
+  readonly key: string;
+  readonly shown: Json;
+  /** undefined: no worker uses it yet. */
+  readonly stats: EndpointStats | undefined;
+}
+
+/** Those that are evicted are `rejected`. */
+function sortOut(endpoints: readonly DumpedEndpoint[]): Json {
+  const active: Record<string, unknown> = {};
+  const rejected: Record<string, unknown> = {};
+  for (const { key, shown, stats } of endpoints) {
+    const place = (stats?.evictedMs ?? null) === null ? active : rejected;
+    place[key] = { ...shown, info: endpointInfo(stats) };
+  }
+  return { active, rejected };
+}
+
+/** Field names and units of reference 3.28. An endpoint that no worker uses yet is healthy and unused. */
+function endpointInfo(stats: EndpointStats | undefined): Json {
+  const evictedMs = stats?.evictedMs ?? null;
+  return {
+    health: stats?.health ?? 1,
+    requestLatency: stats?.latency ?? 0,
+    pendingRequests: stats?.pending ?? 0,
+    totalRequests: stats?.total ?? 0,
+    consecutiveFailures: stats?.consecutiveFailures ?? 0,
+    timesEjected: stats?.timesEjected ?? 0,
+    evictedUntil: evictedMs === null ? null : `${(evictedMs / 1000).toFixed(2)}s`,
+  };
+}
