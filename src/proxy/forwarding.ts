@@ -1,8 +1,8 @@
-import { randomUUID } from "node:crypto";
 import { BlockList, isIP } from "node:net";
 import type { Addresses } from "../http/addresses.ts";
 import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../http/message.ts";
 import type { Frontend } from "../ir/ir.ts";
+import { RequestIds } from "./request-ids.ts";
 
 export const DEFAULT_ID_HEADER = "x-request-id";
 
@@ -31,6 +31,7 @@ export class Forwarding {
   readonly #proxies: BlockList | undefined;
   /** By connection: the look-up takes a microsecond. */
   readonly #trusted = new WeakMap<Arrival, boolean>();
+  readonly #ids = new RequestIds();
   readonly #idHeader: string;
   readonly #idMode: "preserve" | "generate" | "off";
 
@@ -52,7 +53,7 @@ export class Forwarding {
       const sent = onlyValue(headers, this.#idHeader);
       if (sent !== undefined && ID.test(sent) && (this.#proxies === undefined || this.#trusts(from))) return sent;
     }
-    return randomUUID();
+    return this.#ids.next();
   }
 
   /** Writes the fields into a request. `id` is what `requestId` has given. */
