@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import fc from "fast-check";
 import { stringify } from "yaml";
+import { fc } from "../../test/helpers/property.ts";
 import { type LoadResult, loadConfig } from "./load.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../test/helpers/property.ts";
 import { clipboardSequence } from "./clipboard.ts";
 import { diffLines } from "./diff.ts";
 import { clip, fit, harmless, wrap, wrapHanging } from "./text.ts";

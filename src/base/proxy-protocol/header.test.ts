@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { suite, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import { parseProxyHeader } from "./header.ts";
 import type { ProxyHeader } from "./types.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import type { Ir } from "../../ir/ir.ts";
 import type { PolicySet } from "../../ir/policies.ts";
 import { loadConfig } from "../load.ts";

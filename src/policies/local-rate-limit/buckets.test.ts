@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import { type BucketRule, createBuckets, TokenBuckets } from "./buckets.ts";
 import { type Hash64, halfSipHash } from "./sip-hash.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import type { HeaderModifier } from "../../ir/policies.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { RequestRedirect } from "../../ir/policies.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import type { HttpResponse } from "../../http/message.ts";
 import type { Transformation } from "../../ir/policies.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";

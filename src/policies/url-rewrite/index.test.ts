@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { UrlRewrite } from "../../ir/policies.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";

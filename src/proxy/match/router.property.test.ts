@@ -1,7 +1,7 @@
 /** `select` and `explain` against a matcher that sorts all matches by the rules and tries them one by one. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../../../test/helpers/property.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { Route, RouteMatch, ValueMatch } from "../../ir/ir.ts";
 import { pathMatch, routerOf } from "./fixtures/routes.ts";
