@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
@@ -42,6 +42,48 @@ suite("inputs", () => {
     assert.throws(() => reader.readText(path("large")), /more than 64 MiB/);
     assert.equal(reader.inputs.files.get(path("none")), ABSENT);
     for (const [file, digest] of reader.inputs.files) assert.equal(disk.of(file), digest, file);
+  });
+
+  test("a file that looks the same is read again while its last change is young, then once a minute", () => {
+    const stats = statSync(path("b"));
+    const changedAt = Math.max(stats.mtimeMs, stats.ctimeMs);
+    let now = changedAt + 2000;
+    const disk = new DiskDigests(
+      () => now,
+      () => stats,
+    );
+    const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+    const looksLike = (text: string): void => assert.equal(disk.of(path("b")), sha256(text));
+    const write = (text: string): void => writeFileSync(path("b"), text);
+    looksLike("two");
+    write("2nd");
+    looksLike("2nd");
+    now++;
+    write("3rd");
+    looksLike("3rd");
+    write("4th");
+    looksLike("3rd");
+    now += 59_999;
+    looksLike("3rd");
+    now++;
+    looksLike("4th");
+  });
+
+  test("time stamps far ahead of the clock, as an archive may bring them, do not cost a read at each look", () => {
+    const stats = statSync(path("a"));
+    let now = Math.min(stats.mtimeMs, stats.ctimeMs) - 1000;
+    const disk = new DiskDigests(
+      () => now,
+      () => stats,
+    );
+    const change = (text: string): boolean => {
+      const before = disk.of(path("a"));
+      writeFileSync(path("a"), text);
+      return disk.of(path("a")) !== before;
+    };
+    assert.equal(change("a moment ahead"), true);
+    now -= 10_000;
+    assert.equal(change("far ahead"), false);
   });
 
   test("a pipe is not read to see whether it has changed", () => {

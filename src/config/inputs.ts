@@ -89,11 +89,19 @@ interface Known {
 /** Tells what is in files; reads only those whose size, times or place differ from the last look. */
 export class DiskDigests {
   readonly #known = new Map<string, Known>();
+  readonly #now: () => number;
+  readonly #stat: (path: string) => Stats;
+
+  /** Tests bring a clock, in milliseconds since 1970, and time stamps of their own. */
+  constructor(now = Date.now, stat: (path: string) => Stats = statSync) {
+    this.#now = now;
+    this.#stat = stat;
+  }
 
   /** The digest of what is in the file; ABSENT, UNKNOWN or another reason where there is none. */
   of(path: string): string {
-    const now = Date.now();
-    const { stats, real, digest: failure } = statOf(path);
+    const now = this.#now();
+    const { stats, real, digest: failure } = statOf(path, this.#stat);
     if (stats === undefined) return failure;
     const fingerprint = `${real} ${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
     const known = this.#known.get(path);
@@ -140,10 +148,13 @@ function contentOf(path: string): Read {
   }
 }
 
-function statOf(path: string): { readonly stats?: Stats; readonly real: string; readonly digest: string } {
+function statOf(
+  path: string,
+  stat: (path: string) => Stats = statSync,
+): { readonly stats?: Stats; readonly real: string; readonly digest: string } {
   try {
     const real = realpathSync(path);
-    return { stats: statSync(real), real, digest: "" };
+    return { stats: stat(real), real, digest: "" };
   } catch (error) {
     return { real: path, digest: reasonOf(error) };
   }
