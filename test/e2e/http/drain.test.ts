@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { syncBuiltinESMExports } from "node:module";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
+import { DRAIN_STEPS } from "../../../src/proxy/drain.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
@@ -97,4 +100,50 @@ test("a connection that is idle but for a client that still takes the last respo
   assert.equal(await client.closed(), "end");
   client.end();
   await drain;
+});
+
+test("a drain ends idle connections last: requests that clients send up to then are answered", async (t: TestContext) => {
+  await using upstream = await RawUpstream.answering(() => reply("answer"));
+  await using plane = await TestPlane.start(upstream.port);
+  const clients = [await RawPeer.connect(plane.port), await RawPeer.connect(plane.port)] as const;
+  for (const client of clients) {
+    client.send(GET);
+    assert.deepEqual(valuesOf(await client.message(), "connection"), []);
+  }
+  const [late, last] = clients;
+  // The time that the drain waits is in the hands of the test.
+  const realDelay = delay;
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  syncBuiltinESMExports();
+  try {
+    for (const step of DRAIN_STEPS.slice(0, -1)) {
+      let done = false;
+      const taken = plane.plane.drain(step, DEADLINE_MS).then(() => {
+        done = true;
+      });
+      while (!done) {
+        t.mock.timers.tick(10);
+        await turn();
+      }
+      await taken;
+    }
+    await assert.rejects(RawPeer.connect(plane.port));
+    const finished = plane.plane.drain("finish", DEADLINE_MS);
+    t.mock.timers.tick(299);
+    for (let i = 0; i < 10; i++) await turn();
+    late.send(GET);
+    const answer = await late.message();
+    assert.deepEqual([answer.body, valuesOf(answer, "connection")], ["answer", ["close"]]);
+    late.end();
+    // In the phase of the event loop where timers fire: this request is with the system, and nobody has read it.
+    await realDelay(0);
+    last.send(GET);
+    t.mock.timers.tick(1);
+    assert.equal((await last.message()).body, "answer");
+    last.end();
+    await finished;
+  } finally {
+    t.mock.timers.reset();
+    syncBuiltinESMExports();
+  }
 });
