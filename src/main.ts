@@ -1,159 +1,24 @@
-/** The program `tracegate`: reads its command line and puts the gateway together. */
-import { existsSync, writeSync } from "node:fs";
-import { isatty } from "node:tty";
-import { appRoot } from "./base/app-root.ts";
-import { formatLine, type Logger, LogOutput } from "./base/log.ts";
-import { parseLogFilter } from "./base/log-filter.ts";
-import type { ConfigSource } from "./config/load.ts";
-import type { Settings } from "./config/settings.ts";
-import { check } from "./main/check.ts";
-import { createDefaultConfig, defaultConfigPath, NoConfigError } from "./main/default-config.ts";
-import { startEcho } from "./main/echo.ts";
-import { Gateway, StartError } from "./main/gateway.ts";
-import { type GatewayLog, LogSink } from "./main/log-sink.ts";
-import { migrate } from "./main/migrate.ts";
-import { oneshot } from "./main/oneshot.ts";
-import { HELP, type Options, parseOptions, UsageError } from "./main/options.ts";
+/** The program `tracegate`: reads its command line. Only commands that need the engine load it, so `--help` answers at once. */
+import { writeSync } from "node:fs";
+import { ExpectedError } from "./main/expected-error.ts";
+import { HELP, parseOptions } from "./main/options.ts";
 import { print } from "./main/print.ts";
-import { onOrphaned, tellReady } from "./main/supervised.ts";
 import { versionInfo } from "./main/version.ts";
-
-/** Where the quick start's configuration and the examples send requests. */
-const ECHO_PORT = 9099;
-/** What the environment may say about how lines look; wins over the configuration (reference 3.29). */
-const { LOG_FORMAT, RUST_LOG } = process.env;
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
-  switch (options.command) {
-    case "help":
-      print(HELP);
-      return;
-    case "version":
-      print(options.long ? `${JSON.stringify(versionInfo(), undefined, 2)}\n` : `${versionInfo().version}\n`);
-      return;
-    case "check":
-      process.exitCode = await check({ kind: "file", path: options.file }, options.json, process.env, print);
-      return;
-    case "oneshot":
-      process.exitCode = await oneshot(options);
-      return;
-    case "migrate":
-      process.exitCode = migrate(options.file, print);
-      return;
-    case "quickstart":
-      await quickstart(options.file);
-      return;
-    case "run":
-      await run(options);
+  if (options.command === "help") print(HELP);
+  else if (options.command === "version")
+    print(options.long ? `${JSON.stringify(versionInfo(), undefined, 2)}\n` : `${versionInfo().version}\n`);
+  else {
+    const { runCommand } = await import("./main/commands.ts");
+    await runCommand(options);
   }
-}
-
-async function run(options: Extract<Options, { command: "run" }>): Promise<void> {
-  const { source, byDefault } = sourceOf(options);
-  if (options.validateOnly) {
-    if (byDefault && source.kind === "file" && !existsSync(source.path)) {
-      print("No local configuration\nConfiguration is valid!\n");
-      return;
-    }
-    process.exitCode = await check(source, false, process.env, (text) => void process.stderr.write(text));
-    if (process.exitCode === 0) print("Configuration is valid!\n");
-    return;
-  }
-  const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
-  const introduce = (log: Logger): void => {
-    if (!byDefault || source.kind !== "file") return;
-    log.info(created ? "created a configuration" : "no configuration was named, using the default", {
-      file: source.path,
-    });
-  };
-  await start(source, introduce, options.supervised);
-}
-
-/** `introduce` writes the first lines of the log. A `supervised` gateway reports to the process that started it. */
-async function start(
-  source: ConfigSource,
-  introduce: (log: Logger) => void = () => {},
-  supervised = false,
-): Promise<Gateway> {
-  let gateway: Gateway | undefined;
-  // Listened to before the start, or a signal that comes with the first requests would end them. Before that there is
-  // nothing to drain.
-  const stop = (exitCode: number): void => {
-    if (gateway === undefined) process.exit(exitCode);
-    void gateway.shutdown();
-  };
-  // The first signal drains, a second one ends the process at once, whichever it is (reference 7).
-  let signalled = false;
-  const onSignal = (exitCode: number): void => {
-    if (signalled) process.exit(exitCode);
-    signalled = true;
-    stop(exitCode);
-  };
-  process.on("SIGTERM", () => onSignal(143));
-  process.on("SIGINT", () => onSignal(130));
-  // Before the start there is nothing to reload: what has changed by then is noticed.
-  const attended = isatty(0);
-  process.on("SIGHUP", () => {
-    // The terminal has been closed; there is nobody left who could stop it.
-    if (attended && !isatty(0)) stop(129);
-    else gateway?.reload();
-  });
-  if (supervised) onOrphaned(() => stop(143));
-  const log = (settings: Settings): GatewayLog => {
-    const made = makeLog(settings);
-    introduce(made.output.logger("gateway"));
-    return made;
-  };
-  gateway = await Gateway.start(source, process.env, log, () => process.exit(0));
-  if (supervised) tellReady();
-  return gateway;
-}
-
-/** A gateway on `file`, or on a configuration that comes along, with an echo server where all examples have their backend. */
-async function quickstart(file: string | undefined): Promise<void> {
-  await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EADDRINUSE") throw error;
-    throw new StartError(`port ${ECHO_PORT}, that of the echo server, is in use; stop what listens there`);
-  });
-  const gateway = await start({ kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` });
-  const port = Object.values(gateway.supervisor.ports)[0];
-  if (port === undefined) return;
-  const path = file === undefined ? "/api/hello" : "/";
-  gateway.sink.write(`
-tracegate serves http://localhost:${port}. Try, in another terminal:
-
-  curl -s http://localhost:${port}${path}?name=you
-  npx tgctl proxy trace --local --port ${port} -- http://localhost:${port}${path}
-${file === undefined ? "" : `\nThe echo server listens on 127.0.0.1:${ECHO_PORT}. Examples say in their first lines what to try.\n`}
-Press Ctrl-C to stop.
-`);
-}
-
-function makeLog(settings: Settings): GatewayLog {
-  const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
-  const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
-  const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
-  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
-}
-
-/** The configuration that the command line names, or the default one. */
-function sourceOf({ config, file }: Extract<Options, { command: "run" }>): {
-  readonly source: ConfigSource;
-  readonly byDefault: boolean;
-} {
-  if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
-  return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
 }
 
 main().catch((error: unknown) => {
-  const usage = error instanceof UsageError;
-  const known = usage || error instanceof StartError || error instanceof NoConfigError;
-  const text = known
-    ? (error as Error).message
-    : error instanceof Error
-      ? (error.stack ?? error.message)
-      : String(error);
+  const expected = error instanceof ExpectedError;
+  const text = error instanceof Error ? ((expected ? undefined : error.stack) ?? error.message) : String(error);
   writeSync(2, `tracegate: ${text}\n`);
-  process.exit(usage ? 2 : 1);
+  process.exit(expected ? error.exitCode : 1);
 });

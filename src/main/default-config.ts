@@ -1,6 +1,7 @@
 import { accessSync, constants, copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { appRoot } from "../base/app-root.ts";
+import { ExpectedError } from "./expected-error.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -9,7 +10,7 @@ const CONFIG_VOLUME = "/config";
 const TEMPLATE = "examples/default.yaml";
 
 /** There is no place for a configuration; the message says what to do. */
-export class NoConfigError extends Error {}
+export class NoConfigError extends ExpectedError {}
 
 /**
  * The configuration file of a start without `-f` and `-c` (reference 1.1): `LOCAL_XDS_PATH`; else `config.yaml` in `volume`

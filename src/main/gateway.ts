@@ -16,6 +16,7 @@ import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import { clientConnectionsPerWorker } from "./descriptor-limit.ts";
+import { ExpectedError } from "./expected-error.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
@@ -27,7 +28,7 @@ const MIN_EXPORT_MS = 1000;
 const LOG_FLUSH_MS = 1000;
 
 /** The configuration cannot be used; the message holds every problem, ready to be printed. */
-export class StartError extends Error {}
+export class StartError extends ExpectedError {}
 
 /** A running gateway: its workers, its own servers, and the watch on its configuration. */
 export class Gateway {

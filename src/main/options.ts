@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { isReadOnce } from "../config/inputs.ts";
 import { suggest } from "../config/suggest.ts";
+import { ExpectedError } from "./expected-error.ts";
 
 /** What the command line of `tracegate` asks for. */
 export type Options =
@@ -30,7 +31,9 @@ export interface OneshotOptions {
 }
 
 /** A command line that cannot be understood; the message says what to change. Exit code 2. */
-export class UsageError extends Error {}
+export class UsageError extends ExpectedError {
+  override readonly exitCode = 2;
+}
 
 export const HELP = `tracegate: a gateway that shows step by step what it did with one request
 

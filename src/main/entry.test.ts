@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { appRoot } from "../base/app-root.ts";
+
+/** The files below src/ that load with `file`; types and dynamic imports do not count. */
+function loadedWith(file: string, loaded = new Set<string>()): ReadonlySet<string> {
+  if (loaded.has(file)) return loaded;
+  loaded.add(file);
+  const source = readFileSync(join(appRoot, file), "utf8");
+  for (const [, path = ""] of source.matchAll(/^(?:import|export) (?!type )[^;]*?from "(\.[^"]+)";/gm))
+    loadedWith(join(dirname(file), path), loaded);
+  return loaded;
+}
+
+test("help and version load no engine, or they would take half a second", () => {
+  const rooms = new Set([...loadedWith("src/main.ts")].map((file) => file.split("/")[1]));
+  assert.deepEqual([...rooms].sort(), ["base", "config", "main", "main.ts"]);
+  assert.ok(!loadedWith("src/main.ts").has("src/config/load.ts"));
+  assert.ok(loadedWith("src/main/commands.ts").has("src/config/load.ts"));
+});
