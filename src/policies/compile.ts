@@ -4,6 +4,7 @@ import { isConditional } from "./conditional/index.ts";
 import type { PolicyDeps, PolicyEnvironment } from "./deps.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
 import { REGISTRY } from "./registry.ts";
+import { effectivePolicy } from "./shown.ts";
 import type { CompiledPolicy } from "./types.ts";
 
 /** The policies of one phase, ready to run in their order. */
@@ -62,7 +63,9 @@ export function compilePolicies(
     if (policy !== undefined) created.set(kind, policy);
   }
   if (created.size === 0) return NO_POLICIES;
-  const shown = [...created].map(([kind, policy]) => [REGISTRY[kind].shownAs ?? kind, policy.shown] as const);
+  const shown = [...created.keys()].map(
+    (kind) => [REGISTRY[kind].shownAs ?? kind, effectivePolicy(kind, set[kind], environment.hidden)] as const,
+  );
   return {
     request: select(REQUEST_ORDER[phase], created, "onRequest"),
     response: select(RESPONSE_ORDER[phase], created, "onResponse"),

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { BackendAuth } from "../ir/policies.ts";
 import { shownPolicies } from "./calls/shown.ts";
 import { REGISTRY } from "./registry.ts";
-import { shownPolicy } from "./shown.ts";
+import { effectivePolicy, shownPolicy } from "./shown.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -11,6 +11,10 @@ test("nothing is shown of a kind that nobody has declared, alternatives included
   const secret = { password: "s3cret" };
   for (const config of [secret, { conditional: [secret] }, "s3cret", [secret]])
     assert.equal(shownPolicy("newAuth", config, NONE), "<redacted>");
+  assert.equal(effectivePolicy("newAuth", secret, NONE), "<redacted>");
+  assert.deepEqual(effectivePolicy("newAuth", { conditional: [{ condition: "true", ...secret }] }, NONE), [
+    { pol: "<redacted>", condition: "true" },
+  ]);
   for (const name of ["constructor", "toString", "__proto__"])
     assert.equal(shownPolicy(name, secret, NONE), "<redacted>");
 });

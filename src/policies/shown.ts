@@ -1,4 +1,4 @@
-import type { Conditional, PolicySet } from "../ir/policies.ts";
+import type { Authorization, Conditional, PolicySet } from "../ir/policies.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { shown as apiKey } from "./api-key/index.ts";
 import { shown as backendAuth } from "./backend-auth/shown.ts";
@@ -67,8 +67,8 @@ const SHOWN: Shown = {
 };
 
 /**
- * A policy's configuration for dumps, without secrets and with its times as texts; `hidden` are names of headers whose values are not shown. Of a kind
- * that is not in the table nothing is shown.
+ * A policy's configuration for dumps, without secrets and with its times as texts; `hidden` are names of headers whose values
+ * are not shown. Nothing is shown of a kind that is not in the table.
  */
 export function shownPolicy(kind: string, config: unknown, hidden: ReadonlySet<string>): unknown {
   if (!Object.hasOwn(SHOWN, kind)) return REDACTED;
@@ -76,4 +76,19 @@ export function shownPolicy(kind: string, config: unknown, hidden: ReadonlySet<s
   if (show === undefined) return REDACTED;
   if (!isConditional(config)) return show(config, hidden);
   return { conditional: config.conditional.map((entry) => show(entry, hidden)) };
+}
+
+/** The same for `effectivePolicy` of traces, with alternatives in the order in which they are tried. */
+export function effectivePolicy(kind: string, config: unknown, hidden: ReadonlySet<string>): unknown {
+  if (!isConditional(config)) return readable(kind, shownPolicy(kind, config, hidden));
+  return config.conditional.map(({ condition, ...policy }) => ({
+    pol: readable(kind, shownPolicy(kind, policy, hidden)),
+    ...(condition !== undefined && { condition }),
+  }));
+}
+
+/** Rules by their mode, as the configuration has them. */
+function readable(kind: string, shown: unknown): unknown {
+  if (kind !== "authorization") return shown;
+  return { rules: (shown as Authorization).rules.map(({ mode, expression }) => ({ [mode]: expression })) };
 }

@@ -194,8 +194,6 @@ export type RequestOutcome = undefined | LocalReply | Promise<undefined | LocalR
 /** A policy compiled once per configuration; holds no state of a request. Hooks throw `GatewayError` to reject. */
 export interface CompiledPolicy {
   readonly kind: PolicyKind;
-  /** The value shown in `effectivePolicy`; secrets already redacted. */
-  readonly shown: unknown;
   readonly onRequest?: (context: PolicyContext) => RequestOutcome;
   readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void | Promise<void>;
   /** `onResponse` is for answers of backends only, not for those that the gateway makes itself. */

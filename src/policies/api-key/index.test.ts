@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
+import { sensitiveHeaders } from "../../trace/redaction.ts";
+import { effectivePolicy } from "../shown.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { create } from "./index.ts";
 import { schema } from "./schema.ts";
@@ -58,12 +60,20 @@ test("modes: what becomes of requests without a key and with a wrong one", () =>
   assert.equal(outcome({ mode: "strict" }, contextOf({ headers: ["authorization", "Basic k-alice"] })), NO_KEY);
 });
 
+test("metadata with the name of a secret is not shown", () => {
+  const metadata = { team: "a", clientSecret: "s3cret", nested: [{ "x-token": "s3cret" }], own: "s3cret" };
+  const config = schema.parse({ keys: [{ key: "k", metadata }] });
+  const shown = effectivePolicy("apiKey", config, sensitiveHeaders(["own"]));
+  assert.ok(!JSON.stringify(shown).includes("s3cret"));
+  assert.match(JSON.stringify(shown), /"team":"a"/);
+});
+
 test("neither what is shown nor a trace has the key", () => {
   const trace = new RecordedTrace();
   const policy = create(schema.parse({ keys: KEYS }), DEPS);
   policy.onRequest?.(contextOf({ headers: ["authorization", "Bearer k-alice"] }, { trace }));
   assert.deepEqual(trace.events, [{ kind: "api_key", details: { valid: true } }]);
-  const text = JSON.stringify([policy.shown, trace.events]);
+  const text = JSON.stringify([effectivePolicy("apiKey", schema.parse({ keys: KEYS }), DEPS.hidden), trace.events]);
   for (const { hash } of schema.parse({ keys: KEYS }).keys) assert.ok(!text.includes(hash));
   assert.ok(!text.includes("k-alice"));
 });

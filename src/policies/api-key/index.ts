@@ -29,7 +29,6 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
   const challenge = challengeFor(location, "ApiKey");
   return {
     kind: KIND,
-    shown: shown(config),
     onRequest: afterRequestBody(finder.expressions, (context) => {
       const { findings, trace } = context;
       const key = finder.find(context);
@@ -54,13 +53,20 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
   };
 }
 
-/** The configuration without what stands for a key. */
-export function shown({ keys, mode, location }: ApiKeyAuth): unknown {
+/** The configuration without what stands for a key, and without metadata whose names, such as `hidden` ones, are those of secrets. */
+export function shown({ keys, mode, location }: ApiKeyAuth, hidden: ReadonlySet<string>): unknown {
   const shownKeys = keys.map(({ metadata }: ApiKey) => ({
     keyHash: REDACTED,
-    ...(metadata !== undefined && { metadata }),
+    ...(metadata !== undefined && { metadata: shownMetadata(metadata, hidden) }),
   }));
   return { keys: shownKeys, mode, location };
+}
+
+function shownMetadata(value: unknown, hidden: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) return value.map((each) => shownMetadata(each, hidden));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value);
+  return Object.fromEntries(entries.map(([k, v]) => [k, hidden.has(k) ? REDACTED : shownMetadata(v, hidden)]));
 }
 
 /** `hash`: SHA-256 of a key, in hexadecimal. */

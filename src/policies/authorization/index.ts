@@ -19,7 +19,6 @@ export function create({ rules: configured }: Authorization): CompiledPolicy {
   };
   return {
     kind: "authorization",
-    shown: { rules: configured.map(({ mode, expression }) => ({ [mode]: expression })) },
     onRequest: afterWholeBody(rules.conditions, decide),
   };
 }

@@ -5,7 +5,6 @@ import { sendableText } from "../shared/cel-output.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import type { OutgoingContext, OutgoingPolicy, RequestOutcome } from "../types.ts";
 import { signedTokens } from "./jwt-sign.ts";
-import { shown } from "./shown.ts";
 import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.ts";
 
 const KIND = "backendAuth";
@@ -23,7 +22,6 @@ export function create(config: BackendAuth, deps: Deps): OutgoingPolicy {
   );
   return {
     kind: KIND,
-    shown: shown(config, deps.hidden),
     onRequest(context) {
       for (const step of fixed) step(context);
       const outcome = main?.(context);

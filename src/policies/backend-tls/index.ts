@@ -3,8 +3,8 @@ import { REDACTED } from "../../trace/redaction.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 /** TLS to a backend (reference 3.21): a setting of its connections, which the pool makes. */
-export function create(config: BackendTls): CompiledPolicy {
-  return { kind: "backendTLS", shown: shown(config) };
+export function create(): CompiledPolicy {
+  return { kind: "backendTLS" };
 }
 
 /** The configuration without its key. */

@@ -4,8 +4,8 @@ import { shown as shownTls } from "../backend-tls/index.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 /** A proxy on the way to a backend (reference 3.23): a setting of its connections, which the pool makes. */
-export function create(config: BackendTunnel): CompiledPolicy {
-  return { kind: "backendTunnel", shown: shown(config) };
+export function create(): CompiledPolicy {
+  return { kind: "backendTunnel" };
 }
 
 /** The configuration without its secrets. */

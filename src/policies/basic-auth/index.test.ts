@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import type { BasicAuth } from "../../ir/policies.ts";
+import { effectivePolicy } from "../shown.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create } from "./index.ts";
@@ -80,7 +81,7 @@ test("neither what is shown nor a trace has hashes or passwords", async () => {
   const headers = ["authorization", `Basic ${Buffer.from("sha1:sha1-secret").toString("base64")}`];
   await each.onRequest?.(contextOf({ headers }, { trace }));
   assert.deepEqual(trace.events, [{ kind: "basic_auth", details: { valid: true } }]);
-  assert.deepEqual(each.shown, {
+  assert.deepEqual(effectivePolicy("basicAuth", schema.parse({ htpasswd: HTPASSWD, mode: "strict" }), DEPS.hidden), {
     htpasswd: "<redacted>",
     realm: "Restricted",
     mode: "strict",

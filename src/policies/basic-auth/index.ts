@@ -80,7 +80,6 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
 
   return {
     kind: KIND,
-    shown: shown(config),
     onRequest: afterRequestBody(finder.expressions, (context) => {
       const credential = finder.find(context);
       if (credential === undefined) {

@@ -8,7 +8,6 @@ const KIND = "buffer";
 export function create({ request, response }: Buffering): CompiledPolicy {
   return {
     kind: KIND,
-    shown: { ...(request !== undefined && { request }), ...(response !== undefined && { response }) },
     ...(request !== undefined && {
       onRequest(context) {
         // Most requests have no body to wait for.

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Conditional, DirectResponse, Transformations } from "../../ir/policies.ts";
 import { create as directResponse } from "../direct-response/index.ts";
+import { effectivePolicy } from "../shown.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { create as transformations } from "../transformations/index.ts";
 import { conditional } from "./index.ts";
@@ -75,7 +76,8 @@ test("says which entries were passed over", () => {
 });
 
 test("shows each entry with its condition", () => {
-  assert.deepEqual(answer({ conditional: [{ condition: "true", status: 200 }, { status: 201 }] }, DEPS).shown, [
+  const config = { conditional: [{ condition: "true", status: 200 }, { status: 201 }] };
+  assert.deepEqual(effectivePolicy("directResponse", config, DEPS.hidden), [
     { pol: { status: 200 }, condition: "true" },
     { pol: { status: 201 } },
   ]);

@@ -76,10 +76,6 @@ function combine(kind: PolicyKind, alternatives: readonly Alternative[]): Compil
   };
   return {
     kind,
-    shown: alternatives.map(({ condition, policy }) => ({
-      pol: policy.shown,
-      ...(condition !== undefined && { condition: condition.text }),
-    })),
     onRequest: (GATES.has(kind) ? afterWholeBody : afterRequestBody)(conditions, onRequest),
     ...(answers && {
       onResponse(context, response) {

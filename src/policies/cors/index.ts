@@ -29,7 +29,6 @@ export function create(config: Cors): CompiledPolicy {
   const fixed = fixedEdits(config);
   return {
     kind: KIND,
-    shown: shown(config),
     onRequest(context) {
       const { request, trace } = context;
       const origin = getHeader(request.headers, "origin");

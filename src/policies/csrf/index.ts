@@ -25,7 +25,6 @@ export function create(config: Csrf): CompiledPolicy {
   }
   return {
     kind: KIND,
-    shown: config,
     onRequest(context) {
       const { request, trace } = context;
       if (SAFE.has(request.method)) {

@@ -12,7 +12,6 @@ export function create(config: Delay): CompiledPolicy {
   const delayOf = readerOf(config.duration);
   return {
     kind: KIND,
-    shown: config,
     onRequest(context) {
       const delay = delayOf(context.variables);
       if (delay <= 0) {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DirectResponse } from "../../ir/policies.ts";
-import { shownPolicy } from "../shown.ts";
+import { effectivePolicy, shownPolicy } from "../shown.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create as createPolicy } from "./index.ts";
 
-const create = (config: DirectResponse): CompiledPolicy => createPolicy(config, DEPS);
+const create = (config: DirectResponse): CompiledPolicy => createPolicy(config);
 
 test("answers with status and body and adds no content-type", () => {
   const policy = create({ status: 418, body: "tea" });
@@ -67,6 +67,6 @@ test("reports its status and the bytes of its body", () => {
 test("shows its configuration without the expressions of headers that hold secrets", () => {
   const config = { status: 200, headers: { "Set-Cookie": "'id=s3cret'", "x-a": "'1'" } };
   const shown = { status: 200, headers: { "Set-Cookie": "<redacted>", "x-a": "'1'" } };
-  assert.deepEqual(create(config).shown, shown);
+  assert.deepEqual(effectivePolicy("directResponse", config, DEPS.hidden), shown);
   assert.deepEqual(shownPolicy("directResponse", { conditional: [config] }, DEPS.hidden), { conditional: [shown] });
 });

@@ -2,7 +2,6 @@ import { GatewayError } from "../../base/errors.ts";
 import { type Activation, compileExpression, type Expression, toText } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { DirectResponse } from "../../ir/policies.ts";
-import type { PolicyDeps } from "../deps.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { fieldName, shownValues } from "../shared/header-edits.ts";
@@ -22,7 +21,7 @@ interface Field {
  * that fits. A header whose expression fails is left out; for a body that is TG_FILTER_FAILED. Throws when the status is no
  * final one or cannot have the body, for two bodies, and for headers that may not be set.
  */
-export function create(config: DirectResponse, { hidden }: Pick<PolicyDeps, "hidden">): CompiledPolicy {
+export function create(config: DirectResponse): CompiledPolicy {
   const { status, body = "", bodyExpression } = config;
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new Error(`${KIND}.status: ${status} is not a status from 200 to 599`);
@@ -43,7 +42,6 @@ export function create(config: DirectResponse, { hidden }: Pick<PolicyDeps, "hid
   const expressions = fields.map((field) => field.expression).concat(expression ?? []);
   return {
     kind: KIND,
-    shown: shown(config, hidden),
     onRequest: afterRequestBody(expressions, (context) => {
       const answer = expression === undefined ? fixed : bodyOf(expression, context.variables);
       const headers = fields.length === 0 ? [] : headersOf(fields, context.variables);

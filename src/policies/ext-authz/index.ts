@@ -11,7 +11,6 @@ import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
 import { VerdictCache } from "./cache.ts";
 import { askGrpc } from "./grpc.ts";
 import { askHttp } from "./http.ts";
-import { shown } from "./shown.ts";
 import { type Asker, applyVerdict, QuestionError, type Verdict } from "./verdict.ts";
 
 const KIND = "extAuthz";
@@ -22,7 +21,7 @@ const TRACED = "ext_auth";
  * Asks a service whether the request may go on (reference 3.8). The service may change the request's headers, add some to the
  * response, and answer in the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtAuthz, { callouts, hidden, ownFields }: PolicyDeps): CompiledPolicy {
+export function create(config: ExtAuthz, { callouts, ownFields }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const { protocol, failureMode } = config;
   const asker = "grpc" in protocol ? askGrpc(config, protocol.grpc, callout) : askHttp(config, protocol.http, callout);
@@ -30,7 +29,6 @@ export function create(config: ExtAuthz, { callouts, hidden, ownFields }: Policy
   const cache = config.cache === undefined ? undefined : new VerdictCache<Verdict>(config.cache, "request");
   return {
     kind: KIND,
-    shown: shown(config, hidden),
     onRequest: afterRequestBody([...asker.expressions, ...(cache?.expressions ?? [])], async (context) => {
       const verdict = await decide(config, asker, cache, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;

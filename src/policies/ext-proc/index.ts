@@ -2,7 +2,6 @@ import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { ExtProc } from "../../ir/policies.ts";
 import type { Phase } from "../../trace/events.ts";
-import { shownCalling } from "../calls/shown.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { Immediate } from "../envoy/ext-proc.ts";
 import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
@@ -30,7 +29,7 @@ interface Running {
  * Sends requests and responses through a processing service (reference 3.9). It may change headers and bodies, and answer in
  * the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtProc, { callouts, hidden, phase }: PolicyDeps): CompiledPolicy {
+export function create(config: ExtProc, { callouts, phase }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const metadata = Object.entries(config.metadataContext).map(
     ([namespace, values]) => [namespace, compileAll(values, "request")] as const,
@@ -85,7 +84,6 @@ export function create(config: ExtProc, { callouts, hidden, phase }: PolicyDeps)
 
   return {
     kind: KIND,
-    shown: shownCalling(config, hidden),
     onRequest: async (context) => {
       const immediate = await run(context, requestSide(context, phase));
       return immediate === undefined ? undefined : immediateReply(immediate, context.request);

@@ -18,7 +18,7 @@ export function create(config: Health): CompiledPolicy {
         0,
       );
   }
-  return { kind: "health", shown: shown(config) };
+  return { kind: "health" };
 }
 
 /** The configuration with its times as texts. */

@@ -7,7 +7,6 @@ export function create(config: BackendHttp): CompiledPolicy {
   const { requestTimeout } = config;
   return {
     kind: "http",
-    shown: shown(config),
     ...(requestTimeout !== undefined && {
       onRequest(context) {
         context.backendRequestTimeout = requestTimeout;

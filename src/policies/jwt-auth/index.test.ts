@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
 import type { JwtAuth } from "../../ir/policies.ts";
+import { effectivePolicy } from "../shown.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create } from "./index.ts";
@@ -160,7 +161,8 @@ test("neither what is shown nor a trace has the token", async () => {
   const token = await rsa.sign({});
   await each.onRequest?.(contextOf({ headers: ["authorization", `Bearer ${token}`] }, { trace }));
   assert.deepEqual(trace.events, [{ kind: "jwt", details: { valid: true } }]);
-  assert.deepEqual(each.shown, {
+  const config = schema.parse({ mode: "strict", issuer: ISSUER, jwks: JSON.stringify({ keys: [rsa.jwk] }) });
+  assert.deepEqual(effectivePolicy("jwtAuth", config, DEPS.hidden), {
     mode: "strict",
     location: { header: { name: "authorization", prefix: "Bearer " } },
     providers: [{ issuer: ISSUER, keys: ["rsa"] }],
@@ -195,12 +197,12 @@ test("a trace says why a request has been refused, or let in without a token", a
 
 test("what in a key set is no key that can be named is passed over", async () => {
   const each = policy({}, rsa.jwk, { ...rsa.jwk, kid: undefined });
-  const odd = create(
-    schema.parse({ issuer: ISSUER, jwks: JSON.stringify({ keys: [null, 1, { kty: "oct" }, rsa.jwk] }) }) as JwtAuth,
-    DEPS,
-  );
+  const keys = [null, 1, { kty: "oct" }, rsa.jwk];
+  const config = schema.parse({ issuer: ISSUER, jwks: JSON.stringify({ keys }) }) as JwtAuth;
+  const shown = effectivePolicy("jwtAuth", config, DEPS.hidden) as { providers: unknown };
+  assert.deepEqual(shown.providers, [{ issuer: ISSUER, keys: ["rsa"] }]);
+  const odd = create(config, DEPS);
   for (const one of [each, odd]) {
-    assert.deepEqual((one.shown as { providers: unknown }).providers, [{ issuer: ISSUER, keys: ["rsa"] }]);
     assert.equal(await outcome(one, bearer(await rsa.sign({}))), undefined);
   }
 });

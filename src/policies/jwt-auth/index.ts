@@ -41,7 +41,6 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
 
   return {
     kind: KIND,
-    shown: shown(config),
     onRequest: afterRequestBody(finder.expressions, (context) => {
       const token = finder.find(context);
       if (token === undefined || token === "") {

@@ -30,7 +30,7 @@ export function create(config: LocalRateLimit, deps: PolicyDeps): CompiledPolicy
 /** One limit, as an alternative among others. */
 export function createOne(limit: LocalLimit, deps: PolicyDeps): CompiledPolicy {
   checkLimit(KIND, limit);
-  return { ...compile([limit], deps), shown: shown(limit) };
+  return compile([limit], deps);
 }
 
 /** The limits, or one of several alternatives, with their times as texts. */
@@ -46,7 +46,6 @@ function compile(config: LocalRateLimit, { identity, buckets }: PolicyDeps): Com
   const expressions = limits.map(({ expression }) => expression).filter((each) => each !== undefined);
   return {
     kind: KIND,
-    shown: shown(config),
     onRequest: afterRequestBody(expressions, (context) => {
       takeAll(limits, buckets, context);
       return undefined;

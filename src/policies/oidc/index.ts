@@ -30,7 +30,6 @@ export function create(config: Oidc, { oidcCookieKey, credentials, phase }: Poli
   credentials.addAt(flow.path, SECRET_PARAMETERS);
   return {
     kind: KIND,
-    shown: shownOidc(config),
     onRequest(context) {
       const cookies = ownCookies(context);
       const callback = flow.callbackOf(context.request);

@@ -4,7 +4,6 @@ import type { LocalReply } from "../../http/message.ts";
 import type { RemoteRateLimit } from "../../ir/policies.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
-import { shownCalling } from "../calls/shown.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { editRequest, headerEdits, replyHeaders } from "../envoy/headers.ts";
 import {
@@ -28,12 +27,11 @@ const FAILED: ErrorCode = "TG_RATE_LIMIT_SERVICE";
  * Asks a rate limit service whether the request is within its limits (reference 3.2). The answer to the client says how much
  * is left. Throws CelError for expressions that cannot be used.
  */
-export function create(config: RemoteRateLimit, { callouts, hidden }: PolicyDeps): CompiledPolicy {
+export function create(config: RemoteRateLimit, { callouts }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const makers = config.descriptors.map((descriptor) => new DescriptorMaker(descriptor));
   return {
     kind: KIND,
-    shown: shownCalling(config, hidden),
     onRequest: afterWholeBody(
       makers.flatMap(({ expressions }) => expressions),
       (context) => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { HeaderModifier } from "../../ir/policies.ts";
+import { effectivePolicy } from "../shown.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";
 
@@ -63,10 +64,10 @@ test("what cannot be sent is refused at load, by name", () => {
 test("reports the touched headers with secrets redacted", () => {
   const trace = new RecordedTrace();
   const headers = ["authorization", "Basic abc", "cookie", "a=1", "accept", "*/*"];
-  const policy = create({ set: { Authorization: "Bearer s3cret", host: "new" }, remove: ["cookie"] }, DEPS);
-  policy.onRequest?.(contextOf({ headers }, { trace }));
+  const config = { set: { Authorization: "Bearer s3cret", host: "new" }, remove: ["cookie"] };
+  create(config, DEPS).onRequest?.(contextOf({ headers }, { trace }));
   const details = { set: { Authorization: "<redacted>", host: "new" }, remove: ["cookie"] };
-  assert.deepEqual(policy.shown, details);
+  assert.deepEqual(effectivePolicy("requestHeaderModifier", config, DEPS.hidden), details);
   assert.deepEqual(trace.events, [
     {
       kind: "request_header_modifier",

@@ -37,7 +37,6 @@ export function create(
   };
   return {
     kind: KIND,
-    shown,
     onRequest(context) {
       const { request, trace } = context;
       if (trace === undefined) {

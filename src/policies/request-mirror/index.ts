@@ -46,7 +46,6 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
     deps.log?.warn("error sending mirror request", { error: reasonOf(asError(error)) });
   return {
     kind: KIND,
-    shown: shown(config, deps.hidden),
     onRequest(context) {
       // A tunnel has nothing to copy.
       if (context.request.method === "CONNECT" || copied.has(context)) return undefined;

@@ -19,7 +19,6 @@ export function create(config: RequestRedirect): CompiledPolicy {
   const change = compilePathChange(KIND, config.path);
   return {
     kind: KIND,
-    shown: config,
     onRequest(context) {
       const { request, trace } = context;
       const scheme = config.scheme ?? request.scheme;

@@ -15,7 +15,6 @@ export function create(config: HeaderModifier, { hidden }: PolicyDeps): Compiled
   const names = new Set(edits.map((edit) => edit.name));
   return {
     kind: KIND,
-    shown,
     onResponse({ trace }, response) {
       if (trace === undefined) {
         applyHeaderEdits(edits, response.headers);

@@ -32,7 +32,6 @@ export function create(config: Retry): CompiledPolicy {
   };
   return {
     kind: KIND,
-    shown: shown(config),
     onRequest(context) {
       if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
       else context.trace?.skipped(KIND, "precondition not met");

@@ -3,8 +3,8 @@ import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 /** Sockets to a backend (reference 3.23): a setting of its connections, which the pool makes. */
-export function create(config: BackendTcp): CompiledPolicy {
-  return { kind: "tcp", shown: shown(config) };
+export function create(): CompiledPolicy {
+  return { kind: "tcp" };
 }
 
 /** The configuration with its times as texts. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { effectivePolicy } from "../shown.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";
 
@@ -15,10 +16,11 @@ test("sets both deadlines; one that is not configured is none", () => {
 
 test("shows durations as they are written", () => {
   const trace = new RecordedTrace();
-  const policy = create({ requestTimeout: 30_000, backendRequestTimeout: 1500 });
-  policy.onRequest?.(contextOf({}, { trace }));
-  assert.deepEqual(policy.shown, { requestTimeout: "30s", backendRequestTimeout: "1.5s" });
-  assert.deepEqual(trace.events, [{ kind: "timeout", details: policy.shown }]);
+  const config = { requestTimeout: 30_000, backendRequestTimeout: 1500 };
+  create(config).onRequest?.(contextOf({}, { trace }));
+  const details = { requestTimeout: "30s", backendRequestTimeout: "1500ms" };
+  assert.deepEqual(effectivePolicy("timeout", config, new Set()), details);
+  assert.deepEqual(trace.events, [{ kind: "timeout", details }]);
 });
 
 test("a delay that no timer can hold is refused at load", () => {

@@ -14,7 +14,6 @@ export function create(config: Timeout): CompiledPolicy {
   const details = shown(config);
   return {
     kind: KIND,
-    shown: details,
     onRequest(context) {
       context.requestTimeout = requestTimeout;
       context.backendRequestTimeout = backendRequestTimeout;

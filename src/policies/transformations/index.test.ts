@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { HttpResponse } from "../../http/message.ts";
 import type { Transformation } from "../../ir/policies.ts";
+import { effectivePolicy } from "../shown.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { create } from "./index.ts";
 
@@ -147,7 +148,7 @@ test("what may not be touched or cannot be used is refused at load", () => {
 });
 
 test("headers that hold secrets are not shown where `replace` gives them either", () => {
-  const shown = (replace: string): unknown => create({ request: { replace } }, DEPS).shown;
+  const shown = (replace: string): unknown => effectivePolicy("transformations", { request: { replace } }, DEPS.hidden);
   for (const text of ["{'authorization': 'Bearer s3cret'}", 'request.headers.merge({"X-Api-Key" : "s3cret"})'])
     assert.deepEqual(shown(text), { request: { replace: "<redacted>" } }, text);
   const harmless = "request.headers.filterKeys(k, k != 'authorization')";
@@ -157,7 +158,8 @@ test("headers that hold secrets are not shown where `replace` gives them either"
 test("shows its configuration without secrets, and reports what failed", () => {
   const request = { set: { authorization: "'Bearer s3cret'", "x-a": "request.headers.none" } };
   const policy = create({ request }, DEPS);
-  assert.deepEqual(policy.shown, { request: { set: { authorization: "<redacted>", "x-a": "request.headers.none" } } });
+  const shown = { request: { set: { authorization: "<redacted>", "x-a": "request.headers.none" } } };
+  assert.deepEqual(effectivePolicy("transformations", { request }, DEPS.hidden), shown);
   const trace = new RecordedTrace();
   policy.onRequest?.(contextOf({}, { trace }));
   const [event] = trace.events as { kind: string; details: { side: string; failed: string[] } }[];

@@ -4,7 +4,6 @@ import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
 import { compileProgram, type Program } from "./program.ts";
-import { shown } from "./shown.ts";
 
 const KIND = "transformations";
 
@@ -13,7 +12,7 @@ const KIND = "transformations";
  * expression fails is empty. Waits for bodies only where an expression reads them. Throws CelError for expressions that
  * cannot be used, and an Error for headers that may not be touched.
  */
-export function create(config: Transformations, { hidden, ownFields }: PolicyDeps): CompiledPolicy {
+export function create(config: Transformations, { ownFields }: PolicyDeps): CompiledPolicy {
   const { request, response } = config;
   const onWay = request && compileProgram(`${KIND}.request`, request, "request");
   for (const name of onWay?.names ?? []) ownFields.add(name);
@@ -21,7 +20,6 @@ export function create(config: Transformations, { hidden, ownFields }: PolicyDep
   const wanted = bodyNeeds([...(onWay?.expressions ?? []), ...(back?.expressions ?? [])]);
   return {
     kind: KIND,
-    shown: shown(config, hidden),
     ...((onWay !== undefined || wanted.request) && {
       onRequest(context) {
         if (!wanted.request) return transformRequest(onWay, context);

@@ -17,7 +17,6 @@ export function create(config: UrlRewrite): CompiledPolicy {
   const change = compilePathChange(KIND, config.path);
   return {
     kind: KIND,
-    shown: config,
     onRequest(context) {
       const { request, trace } = context;
       const before = trace === undefined ? undefined : snapshot(request);
