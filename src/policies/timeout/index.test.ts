@@ -18,7 +18,7 @@ test("shows durations as they are written", () => {
   const trace = new RecordedTrace();
   const config = { requestTimeout: 30_000, backendRequestTimeout: 1500 };
   create(config).onRequest?.(contextOf({}, { trace }));
-  const details = { requestTimeout: "30s", backendRequestTimeout: "1500ms" };
+  const details = { requestTimeout: "30s", backendRequestTimeout: "1.5s" };
   assert.deepEqual(effectivePolicy("timeout", config, new Set()), details);
   assert.deepEqual(trace.events, [{ kind: "timeout", details }]);
 });
