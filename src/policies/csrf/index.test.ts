@@ -31,6 +31,12 @@ test("what browsers say about the site decides", () => {
   // The page of the gateway's own origin never sends cross-site.
   assert.equal(passes(["sec-fetch-site", "cross-site", "origin", "http://example.com:8080"]), false);
   assert.equal(passes(["sec-fetch-site", "cross-site", "origin", "https://partner.example"]), true);
+  for (const sites of [
+    ["cross-site", "same-origin"],
+    ["same-origin", "cross-site"],
+  ])
+    assert.equal(passes(sites.flatMap((site) => ["sec-fetch-site", site])), false, sites.join());
+  assert.equal(passes(["origin", "http://example.com:8080", "origin", "https://evil.example"]), false);
   // A form of the same origin, on a page without a referrer.
   assert.equal(passes(["sec-fetch-site", "same-origin", "origin", "null"]), true);
 });

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import { getHeader } from "../../http/message.ts";
+import { getHeader, type HeaderList } from "../../http/message.ts";
 import type { Csrf } from "../../ir/policies.ts";
 import { normalOrigin, parseOrigin } from "../shared/origin.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
@@ -42,6 +42,9 @@ export function create(config: Csrf): CompiledPolicy {
 
 /** Why a request is refused; undefined when it may pass. */
 function refusal({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
+  // No browser sends a second one, and nobody knows which of them the backend reads.
+  const repeated = ["sec-fetch-site", "origin"].find((name) => isRepeated(request.headers, name));
+  if (repeated !== undefined) return `${repeated} is repeated`;
   const site = getHeader(request.headers, "sec-fetch-site");
   const origin = getHeader(request.headers, "origin");
   if (site === "same-origin" || site === "none") return undefined;
@@ -52,4 +55,9 @@ function refusal({ request }: PolicyContext, trusted: ReadonlySet<string>): stri
   if (site !== undefined) return `sec-fetch-site is ${site} and the origin ${origin ?? "absent"}`;
   if (normal === undefined || normal === normalOrigin(`${request.scheme}://${request.authority}`)) return undefined;
   return `the origin is ${origin}`;
+}
+
+function isRepeated(headers: HeaderList, name: string): boolean {
+  const first = headers.indexOf(name);
+  return first >= 0 && headers.some((field, i) => i > first && i % 2 === 0 && field === name);
 }
