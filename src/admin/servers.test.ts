@@ -41,6 +41,24 @@ test("the stats server serves the metrics under both paths and nothing else", as
   }
 });
 
+test("a client that does not wait for answers gets none of them made", async () => {
+  const plane = new TestPlane();
+  let made = 0;
+  const metricsText = (): Promise<string> => {
+    made++;
+    return plane.metricsText();
+  };
+  const server = await startStatsServer({ metricsText }, any, plane.log);
+  try {
+    const [address = ""] = server.addresses;
+    await exchangeRaw(address, "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n".repeat(100));
+    assert.equal(made, 1);
+    assert.equal((await ask(address, "GET", "/metrics")).status, 200);
+  } finally {
+    await server.close();
+  }
+});
+
 test("readiness names what is pending, and logs louder the longer it lasts", async () => {
   const plane = new TestPlane();
   plane.waiting = ["state manager", "tracegate"];

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
@@ -44,7 +45,7 @@ const CONNECTIONS = { connections: 128, perAddress: 64 } as const;
 const WRITE_STALL_TIMEOUT = 30_000;
 const CLOSE_GRACE = 1_000;
 
-/** Starts a small HTTP/1.1 server with tight limits. @throws Error when the address cannot be used; see `listen` */
+/** Starts a small HTTP/1.1 server with tight limits and without pipelining. @throws Error when the address cannot be used; see `listen` */
 export async function startHttpServer(address: ListenAddress, options: HttpServerOptions): Promise<RunningServer> {
   const closing = new AbortController();
   const create = (): Server => createLimitedServer(options, closing.signal);
@@ -66,7 +67,16 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
     connectionsCheckingInterval: CHECK_INTERVAL,
     maxHeaderSize: MAX_HEAD,
   };
+  const busy = new WeakSet<Socket>();
   const server = createServer(limits, (request, response) => {
+    const { socket } = request;
+    // Answers to requests that a client sends ahead would be kept until it reads them, and cost far more than the requests.
+    if (busy.has(socket)) {
+      socket.destroy();
+      return;
+    }
+    busy.add(socket);
+    response.once("close", () => busy.delete(socket));
     serve(request, response, options, closing).catch((error: unknown) => {
       options.log.error("admin answer failed", { server: options.name, error: asError(error) });
       response.destroy();
