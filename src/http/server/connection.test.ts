@@ -136,6 +136,27 @@ test("a client that pipelines leaves the others their turns, also where answers 
   assert.ok(lone >= 0 && lone < 200, `the lone request was answered after ${lone} of the others`);
 });
 
+test("a client that pipelines is read no faster than it is answered", async () => {
+  const request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  const count = 50_000;
+  let answered = 0;
+  let mostHeld = 0;
+  await using server = await serve((downstream) => {
+    const { bytesReceived = 0 } = server.connections[0] ?? {};
+    mostHeld = Math.max(mostHeld, bytesReceived - answered * request.length);
+    answered++;
+    downstream.sendHead({ status: 204, headers: [] }, 0, null);
+    downstream.sendEnd([]);
+  });
+  const client = server.dial();
+  const all = textOf(client);
+  client.write(request.repeat(count - 1) + request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+  await all;
+  assert.equal(answered, count);
+  // Two reads of 64 KiB at most, of 1.3 MB altogether.
+  assert.ok(mostHeld <= 3 * 64 * 1024, `${mostHeld} bytes were held`);
+});
+
 test("a defect that throws ends its connection and no other, in a later turn too", async () => {
   let calls = 0;
   await using server = await serve((downstream) => {
