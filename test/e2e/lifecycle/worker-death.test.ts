@@ -99,6 +99,7 @@ suite("a worker dies", () => {
       error: "the worker that served the request has died",
     });
     assert.ok(requests(supervisor.metrics()) >= counted, "what it had counted is kept");
+    assert.ok(inFlight(supervisor.metrics()) <= 1, "its request is not in progress any more, that of the other may be");
 
     const replacement = await workers.clientOf("worker-0");
     busy = false;
@@ -187,6 +188,10 @@ suite("a worker dies", () => {
       client.destroy();
     }
   });
+
+  function inFlight(snapshot: MetricsSnapshot): number {
+    return (snapshot.requests_in_flight ?? []).reduce((sum, { value }) => sum + Number(value), 0);
+  }
 
   function requests(snapshot: MetricsSnapshot): number {
     return (snapshot.requests_total ?? []).reduce((sum, { value }) => sum + Number(value), 0);

@@ -76,6 +76,19 @@ suite("fields that only look like those of policies", () => {
     assert.deepEqual(fieldsOf(message).sort(), ["x-a: 1", "x_own: p"]);
   });
 
+  test("a field with _ that a policy of the route has set stays when the backend's policies replace all", async () => {
+    await using upstream = await RawUpstream.answering((request) => reply(fieldsOf(request).sort().join()));
+    const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
+    const policies = { requestHeaderModifier: { set: { x_own: "p" } } };
+    const replace = 'request.headers.merge({"x-a": "1"})';
+    const backendPolicies = { transformations: { request: { replace } } };
+    await using plane = await TestPlane.start([{ target, policies, backendPolicies }]);
+    const client = await RawPeer.connect(plane.port);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nx_own: m\r\nx_other: m\r\n\r\n");
+    assert.equal((await client.message()).body, "x-a: 1,x_own: p");
+    client.end();
+  });
+
   test("fields by which messages are framed, and credentials for proxies", async () => {
     const fields = ["Content_Length: 9", "transfer_encoding: gzip", "Transfer-_Encoding: x", "Proxy_Authorization: m"];
     const message = await sent("policies", {}, [...fields, "Keep_Alive: 1", "proxy_connection: close"]);

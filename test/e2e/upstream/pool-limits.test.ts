@@ -161,22 +161,26 @@ suite("HTTP/1.1", () => {
     for (const each of [client, tunnel]) each.socket.destroy();
   });
 
-  test("a tunnel takes the place of an unused connection, and is counted", async () => {
+  test("a tunnel takes the place of an unused connection each time, and is counted", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(to(upstream.port, { maxConnections: 1, maxPendingRequests: 0 }), {
       frontend: { connect: "route" },
     });
-    const client = await send(plane, "/1");
-    const unused = await upstream.connection();
-    assert.equal(await pathOf(unused), "/1");
-    unused.send(reply("answered"));
-    await client.message();
-    client.send("CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n");
-    assert.equal(statusOf(await client.message(true)), 200);
-    await unused.closed();
-    const other = await send(plane, "/2");
-    assert.equal(statusOf(await other.message()), 503);
-    for (const each of [client, other]) each.socket.destroy();
+    for (const round of [0, 1]) {
+      const client = await send(plane, "/1");
+      const unused = await upstream.connection(round * 2);
+      assert.equal(await pathOf(unused), "/1");
+      unused.send(reply("answered"));
+      await client.message();
+      client.send("CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n");
+      assert.equal(statusOf(await client.message(true)), 200);
+      await unused.closed();
+      const other = await send(plane, "/2");
+      assert.equal(statusOf(await other.message()), 503);
+      for (const each of [client, other]) each.socket.destroy();
+      (await upstream.connection(round * 2 + 1)).end();
+      await eventually(() => plane.endpoints.stats()[0]?.pool.active === 0, "the end of the tunnel");
+    }
   });
 });
 

@@ -76,6 +76,39 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
     });
 });
 
+suite("what is not repeated, whatever the method, without a retry policy", () => {
+  test("a connection that was made for the request and breaks off", async () => {
+    await using upstream = await RawUpstream.listen(async (peer) => {
+      await peer.message();
+      peer.socket.destroy();
+    });
+    await using plane = await TestPlane.start(upstream.port);
+    const client = await RawPeer.connect(plane.port);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.equal(statusOf(await client.message()), 503);
+    assert.equal(upstream.connections.length, 1);
+    client.socket.destroy();
+  });
+
+  test("a pooled connection that breaks off after the beginning of an answer", async () => {
+    await using upstream = await RawUpstream.listen(async (peer) => {
+      await peer.message();
+      peer.send(reply("answered"));
+      await peer.message();
+      peer.send("HTTP/1.1 200 OK\r\nContent-");
+      peer.end();
+    });
+    await using plane = await TestPlane.start(upstream.port);
+    const client = await RawPeer.connect(plane.port);
+    for (const status of [200, 503]) {
+      client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      assert.equal(statusOf(await client.message()), status);
+    }
+    assert.equal(upstream.connections.length, 1);
+    client.socket.destroy();
+  });
+});
+
 suite("an attempt that timed out while the backend may still be working on it, with a retry policy", () => {
   const RETRY = { attempts: 1, backoff: 0, codes: [] };
   for (const [what, method, precondition, repeated] of [
