@@ -73,7 +73,8 @@ function lineOf(message: TraceMessage): Line | undefined {
       const { selectedRoute: route, evaluatedRoutes, candidates, listeners } = message;
       if (listeners !== undefined)
         return { module: "match", level: "debug", text: "no listener", fields: { reason: listeners[0]?.reason } };
-      const fields = { route, evaluated: evaluatedRoutes.length, nearest: candidates[0]?.reason };
+      const nearest = route === null ? candidates[0]?.reason : undefined;
+      const fields = { route, evaluated: evaluatedRoutes.length, nearest };
       return { module: "match", level: "debug", text: route === null ? "no route" : "route", fields };
     }
     case "policySelection": {

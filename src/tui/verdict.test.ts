@@ -45,10 +45,10 @@ test("a route won alone, or over the next one that matches", () => {
     ["l/x", false, "path: no"],
     ["l/all", true, "precedence: /x is longer than /"],
   );
-  assert.match(verdict(over, done(200)), /route api · won over all: \/x is longer than \/$/);
+  assert.match(verdict(over, done(200)), /route api · won over "all": \/x is longer than \/$/);
   const why = "precedence: l/api is more specific (longer path)";
   const longer = route(["l/api", true, "selected"], ["l/all", true, why]);
-  assert.match(verdict(longer, done(200)), /route api · won over all: longer path$/);
+  assert.match(verdict(longer, done(200)), /route api · won over "all": longer path$/);
 });
 
 test("without a route the nearest candidate says why", () => {
@@ -58,6 +58,12 @@ test("without a route the nearest candidate says why", () => {
     /→ 404 .* · no route matches; nearest api: path: \/x is not under/,
   );
   assert.match(verdict(route(), done(404, "route not found")), / · no route matches$/);
+  const listeners = [{ listener: "l", reason: "host: c.other does not match b.test" }];
+  const unknownHost = event("error", { ...route().message, listeners });
+  assert.match(
+    verdict(unknownHost, done(404, "listener not found")),
+    / · no listener takes this host; host: c\.other does not match b\.test$/,
+  );
 });
 
 test("what refused, failed, redirected or answered is named", () => {

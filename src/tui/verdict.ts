@@ -100,8 +100,12 @@ function locationOf(rows: readonly Row[]): string {
   return textOf(fields(fields(fields(state).response).headers).location);
 }
 
-/** The first candidate is the nearest to a match. */
+/** The first candidate is the nearest to a match; listeners are named only when none of them takes the host. */
 function noRoute(message: Fields): string {
+  if (Array.isArray(message.listeners)) {
+    const reason = textOf(fields(message.listeners[0]).reason);
+    return reason === "" ? "no listener takes this host" : `no listener takes this host; ${reason}`;
+  }
   const [nearest] = candidatesOf(message);
   return nearest === undefined ? "no route matches" : `no route matches; nearest ${nearest.name}: ${nearest.reason}`;
 }
@@ -112,5 +116,5 @@ function won(message: Fields): string {
   const next = matching[1];
   if (next === undefined) return "the only route that matches";
   const [, because = next.reason.replace(/^precedence: /, "")] = /\(([^()]+)\)$/.exec(next.reason) ?? [];
-  return `won over ${next.name}: ${because}`;
+  return `won over "${next.name}": ${because}`;
 }

@@ -4,8 +4,9 @@ export class GrpcStatusError extends Error {
   /** `google.rpc.Status`, encoded, where the service has sent one: what else it says about the failure. */
   readonly status: Uint8Array | undefined;
 
+  /** grpc-js ends some details with a heading that nothing follows. */
   constructor(code: number, details: string, status: Uint8Array | undefined) {
-    super(`gRPC status ${code}: ${details}`);
+    super(`gRPC status ${code}: ${details.replace(/ Resolution note: $/, "")}`);
     this.code = code;
     this.status = status;
   }

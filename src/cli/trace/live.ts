@@ -58,8 +58,8 @@ const GRACE = { answered: 2000, failed: 500 };
 function untraced(status: string): CliError {
   const answer = /^\d{3}$/.test(status) ? ` with status ${status}` : "";
   return new CliError("failure", `the request was answered${answer}, but no trace event came`, {
-    why: "it reached something else than this proxy, or was refused before its headers were read",
-    hint: "check that --port is a listener of the proxy whose admin server is asked, and that the request line is not too long",
+    why: "it reached something other than this proxy, or was refused before its headers were read",
+    hint: "check that --port is a listener of the same proxy as the admin server, and that the request line is not too long",
   });
 }
 

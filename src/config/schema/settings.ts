@@ -110,7 +110,12 @@ export const settings = z
       ),
     clusterId: z.string().optional().describe("Cluster that this gateway is in; for `routingPreferences` of services."),
     network: z.string().optional().describe("Network that it is in; the same."),
-    sensitiveHeaders: z.array(z.string()).default([]).describe("Further headers whose values traces hide."),
+    sensitiveHeaders: z
+      .array(z.string())
+      .default([])
+      .describe(
+        "Further headers whose values traces and dumps hide. Always hidden are `authorization`, `cookie` and the like, and every header whose name contains a word such as `token`, `secret`, `password`, `session` or `api-key`.",
+      ),
   })
   .describe("Settings of the process, read once at startup.");
 

@@ -143,8 +143,22 @@ test("reports what it decided", () => {
   const trace = new RecordedTrace();
   create(NONE).onRequest?.(contextOf({}, { trace }));
   create(NONE).onRequest?.(contextOf({ headers: ["origin", "https://shop.example"] }, { trace }));
+  const others = create({ ...NONE, allowOrigins: ["https://other.example"] });
+  const headers = ["origin", "https://shop.example"];
+  others.onRequest?.(contextOf({ headers }, { trace }));
+  others.onRequest?.(contextOf({ method: "OPTIONS", headers }, { trace }));
   assert.deepEqual(trace.events, [
     { kind: "cors", reason: "no origin", severity: "warn" },
     { kind: "cors", details: { origin: "https://shop.example", allowed: true, preflight: false } },
+    {
+      kind: "cors",
+      details: { origin: "https://shop.example", allowed: false, preflight: false },
+      severity: "warn",
+    },
+    {
+      kind: "cors",
+      details: { origin: "https://shop.example", allowed: false, preflight: true },
+      severity: "error",
+    },
   ]);
 });

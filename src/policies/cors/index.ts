@@ -38,7 +38,11 @@ export function create(config: Cors): CompiledPolicy {
         return undefined;
       }
       const allowed = allows(origin);
-      trace?.decided(KIND, allowed, { origin, allowed, preflight: request.method === "OPTIONS" });
+      const isPreflight = request.method === "OPTIONS";
+      const details = { origin, allowed, preflight: isPreflight };
+      // Any other request goes on; the browser keeps its response from the page.
+      if (allowed || isPreflight) trace?.decided(KIND, allowed, details);
+      else trace?.failed(KIND, details);
       if (request.method === "OPTIONS") {
         const headers = allowed ? preflight(request, origin) : ["vary", "Origin"];
         return { status: 200, headers, body: "" };

@@ -1,4 +1,4 @@
-import { ERRORS, GatewayError } from "../../base/errors.ts";
+import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { ExtAuthz } from "../../ir/policies.ts";
 import { reasonOf } from "../../upstream/callout.ts";
@@ -16,6 +16,7 @@ import { type Asker, applyVerdict, QuestionError, type Verdict } from "./verdict
 const KIND = "extAuthz";
 /** Kind in traces. */
 const TRACED = "ext_auth";
+const BEARER = 'Bearer realm="Restricted"';
 
 /**
  * Asks a service whether the request may go on (reference 3.8). The service may change the request's headers, add some to the
@@ -38,8 +39,8 @@ export function create(config: ExtAuthz, { callouts, ownFields }: PolicyDeps): C
           return undefined;
         }
         context.trace?.decided(TRACED, false, outcome);
-        const status = typeof failureMode === "string" ? {} : { status: failureMode.denyWithStatus };
-        throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), status);
+        const answer = typeof failureMode === "string" ? {} : refusalWith(failureMode.denyWithStatus);
+        throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), answer);
       });
       if (verdict === undefined || verdict.allowed) applyHeaderEdits(asker.clears, context.request.headers);
       if (verdict === undefined) return undefined;
@@ -49,6 +50,12 @@ export function create(config: ExtAuthz, { callouts, ownFields }: PolicyDeps): C
       return refuse(context.request, verdict.reply, "TG_EXT_AUTHZ");
     }),
   };
+}
+
+/** 401 and 407 need a challenge (RFC 9110 11.6.1, 11.7.1); the service that knows the scheme did not answer, so it is the usual one. */
+function refusalWith(status: number): Partial<ErrorAnswer> {
+  if (status === 401) return { status, headers: ["www-authenticate", BEARER] };
+  return status === 407 ? { status, headers: ["proxy-authenticate", BEARER] } : { status };
 }
 
 async function decide(

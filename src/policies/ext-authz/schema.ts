@@ -64,7 +64,7 @@ export const body = z.strictObject({
 const cache = z.strictObject({
   key: z
     .array(expression("request"))
-    .min(1)
+    .min(1, { message: "must not be empty, or all clients would share one answer; name what tells them apart" })
     .describe("CEL expressions whose values together are the key; when one fails, nothing is cached."),
   ttl: expression("request", (text) => parseDuration(text) !== undefined).describe(
     "How long answers serve: a duration, or CEL over what the service has told too that gives one, or the time of their end: a timestamp or seconds since 1970.",

@@ -160,6 +160,10 @@ test("a service that cannot be asked: deny, allow, or the configured status", as
     assert.equal(statusOf(await ask(plane, get())), 200);
     await plane.configure(route(upstream.port, make(gone.port, { failureMode: { denyWithStatus: 503 } })));
     assert.equal(statusOf(await ask(plane, get())), 503);
+    await plane.configure(route(upstream.port, make(gone.port, { failureMode: { denyWithStatus: 401 } })));
+    const challenged = await ask(plane, get());
+    assert.equal(statusOf(challenged), 401);
+    assert.equal(valuesOf(challenged, "www-authenticate").join(), 'Bearer realm="Restricted"');
   }
 });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { GatewayError } from "../../../base/errors.ts";
 import type { HttpRequest } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../../ir/policies.ts";
 import { contextOf, DEPS } from "../../testing/context.ts";
@@ -42,9 +43,14 @@ test("cookie: out of all Cookie fields; one that had no other goes", () => {
   assert.equal(taken(location, { headers: ["cookie", "xs=1"] })[0], undefined);
 });
 
-test("expression: its text; what fails or is no text is no credential", () => {
+test("expression: its text; what is absent or not text is no credential, any other failure refuses the request", () => {
   const headers = ["x-key", "token k"];
   assert.deepEqual(taken({ expression: 'request.headers["x-key"].split(" ")[1]' }, { headers }), ["k", "", headers]);
   assert.equal(taken({ expression: 'request.headers["x-none"]' }, { headers })[0], undefined);
   assert.equal(taken({ expression: "1" }, { headers })[0], undefined);
+  const failing = { expression: 'string(int(request.headers["x-key"]))' };
+  assert.throws(
+    () => taken(failing, { headers }),
+    (error) => error instanceof GatewayError && error.code === "TG_INVALID_REQUEST",
+  );
 });

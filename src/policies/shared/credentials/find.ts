@@ -1,3 +1,4 @@
+import { GatewayError } from "../../../base/errors.ts";
 import { CelError, compileExpression, type Expression } from "../../../cel/index.ts";
 import { getHeader, removeHeader } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../../ir/policies.ts";
@@ -15,7 +16,7 @@ export interface CredentialFinder {
   readonly expressions: readonly Expression[];
   /**
    * The credential, one latin1 character for each byte, without its prefix; undefined when the request has none, or several
-   * in fields of one header.
+   * in fields of one header. Throws TG_INVALID_REQUEST when an expression fails for another reason than absence.
    */
   find(context: Carrying): string | undefined;
   /**
@@ -89,8 +90,10 @@ function expressionFinder(expression: Expression): CredentialFinder {
         const value = expression.evaluate(variables);
         return typeof value === "string" ? headerText(value) : undefined;
       } catch (error) {
-        if (error instanceof CelError) return undefined;
-        throw error;
+        if (!(error instanceof CelError)) throw error;
+        if (error.absent) return undefined;
+        // A client that makes the expression fail must not pass as one without credentials.
+        throw new GatewayError("TG_INVALID_REQUEST", undefined, error);
       }
     },
     remove() {},
