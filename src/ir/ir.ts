@@ -171,6 +171,8 @@ export interface Route {
   /** The default is one path prefix `/`; a route without any matches no request. */
   readonly matches: readonly RouteMatch[];
   readonly policies: PolicySet;
+  /** Those of them that stand at the route itself, for the dump; absent: all. */
+  readonly inline?: PolicySet;
   readonly backends: readonly RouteBackend[];
 }
 
@@ -199,6 +201,8 @@ export interface RouteBackend {
   readonly weight: number;
   readonly target: Target;
   readonly policies: PolicySet;
+  /** Those of them that stand here, for the dump; absent: all. */
+  readonly inline?: PolicySet;
 }
 
 export interface RouteGroup {
@@ -222,6 +226,8 @@ export interface Backend {
   readonly name: string;
   readonly target: Target;
   readonly policies: PolicySet;
+  /** Those of them that stand here, for the dump; absent: all. */
+  readonly inline?: PolicySet;
 }
 
 /** A service-discovery object; key `<namespace>/<hostname>`. Field names as in the dump (reference 4.4). */

@@ -1,6 +1,5 @@
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, Target, TcpRoute, ValueMatch } from "../ir/ir.ts";
-import type { PolicySet } from "../ir/policies.ts";
 import { shownPolicy } from "../policies/shown.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";
@@ -59,7 +58,7 @@ function dumpBackends(ir: Ir, live: Live): Json[] {
   return byKey([...ir.backends, ...inRoutes]).map((backend) => ({
     backend: dumpBackend(backend.key.slice(1), backend.target),
     ...backendEndpoints([backend, ...(used.get(backend.key) ?? [])], ir, live),
-    ...(named.has(backend.key) && inline(backend.policies, live)),
+    ...(named.has(backend.key) && inline(backend, live)),
   }));
 }
 
@@ -110,7 +109,7 @@ function dumpRoute(route: Route, live: Live): Json {
       ...(match.query.length > 0 && { query: match.query.map(dumpValue) }),
     })),
     backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
-    ...inline(route.policies, live),
+    ...inline(route, live),
   };
 }
 
@@ -126,7 +125,7 @@ function dumpTcpRoute(route: TcpRoute, live: Live): Json {
       weight: backend.weight,
       // Wrapped once more than in HTTP routes, as in the reference.
       backend: dumpTarget(backend),
-      ...inline(backend.policies, live),
+      ...inline(backend, live),
     })),
   };
 }
@@ -145,7 +144,7 @@ function dumpValue({ name, type, value }: ValueMatch): Json {
 }
 
 function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
-  return { weight: backend.weight, ...dumpTarget(backend), ...inline(backend.policies, live) };
+  return { weight: backend.weight, ...dumpTarget(backend), ...inline(backend, live) };
 }
 
 /** What is neither a backend of its own nor an entry of `backends` is shown where it is referred to. */
@@ -176,8 +175,11 @@ function targetText(target: Target): string {
   return target.type === "static" || target.type === "unix" ? targetName(target) : target.type;
 }
 
-function inline(policies: PolicySet, live: Live): Json {
-  const list = Object.entries(policies).map(([kind, value]) => ({ [kind]: shownPolicy(kind, value, live.hidden) }));
+/** What stands at a place itself; what is attached to it from elsewhere is listed where it stands. */
+function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
+  const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => ({
+    [kind]: shownPolicy(kind, value, live.hidden),
+  }));
   return list.length > 0 ? { inlinePolicies: list } : {};
 }
 

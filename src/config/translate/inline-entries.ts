@@ -16,3 +16,10 @@ export function inlineEntries(
     policy: { traffic: { phase: "gateway", [kind]: policy } },
   }));
 }
+
+/** `inline` where other places add to the policies that are written at one, or win over some of them. */
+export function inlineUnlessAll(written: PolicySet, inForce: PolicySet): { readonly inline?: PolicySet } {
+  const own = new Map<string, unknown>(Object.entries(written));
+  const others = Object.entries(inForce).filter(([kind, value]) => own.get(kind) !== value);
+  return others.length === 0 && own.size === Object.keys(inForce).length ? {} : { inline: written };
+}

@@ -6,6 +6,7 @@ import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import { adviseOnRoute } from "./advice.ts";
 import type { Context, Path, PhaseSets } from "./context.ts";
+import { inlineUnlessAll } from "./inline-entries.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { translateBackend } from "./targets.ts";
 
@@ -33,6 +34,7 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
   reportDelegated(input, Object.keys(ofBackends), at, context);
   const { namespace, ruleName } = input;
   const targeted = context.targeted.forRoute({ kind: "HTTPRoute", name, namespace, ...(ruleName && { ruleName }) });
+  const policies = mergePolicies(owner.targeted.route, targeted.route, own);
   const around = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, ofBackends) };
   const route = {
     key,
@@ -41,7 +43,8 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
     ...(input.ruleName !== undefined && { ruleName: input.ruleName }),
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     matches: input.matches.length > 0 ? input.matches.flatMap(translateMatch) : [ANY],
-    policies: mergePolicies(owner.targeted.route, targeted.route, own),
+    policies,
+    ...inlineUnlessAll(mergePolicies(own, ofBackends), policies),
     backends: input.backends.map((backend, i) =>
       translateBackend(backend, `/${key}/backend${i}`, around, [...path, "backends", i], context),
     ),

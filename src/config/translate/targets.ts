@@ -3,6 +3,7 @@ import type { PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import { checkTunnel, isTunnelled } from "./check-tunnel.ts";
 import type { Context, Path } from "./context.ts";
+import { inlineUnlessAll } from "./inline-entries.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";
 
@@ -31,7 +32,8 @@ export function translateBackend(
     const target = translateTarget(input, path, context);
     checkTunnel(target, own, path, context.report);
     const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_POLICY_SET;
-    return { key, weight: input.weight, target, policies: merge(target, around, service, own) };
+    const policies = merge(target, around, service, own);
+    return { key, weight: input.weight, target, policies, ...inlineUnlessAll(own, policies) };
   }
   const name = input.backend.replace(/^\//, "");
   const named = context.backends.get(name);
@@ -43,7 +45,7 @@ export function translateBackend(
   const inline = mergePolicies(context.backendPolicies.get(name) ?? NO_POLICY_SET, own);
   checkTunnel(named.target, inline, path, context.report);
   const policies = merge(named.target, around, context.targeted.forBackend(name), inline);
-  return { key: named.key, weight: input.weight, target: named.target, policies };
+  return { key: named.key, weight: input.weight, target: named.target, policies, ...inlineUnlessAll(own, policies) };
 }
 
 function merge(target: Target, { listener, route }: Surrounding, targeted: PolicySet, inline: PolicySet): PolicySet {

@@ -15,6 +15,7 @@ import { keyOf, translateDiscovery } from "./discovery.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { type Calling, dumpFrontend, translateFrontend } from "./frontend.ts";
 import { translateGateways } from "./gateways.ts";
+import { inlineUnlessAll } from "./inline-entries.ts";
 import { makeBind, translateBind } from "./listeners.ts";
 import { translateNetworkExtAuthz } from "./network-ext-authz.ts";
 import { translatePolicies } from "./policies.ts";
@@ -126,7 +127,7 @@ function translateBackends(config: ConfigFile, context: Context): { backend: Bac
     const inline = translatePolicies(policies, "backend", [...path, "policies"], context);
     const target = translateTarget({ host, dynamic, internal, service: undefined, backend: undefined }, path, context);
     const merged = mergePolicies(context.targeted.forBackend(name), inline);
-    return { backend: { key: `/${name}`, name, target, policies: merged }, inline };
+    return { backend: { key: `/${name}`, name, target, policies: merged, ...inlineUnlessAll(inline, merged) }, inline };
   });
 }
 
