@@ -30,6 +30,8 @@ export class WaitQueue<Waiter extends Waiting> {
   }
 
   get first(): Waiter | undefined {
+    // Asked whenever a connection becomes free, and mostly nobody waits: an iterator would be made for nothing.
+    if (this.#entries.size === 0) return undefined;
     const [entry] = this.#entries;
     return entry?.waiter;
   }
