@@ -1,12 +1,18 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { closedPort, RawUpstream } from "../../test/helpers/raw-peer.ts";
 import { unreachable } from "../../test/helpers/unreachable.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import { Pool } from "./pool.ts";
 import { type LookupFamily, Resolver } from "./resolver.ts";
+
+/** Closed after each test, also one that fails. */
+const opened: (Pool | Server)[] = [];
+afterEach(() => {
+  for (const each of opened.splice(0)) each.close();
+});
 
 /** A pool to `name.test`, which has these addresses. */
 function poolTo(
@@ -24,7 +30,9 @@ function poolTo(
     now: () => performance.now(),
   });
   const settings = { connectTimeout, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
-  return new Pool({ host: "name.test", port }, settings, resolver, { onConnected: () => {} });
+  const pool = new Pool({ host: "name.test", port }, settings, resolver, { onConnected: () => {} });
+  opened.push(pool);
+  return pool;
 }
 
 /** The address that a new connection has reached, or why there is none. */
@@ -42,24 +50,22 @@ function connect(pool: Pool): Promise<string> {
 
 async function listen(host: string, port: number): Promise<Server> {
   const server = createServer((socket) => socket.resume()).listen(port, host);
+  opened.push(server);
   await once(server, "listening");
   return server;
 }
 
 test("an address that does not answer leaves time for the next one", async () => {
   await using silent = await unreachable("127.0.0.2");
-  const server = await listen("127.0.0.1", silent.port);
+  await listen("127.0.0.1", silent.port);
   const pool = poolTo(silent.port, ["127.0.0.2", "127.0.0.1"], 1000);
   assert.equal(await connect(pool), `127.0.0.1:${silent.port}`);
-  pool.close();
-  server.close();
 });
 
 test("an address that refuses is followed by the next one", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolTo(upstream.port, ["127.0.0.2", "127.0.0.3", "127.0.0.1"]);
   assert.equal(await connect(pool), `127.0.0.1:${upstream.port}`);
-  pool.close();
 });
 
 test("when all addresses refuse, the last one says why", async () => {
@@ -84,13 +90,10 @@ test("a name without addresses fails", async () => {
 test("the addresses of a name take turns at being first", async () => {
   const first = await listen("127.0.0.1", 0);
   const { port } = first.address() as { port: number };
-  const second = await listen("127.0.0.2", port);
+  await listen("127.0.0.2", port);
   const pool = poolTo(port, ["127.0.0.1", "127.0.0.2"]);
   const reached = [await connect(pool), await connect(pool), await connect(pool)];
   assert.deepEqual(reached, [`127.0.0.1:${port}`, `127.0.0.2:${port}`, `127.0.0.1:${port}`]);
-  pool.close();
-  first.close();
-  second.close();
 });
 
 test("V4Preferred: IPv6 is tried only after IPv4, at every connection", async (t) => {
@@ -103,10 +106,8 @@ test("V4Preferred: IPv6 is tried only after IPv4, at every connection", async (t
   const four = await listen("127.0.0.1", port);
   const pool = poolTo(port, ["::1", "127.0.0.1"], 10_000, "V4Preferred");
   for (let i = 0; i < 3; i++) assert.equal(await connect(pool), `127.0.0.1:${port}`);
-  pool.close();
   four.close();
   await once(four, "close");
   const again = poolTo(port, ["::1", "127.0.0.1"], 10_000, "V4Preferred");
   assert.equal(await connect(again), `::1:${port}`);
-  six.close();
 });

@@ -8,7 +8,7 @@ test("lines for which the main thread leaves no room are dropped and counted onc
   const main = new LogWindow();
   const worker = new LogWindow(main.memory);
   let sent = 0;
-  while (worker.admit(LINE)) sent++;
+  while (sent < 1000 && worker.admit(LINE)) sent++;
   assert.equal(sent, 64);
   assert.equal(worker.admit(Buffer.from("a\nb\n")), false);
   assert.equal(main.arrived(LINE), 3);
