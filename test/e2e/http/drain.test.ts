@@ -12,7 +12,8 @@ const DEADLINE_MS = 60_000;
 
 test("a drain closes idle connections, lets busy ones finish and refuses new ones", async () => {
   await using upstream = await RawUpstream.listen();
-  await using plane = await TestPlane.start(upstream.port);
+  // Idle connections do not wait for the sweeper.
+  await using plane = await TestPlane.start(upstream.port, { sweepInterval: 600_000 });
   const busy = await RawPeer.connect(plane.port);
   busy.send(GET);
   const peer = await upstream.connection();

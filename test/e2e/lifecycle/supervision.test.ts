@@ -179,6 +179,21 @@ test("a worker that dies while it drains keeps nobody waiting", async () => {
   assert.equal(await drained, 0);
 });
 
+test("a worker that hangs while it drains leaves the others time to end their connections", async () => {
+  await using workers = new TestSupervisor(2);
+  const { supervisor } = workers;
+  await supervisor.apply(1, answering("x"));
+  const idle = await workers.clientOf("worker-1");
+  const thread = workers.thread("worker-0");
+  const send = thread.postMessage.bind(thread);
+  thread.postMessage = (request: Request): void => {
+    if (request.command.type !== "drain") send(request);
+  };
+  const ended = once(idle.resume(), "close");
+  assert.equal(await supervisor.drain(4000), 0, "connections that were cut");
+  await ended;
+});
+
 test("what was evicted stays so when the workers that saw it have died", async () => {
   let failures = 0;
   await using good = await RawUpstream.answering(() => reply("good"));
