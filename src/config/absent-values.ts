@@ -23,7 +23,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
   },
   {
     in: /\.backendAuth$/,
-    values: { copilot: "asks a cloud for credentials, which tracegate cannot; use key, jwtSign or oauthTokenExchange" },
+    values: {
+      copilot:
+        "needs credentials from a cloud, which tracegate does not support; use key, jwtSign or oauthTokenExchange",
+    },
   },
   { in: /^config\.histograms$/, values: { native: NATIVE, both: NATIVE } },
   {

@@ -30,7 +30,10 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       listener: "was renamed: write frontendPolicies at the top of the file",
       localXdsPath: "the file given with -f is the configuration; remove it",
       ...same(MESH, "spiffe", "caAddress", "caAuthToken"),
-      ...same("names a control plane, and the file is the configuration; remove it", ...["xdsAddress", "xdsAuthToken"]),
+      ...same(
+        "names a control plane, but tracegate reads its configuration from a file; remove it",
+        ...["xdsAddress", "xdsAuthToken"],
+      ),
     },
   },
   {
@@ -45,11 +48,11 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   },
   {
     in: /^frontendPolicies\.networkExtAuthz$/,
-    fields: { conditional: "is not available here; write the one service" },
+    fields: { conditional: "is not available here; configure a single service" },
   },
   {
     in: CALL_TRANSFORMATIONS,
-    fields: { response: "answers to calls of the gateway's own are read as they come; remove it" },
+    fields: { response: "responses to the gateway's own calls are not transformed; remove it" },
   },
   {
     in: /^frontendPolicies\.tls$/,
@@ -84,7 +87,7 @@ const ABSENT: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     in: /\.backendAuth$/,
     fields: {
       ...same(
-        "asks a cloud for credentials, which tracegate cannot; use key, jwtSign or oauthTokenExchange",
+        "needs credentials from a cloud, which tracegate does not support; use key, jwtSign or oauthTokenExchange",
         ...["gcp", "aws", "azure", "copilot"],
       ),
     },

@@ -39,7 +39,7 @@ export function aliasProblem(document: Document.Parsed, error: unknown): SyntaxP
 
 /** `*.example.com` without quotes is an alias to YAML. */
 function unknownAlias(name: string): string {
-  if (name.startsWith(".")) return `an asterisk at the beginning is an alias in YAML; quote the text: "*${name}"`;
+  if (name.startsWith(".")) return `a leading asterisk is an alias in YAML; quote the text: "*${name}"`;
   return `nothing before this place has the anchor &${name}`;
 }
 

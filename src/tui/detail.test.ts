@@ -121,6 +121,15 @@ test("the diff mode shows what changed since the snapshot before", () => {
     "+   pathAndQuery: /cart?debug=1",
     "+     x-tenant: a",
   ]);
+  const shown = texts(detail);
+  assert.deepEqual(shown.slice(0, 4), [
+    "  request:",
+    "    method: POST",
+    "-   uri: http://shop.example.com/api/cart?debug=1",
+    "-   path: /api/cart",
+  ]);
+  assert.ok(shown.includes("    headers:"), "the key that a change stands below");
+  assert.ok(shown.includes("  …") && !shown.includes("    version: HTTP/1.1"), "other lines are left out");
   assert.deepEqual(detailOf(rowWith("gateway policies"), "diff", "yaml"), {
     title: "Snapshot diff · gateway policies",
     lines: [{ text: "no change", note: true }],

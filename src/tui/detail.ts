@@ -45,7 +45,36 @@ export function detailOf(row: Row | undefined, mode: Mode, format: Format): Deta
 function changes(before: readonly string[], after: readonly string[]): DetailLine[] {
   const lines = diffLines(before, after);
   if (lines.every((line) => line.sign === " ")) return [note("no change")];
-  return lines.map(({ sign, text }) => (sign === " " ? plain(`  ${text}`) : { text: `${sign} ${text}`, sign }));
+  const near = nearChanges(lines);
+  return lines.flatMap(({ sign, text }, i): DetailLine[] => {
+    if (sign !== " ") return [{ text: `${sign} ${text}`, sign }];
+    if (near.has(i)) return [plain(`  ${text}`)];
+    return i > 0 && !near.has(i - 1) && lines[i - 1]?.sign === " " ? [] : [note("  …")];
+  });
+}
+
+/** Unchanged lines shown before and after a change. */
+const CONTEXT = 1;
+
+/** Indexes of the unchanged lines that a diff shows: those beside a change, and the keys that a change stands below. */
+function nearChanges(lines: readonly { readonly sign: string; readonly text: string }[]): ReadonlySet<number> {
+  const near = new Set<number>();
+  for (const [i, { sign, text }] of lines.entries()) {
+    if (sign === " ") continue;
+    for (let j = i - CONTEXT; j <= i + CONTEXT; j++) near.add(j);
+    let depth = indentOf(text);
+    for (let j = i - 1; j >= 0 && depth > 0; j--) {
+      const above = indentOf(lines[j]?.text ?? "");
+      if (above >= depth) continue;
+      near.add(j);
+      depth = above;
+    }
+  }
+  return near;
+}
+
+function indentOf(text: string): number {
+  return text.length - text.trimStart().length;
 }
 
 /** A value without fields has no lines, so that a first field is shown as added and nothing as removed. */

@@ -38,12 +38,13 @@ const backend = (policies: string): string =>
 const settings = (config: string): string => `config: ${config}\n`;
 const frontend = (policies: string): string => `frontendPolicies: ${policies}\n`;
 
-const CLOUD = /asks a cloud for credentials, which tracegate cannot; use key, jwtSign or oauthTokenExchange/;
+const CLOUD =
+  /needs credentials from a cloud, which tracegate does not support; use key, jwtSign or oauthTokenExchange/;
 const SPIFFE = /there is no SPIFFE agent to ask for certificates; use cert, key and root/;
 const MESH = /tracegate is no part of a service mesh; remove it/;
 const NO_EFFECT = /belongs to .*; it has no effect here/;
 const HTTP2 = /client connections speak HTTP\/1.1 only; remove it/;
-const CONTROL_PLANE = /names a control plane, and the file is the configuration; remove it/;
+const CONTROL_PLANE = /names a control plane, but tracegate reads its configuration from a file; remove it/;
 
 const clouds = ["gcp: {type: idToken}", "aws: {accessKeyId: a, secretAccessKey: b}", "azure: {implicit: {}}"];
 const http2 = [

@@ -34,7 +34,7 @@ const backendTarget = exactlyOne(
         section: z
           .string()
           .optional()
-          .describe("A part of the backend. Backends have none here, so the policy never applies."),
+          .describe("A section of the backend. Backends here have no sections, so the policy never applies."),
       })
       .optional()
       .describe("An entry of `backends`."),

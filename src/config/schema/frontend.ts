@@ -35,11 +35,11 @@ const forwarded = z
       .array(network)
       .default([])
       .describe(
-        "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. What they say is kept, and X-Forwarded-For " +
+        "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. Their fields are kept, and X-Forwarded-For " +
           "is continued; X-Forwarded-Client-Cert is dropped all the same.",
       ),
   })
-  .meta({ id: "Forwarded", description: "What backends learn of where a request comes from." });
+  .meta({ id: "Forwarded", description: "How backends learn where a request comes from." });
 
 const requestId = z
   .strictObject({
@@ -91,7 +91,7 @@ export const frontendHttp = z.strictObject({
         "or takes credentials from; " +
         "`drop` drops them; `reject` answers 400. Trailers with `_` are dropped by both.",
     ),
-  forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host; default: written anew by the gateway."),
+  forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host; default: rewritten by the gateway."),
   requestId: requestId.optional().describe("Default: `x-request-id`, the client's or a new one."),
 });
 
@@ -136,14 +136,16 @@ const accessLog = z
   .meta({
     id: "AccessLog",
     description:
-      "The line of the access log for each request and TCP connection. `bytes.received` and `bytes.sent` are the bytes of the bodies, without framing, or all bytes of a TCP connection; `duration` is in milliseconds, in JSON as a number. Expressions know no request where there is only a connection.",
+      "The line of the access log for each request and TCP connection. `bytes.received` and `bytes.sent` are the bytes of the bodies, without framing, or all bytes of a TCP connection; `duration` is in milliseconds, in JSON as a number. For a TCP connection, expressions have no `request`.",
   });
 
 const networkAuthorization = z
   .strictObject({
     rules: z
       .array(networkRule)
-      .describe("As in `authorization`: a `deny` rule that cannot be evaluated denies, others are then not true."),
+      .describe(
+        "As in `authorization`: a `deny` rule that cannot be evaluated denies, and any other rule then does not match.",
+      ),
   })
   .meta({
     id: "NetworkAuthorization",

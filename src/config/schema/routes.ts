@@ -91,7 +91,7 @@ export const routeBackend = exactlyOne(
     internal,
     backend: z.string().optional().describe("A named backend: `/name`."),
     routeGroup: z.string().optional().describe("A route group that chooses further."),
-    invalid: z.unknown().optional().describe("No backend: requests that it is chosen for get 500. Any value."),
+    invalid: z.unknown().optional().describe("An invalid backend, with any value: requests sent to it get 500."),
     weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the requests; 0 = none."),
     policies: backendPolicies.optional(),
   }),
@@ -101,7 +101,7 @@ export const routeBackend = exactlyOne(
 const routeFields = {
   name: objectName.optional().describe("Default: `route<index>`."),
   namespace: objectName.default("default").describe("Part of the route's key; told apart by policies."),
-  ruleName: objectName.optional().describe("Lets policies target one of several rules of a name."),
+  ruleName: objectName.optional().describe("Lets policies target one of several rules with the same route name."),
   hostnames: z.array(routeHostname).default([]).describe("Default: every host of the listener."),
   matches: z.array(routeMatch).default([]).describe("Any of them must match; default: every path."),
   policies: routePolicies.optional(),
@@ -138,7 +138,7 @@ const tcpBackend = exactlyOne(
 const tcpFields = {
   name: objectName.optional().describe("Default: `tcproute<index>`."),
   namespace: objectName.default("default").describe("Part of the route's key."),
-  ruleName: objectName.optional().describe("Lets policies target one of several rules of a name."),
+  ruleName: objectName.optional().describe("Lets policies target one of several rules with the same route name."),
   hostnames: z.array(routeHostname).default([]).describe("Names of the TLS handshake (SNI)."),
   policies: tcpPolicies.optional().describe("For the backends that say nothing else."),
   backends: z.array(tcpBackend).default([]).describe("Where connections go, by weight."),

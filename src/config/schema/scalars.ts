@@ -55,7 +55,9 @@ export const requestIdHeader = z
     const lower = value.toLowerCase();
     const taken = lower === "host" || lower === "forwarded" || lower.startsWith("x-forwarded-") || FRAMING.has(lower);
     if (isToken(value) && !taken) return;
-    const message = taken ? "the gateway gives this header another meaning; write another name" : "not a header name";
+    const message = taken
+      ? "the gateway uses this header for something else; choose another name"
+      : "not a header name";
     issues.push({ code: "custom", input: value, message });
   })
   .transform((name) => name.toLowerCase())

@@ -39,7 +39,7 @@ export function adviseOnRoute(route: Route, path: Path, report: Report): void {
   if (route.backends.length === 0)
     warn(report, path, "has no backends, so every request gets 500; add one, or a directResponse");
   else if (route.backends.every(({ weight }) => weight === 0))
-    warn(report, [...path, "backends"], "all have weight 0, so every request gets 500");
+    warn(report, [...path, "backends"], "all weights are 0, so every request gets 500");
 }
 
 /** About the routes of a listener among each other, each at its path: those that no request can reach. */

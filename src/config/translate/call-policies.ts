@@ -51,12 +51,14 @@ export function reportForGrpc(
     report(outerPath, { message: `its backendAuth cannot be used here: ${NO_QUERY}`, expected: "a header" });
   const { request } = inner.transformations ?? {};
   if (request?.body !== undefined)
-    report([...innerPath, "transformations", "request", "body"], { message: "a gRPC message is no body; remove it" });
+    report([...innerPath, "transformations", "request", "body"], {
+      message: "the body of a gRPC call cannot be transformed; remove it",
+    });
   for (const field of ["add", "set"] as const)
     for (const name of Object.keys(request?.[field] ?? {}))
       if (name.startsWith(":"))
         report([...innerPath, "transformations", "request", field, name], {
-          message: "gRPC has one method and path for each kind of call; remove it",
+          message: "gRPC determines the method and path; remove it",
         });
 }
 

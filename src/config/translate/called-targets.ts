@@ -166,7 +166,7 @@ export class CalledTargets {
           : (["host", "", {}] as const);
     tellNotHolding(attached, name, [...path, field], report);
     if (forToken && exchangesTokens(attached)) {
-      const message = `${name} itself takes credentials by an exchange of tokens; name its host here`;
+      const message = `${name} itself gets its credentials by token exchange; give its host here instead`;
       report([...path, field], { message });
       return undefined;
     }

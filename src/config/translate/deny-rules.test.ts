@@ -26,11 +26,11 @@ test("check warns about deny rules that let pass who leaves out what they negate
     [
       [
         "frontendPolicies.networkAuthorization.rules[0].deny",
-        'denies nothing where source.subjectCn is absent, so a request without it passes; to say what absence means, write source[?"subjectCn"].orValue("")',
+        'denies nothing where source.subjectCn is absent, so a request without it passes; to handle absence, write source[?"subjectCn"].orValue("")',
       ],
       [
         "binds[0].listeners[0].routes[0].policies.authorization.rules[0].deny",
-        'denies nothing where request.headers["x-role"] is absent, so a request without it passes; to say what absence means, write request.headers[?"x-role"].orValue("")',
+        'denies nothing where request.headers["x-role"] is absent, so a request without it passes; to handle absence, write request.headers[?"x-role"].orValue("")',
       ],
     ],
   );

@@ -13,7 +13,7 @@ export function warnAboutDenyRules(
     if (mode !== "deny") continue;
     for (const { reads, safe } of absenceTrapsOf(expression, scope))
       report([...path, i, "deny"], {
-        message: `denies nothing where ${reads} is absent, so a request without it passes; to say what absence means, write ${safe}`,
+        message: `denies nothing where ${reads} is absent, so a request without it passes; to handle absence, write ${safe}`,
         warning: true,
       });
   }

@@ -38,7 +38,7 @@ function tellUseless(fields: Readonly<Record<string, unknown>>, path: Path, repo
   for (const [field, value] of Object.entries(fields))
     if (value !== undefined)
       report([...path, field], {
-        message: "does nothing here: there is no request yet, and refused clients get no answer; use extAuthz",
+        message: "has no effect here: there is no request yet, and refused clients get no response; use extAuthz",
         warning: true,
       });
 }

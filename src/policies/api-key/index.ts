@@ -21,7 +21,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
   const keys = new Map<string, object>();
   for (const [i, { hash, metadata }] of config.keys.entries()) {
     const known = keyed(hash);
-    if (keys.has(known)) throw new Error(`${KIND}.keys.${i}: the same key stands further up; remove one of them`);
+    if (keys.has(known)) throw new Error(`${KIND}.keys.${i}: the same key is listed above; remove one of them`);
     keys.set(known, { ...metadata });
   }
   const finder = credentialFinder(location, credentials);

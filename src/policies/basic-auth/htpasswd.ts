@@ -18,7 +18,7 @@ export function parseHtpasswd(text: string): ReadonlyMap<string, string> {
       users.set(user, hashed);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      throw new Error(`line ${i + 1}: the password of ${user} ${why}; make the line anew with htpasswd -B`);
+      throw new Error(`line ${i + 1}: the password of ${user} ${why}; generate the line again with htpasswd -B`);
     }
   }
   return users;

@@ -94,11 +94,11 @@ test("lists of users that cannot be used are refused, without showing a hash", (
     ["a", "line 1: is not user:hash"],
     [
       "#\n\na:secret",
-      "line 3: the password of a is in plain text or of an unknown form; make the line anew with htpasswd -B",
+      "line 3: the password of a is in plain text or of an unknown form; generate the line again with htpasswd -B",
     ],
     [
       "a:aEEqNh6luBspw",
-      "line 1: the password of a is of the old crypt, which looks at eight characters of a password only; make the line anew with htpasswd -B",
+      "line 1: the password of a is of the old crypt, which looks at eight characters of a password only; generate the line again with htpasswd -B",
     ],
     [
       "a:{SHA}F/WZ9PxtuIpP2yyadrWdU4eK0og=\na:{SHA}F/WZ9PxtuIpP2yyadrWdU4eK0og=",
@@ -106,7 +106,7 @@ test("lists of users that cannot be used are refused, without showing a hash", (
     ],
     [
       `a:$6$rounds=9999999$x$${"a".repeat(86)}`,
-      "line 1: the password of a takes 9999999 rounds, at most 1000000 are allowed; make the line anew with htpasswd -B",
+      "line 1: the password of a takes 9999999 rounds, at most 1000000 are allowed; generate the line again with htpasswd -B",
     ],
   ];
   for (const [htpasswd, message] of table)

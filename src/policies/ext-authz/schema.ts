@@ -69,7 +69,7 @@ const cache = z.strictObject({
   ttl: expression("request", (text) => parseDuration(text) !== undefined).describe(
     "How long answers serve: a duration, or CEL over what the service has told too that gives one, or the time of their end: a timestamp or seconds since 1970.",
   ),
-  maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Answers kept, in each thread. Default: 10000."),
+  maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Entries kept by each worker. Default: 10000."),
 });
 
 const policy = z.strictObject({

@@ -222,5 +222,5 @@ test("key sets that cannot be used are refused", async () => {
     { issuer: "a", jwks: JSON.stringify({ keys: [rsa.jwk] }) },
     { issuer: "b", jwks: "[]" },
   ];
-  assert.throws(() => policy({ providers }), /^Error: jwtAuth.providers.1.jwks: is no key set/);
+  assert.throws(() => policy({ providers }), /^Error: jwtAuth.providers.1.jwks: is not a key set/);
 });

@@ -52,7 +52,7 @@ function listOf(jwks: string): Jwk[] {
     throw new Error("is not JSON; a key set that is elsewhere is named by {file: PATH} or {url: URL}", { cause });
   }
   const keys = typeof set === "object" && set !== null ? (set as { keys?: unknown }).keys : undefined;
-  if (!Array.isArray(keys)) throw new Error('is no key set; write {"keys": [...]} (RFC 7517 5)');
+  if (!Array.isArray(keys)) throw new Error('is not a key set; write {"keys": [...]} (RFC 7517 5)');
   return keys.filter((key): key is Jwk => typeof key === "object" && key !== null);
 }
 

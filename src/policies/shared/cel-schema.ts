@@ -15,7 +15,7 @@ function textHint(text: string, message: string): string {
   const unknown = message.startsWith("unknown variable") && !message.includes("did you mean");
   // `response.code` is an expression, although not one for this place.
   const meant = words && (text.includes(" ") || (unknown && !/^\w+\.\w/.test(text)));
-  return meant ? `is CEL, in which text has quotes of its own; write '"${text}"' for the text: ` : "";
+  return meant ? `is a CEL expression, where text needs its own quotes; write '"${text}"' for the text: ` : "";
 }
 
 /** CEL that is true or false. */

@@ -43,7 +43,7 @@ suite("maxBufferedBytes", () => {
     await using plane = await planeTo(upstream.port, BUFFER);
     const [first, second, third] = await holding(plane, 3);
     const refused = await third?.message();
-    assert.deepEqual([statusOf(refused ?? assert.fail()), refused?.body], [503, "too many bodies are held"]);
+    assert.deepEqual([statusOf(refused ?? assert.fail()), refused?.body], [503, "too many buffered bodies"]);
     assert.equal((await plane.logged("503")).reason, "Overload");
     assert.equal(plane.buffers.used, 2 * SIZE);
     for (const client of [first, second]) {

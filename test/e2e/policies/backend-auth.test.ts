@@ -113,6 +113,6 @@ test("credentials of clouds are refused at load, each by its name", async () => 
     ],
   });
   assert.equal(await gateway.exited(), 1);
-  const refusals = gateway.stderr.match(/asks a cloud for credentials, which tracegate cannot; use key/g);
+  const refusals = gateway.stderr.match(/needs credentials from a cloud, which tracegate does not support; use key/g);
   assert.equal(refusals?.length, 4, gateway.stderr);
 });

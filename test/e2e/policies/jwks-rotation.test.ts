@@ -123,7 +123,7 @@ test("keys that an issuer adds are accepted, those that it withdraws no longer, 
 
   // An answer that cannot be used is refused, and tried again.
   issuer.published = '{"error":"maintenance"}';
-  for (const _ of [1, 2]) await gateway.logged(/Failed to reload config: [^\n]*jwtAuth\.jwks: is no key set/);
+  for (const _ of [1, 2]) await gateway.logged(/Failed to reload config: [^\n]*jwtAuth\.jwks: is not a key set/);
   assert.deepEqual(await statuses(), [200, 200]);
 
   gateway.skip();

@@ -14,7 +14,9 @@ const header = z
       prefix: z
         .string()
         .optional()
-        .describe("What stands before the credential, such as `Bearer `; a header without it has none. Default: none."),
+        .describe(
+          "Prefix of the credential, such as `Bearer `; a header without it carries no credential. Default: none.",
+        ),
     }),
   })
   .transform(({ header: { name, prefix } }) => ({ header: { name, prefix: prefix ?? "" } }));
