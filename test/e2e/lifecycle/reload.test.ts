@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, suite, test } from "node:test";
-import { TestGateway } from "../../helpers/gateway.ts";
+import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { Load } from "../admin/load.ts";
 import { admin, call, messageOf, rawClient, traceOf, Upstream } from "../trace/support.ts";
 
@@ -13,9 +14,8 @@ suite("reload", () => {
   });
   after(() => upstream.close());
 
-  const config = (names: readonly string[], extra: object = {}): object => ({
-    config: { workerThreads: 2 },
-    ...extra,
+  const config = (names: readonly string[]): object => ({ config: { workerThreads: 2 }, ...serving(names) });
+  const serving = (names: readonly string[]): object => ({
     binds: [
       {
         port: 0,
@@ -94,12 +94,11 @@ suite("reload", () => {
 
   test("connections to backends that stay survive; those to backends that leave are closed", async () => {
     const other = await Upstream.start();
-    const one = { config: { workerThreads: 1 } };
-    await using gateway = await TestGateway.start(config([], one));
+    await using gateway = await LocalGateway.start(serving([]));
     const send = () => call(gateway.port(), { path: "/x" });
     await send();
     const before = upstream.connections;
-    await gateway.reconfigure(config(["more"], one));
+    await gateway.reconfigure(serving(["more"]));
     await send();
     assert.equal(upstream.connections, before, "the pooled connection was used again");
 
@@ -107,13 +106,7 @@ suite("reload", () => {
     const pending = call(gateway.port(), { path: "/pooled" });
     const { request, response } = await hanging;
     const closed = once(request.socket, "close");
-    const elsewhere = {
-      ...one,
-      binds: [
-        { port: 0, listeners: [{ protocol: "HTTP", routes: [{ name: "rest", backends: [{ host: other.address }] }] }] },
-      ],
-    };
-    assert.equal(await gateway.reconfigure(elsewhere), "applied");
+    await gateway.reconfigure(proxyTo(other.address));
     assert.equal((await send()).status, 200);
     assert.equal(other.connections, 1);
     response.end("finished on the old configuration");
@@ -132,11 +125,11 @@ suite("reload", () => {
   });
 
   test("a keep-alive connection sees the new configuration with its next request", async () => {
-    await using gateway = await TestGateway.start(config([]));
+    await using gateway = await LocalGateway.start(serving([]));
     const client = await rawClient(gateway.port(), "GET /late HTTP/1.1\r\nHost: a.test\r\n\r\n");
     const [first] = (await once(client, "data")) as [Buffer];
     assert.match(first.toString(), /hello$/);
-    await gateway.reconfigure(config(["late"]));
+    await gateway.reconfigure(serving(["late"]));
     client.write("GET /late HTTP/1.1\r\nHost: a.test\r\n\r\n");
     const [second] = (await once(client, "data")) as [Buffer];
     assert.match(second.toString(), /late$/);
