@@ -3,7 +3,7 @@ export const SENSITIVE_HEADERS = ["authorization", "cookie", "set-cookie", "prox
 
 /** Words that make a name one of a secret: `x-amz-security-token`, `clientSecret`, `JSESSIONID`; `max_tokens` is a number. */
 const SECRET_WORD =
-  /token(?!s\b|iz)|secret|passw|passphrase|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth)[-_]?key|(?:^|[-_.])(?:sig|otp)$/i;
+  /token(?!s\b|iz)|^dpop$|^x-auth$|oidc-data$|authentication$|secret|passw|passphrase|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth|subscription|functions|account|master)[-_]?key|(?:^|[-_.])(?:sig|otp)$/i;
 /** Parameters of URLs that are short for a secret: an authorization code (RFC 6749 4.1.2), a key. */
 const SECRET_PARAMETER = /^(?:code|key|auth)$/i;
 /** Fields of CORS (Fetch 3.3) with a word like that, which hold no secret. */

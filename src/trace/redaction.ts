@@ -3,7 +3,11 @@ import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 export const REDACTED = "<redacted>";
 
 /** Header fields whose values are URLs. */
-const URL_HEADERS = new Set(["referer", "location", "content-location", "refresh", "link"]);
+const URL_HEADERS = new Set(
+  "content-location link location referer refresh x-forwarded-uri x-original-uri x-original-url x-rewrite-url".split(
+    " ",
+  ),
+);
 /** A parameter of a URL inside a text; the value ends where the URL does. */
 const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=([^&#\s"<>]*)/g;
 /** Name and password before the host. */

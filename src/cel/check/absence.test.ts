@@ -14,6 +14,9 @@ test("what a rule negates or compares may be absent", () => {
     ["!jwt.groups.exists(g, g == 'ops')", 'jwt[?"groups"].orValue("")'],
     ['source.spiffeId != "spiffe://a/b"', 'source[?"spiffeId"].orValue("")'],
     ['json(request.body).user != "x"', 'default(json(request.body).user, "")'],
+    ["jwt.sub == null", "default(jwt.sub, null)"],
+    ['!(null != request.headers["x-role"])', 'default(request.headers["x-role"], null)'],
+    ['!("sub" in jwt)', "default(jwt, {})"],
     ['request.headers.cookie("s") != "x"', 'default(request.headers.cookie("s"), "")'],
   ];
   for (const [text, ...safe] of traps) assert.deepEqual(safeForms(text), safe, text);
@@ -29,6 +32,10 @@ test("no rule is named that asks for presence itself, or that cannot miss what i
     'default(request.headers["x-role"], "") != "admin"',
     'jwt == null || jwt.sub != "alice"',
     "!has(jwt.sub)",
+    "jwt.sub != null",
+    '"sub" in jwt && jwt.sub != "alice"',
+    'jwt == null || !("sub" in jwt)',
+    'default(jwt.sub, null) == null || !("sub" in default(jwt, {}))',
     'source.address != "10.0.0.1"',
     "request.body.size() > 100",
     '["a"].all(x, x != "b")',

@@ -45,6 +45,11 @@ export function absenceTraps(root: Node, { references }: Checked): readonly Abse
   const found = new Map<string, AbsenceTrap>();
   const visit = (node: Node, doubtful: boolean): void => {
     if (node.kind === "fallback") return;
+    const questioned = presenceTrapOf(node, doubtful, references);
+    if (questioned !== undefined) {
+      found.set(questioned.reads, questioned);
+      return;
+    }
     asked.push(...askedBy(node));
     if (node.kind === "select" && node.test) return;
     const trap = doubtful ? trapOf(node, references) : undefined;
@@ -71,8 +76,31 @@ function askedBy(node: Node): readonly string[] {
       `${text}.${String(left.value)}`,
     ]);
   const isEquality = node.name === "_==_" || node.name === "_!=_";
-  if (!isEquality || ![left, right].some((side) => side.kind === "literal" && side.value === null)) return [];
+  if (!isEquality || !(isNull(left) || isNull(right))) return [];
   return [left, right].flatMap((side) => definite(textOf(side)));
+}
+
+/**
+ * A question for presence that fails itself where the answer is no: null has no fields to compare with null, and no keys to look
+ * for. Only has() answers no there.
+ */
+function presenceTrapOf(node: Node, doubtful: boolean, references: Checked["references"]): AbsenceTrap | undefined {
+  if (node.kind !== "call") return undefined;
+  const [left, right] = node.args;
+  if (left === undefined || right === undefined) return undefined;
+  if (node.name === "@in") {
+    const reference = doubtful ? references.get(right) : undefined;
+    if (reference?.kind !== "variable" || !UNCERTAIN.has(reference.name)) return undefined;
+    return { at: right.at, reads: reference.name, safe: `default(${reference.name}, {})` };
+  }
+  if (node.name !== (doubtful ? "_!=_" : "_==_")) return undefined;
+  const side = isNull(right) ? left : isNull(left) ? right : undefined;
+  const trap = side && trapOf(side, references);
+  return trap && { ...trap, safe: `default(${trap.reads}, null)` };
+}
+
+function isNull(node: Node): boolean {
+  return node.kind === "literal" && node.value === null;
 }
 
 function definite(text: string | undefined): readonly string[] {

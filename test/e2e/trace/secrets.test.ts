@@ -9,6 +9,9 @@ const SECRETS = {
   "x-goog-iap-jwt-assertion": "iap-secret-value",
   "x-vendor-signature": "signature-secret-value",
   "mcp-session-id": "session-secret-value",
+  "ocp-apim-subscription-key": "subscription-secret-value",
+  "x-amzn-oidc-data": "oidc-secret-value",
+  dpop: "dpop-secret-value",
   authorization: "Bearer key-secret-value",
 };
 
@@ -65,7 +68,11 @@ suite("what a trace hides, and what it shows of a request's state", () => {
   });
 
   const path = "/in?X-Amz-Signature=query-secret&page=3&access%5Ftoken=encoded-secret&code=code-secret";
-  const headers = { ...SECRETS, referer: "https://me:password-secret@a.test/x?page=2&token=referer-secret,more" };
+  const headers = {
+    ...SECRETS,
+    "x-original-url": "/x?token=original-secret",
+    referer: "https://me:password-secret@a.test/x?page=2&token=referer-secret,more",
+  };
 
   test("names that sound like a secret are hidden, in headers, URLs, claims, and wherever the value turns up again", async () => {
     const events = await traceOf(gateway, () => call(gateway.port(), { path, headers }));
