@@ -64,7 +64,10 @@ suite("the event that decided stands out", () => {
       "allowed=false limit=1",
       { allowed: false, limit: 1 },
     ]);
-    assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://b.test" } }))[0], "error");
+    assert.equal(
+      (await policyEvent({ method: "OPTIONS", path: "/cors", headers: { origin: "https://b.test" } }))[0],
+      "error",
+    );
     assert.equal(
       (await policyEvent({ method: "POST", path: "/csrf", headers: { origin: "https://b.test" } }))[0],
       "error",
@@ -79,6 +82,7 @@ suite("the event that decided stands out", () => {
       { valid: false },
     ]);
     assert.deepEqual(await policyEvent({ path: "/cors" }), ["warn", "no origin", undefined]);
+    assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://b.test" } }))[0], "warn");
     const [severity, text] = await policyEvent({ path: "/transformed" });
     assert.equal(severity, "warn");
     assert.match(text, /^side=request failed=\[/);
