@@ -27,10 +27,10 @@ function errorLines(error: Loose): string {
   return `\nlast error${at === "" ? "" : `, ${at}`}:\n${lines.join("")}`;
 }
 
-/** `gateway.yaml:3:11: binds[0].port: expected a number (hint)`, as far as the parts are known. */
+/** `gateway.yaml:3:11: error: binds[0].port: expected a number (hint)`, as far as the parts are known. */
 function problemLine(problem: Loose): string {
   const place = [text(problem.file), text(problem.line), text(problem.column)].filter(Boolean).join(":");
-  const what = [place, text(problem.path), text(problem.message)].filter(Boolean).join(": ");
+  const what = [place, text(problem.severity), text(problem.path), text(problem.message)].filter(Boolean).join(": ");
   const hint = text(problem.hint);
   return hint === "" || what === "" ? what : `${what} (${hint})`;
 }

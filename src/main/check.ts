@@ -29,7 +29,7 @@ export function printReport(report: CheckReport, json: boolean, print: (text: st
       ];
       print(`valid: ${counts.join(", ")}\n`);
       if (report.startOnly !== undefined)
-        print(`note: read at the start only, a change needs a restart: ${report.startOnly.join(", ")}\n`);
+        print(`note: read only at startup, so a change needs a restart: ${report.startOnly.join(", ")}\n`);
     } else print(`${count(errors, "problem")}\n`);
   }
   return report.ok ? 0 : 1;

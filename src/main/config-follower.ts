@@ -173,7 +173,7 @@ export class ConfigFollower {
     const known = fields.join() === this.#restartRequired.join();
     this.#restartRequired = fields;
     if (fields.length > 0 && !known)
-      this.#log.warn("settings have changed that are read at the start only: restart to put them in force", {
+      this.#log.warn("changed settings take effect only after a restart", {
         fields: fields.join(", "),
       });
   }
