@@ -61,7 +61,7 @@ suite("tracegate check and --validate-only", { concurrency: 2 }, () => {
     const config = { adminAddr: "127.0.0.1:1", logging: { level: "debug" }, customFunctions: "f(a) { a }" };
     await writeFile(file, JSON.stringify({ config, binds: [{ port: 0, listeners: [{ routes: [] }] }] }));
     const { code, out } = await run(["check", "-f", file]);
-    const note = "note: read at the start only, a change needs a restart: config.adminAddr, config.logging.level\n";
+    const note = "note: read only at startup, so a change needs a restart: config.adminAddr, config.logging.level\n";
     assert.deepEqual([code, out], [0, `valid: 1 bind, 1 listener, 0 routes, 0 backends\n${note}`]);
     const { diagnostics, startOnly } = JSON.parse((await run(["check", "--json", "-f", file])).out) as CheckReport;
     assert.deepEqual([diagnostics, startOnly], [[], ["config.adminAddr", "config.logging.level"]]);
