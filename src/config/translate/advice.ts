@@ -2,17 +2,24 @@
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Bind, Frontend, Listener, Route } from "../../ir/ir.ts";
-import type { PolicySet } from "../../ir/policies.ts";
+import type { Authorization, PolicySet } from "../../ir/policies.ts";
 import type { Path, Report } from "./report.ts";
 
-/** Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7). */
-const AUTHENTICATION = ["jwtAuth", "basicAuth", "apiKey"] as const;
+/**
+ * Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7), each with the
+ * variable that rules test instead.
+ */
+const AUTHENTICATION = [
+  ["jwtAuth", "jwt"],
+  ["basicAuth", "basicAuth"],
+  ["apiKey", "apiKey"],
+] as const;
 
 /** About the policies at `path`: those that stand there, not those that others attach. */
 export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): void {
-  for (const kind of AUTHENTICATION) {
+  for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";
-    if (set[kind] === undefined || mode === "strict" || set.authorization !== undefined) continue;
+    if (set[kind] === undefined || mode === "strict" || tests(set.authorization, variable)) continue;
     warn(report, [...path, kind], lenient(mode));
   }
   const limits = Array.isArray(set.localRateLimit) ? set.localRateLimit : [];
@@ -22,6 +29,12 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
     else if (tokensPerFill === 0)
       warn(report, at, "never refills: after maxTokens requests it refuses all; set tokensPerFill");
   }
+}
+
+/** Whether a rule reads the variable. */
+function tests(authorization: Authorization | undefined, variable: string): boolean {
+  const read = new RegExp(`\\b${variable}\\b`);
+  return authorization?.rules.some(({ expression }) => read.test(expression)) ?? false;
 }
 
 function lenient(mode: string): string {
