@@ -1,6 +1,7 @@
 /** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
 import type { ErrorCode } from "../base/errors.ts";
 import type { Addresses } from "./addresses.ts";
+import type { MadeFields } from "./h1/serialize.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
 import type { TlsSession } from "./transport.ts";
 
@@ -46,6 +47,8 @@ export interface Downstream extends Addresses {
   readonly hasForwarded: boolean;
   /** The name of a field of the request has an underscore. */
   readonly hasUnderscore: boolean;
+  /** Fields that all requests of the connection have on their way to a backend; kept here by whoever adds them. */
+  madeFields: MadeFields | undefined;
   /** Token of the watcher that the request belongs to, `` for none; see trace/token.ts. */
   readonly traceToken: string;
   /** Lets the request body flow into the stream, `onBodyBatch` always following; before that it is held, bounded. */

@@ -88,7 +88,15 @@ export function sendHttp1(x: CallingExchange, connection: UpstreamConnection): v
   const via = x.endpoint?.pool.viaProxy;
   // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
   if (via !== undefined) path = via.origin + (path === "*" ? "" : path);
-  const head = requestHeadText(request.method, path, request.authority, request.headers, names, extra);
+  const head = requestHeadText(
+    request.method,
+    path,
+    request.authority,
+    request.headers,
+    names,
+    extra,
+    downstream.madeFields,
+  );
   x.upstream = connection;
   connection.send(head, request.method, length, preserve, x);
   sendBody(x, connection, length);

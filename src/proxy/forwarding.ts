@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import type { Addresses } from "../http/addresses.ts";
+import { type MadeFields, makeFields } from "../http/h1/serialize.ts";
 import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../http/message.ts";
 import type { Frontend } from "../ir/ir.ts";
 import { RequestIds } from "./request-ids.ts";
@@ -20,6 +21,7 @@ export interface Arrival extends Addresses {
   readonly protocol: "http" | "https";
   /** The client has sent `Forwarded` or a field whose name begins with X-Forwarded-. */
   readonly hasForwarded: boolean;
+  madeFields: MadeFields | undefined;
 }
 
 /**
@@ -62,9 +64,13 @@ export class Forwarding {
     if (id !== undefined) setHeader(headers, this.#idHeader, id);
     if (!from.hasForwarded) {
       if (this.#mode === "off") return;
-      headers.push(FOR, from.remoteAddress, PROTO, from.protocol);
-      // HTTP/1.0 may come without Host.
-      if (request.authority !== "") headers.push(HOST, request.authority);
+      const { authority } = request;
+      // Most connections ask for one host all the time. HTTP/1.0 may come without Host.
+      if (from.madeFields === undefined || from.madeFields.fields[5] !== (authority || undefined)) {
+        const host = authority === "" ? [] : [HOST, authority];
+        from.madeFields = makeFields([FOR, from.remoteAddress, PROTO, from.protocol, ...host]);
+      }
+      headers.push(...from.madeFields.fields);
       return;
     }
     // The gateway ends TLS: what a client says of its certificate has been checked by nobody.

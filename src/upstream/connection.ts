@@ -56,7 +56,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   readonly times: ConnectTimes;
   /** HTTP/1.1 has no way to say it, and a request is sent as soon as it has a connection. */
   readonly refused = false;
-  /** `performance.now()` ms of the last release; the pool closes connections that idle too long. */
+  /** `performance.now()` ms of the first sweep after the last release, 0 until then; the pool closes connections that idle too long. */
   idleSince = 0;
 
   constructor(transport: Transport, owner: ConnectionOwner, times: ConnectTimes) {

@@ -285,7 +285,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       connection.destroy();
       return;
     }
-    connection.idleSince = performance.now();
+    connection.idleSince = 0;
     this.#idle.push(connection);
   }
 
@@ -302,6 +302,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   sweep(now: number): void {
     const limit = now - this.#settings.idleTimeout;
+    // Stamped here and not on release: reading the clock for each request would cost more.
+    for (const connection of this.#idle) if (connection.idleSince === 0) connection.idleSince = now;
     while (this.#idle[0] !== undefined && this.#idle[0].idleSince < limit) this.#idle.shift()?.destroy();
     this.#sessions?.sweep(now);
   }

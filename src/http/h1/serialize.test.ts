@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { isFieldValue, isToken } from "./characters.ts";
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from "./parse-head.ts";
-import { requestHeadText, responseHeadText } from "./serialize.ts";
+import { makeFields, requestHeadText, responseHeadText } from "./serialize.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 8192 };
 
@@ -74,4 +74,22 @@ test("isToken and isFieldValue tell what may be sent", () => {
   for (const text of ["", "a b", "a:", "\xe4", "a\n", "\u0141"]) assert.ok(!isToken(text));
   for (const text of ["", "a b\t\xff"]) assert.ok(isFieldValue(text));
   for (const text of ["a\r", "a\nb", "\0", "\x7f", "\u010d", "\u{1f600}"]) assert.ok(!isFieldValue(text));
+});
+
+test("lines that are made already stand where their fields do, and only there", () => {
+  const made = makeFields(["x-for", "1.2.3.4", "x-proto", "http"]);
+  const head = (headers: string[], rawNames: string[] | null = null): string =>
+    requestHeadText("GET", "/", "h", headers, rawNames, "", made);
+  const start = "GET / HTTP/1.1\r\nhost: h\r\n";
+  for (const headers of [
+    ["a", "1", "x-for", "1.2.3.4", "x-proto", "http", "b", "2"],
+    ["x-for", "6.6.6.6", "x-proto", "http"],
+    ["x-for", "1.2.3.4"],
+    ["x-proto", "http", "x-for", "1.2.3.4"],
+  ])
+    assert.equal(head(headers), requestHeadText("GET", "/", "h", headers, null, ""));
+  assert.equal(
+    head(["x-for", "1.2.3.4", "x-proto", "http"], ["X-For", "X-Proto"]),
+    `${start}X-For: 1.2.3.4\r\nX-Proto: http\r\n\r\n`,
+  );
 });

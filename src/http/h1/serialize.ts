@@ -12,8 +12,22 @@ const STATUS_LINES: readonly string[] = Array.from({ length: 1000 }, (_, status)
 });
 
 /**
+ * Fields that many heads have one after the other, with their lines. A text that is put together from many pieces costs when
+ * it is written: 0.14 µs for the four lines that the gateway adds to each request.
+ */
+export interface MadeFields {
+  readonly fields: HeaderList;
+  readonly text: string;
+}
+
+export function makeFields(fields: HeaderList): MadeFields {
+  // Written to bytes and back: only a text in one piece is cheap to write again.
+  return { fields, text: Buffer.from(appendFields("", fields, null), "latin1").toString("latin1") };
+}
+
+/**
  * A request's head with its final empty line. `rawNames`, parallel to the fields of `headers`, replaces their names;
- * `extra` is lines that are formatted already, such as `connection: close\r\n`.
+ * `extra` is lines that are formatted already, such as `connection: close\r\n`; `made` is used where its fields stand.
  */
 export function requestHeadText(
   method: string,
@@ -22,9 +36,10 @@ export function requestHeadText(
   headers: HeaderList,
   rawNames: readonly string[] | null,
   extra: string,
+  made?: MadeFields,
 ): string {
   const start = `${method} ${pathAndQuery} HTTP/1.1\r\nhost: ${host}\r\n`;
-  return `${appendFields(start, headers, rawNames)}${extra}\r\n`;
+  return `${appendFields(start, headers, rawNames, made)}${extra}\r\n`;
 }
 
 /** A response's head with its final empty line; `status` is 100 to 999. See `requestHeadText` for the rest. */
@@ -50,11 +65,26 @@ export function trailerText(trailers: HeaderList): string {
   return `${appendFields("0\r\n", trailers, rememberedNames(trailers))}\r\n`;
 }
 
-function appendFields(start: string, headers: HeaderList, rawNames: readonly string[] | null): string {
+function appendFields(
+  start: string,
+  headers: HeaderList,
+  rawNames: readonly string[] | null,
+  made?: MadeFields,
+): string {
   let text = start;
   for (let i = 0; i < headers.length; i += 2) {
     const name = rawNames === null ? headers[i] : rawNames[i >> 1];
+    if (made !== undefined && rawNames === null && name === made.fields[0] && standAt(headers, i, made.fields)) {
+      text += made.text;
+      i += made.fields.length - 2;
+      continue;
+    }
     text += `${name}: ${headers[i + 1]}\r\n`;
   }
   return text;
+}
+
+function standAt(headers: HeaderList, at: number, fields: HeaderList): boolean {
+  for (let i = 0; i < fields.length; i++) if (headers[at + i] !== fields[i]) return false;
+  return true;
 }

@@ -2,6 +2,7 @@ import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Peer } from "../addresses.ts";
+import type { MadeFields } from "../h1/serialize.ts";
 import { HeldBytes } from "../held-bytes.ts";
 import type { HeaderList } from "../message.ts";
 import type { ServerStream, StreamAcceptor } from "../stream.ts";
@@ -47,10 +48,11 @@ export abstract class ConnectionState extends Peer implements Sweepable {
   protected readonly held = new HeldBytes();
   protected requestDone = true;
   protected keepAlive = true;
+  madeFields: MadeFields | undefined;
   #lingerLeft = 0;
   /** When what the connection waits for now is given up; `performance.now()` ms, 0 = never. */
   protected deadline: number;
-  /** A body has moved since the last sweep, in either direction. */
+  /** A body has moved since the last sweep, in either direction, or a response has ended. */
   protected progressed = false;
   readonly #created = performance.now();
 
@@ -88,6 +90,12 @@ export abstract class ConnectionState extends Peer implements Sweepable {
     return this.state === "head" && this.held.length === 0;
   }
 
+  /** The next sweep sets the deadline: reading the clock for each request would cost more. */
+  protected startIdling(): void {
+    this.deadline = 0;
+    this.progressed = true;
+  }
+
   protected get overfull(): boolean {
     return this.transport.backlog >= BACKLOG_LIMIT;
   }
@@ -103,6 +111,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
     } else if (this.progressed) {
       this.progressed = false;
       if (this.state !== "head") this.deadline = now + frontend.streamIdleTimeout;
+      else if (this.deadline === 0) this.deadline = now + frontend.idleTimeout;
     }
     if (this.state === "body" && this.body.tooSlow(now, frontend.minBodyRate)) {
       this.refuse("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");

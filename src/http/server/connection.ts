@@ -343,7 +343,7 @@ export class ServerConnection extends ConnectionState implements TransportHandle
       this.closeIdle();
       return;
     }
-    this.deadline = performance.now() + this.host.frontend.idleTimeout;
+    this.startIdling();
     this.#resume();
   }
 }

@@ -11,7 +11,7 @@ import { admin } from "../trace/support.ts";
 const BUSY_CLIENTS = 12;
 /** Clients that keep their connection and pause between requests, so that it is idle most of the time. */
 const PAUSING_CLIENTS = 12;
-const MAX_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 100;
 /** Clients that open a connection for every request. */
 const FRESH_CLIENTS = 4;
 const CLIENTS = BUSY_CLIENTS + PAUSING_CLIENTS + FRESH_CLIENTS;
