@@ -39,6 +39,7 @@ test("--deny-skips: a skipped test fails the run, with its name, file and reason
   const denied = await run("denied.test.mjs", skipped, "--deny-skips");
   assert.equal(denied.code, 1);
   assert.match(denied.output, /needs it \(.*denied\.test\.mjs\): no such program here/);
+  // Not skipped here: the text of a test for the run in the child process.
   const without = await run("without.test.mjs", 'test("bare", { skip: true }, () => {});', "--deny-skips");
   assert.equal(without.code, 1);
   assert.match(without.output, /bare \(.*\): no reason given/);

@@ -7,7 +7,7 @@ const DEFAULT_PORT = 15000;
 
 /**
  * The admin server that a command talks to: a port of this machine when one is given, else the address in `TGCTL_ADMIN`,
- * else port 15000 of this machine. Throws a usage error for an address that is none.
+ * else port 15000 of this machine. Throws a usage error for an invalid address.
  */
 export function localAdmin(port: number | undefined, env: Context["env"]): AdminClient {
   const address = env.TGCTL_ADMIN ?? "";

@@ -19,7 +19,7 @@ export interface Inputs {
 
 /** There is no such file. */
 export const ABSENT = "absent";
-/** The content cannot be told at present, for example because no file descriptor is left. */
+/** The content is unknown at present, for example because the process has run out of file descriptors. */
 export const UNKNOWN = "unknown";
 /** A pipe or a device: its content can be read only once. */
 const SPECIAL = "special";
@@ -160,7 +160,7 @@ function statOf(
   }
 }
 
-/** Reasons that lie in the file are as good as its content; with all others nobody knows what is in it. */
+/** A reason that lies in the file itself stands for its content; any other reason leaves the content unknown. */
 function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "";
   if (code === "ENOENT" || code === "ENOTDIR") return ABSENT;

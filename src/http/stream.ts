@@ -47,7 +47,7 @@ export interface Downstream extends Addresses {
   readonly hasForwarded: boolean;
   /** The name of a field of the request has an underscore. */
   readonly hasUnderscore: boolean;
-  /** Fields that all requests of the connection have on their way to a backend; kept here by whoever adds them. */
+  /** Fields that the gateway adds to every request of the connection, with their lines; see proxy/forwarding.ts. */
   madeFields: MadeFields | undefined;
   /** Token of the watcher that the request belongs to, `` for none; see trace/token.ts. */
   readonly traceToken: string;

@@ -65,7 +65,7 @@ export interface Frontend {
   /** Graceful close after this age; 0 = off (default). */
   readonly maxConnectionDuration: number;
   readonly headerCase: "lowercase" | "preserve";
-  /** What becomes of request fields with `_` in their names. Absent: `allow`. */
+  /** How request fields with `_` in their names are handled. Absent: `allow`. */
   readonly underscores?: "allow" | "drop" | "reject";
   /** What requests say of where they come from. Absent: `replace`, and no proxy is trusted. */
   readonly forwarded?: Forwarded;

@@ -88,7 +88,7 @@ async function start(
   // Before the start there is nothing to reload: what has changed by then is noticed.
   const attended = isatty(0);
   process.on("SIGHUP", () => {
-    // The terminal has been closed; there is nobody left who could stop it.
+    // The terminal is closed, so no user is left to stop the process.
     if (attended && !isatty(0)) stop(129);
     else gateway?.reload();
   });

@@ -29,7 +29,7 @@ interface Host {
 interface Refusal {
   readonly message: string;
   readonly diagnostics?: readonly unknown[];
-  /** What was read; undefined when nobody knows. */
+  /** What was read; undefined when unknown. */
   readonly inputs?: Inputs | undefined;
   /** The same configuration may be accepted later: what is wrong lies outside of it and of its files. */
   readonly outside: boolean;
@@ -121,7 +121,7 @@ export class ConfigFollower {
   async #reloadOnce(retrying: boolean): Promise<boolean> {
     if (this.#closed) return false;
     this.#cancelRetry();
-    // What is compared from then on when nobody knows what was read.
+    // The baseline for comparisons when it is unknown what was read.
     const before = this.#watch.now();
     const loadedAt = new Date().toISOString();
     let loaded: LoadResult | undefined;

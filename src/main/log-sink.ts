@@ -25,7 +25,7 @@ export class LogSink {
   readonly #stream: NodeJS.WriteStream | undefined;
   readonly #describe: (lines: number) => string;
   readonly #dropped: Record<Loss, number> = { failed: 0, queue_full: 0 };
-  /** Lines dropped since the log last told of any. */
+  /** Lines dropped since the log last reported any. */
   #untold = 0;
   /** The reader has left no room: lines are dropped until it has taken everything. */
   #full = false;
@@ -37,7 +37,7 @@ export class LogSink {
     this.#describe = describe;
     if (isFile(STDOUT)) return;
     this.#stream = process.stdout;
-    // Each write hears of its own failure.
+    // Each write has its own error callback.
     this.#stream.on("error", () => {});
     this.#stream.on("drain", () => {
       this.#full = false;

@@ -73,7 +73,7 @@ export class Forwarding {
       headers.push(...from.madeFields.fields);
       return;
     }
-    // The gateway ends TLS: what a client says of its certificate has been checked by nobody.
+    // The gateway terminates TLS, so a client's claim about its certificate is unverified.
     removeHeader(headers, CLIENT_CERT);
     if (this.#mode !== "off") this.#rewrite(request, from);
   }

@@ -13,7 +13,7 @@ interface Refusal {
   readonly received: Buffer | undefined;
 }
 
-/** Accounts for a request that never became an exchange: metrics, access log, and the trace of whoever waits for one. */
+/** Accounts for a request that never became an exchange: metrics, access log, and the trace of a waiting watcher. */
 export function recordRefused(
   from: Addresses,
   { code, detail, received }: Refusal,

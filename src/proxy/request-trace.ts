@@ -60,7 +60,7 @@ export class RequestTrace extends PolicyEvents {
     const { traceLog } = services;
     // What a watcher has asked to be revealed is not for the log.
     if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange);
-    // Without ids, lines are told apart by where the request comes from.
+    // Without request ids, the client's address and port identify the request in the log.
     const id = requestId ?? formatHostPort(downstream.remoteAddress, downstream.remotePort);
     const log = traceLog.begin(id, startedAt);
     return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange);

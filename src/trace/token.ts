@@ -19,7 +19,7 @@ export function isTraceToken(text: string): boolean {
   return FORM.test(text);
 }
 
-/** Compares in constant time, so that nobody can find a token out piece by piece. */
+/** Compares in constant time, so that response times do not reveal a token piece by piece. */
 export function sameToken(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);

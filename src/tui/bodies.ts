@@ -2,7 +2,7 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { type Fields, fields } from "./fields.ts";
 
-/** More than this of a body is not shown: nobody reads it here, and every key would have to lay it out again. */
+/** The view shows this much of a body: a longer text would be laid out again with every key. */
 const MOST = 64 * 1024;
 
 /** A body that can be read, as text; `note` says what it is. */

@@ -23,7 +23,7 @@ export function findLine(
   return around(lines, from, forward, (line) => line.text.toLowerCase().includes(wanted));
 }
 
-/** The base64 of bodies is left out: nobody looks for it, and it would match by chance. */
+/** Leaves out the base64 of bodies, which would match searches by chance. */
 function searchable(row: Row): string {
   const event = JSON.stringify(row.message, (key, value: unknown) => (key === "body" ? undefined : value));
   return `${row.label} ${row.summary} ${event}`;

@@ -74,7 +74,7 @@ export const traceView: TraceView = {
       // Without a shell that controls jobs nothing stops, and so no SIGCONT comes.
       setTimeout(() => app ?? mount(), NOT_STOPPED);
     };
-    /** Whoever stopped the process, the shell has written over the screen since. */
+    /** The shell has written over the screen since the process stopped, whatever stopped it. */
     const resumed = () => {
       unmount();
       mount();

@@ -28,7 +28,7 @@ export class ConnectClock {
     this.#reachedAt = performance.now();
   }
 
-  /** The connection can be used, or there is none. */
+  /** The connection can be used, or the attempt has failed. */
   ended(): void {
     this.#endedAt = performance.now();
   }

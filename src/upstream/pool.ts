@@ -209,7 +209,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server agrees to that only. */
   connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>): () => void {
     this.#connecting++;
-    // Those who wait for sessions hear of a failure instead of causing the next one.
+    // Waiters for sessions fail with this attempt instead of starting the next one.
     const ended = (): void => {
       this.#connecting--;
       this.#admit();
@@ -245,7 +245,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return times;
   }
 
-  /** Lets those who wait open connections while there is room. */
+  /** Lets waiters open connections while there is room. */
   #admit(): void {
     while (this.#waiting.size > 0 && this.hasRoom) this.#waiting.shift()?.onRoom();
   }
@@ -257,7 +257,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#admit();
   }
 
-  /** Closes an unused connection, whose end makes room for another one. False when there is none. */
+  /** Closes an unused connection to make room for another one. False when all are in use. */
   makeRoom(): boolean {
     if (this.#makingRoom) return false;
     const unused = this.#idle.shift();
@@ -266,7 +266,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#makingRoom;
   }
 
-  /** Gives a connection that has become free to those who wait. False when nobody does. */
+  /** Gives a free connection to the first waiter. False when the queue is empty. */
   #passOn(connection: UpstreamConnection): boolean {
     const { first } = this.#waiting;
     if (first?.raw === false) this.#waiting.shift()?.onConnection(connection);

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../base/errors.ts";
 import type { ConnectTimes } from "./connect-clock.ts";
 
-/** Told when the wait ends without what it was for. */
+/** Called back when a wait ends without a connection. */
 interface Waiting {
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
 }
@@ -11,7 +11,7 @@ interface Entry<Waiter> {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Those who wait for room in a pool, first come first served: at most so many, and each for at most so long. */
+/** Requests that wait for room in a pool, first in first out, bounded in number and in time. */
 export class WaitQueue<Waiter extends Waiting> {
   readonly #limit: number;
   readonly #timeout: number;
@@ -30,7 +30,7 @@ export class WaitQueue<Waiter extends Waiting> {
   }
 
   get first(): Waiter | undefined {
-    // Asked whenever a connection becomes free, and mostly nobody waits: an iterator would be made for nothing.
+    // Read whenever a connection becomes free, and the queue is usually empty: do not allocate an iterator.
     if (this.#entries.size === 0) return undefined;
     const [entry] = this.#entries;
     return entry?.waiter;
@@ -69,7 +69,7 @@ export class WaitQueue<Waiter extends Waiting> {
     return entry.waiter;
   }
 
-  /** Ends the wait of all who wait now. */
+  /** Fails all waiters. */
   failAll(code: ErrorCode, message: string, times: ConnectTimes): void {
     for (const entry of [...this.#entries]) {
       this.#remove(entry);

@@ -49,7 +49,7 @@ export function endBudget(): void {
   slice = 0;
 }
 
-/** Counts `steps`; throws BudgetExceeded when there are none left, or no time. */
+/** Counts `steps`; throws BudgetExceeded when steps or time run out. */
 export function charge(steps: number): void {
   slice -= steps;
   if (slice < 0) nextSlice(steps);

@@ -19,7 +19,7 @@ export class Failure {
     return this.at === undefined ? new Failure(this.what, at, this.absent) : this;
   }
 
-  /** The same failure where it counts as more than absence: nobody can tell what a list without this element would say. */
+  /** The same failure where it counts as more than absence: the result for a list without this element is unknown. */
   hardened(): Failure {
     return this.absent ? new Failure(this.what, this.at) : this;
   }

@@ -15,7 +15,7 @@ function contains(items: CelList, wanted: CelValue): boolean {
   return items.some((item) => equals(adopt(item), wanted));
 }
 
-/** Of a repeated field nobody knows whether the list is meant or, as in `contains("part")`, a text. */
+/** With a repeated field it is ambiguous whether a list or, as in `contains("part")`, a text is meant. */
 function listOrText(items: CelList, wanted: CelValue): boolean {
   checkComparable(wanted, items);
   return contains(items, wanted);

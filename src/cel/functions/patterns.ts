@@ -44,7 +44,7 @@ export function compilePattern(source: string): RE2JS | Failure {
 /** The test for a constant pattern; texts, beginnings and ends need no pattern at all. Throws Error for what is not RE2. */
 export function patternTest(constant: CelValue): ((text: CelValue) => boolean) | undefined {
   if (typeof constant !== "string") return undefined;
-  // What the configuration brings is at nobody's expense.
+  // Constants of the configuration are not charged to a request.
   startBudget();
   const pattern = compilePattern(constant);
   endBudget();

@@ -4,7 +4,7 @@ import { CliError, describe, usage } from "../errors.ts";
 
 /** A request that the client sends itself, so that there is something to trace. */
 export interface InjectedRequest {
-  /** Binds the trace to this request: no other is shown, and nobody else's watcher takes this one. */
+  /** Binds the trace to this request: the trace shows no other request, and no other watcher takes this one. */
   readonly token: string;
   /** What is passed to curl before the user's own arguments: where to connect instead of the URLs' host. */
   readonly connectTo: readonly string[];

@@ -101,7 +101,7 @@ export function adviseOnBodies(
   );
 }
 
-/** About the address of the admin server, which answers whoever reaches it. */
+/** About the address of the admin server, which has no authentication. */
 export function adviseOnAdmin(address: ListenAddress, binds: readonly Bind[], report: Report): void {
   if (address.type !== "socket" && address.type !== "localhost") return;
   const path = ["config", "adminAddr"];

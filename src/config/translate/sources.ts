@@ -32,7 +32,7 @@ export class Sources {
     this.#report = report;
   }
 
-  /** For what is read once more, and is the same then: it neither remembers nor reports. */
+  /** For what is read once more, and is the same then: it records no inputs and reports no problems. */
   quiet(): Sources {
     return new Sources(this.#file, this.#home, this.#resources, this.#reader, () => {});
   }

@@ -30,7 +30,7 @@ export function clientToken(source: CredentialLocation, names: CredentialNames, 
   };
 }
 
-/** Claims of a token whose signature nobody has verified; empty for what is no JWT. */
+/** Claims of a token whose signature is not verified; empty for text that is not a JWT. */
 export function unverifiedClaims(token: string): JWTPayload {
   try {
     return decodeJwt(token);

@@ -10,7 +10,10 @@ export const schema = z
       .optional()
       .describe("PEM file of the CAs that backends are checked against. Default: those of the system."),
     hostname: z.string().min(1).optional().describe("Name to ask for and to check. Default: the host of the backend."),
-    insecure: z.boolean().default(false).describe("Checks nothing: whoever answers is taken for the backend."),
+    insecure: z
+      .boolean()
+      .default(false)
+      .describe("Skips all verification of the backend's certificate, so any server can pose as the backend."),
     insecureHost: z.boolean().default(false).describe("Checks who has signed the certificate, but not its name."),
     alpn: z
       .array(z.string().min(1))

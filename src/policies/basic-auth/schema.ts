@@ -25,5 +25,5 @@ export const schema = z
       ),
   })
   .describe(
-    "Asks for a user and a password (RFC 7617). Valid ones are taken out of the request, and expressions read `basicAuth.username`. Passwords are checked beside the traffic, one at a time for each worker; when too many wait, 503 with `Retry-After`. Longer ones than 512 bytes are wrong.",
+    "Requires a user name and password (RFC 7617). Valid credentials are removed from the request; expressions read `basicAuth.username`. Passwords are verified off the request path, one at a time per worker; when too many wait, the gateway answers 503 with `Retry-After`. Passwords over 512 bytes are rejected.",
   );

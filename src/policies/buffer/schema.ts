@@ -7,7 +7,9 @@ const side = (what: string, status: number) =>
       failureMode: z
         .enum(["failClosed", "failOpen"])
         .default("failClosed")
-        .describe(`What becomes of longer ones: ${status} without a body, or they flow on after that many bytes.`),
+        .describe(
+          `What happens to a longer body: failClosed answers ${status} with an empty body, failOpen streams the rest without buffering it.`,
+        ),
     })
     .describe(`Bodies of ${what}.`);
 
@@ -16,4 +18,4 @@ export const schema = z
     request: side("requests", 413).optional(),
     response: side("responses", 502).optional(),
   })
-  .describe("Reads bodies to their end before anything of them goes on, so that nobody waits for a slow sender.");
+  .describe("Buffers a whole body before forwarding it, so a slow sender does not hold the receiver.");

@@ -42,7 +42,7 @@ export function create(config: Csrf): CompiledPolicy {
 
 /** Why a request is refused; undefined when it may pass. */
 function refusal({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
-  // No browser sends a second one, and nobody knows which of them the backend reads.
+  // Browsers send one, and a backend may read either of two.
   const repeated = ["sec-fetch-site", "origin"].find((name) => isRepeated(request.headers, name));
   if (repeated !== undefined) return `${repeated} is repeated`;
   const site = getHeader(request.headers, "sec-fetch-site");

@@ -57,7 +57,7 @@ export class VerdictCache<Verdict> {
     return undefined;
   }
 
-  /** `refusedWith`: status of a refusal; undefined = it allows. `variables` have what the service has told. */
+  /** `refusedWith`: status of a refusal; undefined = it allows. `variables` include the service's answer. */
   put(key: string, verdict: Verdict, refusedWith: number | undefined, variables: Activation): void {
     if (refusedWith !== undefined && !KEPT_REFUSALS.has(refusedWith)) return;
     const ttl = this.#ttlOf(variables);

@@ -67,7 +67,7 @@ const cache = z.strictObject({
     .min(1, { message: "must not be empty, or all clients would share one answer; name what tells them apart" })
     .describe("CEL expressions whose values together are the key; when one fails, nothing is cached."),
   ttl: expression("request", (text) => parseDuration(text) !== undefined).describe(
-    "How long answers serve: a duration, or CEL over what the service has told too that gives one, or the time of their end: a timestamp or seconds since 1970.",
+    "How long answers are cached: a duration, or CEL, also over the service's answer, that gives a duration or the expiry as a timestamp or Unix seconds.",
   ),
   maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Entries kept by each worker. Default: 10000."),
 });

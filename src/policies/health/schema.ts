@@ -9,7 +9,7 @@ export const schema = z
     unhealthyExpression: condition("response")
       .optional()
       .describe(
-        "CEL over request and head of the response, and `response.grpcStatus` wherever gRPC tells it; true = the call has failed. Default, also where the expression cannot be evaluated: status 5xx or a gRPC status other than 0. Calls without a response have failed in any case.",
+        "CEL over the request and the response head, with `response.grpcStatus` from head or trailers; true counts the call as failed. Default, also when the expression fails: a status of 5xx or a gRPC status other than 0. A call without a response always counts as failed.",
       ),
     eviction: z
       .strictObject({

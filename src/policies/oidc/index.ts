@@ -43,7 +43,7 @@ export function shownOidc(config: Oidc): Oidc {
   return { ...config, clientSecret: REDACTED };
 }
 
-/** `phase`: that of the policy. Finds out who asks; whoever is not logged in is sent to the provider. */
+/** `phase`: that of the policy. Identifies the user by the session; redirects users without one to the provider. */
 function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase: Phase): RequestOutcome {
   const { request, trace } = context;
   const session = flow.sessions.read(cookies);
@@ -99,7 +99,7 @@ function isPreflight({ method, headers }: HttpRequest): boolean {
 }
 
 function canLogIn({ method, headers }: HttpRequest): boolean {
-  // Nobody can type a name into an answer to OPTIONS.
+  // A browser does not follow a login redirect of an OPTIONS request.
   if (method === "OPTIONS") return false;
   // Only browsers say it (Fetch Metadata 2.1); others are taken for somebody who can.
   const destination = getHeader(headers, "sec-fetch-dest");

@@ -17,7 +17,7 @@ export function parseOrigin(text: string): Origin | undefined {
 }
 
 /**
- * One text for all ways to write an origin; the text itself when it is none. The dot that may end a host's name is dropped, as
+ * A canonical text for an origin; the text itself when it is not an origin. The dot that may end a host's name is dropped, as
  * it is from Host.
  */
 export function normalOrigin(text: string): string {

@@ -77,14 +77,14 @@ export class SessionPool implements SessionOwner {
     return this.#sessions.filter(({ streams }) => streams === 0).length;
   }
 
-  /** Gives a connection of HTTP/1.1 to the first who waits. False when nobody does. */
+  /** Gives an HTTP/1.1 connection to the first waiter. False when the queue is empty. */
   hand(connection: UpstreamConnection): boolean {
     const waiter = this.#waiting.shift();
     waiter?.onConnection(connection);
     return waiter !== undefined;
   }
 
-  /** Closes an unused session. False when there is none. */
+  /** Closes an unused session. False when all are in use. */
   closeIdle(): boolean {
     const session = this.#sessions.find(({ streams }) => streams === 0);
     session?.close();
@@ -145,7 +145,7 @@ export class SessionPool implements SessionOwner {
     return this.#sessions.find((session) => session.room);
   }
 
-  /** Opens connections for those who wait, as many as there is room for. */
+  /** Opens connections for waiting requests, as many as the limit allows. */
   grow(): void {
     // A server that takes no streams now will say when it does.
     if (this.#sessions.some(({ limit }) => limit === 0)) return;

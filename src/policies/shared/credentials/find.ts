@@ -45,7 +45,7 @@ function headerFinder(name: string, prefix: string): CredentialFinder {
       for (let i = 0; i < headers.length; i += 2) {
         const value = headers[i + 1] as string;
         if (headers[i] !== name || !has(value)) continue;
-        // Whoever reads the other of two would take the request for another client's.
+        // Two readers could pick different values and see different clients.
         if (found !== undefined) return undefined;
         found = value.slice(prefix.length).trim();
       }
