@@ -96,47 +96,49 @@ test("a refresh that fails is told, and tried again until it succeeds", async ()
   assert.deepEqual(store.resources.get(server.url), { text: '{"new":1}' });
 });
 
-test("a document that the configuration cannot be used with does not replace the one before, and is asked for again", async () => {
-  const answers = ['{"old":1}', '{"wrong":1}', '{"wrong":1}'];
-  await using server = await serve((_request, response) => response.end(answers.shift() ?? '{"new":1}'));
+/**
+ * The texts that a store offers while a server answers with `answers` one after the other, the last one again and again, up to
+ * the first text that `usable` accepts.
+ */
+async function offersOf(
+  answers: readonly string[],
+  usable: (text: string, offers: readonly string[]) => boolean,
+): Promise<string[]> {
+  let next = 0;
+  await using server = await serve((_request, response) => response.end(answers[next++] ?? answers.at(-1)));
   const store = new ResourceStore({ refresh: 1, retry: 1 });
   await store.fetch([server.url]);
-  const offered: unknown[] = [];
+  const offers: string[] = [];
   await new Promise<void>((resolve) => {
     store.keep([server.url], {
       async changed() {
         const offer = store.resources.get(server.url);
-        offered.push(offer);
-        const usable = offer !== undefined && "text" in offer && offer.text === '{"new":1}';
-        if (usable) resolve();
-        return usable;
+        assert.ok(offer !== undefined && "text" in offer);
+        offers.push(offer.text);
+        const accepted = usable(offer.text, offers);
+        if (accepted) resolve();
+        return accepted;
       },
       failed: (_url, problem) => assert.fail(problem),
     });
   });
   store.close();
-  // The wrong one is offered twice: in between the old one has come back.
-  assert.deepEqual(offered, [{ text: '{"wrong":1}' }, { text: '{"wrong":1}' }, { text: '{"new":1}' }]);
+  return offers;
+}
+
+test("a document that the configuration cannot be used with does not replace the one before, and is asked for again", async () => {
+  const answers = ['{"old":1}', '{"wrong":1}', '{"wrong":1}', '{"new":1}'];
+  // The wrong one is offered twice: in between the old one is back in place.
+  assert.deepEqual(await offersOf(answers, (text) => text === '{"new":1}'), [
+    '{"wrong":1}',
+    '{"wrong":1}',
+    '{"new":1}',
+  ]);
 });
 
-test("after a document that cannot be used, the one in use is told when it comes back", async () => {
+test("after a document that cannot be used, the one in use is offered when it comes back", async () => {
   const answers = ['{"old":1}', '{"wrong":1}', '{"old":1}'];
-  await using server = await serve((_request, response) => response.end(answers.shift() ?? '{"old":1}'));
-  const store = new ResourceStore({ refresh: 1, retry: 1 });
-  await store.fetch([server.url]);
-  const offered: unknown[] = [];
-  await new Promise<void>((resolve) => {
-    store.keep([server.url], {
-      async changed() {
-        offered.push(store.resources.get(server.url));
-        if (offered.length === 2) resolve();
-        return offered.length === 2;
-      },
-      failed: (_url, problem) => assert.fail(problem),
-    });
-  });
-  store.close();
-  assert.deepEqual(offered, [{ text: '{"wrong":1}' }, { text: '{"old":1}' }]);
+  assert.deepEqual(await offersOf(answers, (_text, offers) => offers.length === 2), ['{"wrong":1}', '{"old":1}']);
 });
 
 test("what was fetched for a refused configuration is fetched again for the next", async () => {
