@@ -5,7 +5,7 @@ import { withoutComments } from "./lib/source.ts";
 
 /** No source file may be longer; above NOTABLE it is listed, so that a reader of the table sees it. */
 const LONGEST = 600;
-const NOTABLE = 350;
+const NOTABLE = 500;
 /** The median file of the project may not be longer. */
 const MEDIAN = 120;
 

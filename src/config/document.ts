@@ -25,7 +25,7 @@ export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & 
 };
 
 type Path = readonly PropertyKey[];
-type Place = { readonly line: number; readonly column: number };
+type Position = { readonly line: number; readonly column: number };
 
 /** Whether what stands at a path may be a secret. */
 export function isSecret(path: Path): boolean {
@@ -71,7 +71,7 @@ export class ConfigDocument {
    * Adds a problem inside the text at `path`, at a line and column (from 1) of that text. False, with nothing added, when it
    * is not written line by line, as a literal block (`|`) is.
    */
-  reportInside(path: Path, text: string, { line, column }: Place, problem: Problem): boolean {
+  reportInside(path: Path, text: string, { line, column }: Position, problem: Problem): boolean {
     const node = path.reduce<unknown>((at, part) => this.#resolve(this.#step(at, part)?.value), this.#root());
     if (!isScalar(node) || node.type !== "BLOCK_LITERAL") return false;
     const offset = offsetInBlock(this.#expanded.text, startOf(node) ?? 0, text, line);

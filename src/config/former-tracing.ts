@@ -14,7 +14,7 @@ interface Found {
 }
 
 /** Where exports go. */
-interface Place {
+interface CollectorAddress {
   /** `host:port` or `unix:/path`. */
   readonly host: string;
   readonly secure: boolean;
@@ -76,7 +76,7 @@ function find(env: Env, names: readonly string[], configured: string | undefined
 }
 
 /** A URL without port has that of its scheme. */
-function parseEndpoint(text: string): Place | undefined {
+function parseEndpoint(text: string): CollectorAddress | undefined {
   if (!text.includes("://")) return /^\S+:\d+$/.test(text) ? { host: text, secure: false, path: "" } : undefined;
   if (!URL.canParse(text)) return undefined;
   const { protocol, hostname, port, pathname } = new URL(text);
@@ -86,7 +86,7 @@ function parseEndpoint(text: string): Place | undefined {
 }
 
 /** The variable for all signals names the place under which those of the signals are. */
-function exportPath({ path }: Place, { variable }: Found): string {
+function exportPath({ path }: CollectorAddress, { variable }: Found): string {
   if (variable === "OTEL_EXPORTER_OTLP_ENDPOINT") return path + TRACES;
   return path === "" ? TRACES : path;
 }

@@ -8,7 +8,7 @@ import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificate
 import type { TlsServer } from "../ir/ir.ts";
 import { type LoadResult, loadConfig } from "./load.ts";
 
-const NOWHERE = "neither in the configuration's folder nor in the working directory";
+const NO_UPSTREAM = "neither in the configuration's folder nor in the working directory";
 
 suite("certificate files", { skip: noOpenssl }, () => {
   let ca: TestCa;
@@ -87,7 +87,7 @@ binds:
           line: 1,
           column: 42,
           path: "gateways.web.tls.cert",
-          message: `cannot read later.pem: it does not exist, ${NOWHERE}`,
+          message: `cannot read later.pem: it does not exist, ${NO_UPSTREAM}`,
         },
       ],
     );

@@ -4,13 +4,13 @@ import { cookieSecretProblem } from "./cookie-secret.ts";
 import { customFunctions } from "./custom-functions.ts";
 import { type Diagnostic, formatPath } from "./diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
+import { otherProgram } from "./foreign-config.ts";
 import { formerTracing } from "./former-tracing.ts";
 import { InputReader, type Inputs, isReadOnce } from "./inputs.ts";
+import { keepValidParts, type Salvaged } from "./keep-valid-parts.ts";
 import { knownFields } from "./known-fields.ts";
-import { otherProgram } from "./other-programs.ts";
 import { readText } from "./read-file.ts";
 import { NO_RESOURCES, type Resources } from "./resources/store.ts";
-import { type Salvaged, salvage } from "./salvage.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { reportIssues } from "./schema-errors.ts";
 import { setAside } from "./set-aside.ts";
@@ -47,7 +47,7 @@ export type LoadResult =
     };
 
 /** What a configuration depends on besides its text; `file` is what messages call it. */
-interface Around {
+interface LoadContext {
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly resources: Resources;
@@ -94,8 +94,8 @@ export function loadConfig(
 }
 
 /** The rest of `loadConfig`, for which the functions that expressions may call are known. */
-function checkAndTranslate(value: object, document: ConfigDocument, around: Around): LoadResult {
-  const { file, env, resources, reader } = around;
+function checkAndTranslate(value: object, document: ConfigDocument, context: LoadContext): LoadResult {
+  const { file, env, resources, reader } = context;
   const checked = check(setAside(value, FIELDS, document), document);
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
@@ -139,7 +139,7 @@ function check(value: object, document: ConfigDocument): Salvaged<ConfigFile> | 
   const result = configFile.safeParse(value);
   if (result.success) return { ...UNDAMAGED, data: result.data };
   reportIssues(document, result.error.issues, FIELDS);
-  return salvage(configFile, value, result.error.issues);
+  return keepValidParts(configFile, value, result.error.issues);
 }
 
 /** A source that can be read again: what can be read only once, such as standard input, as its text. */

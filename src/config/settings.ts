@@ -4,7 +4,7 @@ import { type ListenAddress, parseListenAddress } from "../base/listen-address.t
 import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { LeafCaching } from "../ir/ir.ts";
-import { ownPlace, type Place } from "../upstream/locality.ts";
+import { type Locality, ownLocality } from "../upstream/locality.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { ConfigDocument } from "./document.ts";
 import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
@@ -35,7 +35,7 @@ export interface Settings {
   };
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */
-  readonly place: Place;
+  readonly locality: Locality;
   /** Of listeners with `tls.mode: dynamicCa`; from the environment alone. */
   readonly leafCaching: LeafCaching;
 }
@@ -82,7 +82,7 @@ export function resolveSettings(
     metrics: input.metrics,
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
     sensitiveHeaders: input.sensitiveHeaders,
-    place: ownPlace(env, { cluster: input.clusterId, network: input.network }),
+    locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
     leafCaching: {
       ttl: override("DYNAMIC_CA_CERT_CACHE_TTL", parseLeafTtl, LEAF_TTL) ?? 300_000,
       capacity: override("DYNAMIC_CA_CERT_CACHE_CAPACITY", parseLeafCapacity, LEAF_CAPACITY) ?? 256,

@@ -19,8 +19,8 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "backend.poolIdleTimeout": (settings) => settings.backend.poolIdleTimeout,
   "backend.poolMaxSize": (settings) => settings.backend.poolMaxSize,
   "backend.keepalives": (settings) => settings.backend.keepalives,
-  clusterId: (settings) => settings.place.cluster,
-  network: (settings) => settings.place.network,
+  clusterId: (settings) => settings.locality.cluster,
+  network: (settings) => settings.locality.network,
   sensitiveHeaders: (settings) => settings.sensitiveHeaders,
 };
 

@@ -1,7 +1,7 @@
 import type { Addresses } from "./addresses.ts";
+import { ByteQueue } from "./byte-queue.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
-import { HeldBytes } from "./held-bytes.ts";
 import { latin1 } from "./latin1.ts";
 import type { ByteStream, ConnectHandler, Transport } from "./transport.ts";
 
@@ -20,9 +20,9 @@ export class ProxyTunnel implements ConnectHandler {
   readonly #authority: string;
   readonly #authorization: string | undefined;
   readonly #waiter: TunnelWaiter;
-  readonly #held = new HeldBytes();
+  readonly #held = new ByteQueue();
   #transport: Transport | undefined;
-  #over = false;
+  #closed = false;
 
   /** `authority`: `host:port` to connect to; `authorization`: value of Proxy-Authorization. */
   constructor(authority: string, authorization: string | undefined, waiter: TunnelWaiter) {
@@ -41,7 +41,7 @@ export class ProxyTunnel implements ConnectHandler {
   onData(buffer: Buffer, length: number): void {
     const held = this.#held;
     held.append(buffer, 0, length);
-    while (!this.#over) {
+    while (!this.#closed) {
       const headEnd = findHeadEnd(held.bytes, held.start, held.end);
       if (headEnd === -1) {
         if (held.length > MAX_HEAD) this.#fail("the head of the proxy's answer is too large");
@@ -75,13 +75,13 @@ export class ProxyTunnel implements ConnectHandler {
   #open(): void {
     const transport = this.#transport as Transport;
     const { bytes, start, end } = this.#held;
-    this.#over = true;
+    this.#closed = true;
     this.#waiter.onTunnel(transport.release(bytes.subarray(start, end)), transport);
   }
 
   #fail(message: string): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#closed) return;
+    this.#closed = true;
     this.#transport?.destroy();
     this.#waiter.onTunnelFailure(new Error(message));
   }

@@ -1,6 +1,6 @@
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, Target, TcpRoute, ValueMatch } from "../ir/ir.ts";
-import { shownPolicy } from "../policies/shown.ts";
+import { redactPolicy } from "../policies/redact.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";
 import { backendEndpoints, dumpService, type LiveEndpoints } from "./endpoints-dump.ts";
@@ -178,7 +178,7 @@ function targetText(target: Target): string {
 /** What stands at a place itself; what is attached to it from elsewhere is listed where it stands. */
 function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
   const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => ({
-    [kind]: shownPolicy(kind, value, live.hidden),
+    [kind]: redactPolicy(kind, value, live.hidden),
   }));
   return list.length > 0 ? { inlinePolicies: list } : {};
 }
@@ -186,7 +186,7 @@ function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
 /** `role` is `frontend`, `traffic` or `backend`; in `traffic` the phase stands beside the kind. */
 function shownPart(role: string, key: string, value: unknown, { hidden }: Live): unknown {
   if (role === "frontend") return shownFrontend(key, value, hidden);
-  return key === "phase" ? value : shownPolicy(key, value, hidden);
+  return key === "phase" ? value : redactPolicy(key, value, hidden);
 }
 
 function isObject(value: unknown): value is Json {

@@ -1,7 +1,7 @@
 import type { Backend, Ir, Service, Workload } from "../ir/ir.ts";
 import { connectionOf } from "../proxy/connection-of.ts";
 import { combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
-import { localityBuckets, type Place } from "../upstream/locality.ts";
+import { type Locality, localityBuckets } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -12,14 +12,14 @@ export interface LiveEndpoints {
   /** By the key of the backend. */
   readonly calls: ReadonlyMap<string, number>;
   /** Where this gateway runs. */
-  readonly place: Place;
+  readonly locality: Locality;
 }
 
 /** A service; one element of `endpoints` for each bucket of near and far workloads; workloads that get no requests are in the last. */
 export function dumpService(service: Service, ir: Ir, live: LiveEndpoints): Json {
   const key = `${service.namespace}/${service.hostname}`;
   const workloads = ir.workloads.filter((workload) => workload.services[key] !== undefined);
-  const buckets = localityBuckets(service, workloads, live.place);
+  const buckets = localityBuckets(service, workloads, live.locality);
   const unused = workloads.filter((workload) => !buckets.some((bucket) => bucket.includes(workload)));
   const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
   const all = [...live.endpoints.values()];

@@ -248,7 +248,7 @@ function supervisorSettings(
       sensitiveHeaders: settings.sensitiveHeaders,
       oidcCookieKey: parseCookieKey(env[COOKIE_SECRET] ?? ""),
       env: snapshotEnv(env),
-      place: settings.place,
+      locality: settings.locality,
       logFilter: output.filter.toString(),
       logFormat: output.format,
       internalSocket,

@@ -65,7 +65,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
-      const live = { ports: supervisor.ports, endpoints, calls, place: settings.place, hidden };
+      const live = { ports: supervisor.ports, endpoints, calls, locality: settings.locality, hidden };
       return sorted({
         ...dumpIr(gateway.ir, live),
         version,

@@ -27,7 +27,7 @@ export function dumpSettings(
     logging: settings.logging,
     sensitiveHeaders: settings.sensitiveHeaders,
     dns: settings.dns,
-    place: settings.place,
+    locality: settings.locality,
     backend: {
       keepalives: withDurations(keepalives, "time", "interval"),
       ...withDurations(backend, "connectTimeout", "poolIdleTimeout"),

@@ -11,7 +11,7 @@ import { type Chunk, encodeExportRequest, type Signal } from "../telemetry/otlp/
 import { resourceAttributes } from "../telemetry/otlp/resource.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
-import { type Callout, NOWHERE } from "../upstream/callout.ts";
+import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { otlpSender } from "../upstream/otlp-sender.ts";
@@ -20,7 +20,7 @@ import { Resolver } from "../upstream/resolver.ts";
 import type { WorkerOptions } from "../worker/messages.ts";
 import { versionInfo } from "./version.ts";
 
-type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "sensitiveHeaders" | "place" | "env">;
+type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "sensitiveHeaders" | "locality" | "env">;
 
 /** Exports of the main thread, which connects as its workers do. */
 export function makeExports(worker: Worker, env: ExportSurroundings["env"], log: Logger): TelemetryExport {
@@ -29,7 +29,7 @@ export function makeExports(worker: Worker, env: ExportSurroundings["env"], log:
     metrics: new Metrics(),
     customLabels: undefined,
     policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(createBuckets(1)), log },
-    place: worker.place,
+    locality: worker.locality,
     // What exports something is not exported itself.
     exports: { add() {} },
     random: Math.random,
@@ -137,7 +137,7 @@ export class TelemetryExport {
 /** One signal on its way to one collector. */
 class Exporter {
   readonly queue: ExportQueue;
-  callout: Callout = NOWHERE;
+  callout: Callout = NO_UPSTREAM;
 
   constructor(
     signal: Signal,

@@ -3,8 +3,8 @@ import type { Phase } from "../trace/events.ts";
 import { isConditional } from "./conditional/index.ts";
 import type { PolicyDeps, PolicyEnvironment } from "./deps.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
+import { effectivePolicy } from "./redact.ts";
 import { REGISTRY } from "./registry.ts";
-import { effectivePolicy } from "./shown.ts";
 import type { CompiledPolicy } from "./types.ts";
 
 /** The policies of one phase, ready to run in their order. */
@@ -63,21 +63,21 @@ export function compilePolicies(
     if (policy !== undefined) created.set(kind, policy);
   }
   if (created.size === 0) return NO_POLICIES;
-  const shown = [...created.keys()].map(
-    (kind) => [REGISTRY[kind].shownAs ?? kind, effectivePolicy(kind, set[kind], environment.hidden)] as const,
+  const redacted = [...created.keys()].map(
+    (kind) => [REGISTRY[kind].traceKey ?? kind, effectivePolicy(kind, set[kind], environment.hidden)] as const,
   );
   return {
     request: select(REQUEST_ORDER[phase], created, "onRequest"),
     response: select(RESPONSE_ORDER[phase], created, "onResponse"),
-    effective: { ...NONE_EFFECTIVE, ...Object.fromEntries(shown) },
+    effective: { ...NONE_EFFECTIVE, ...Object.fromEntries(redacted) },
   };
 }
 
 /** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (reference 4.2). */
 export function stageName(kind: PolicyKind, phase: Phase): string {
-  const { words, gatewayWords = words } = REGISTRY[kind];
-  if (phase === "route") return words;
-  return `${phase} ${phase === "gateway" ? gatewayWords : words}`;
+  const { traceStage, gatewayTraceStage = traceStage } = REGISTRY[kind];
+  if (phase === "route") return traceStage;
+  return `${phase} ${phase === "gateway" ? gatewayTraceStage : traceStage}`;
 }
 
 function create<Kind extends PolicyKind>(

@@ -2,17 +2,17 @@ import type { Logger } from "../base/log.ts";
 import type { Target } from "../ir/ir.ts";
 import type { CallPolicies } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
-import { type Callout, NOWHERE } from "../upstream/callout.ts";
+import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
 import type { CredentialNames } from "./shared/credentials/names.ts";
 import type { OwnFields } from "./shared/own-fields.ts";
-import type { Asker } from "./types.ts";
+import type { CalloutContext } from "./types.ts";
 
 /** Services that policies ask, by target, with the policies of their calls. */
-export type Callouts = (target: Target, policies?: CallPolicies) => Callout<Asker>;
+export type Callouts = (target: Target, policies?: CallPolicies) => Callout<CalloutContext>;
 
 /** Where policies are only checked: nothing is connected, and every call fails. */
-export const NO_CALLOUTS: Callouts = () => NOWHERE;
+export const NO_CALLOUTS: Callouts = () => NO_UPSTREAM;
 
 /** What the policies of a thread share, whatever the configuration. */
 export interface ThreadEnvironment {

@@ -39,87 +39,87 @@ export interface RegisteredPolicy<Config> {
   readonly create: (config: Config, deps: PolicyDeps) => CompiledPolicy;
   /** Where the kind may run; its place among the others of a phase is in order.ts. */
   readonly phases: readonly Phase[];
-  /** In words, as stages of a trace say it (reference 4.2). */
-  readonly words: string;
+  /** Names the stage in a trace (reference 4.2). */
+  readonly traceStage: string;
   /** The same in the gateway phase, behind `gateway`; default: `words`. */
-  readonly gatewayWords?: string;
+  readonly gatewayTraceStage?: string;
   /** Key in `effectivePolicy`; default: the kind. */
-  readonly shownAs?: string;
+  readonly traceKey?: string;
 }
 
 /** Every kind of policy. A new kind does not compile until it stands here and in order.ts. */
 export const REGISTRY: { readonly [Kind in PolicyKind & PlacedKind]: RegisteredPolicy<NonNullable<PolicySet[Kind]>> } =
   {
-    cors: { create: cors.create, phases: ["gateway", "route"], words: "cors" },
+    cors: { create: cors.create, phases: ["gateway", "route"], traceStage: "cors" },
     transformations: {
       create: conditional("transformations", transformations.create, transformations.create),
       phases: ["gateway", "route", "backend"],
-      words: "transformation",
-      shownAs: "transformation",
+      traceStage: "transformation",
+      traceKey: "transformation",
     },
     extProc: {
       create: conditional("extProc", extProc.create, extProc.create),
       phases: ["gateway", "route"],
-      words: "ext proc",
+      traceStage: "ext proc",
     },
     extAuthz: {
       create: conditional("extAuthz", extAuthz.create, extAuthz.create),
       phases: ["gateway", "route", "backend"],
-      words: "ext authz",
+      traceStage: "ext authz",
     },
     remoteRateLimit: {
       create: conditional("remoteRateLimit", remoteRateLimit.create, remoteRateLimit.create),
       phases: ["route"],
-      words: "remote rate limit",
+      traceStage: "remote rate limit",
     },
     localRateLimit: {
       create: conditional("localRateLimit", localRateLimit.create, localRateLimit.createOne),
       phases: ["route"],
-      words: "local rate limit",
+      traceStage: "local rate limit",
     },
-    requestMirror: { create: requestMirror.create, phases: ["route", "backend"], words: "request mirror" },
-    csrf: { create: csrf.create, phases: ["route"], words: "csrf" },
-    timeout: { create: timeout.create, phases: ["route"], words: "timeout" },
-    oidc: { create: oidc.create, phases: ["gateway", "route"], words: "oidc" },
+    requestMirror: { create: requestMirror.create, phases: ["route", "backend"], traceStage: "request mirror" },
+    csrf: { create: csrf.create, phases: ["route"], traceStage: "csrf" },
+    timeout: { create: timeout.create, phases: ["route"], traceStage: "timeout" },
+    oidc: { create: oidc.create, phases: ["gateway", "route"], traceStage: "oidc" },
     jwtAuth: {
       create: jwtAuth.create,
       phases: ["gateway", "route"],
-      words: "jwt auth",
-      gatewayWords: "jwt",
-      shownAs: "jwt",
+      traceStage: "jwt auth",
+      gatewayTraceStage: "jwt",
+      traceKey: "jwt",
     },
-    basicAuth: { create: basicAuth.create, phases: ["gateway", "route"], words: "basic auth" },
-    backendAuth: { create: backendAuth.create, phases: ["backend"], words: "auth" },
-    apiKey: { create: apiKey.create, phases: ["gateway", "route"], words: "api key" },
+    basicAuth: { create: basicAuth.create, phases: ["gateway", "route"], traceStage: "basic auth" },
+    backendAuth: { create: backendAuth.create, phases: ["backend"], traceStage: "auth" },
+    apiKey: { create: apiKey.create, phases: ["gateway", "route"], traceStage: "api key" },
     authorization: {
       create: authorization.create,
       phases: ["gateway", "route", "backend"],
-      words: "authorization",
+      traceStage: "authorization",
     },
-    backendTLS: { create: backendTls.create, phases: ["backend"], words: "tls", shownAs: "backendTls" },
-    http: { create: http.create, phases: ["backend"], words: "http" },
-    tcp: { create: tcp.create, phases: ["backend"], words: "tcp" },
-    backendTunnel: { create: backendTunnel.create, phases: ["backend"], words: "tunnel", shownAs: "tunnel" },
-    health: { create: health.create, phases: ["backend"], words: "health" },
-    sessionAffinity: { create: sessionAffinity.create, phases: ["backend"], words: "session affinity" },
-    delay: { create: delay.create, phases: ["route"], words: "delay" },
-    buffer: { create: buffer.create, phases: ["route"], words: "buffer" },
-    retry: { create: retry.create, phases: ["route"], words: "retry" },
+    backendTLS: { create: backendTls.create, phases: ["backend"], traceStage: "tls", traceKey: "backendTls" },
+    http: { create: http.create, phases: ["backend"], traceStage: "http" },
+    tcp: { create: tcp.create, phases: ["backend"], traceStage: "tcp" },
+    backendTunnel: { create: backendTunnel.create, phases: ["backend"], traceStage: "tunnel", traceKey: "tunnel" },
+    health: { create: health.create, phases: ["backend"], traceStage: "health" },
+    sessionAffinity: { create: sessionAffinity.create, phases: ["backend"], traceStage: "session affinity" },
+    delay: { create: delay.create, phases: ["route"], traceStage: "delay" },
+    buffer: { create: buffer.create, phases: ["route"], traceStage: "buffer" },
+    retry: { create: retry.create, phases: ["route"], traceStage: "retry" },
     requestHeaderModifier: {
       create: requestHeaderModifier.create,
       phases: ["route", "backend"],
-      words: "request header modifier",
+      traceStage: "request header modifier",
     },
     responseHeaderModifier: {
       create: responseHeaderModifier.create,
       phases: ["route", "backend"],
-      words: "response header modifier",
+      traceStage: "response header modifier",
     },
-    urlRewrite: { create: urlRewrite.create, phases: ["route"], words: "url rewrite" },
-    requestRedirect: { create: requestRedirect.create, phases: ["route", "backend"], words: "request redirect" },
+    urlRewrite: { create: urlRewrite.create, phases: ["route"], traceStage: "url rewrite" },
+    requestRedirect: { create: requestRedirect.create, phases: ["route", "backend"], traceStage: "request redirect" },
     directResponse: {
       create: conditional("directResponse", directResponse.create, directResponse.create),
       phases: ["route"],
-      words: "direct response",
+      traceStage: "direct response",
     },
   };

@@ -5,7 +5,7 @@ import type { CredentialLocation, PolicyKind } from "../ir/policies.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
 /** What policies have found out about a request. Expressions read it under the same names. */
-export interface Findings {
+export interface RequestMetadata {
   /** Claims of a verified token or session. */
   jwt?: unknown;
   /** The token itself, which has been taken out of the request; expressions read it as `jwt.rawToken.unredacted()`. */
@@ -100,7 +100,7 @@ export interface PolicyContext {
   readonly span?: OutboundSpans | undefined;
   /** What expressions read; made when it is first asked for. */
   readonly variables: Activation;
-  readonly findings: Findings;
+  readonly requestMetadata: RequestMetadata;
   readonly requestBody: IncomingBody;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;
@@ -127,14 +127,14 @@ export interface PolicyContext {
    */
   claimAllFields(): void;
   /** Calls back when the exchange is over, so that work for it can end. */
-  onOver(callback: () => void): void;
+  onClose(callback: () => void): void;
 }
 
 /** For whom the gateway asks a service. */
-export type Asker = Pick<PolicyContext, "findings" | "trace" | "span" | "variables">;
+export type CalloutContext = Pick<PolicyContext, "requestMetadata" | "trace" | "span" | "variables">;
 
 /** What those policies see that hold for requests of the gateway's own too: what it asks services. */
-export type OutgoingContext = Asker & Pick<PolicyContext, "request" | "authorityMode">;
+export type OutgoingContext = CalloutContext & Pick<PolicyContext, "request" | "authorityMode">;
 
 export interface PolicyTrace {
   /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */

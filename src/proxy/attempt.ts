@@ -21,36 +21,41 @@ import { fail } from "./respond.ts";
 const REPLAY_BYTES = 64 * 1024;
 
 /** Chooses an endpoint, connects and sends the request. `fresh`: not on a pooled connection, which proved to be stale. */
-export function attempt(x: CallingExchange, fresh: boolean): void {
-  const backend = x.backend as CompiledBackend;
-  const endpoint = chooseEndpoint(x, backend);
+export function attempt(exchange: CallingExchange, fresh: boolean): void {
+  const backend = exchange.backend as CompiledBackend;
+  const endpoint = chooseEndpoint(exchange, backend);
   if (endpoint === undefined) {
-    fail(x, "TG_NO_HEALTHY_BACKENDS");
+    fail(exchange, "TG_NO_HEALTHY_BACKENDS");
     return;
   }
   const { pool } = endpoint;
-  const http2 = pool.http2 !== "never" && wantsHttp2(x, pool.http2);
-  if (http2 && !canIgnoreUpgrade(x.downstream.upgrade)) {
-    fail(x, "TG_UPGRADE_MISMATCH", `${x.downstream.upgrade} was requested of a backend that speaks HTTP/2`);
+  const http2 = pool.http2 !== "never" && wantsHttp2(exchange, pool.http2);
+  if (http2 && !canIgnoreUpgrade(exchange.downstream.upgrade)) {
+    fail(
+      exchange,
+      "TG_UPGRADE_MISMATCH",
+      `${exchange.downstream.upgrade} was requested of a backend that speaks HTTP/2`,
+    );
     return;
   }
-  x.attempts++;
-  x.endpoint = endpoint;
-  x.endpointName = endpointName(backend, endpoint);
+  exchange.attempts++;
+  exchange.endpoint = endpoint;
+  exchange.endpointName = endpointName(backend, endpoint);
   endpoint.begin();
   backend.calls.total++;
-  startTimers(x);
-  if (x.authorityMode === "auto") rewriteAuthority(x, pool);
-  if (pool.viaProxy !== undefined && !http2) addressProxy(x, pool.viaProxy);
-  x.span?.callStarted(x.request, x.endpointName);
-  if (x.trace !== undefined) {
-    x.trace.requestSnapshot("final request");
-    x.trace.callStarted(x.endpointName);
+  startTimers(exchange);
+  if (exchange.authorityMode === "auto") rewriteAuthority(exchange, pool);
+  if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
+  exchange.span?.callStarted(exchange.request, exchange.endpointName);
+  if (exchange.trace !== undefined) {
+    exchange.trace.requestSnapshot("final request");
+    exchange.trace.callStarted(exchange.endpointName);
   }
-  x.calledAt = performance.now();
+  exchange.calledAt = performance.now();
   // A tunnel ends with its connection, so an idle one gains nothing.
-  const giveUp = x.request.method === "CONNECT" ? pool.connect(x, true) : pool.reach(http2, fresh, x);
-  if (giveUp !== undefined) x.cancelConnect = giveUp;
+  const giveUp =
+    exchange.request.method === "CONNECT" ? pool.connect(exchange, true) : pool.acquire(http2, fresh, exchange);
+  if (giveUp !== undefined) exchange.cancelConnect = giveUp;
 }
 
 /** Whether the request goes out as HTTP/2 (reference 2.5), the client's side being HTTP/1.1. */
@@ -67,17 +72,17 @@ function canIgnoreUpgrade(upgrade: string): boolean {
 }
 
 /** Whether a call that failed is made again without a policy for it. */
-export function canResend(x: ExchangeState, upstream: Upstream, answered: boolean): boolean {
-  const { downstream, request, body } = x;
+export function canResend(exchange: ExchangeState, upstream: Upstream, answered: boolean): boolean {
+  const { downstream, request, body } = exchange;
   if (!(body?.repeatable ?? downstream.requestLength === 0)) return false;
-  return mayResend(upstream, request.method, answered, x.attempts);
+  return mayResend(upstream, request.method, answered, exchange.attempts);
 }
 
 /** Sends the request on a connection that is free. */
-export function sendHttp1(x: CallingExchange, connection: UpstreamConnection): void {
-  const { request, downstream } = x;
-  if (x.retry !== undefined && hasBody(downstream)) x.requestBody.keep(REPLAY_BYTES);
-  const length = requestLength(x);
+export function sendHttp1(exchange: CallingExchange, connection: UpstreamConnection): void {
+  const { request, downstream } = exchange;
+  if (exchange.retry !== undefined && hasBody(downstream)) exchange.requestBody.keep(REPLAY_BYTES);
+  const length = requestLength(exchange);
   let extra = "";
   if (length === UNKNOWN_LENGTH) extra = "transfer-encoding: chunked\r\n";
   if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
@@ -85,7 +90,7 @@ export function sendHttp1(x: CallingExchange, connection: UpstreamConnection): v
   const preserve = downstream.rawNames !== null;
   const names = downstream.rawNames === null ? null : alignNames(request.headers, downstream.rawNames);
   let path = request.path + request.search;
-  const via = x.endpoint?.pool.viaProxy;
+  const via = exchange.endpoint?.pool.viaProxy;
   // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
   if (via !== undefined) path = via.origin + (path === "*" ? "" : path);
   const head = requestHeadText(
@@ -97,22 +102,22 @@ export function sendHttp1(x: CallingExchange, connection: UpstreamConnection): v
     extra,
     downstream.madeFields,
   );
-  x.upstream = connection;
-  connection.send(head, request.method, length, preserve, x);
-  sendBody(x, connection, length);
+  exchange.upstream = connection;
+  connection.send(head, request.method, length, preserve, exchange);
+  sendBody(exchange, connection, length);
 }
 
 /** Sends the request on a connection that has room for another stream. */
-export function sendHttp2(x: CallingExchange, session: UpstreamSession): void {
-  const { request, downstream } = x;
+export function sendHttp2(exchange: CallingExchange, session: UpstreamSession): void {
+  const { request, downstream } = exchange;
   // A server that goes away says which requests it has passed over.
-  if (hasBody(downstream)) x.requestBody.keep(REPLAY_BYTES);
-  const length = requestLength(x);
-  const scheme = x.endpoint?.pool.target.tls === undefined ? "http" : "https";
+  if (hasBody(downstream)) exchange.requestBody.keep(REPLAY_BYTES);
+  const length = requestLength(exchange);
+  const scheme = exchange.endpoint?.pool.target.tls === undefined ? "http" : "https";
   const fields = requestFields(request, scheme, downstream.trailersAccepted);
-  const stream = session.send(fields, request.method, length, x);
-  x.upstream = stream;
-  sendBody(x, stream, length);
+  const stream = session.send(fields, request.method, length, exchange);
+  exchange.upstream = stream;
+  sendBody(exchange, stream, length);
 }
 
 /** Bytes that the upstream is told to expect. */
@@ -127,40 +132,46 @@ function sendBody({ body, downstream }: ExchangeState, upstream: Upstream, lengt
 }
 
 /** The upstream is asked for by the name that it is configured with, unless a rewrite has said otherwise (reference 2.5). */
-function rewriteAuthority(x: ExchangeState, pool: Pool): void {
+function rewriteAuthority(exchange: ExchangeState, pool: Pool): void {
   if (pool.hostname === undefined) return;
-  if (x.backend?.target.type === "static" || x.dynamicTarget !== "") x.request.authority = pool.hostname;
+  if (exchange.backend?.target.type === "static" || exchange.dynamicTarget !== "")
+    exchange.request.authority = pool.hostname;
 }
 
 /** A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2). */
-function addressProxy(x: ExchangeState, { authority, authorization }: ViaProxy): void {
-  x.request.authority = authority;
-  if (authorization !== undefined) setHeader(x.request.headers, "proxy-authorization", authorization);
+function addressProxy(exchange: ExchangeState, { authority, authorization }: ViaProxy): void {
+  exchange.request.authority = authority;
+  if (authorization !== undefined) setHeader(exchange.request.headers, "proxy-authorization", authorization);
 }
 
 /** The deadline of the whole request, from when somebody waits for something. */
-export function startRequestTimer(x: CallingExchange): void {
-  if (x.requestTimeout === 0 || x.requestTimer !== undefined) return;
-  const left = Math.max(0, x.requestTimeout - (performance.now() - x.startedAt));
-  x.requestTimer = setTimeout(() => expire(x, "TG_REQUEST_TIMEOUT"), left);
+export function startRequestTimer(exchange: CallingExchange): void {
+  if (exchange.requestTimeout === 0 || exchange.requestTimer !== undefined) return;
+  const left = Math.max(0, exchange.requestTimeout - (performance.now() - exchange.startedAt));
+  exchange.requestTimer = setTimeout(() => expire(exchange, "TG_REQUEST_TIMEOUT"), left);
 }
 
-function startTimers(x: CallingExchange): void {
-  startRequestTimer(x);
-  if (x.backendRequestTimeout > 0) {
-    clearTimeout(x.attemptTimer);
-    x.attemptTimer = setTimeout(() => expire(x, "TG_UPSTREAM_TIMEOUT"), x.backendRequestTimeout);
+function startTimers(exchange: CallingExchange): void {
+  startRequestTimer(exchange);
+  if (exchange.backendRequestTimeout > 0) {
+    clearTimeout(exchange.attemptTimer);
+    exchange.attemptTimer = setTimeout(() => expire(exchange, "TG_UPSTREAM_TIMEOUT"), exchange.backendRequestTimeout);
   }
 }
 
-function expire(x: CallingExchange, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
-  if (x.over || x.responded) return;
+function expire(exchange: CallingExchange, code: "TG_REQUEST_TIMEOUT" | "TG_UPSTREAM_TIMEOUT"): void {
+  if (exchange.closed || exchange.responded) return;
   // A client that is slow to send its request is no fault of the endpoint's.
-  const sent = x.requestEnded || x.downstream.requestLength === 0;
-  const running = x.upstream !== undefined;
-  x.giveUpCall(!running || sent ? "endpoint" : "nobody");
-  if (code === "TG_UPSTREAM_TIMEOUT" && (!running || mayRunTwice(x)) && x.retryCall("upstream call timeout")) return;
-  fail(x, code);
+  const sent = exchange.requestEnded || exchange.downstream.requestLength === 0;
+  const running = exchange.upstream !== undefined;
+  exchange.abandonAttempt({ countFailure: !running || sent });
+  if (
+    code === "TG_UPSTREAM_TIMEOUT" &&
+    (!running || mayRunTwice(exchange)) &&
+    exchange.retryCall("upstream call timeout")
+  )
+    return;
+  fail(exchange, code);
 }
 
 /** Whether the retry policy repeats an attempt that the backend may still be working on. */

@@ -14,7 +14,7 @@ import { TunnelHost } from "./connect/tunnel-host.ts";
 import { connectionVariables } from "./connection-variables.ts";
 import { Exchange } from "./exchange.ts";
 import { ListeningPort } from "./listening-port.ts";
-import { type Arrival, type NetworkFindings, NetworkGate, type NetworkGateHost } from "./network-gate.ts";
+import { type Arrival, NetworkGate, type NetworkGateHost, type NetworkMetadata } from "./network-gate.ts";
 import { recordRefused } from "./record-refused.ts";
 import type { Services } from "./services.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";
@@ -28,7 +28,7 @@ const SHUT_DOWN = "the gateway shut down before the connection was done";
 const REFUSED: TransportHandler = { onData() {}, onEnd() {}, onDrain() {}, onClose() {}, onFault() {} };
 
 /** What a connection is busy with. */
-type LiveStream = Pick<Exchange, "onClientGone" | "over"> & { readonly activity: object };
+type LiveStream = Pick<Exchange, "onClientGone" | "closed"> & { readonly activity: object };
 
 /** One listening port of this thread and its connections; outlives configurations that keep the port. */
 export class BindServer
@@ -43,7 +43,7 @@ export class BindServer
   /** Counters of HTTP connections inside TLS, which are those of their listener. */
   readonly #secured = new Map<ServerConnection, ConnectionSeries>();
   /** What a service has told of HTTP connections when they came. */
-  readonly #findings = new Map<ServerConnection, NetworkFindings>();
+  readonly #requestMetadata = new Map<ServerConnection, NetworkMetadata>();
   /** Connections in a handshake or waiting for leave, and those that are copied. */
   readonly #others = new Set<LiveConnection>();
   readonly #onEmpty: () => void;
@@ -115,8 +115,9 @@ export class BindServer
 
   open(downstream: Downstream, request: HttpRequest): Exchange {
     const exchange = new Exchange(downstream, request, this.#bind, this.#services);
-    const findings = this.#findings.size === 0 ? undefined : this.#findings.get(downstream as ServerConnection);
-    if (findings !== undefined) exchange.findings.extauthz = findings;
+    const requestMetadata =
+      this.#requestMetadata.size === 0 ? undefined : this.#requestMetadata.get(downstream as ServerConnection);
+    if (requestMetadata !== undefined) exchange.requestMetadata.extauthz = requestMetadata;
     this.#connections.set(downstream as ServerConnection, exchange);
     return exchange;
   }
@@ -130,7 +131,7 @@ export class BindServer
     this.#sweeper.delete(connection);
     this.#count(this.#secured.get(connection) ?? this.#series, connection);
     this.#secured.delete(connection);
-    this.#findings.delete(connection);
+    this.#requestMetadata.delete(connection);
     this.#checkEmpty();
   }
 
@@ -229,7 +230,7 @@ export class BindServer
     const http = [...this.#connections].map(([connection, exchange]) => ({
       client: formatHostPort(connection.remoteAddress, connection.remotePort),
       ...connection.activity,
-      ...(exchange !== undefined && !exchange.over && { exchange: exchange.activity }),
+      ...(exchange !== undefined && !exchange.closed && { exchange: exchange.activity }),
     }));
     const others = [...this.#others].map((connection) => ({
       client: formatHostPort(connection.remoteAddress, connection.remotePort),
@@ -267,10 +268,10 @@ export class BindServer
   }
 
   #enterHttp(transport: Transport, host: ConnectionHost, series: ConnectionSeries): TransportHandler {
-    const enter = (findings: NetworkFindings): TransportHandler => {
+    const enter = (requestMetadata: NetworkMetadata): TransportHandler => {
       const connection = new ServerConnection(transport, host);
       if (transport.tls !== undefined) this.#secured.set(connection, series);
-      if (findings !== undefined) this.#findings.set(connection, findings);
+      if (requestMetadata !== undefined) this.#requestMetadata.set(connection, requestMetadata);
       this.#connections.set(connection, undefined);
       this.#sweeper.add(connection);
       series.connections++;

@@ -3,21 +3,21 @@ import type { CompiledBackend } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 
 /** The endpoint of one attempt; undefined when none is left to choose. */
-export function chooseEndpoint(x: ExchangeState, backend: CompiledBackend): Endpoint | undefined {
+export function chooseEndpoint(exchange: ExchangeState, backend: CompiledBackend): Endpoint | undefined {
   const { balancer, rules, target } = backend;
   if (balancer !== undefined) {
     const affinity = rules?.affinity;
-    return affinity === undefined ? balancer.choose() : affinity.choose(x.variables, balancer);
+    return affinity === undefined ? balancer.choose() : affinity.choose(exchange.variables, balancer);
   }
   if (target.type !== "internal") {
-    const { authority, scheme } = x.request;
+    const { authority, scheme } = exchange.request;
     const { connection } = backend;
     const secure = scheme === "https" || connection?.settings.tls !== undefined;
-    return x.services.dynamic(x.dynamicTarget || authority, secure ? 443 : 80, connection);
+    return exchange.services.dynamic(exchange.dynamicTarget || authority, secure ? 443 : 80, connection);
   }
   // A path in the configuration stands for one endpoint of the admin API; parameters are the client's.
-  if (target.path !== "forward") x.request.path = target.path;
-  return x.services.internal();
+  if (target.path !== "forward") exchange.request.path = target.path;
+  return exchange.services.internal();
 }
 
 /** What traces and the log call an endpoint: where the admin API listens says nothing. */

@@ -10,17 +10,17 @@ import { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
 import { CredentialNames } from "../policies/shared/credentials/names.ts";
 import { OwnFields } from "../policies/shared/own-fields.ts";
-import type { Asker } from "../policies/types.ts";
+import type { CalloutContext } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
-import { Callout, NOWHERE } from "../upstream/callout.ts";
+import { Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { type BackendCalls, type Endpoints, endpointKey } from "../upstream/endpoints.ts";
-import { localityBuckets, type Place } from "../upstream/locality.ts";
+import { type Locality, localityBuckets } from "../upstream/locality.ts";
 import type { ConnectionSettings, PoolTarget } from "../upstream/pool-target.ts";
-import { wishesOf } from "./body/recorded-bodies.ts";
+import { bodyCaptureOptions } from "./body/recorded-bodies.ts";
 import { addGatewayFields } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { connectionOf, versionOf } from "./connection-of.ts";
@@ -53,7 +53,10 @@ export interface Generation {
   readonly workloads: readonly Workload[];
 }
 
-export type CompilerServices = Pick<Services, "metrics" | "customLabels" | "policies" | "place" | "exports" | "random">;
+export type CompilerServices = Pick<
+  Services,
+  "metrics" | "customLabels" | "policies" | "locality" | "exports" | "random"
+>;
 
 type Destination = Pick<CompiledBackend, "target" | "balancer">;
 
@@ -71,7 +74,7 @@ export class IrCompiler {
   readonly #metrics: Metrics;
   readonly #customLabels: Services["customLabels"];
   readonly #policies: PolicyEnvironment;
-  readonly #place: Place;
+  readonly #locality: Locality;
   readonly #exports: Services["exports"];
   readonly #random: Services["random"];
   readonly #endpoints: Endpoints;
@@ -81,7 +84,7 @@ export class IrCompiler {
   readonly #functions: CustomFunctions;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
-  readonly #callouts = new Map<string, Callout<Asker>>();
+  readonly #callouts = new Map<string, Callout<CalloutContext>>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
 
@@ -89,7 +92,7 @@ export class IrCompiler {
   constructor(
     generation: number,
     ir: Ir,
-    { metrics, customLabels, policies, place, exports, random }: CompilerServices,
+    { metrics, customLabels, policies, locality, exports, random }: CompilerServices,
     endpoints: Endpoints,
   ) {
     this.#policies = {
@@ -98,7 +101,7 @@ export class IrCompiler {
       credentials: new CredentialNames(),
       ownFields: new OwnFields(),
     };
-    this.#place = place;
+    this.#locality = locality;
     this.#exports = exports;
     this.#random = random;
     this.#generation = generation;
@@ -167,7 +170,7 @@ export class IrCompiler {
       accessLog,
       logExport,
       tracing,
-      recordedBodies: wishesOf([accessLog, logExport, tracing, this.#customLabels], maxBufferSize),
+      recordedBodies: bodyCaptureOptions([accessLog, logExport, tracing, this.#customLabels], maxBufferSize),
       network: bind.frontend.networkAuthorization && new Rules(bind.frontend.networkAuthorization, "network"),
       networkAuthorizer: service && this.#networkAuthorizer(service),
       frontend: bind.frontend,
@@ -268,13 +271,13 @@ export class IrCompiler {
   }
 
   /** Policies that ask one target in one way share a service; it takes no more endpoints once the configuration is complete. */
-  callout(target: Target, policies: CallPolicies = {}): Callout<Asker> {
+  callout(target: Target, policies: CallPolicies = {}): Callout<CalloutContext> {
     const key = JSON.stringify([target, policies]);
     let callout = this.#callouts.get(key);
     if (callout === undefined) {
       const { balancer } = this.#destination(target, policies);
       const prepare = compileCallPolicies(policies, this.#policies);
-      callout = balancer === undefined ? NOWHERE : new Callout(balancer, prepare);
+      callout = balancer === undefined ? NO_UPSTREAM : new Callout(balancer, prepare);
       this.#callouts.set(key, callout);
     }
     return callout;
@@ -297,7 +300,7 @@ export class IrCompiler {
     const version = how.version ?? versionOf(service?.appProtocols?.[port]);
     const connection = version === undefined ? how : { ...how, version };
     const workloads = this.#ir.workloads.filter((workload) => workload.services[key] !== undefined);
-    return localityBuckets(service ?? {}, workloads, this.#place).map((bucket) =>
+    return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
       bucket.flatMap((workload) => this.#workloadEndpoints(workload, key, port, service?.ports[port], connection)),
     );
   }

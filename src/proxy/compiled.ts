@@ -11,7 +11,7 @@ import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { BackendCalls } from "../upstream/endpoints.ts";
-import type { BodyWishes } from "./body/recorded-bodies.ts";
+import type { BodyCaptureOptions } from "./body/recorded-bodies.ts";
 import type { DynamicConnection } from "./dynamic.ts";
 import type { EndpointRules } from "./endpoint-rules.ts";
 import type { Forwarding } from "./forwarding.ts";
@@ -38,7 +38,7 @@ export interface CompiledBind {
   /** Which requests leave spans; undefined = none. */
   readonly tracing: RequestTracing | undefined;
   /** Bodies that are recorded for what is read at the end of requests; undefined = none. */
-  readonly recordedBodies: BodyWishes | undefined;
+  readonly recordedBodies: BodyCaptureOptions | undefined;
   readonly frontend: Frontend;
   /** What requests say of where they come from. */
   readonly forwarding: Forwarding;

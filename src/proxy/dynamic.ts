@@ -5,7 +5,7 @@ import type { Endpoints } from "../upstream/endpoints.ts";
 import type { ConnectionSettings } from "../upstream/pool-target.ts";
 
 /** Why a call is not made that a client has led to where it came to. */
-export const LEADS_BACK = "the target is where the client came to; it would go round for ever";
+export const LOOP_DETECTED = "the target is where the client came to; it would go round for ever";
 
 /** Targets of `dynamic` backends that are kept; the least recently made is given up beyond this. */
 const MAX_TARGETS = 1024;
@@ -58,7 +58,7 @@ export function dynamicEndpoints(endpoints: Endpoints, avoids: readonly number[]
 }
 
 /** Whether a connection ends where its client came to: what a client names there leads there again, and so on. */
-export function leadsBack(
+export function isLoop(
   { localAddress, localPort }: Pick<Addresses, "localAddress" | "localPort">,
   { target }: Pick<UpstreamConnection, "target">,
 ): boolean {

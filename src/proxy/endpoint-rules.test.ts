@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Activation } from "../cel/index.ts";
-import { HealthRule } from "./endpoint-rules.ts";
+import { OutlierDetector } from "./endpoint-rules.ts";
 
 test("an unhealthyExpression that fails judges as none would: clients must not be able to evict endpoints", () => {
-  const rule = new HealthRule({ unhealthyExpression: 'json(request.headers["x"]).broken || response.code == 418' });
-  const verdict = (x: string, status: number): boolean => {
+  const rule = new OutlierDetector({
+    unhealthyExpression: 'json(request.headers["x"]).broken || response.code == 418',
+  });
+  const outcome = (x: string, status: number): boolean => {
     const response = { status, reason: "", headers: [] };
     const judged = {
       response: undefined as typeof response | undefined,
@@ -15,13 +17,13 @@ test("an unhealthyExpression that fails judges as none would: clients must not b
         return { request: { ...request, headers: ["x", x] }, ...(judged.response && { response: judged.response }) };
       },
     };
-    return rule.judge(judged, response).healthy;
+    return rule.classify(judged, response).healthy;
   };
-  assert.equal(verdict('{"broken":false}', 200), true);
-  assert.equal(verdict('{"broken":false}', 503), true);
-  assert.equal(verdict('{"broken":true}', 200), false);
-  assert.equal(verdict("{", 200), true, "failed, and the status is good");
-  assert.equal(verdict("{", 503), false, "failed, and the status is not");
-  assert.equal(verdict("{", 418), false, "one part is true");
-  assert.equal(verdict("{}", 503), true, "absent");
+  assert.equal(outcome('{"broken":false}', 200), true);
+  assert.equal(outcome('{"broken":false}', 503), true);
+  assert.equal(outcome('{"broken":true}', 200), false);
+  assert.equal(outcome("{", 200), true, "failed, and the status is good");
+  assert.equal(outcome("{", 503), false, "failed, and the status is not");
+  assert.equal(outcome("{", 418), false, "one part is true");
+  assert.equal(outcome("{}", 503), true, "absent");
 });

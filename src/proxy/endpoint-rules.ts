@@ -19,7 +19,7 @@ const DEFAULT_EVICTION_MS = 3000;
 
 /** What the policies of a backend say about the choice and the health of its endpoints. */
 export interface EndpointRules {
-  readonly health: HealthRule | undefined;
+  readonly health: OutlierDetector | undefined;
   readonly affinity: Affinity | undefined;
 }
 
@@ -27,13 +27,13 @@ export interface EndpointRules {
 export function endpointRules({ health, sessionAffinity }: PolicySet): EndpointRules | undefined {
   if (health === undefined && sessionAffinity === undefined) return undefined;
   return {
-    health: health && new HealthRule(health),
+    health: health && new OutlierDetector(health),
     affinity: sessionAffinity && new Affinity(sessionAffinity),
   };
 }
 
 /** What the answer to one call says about the endpoint. */
-export interface Verdict {
+export interface CallOutcome {
   healthy: boolean;
   /** Milliseconds that the answer asks for until the next call. */
   readonly wait: number | undefined;
@@ -41,18 +41,18 @@ export interface Verdict {
   readonly head?: HttpResponse | undefined;
 }
 
-/** What a verdict is formed on. */
-interface Judged {
+/** The part of an exchange that decides its outcome. */
+interface ClassifiedCall {
   response: HttpResponse | undefined;
   trailers: HeaderList;
   readonly variables: Activation;
 }
 
 /** There was no usable answer. */
-export const NO_ANSWER: Verdict = { healthy: false, wait: undefined };
+export const NO_RESPONSE: CallOutcome = { healthy: false, wait: undefined };
 
 /** Which calls have failed, and what follows from that for the endpoint (reference 3.26). */
-export class HealthRule {
+export class OutlierDetector {
   readonly #unhealthy: Condition | undefined;
   readonly #eviction: Eviction | undefined;
 
@@ -62,7 +62,7 @@ export class HealthRule {
   }
 
   /** Called with the response as the backend has sent it: policies may change it. */
-  judge(x: Judged, response: HttpResponse): Verdict {
+  classify(x: ClassifiedCall, response: HttpResponse): CallOutcome {
     const wait = response.status === 429 ? retryAfter(response.headers, Date.now()) : undefined;
     const healthy = response.status < 500 && grpcSucceeded(response.headers);
     if (this.#unhealthy === undefined) return { healthy, wait };
@@ -72,29 +72,29 @@ export class HealthRule {
   }
 
   /** gRPC says at the end how a call went: then `response.grpcStatus` is there, and the head as the backend has sent it. */
-  judgeTrailers(x: Judged, verdict: Verdict, trailers: HeaderList): void {
+  classifyTrailers(x: ClassifiedCall, outcome: CallOutcome, trailers: HeaderList): void {
     const status = grpcStatusIn(trailers);
     if (status === undefined) return;
-    if (this.#unhealthy === undefined) verdict.healthy &&= status === 0;
-    else if (verdict.head !== undefined)
-      verdict.healthy = !matches(
+    if (this.#unhealthy === undefined) outcome.healthy &&= status === 0;
+    else if (outcome.head !== undefined)
+      outcome.healthy = !matches(
         this.#unhealthy,
         x,
-        verdict.head,
+        outcome.head,
         trailers,
-        verdict.head.status >= 500 || status !== 0,
+        outcome.head.status >= 500 || status !== 0,
       );
   }
 
   /** The call is over after `seconds`. `backoff`: of the retry policy, ms; 0 = none. */
-  end(endpoint: Endpoint, verdict: Verdict, seconds: number, backoff: number): void {
+  end(endpoint: Endpoint, outcome: CallOutcome, seconds: number, backoff: number): void {
     const now = performance.now();
-    if (verdict.healthy) {
+    if (outcome.healthy) {
       endpoint.isEvicted(now);
       endpoint.end(true, seconds);
     } else if (this.#eviction === undefined) endpoint.end(false, 0);
     else {
-      const duration = this.#eviction.duration ?? verdict.wait ?? (backoff || DEFAULT_EVICTION_MS);
+      const duration = this.#eviction.duration ?? outcome.wait ?? (backoff || DEFAULT_EVICTION_MS);
       endpoint.fail(this.#eviction, duration, now);
     }
   }
@@ -132,7 +132,7 @@ export class Affinity {
  */
 function matches(
   condition: Condition,
-  x: Judged,
+  x: ClassifiedCall,
   response: HttpResponse,
   trailers: HeaderList,
   otherwise: boolean,

@@ -7,7 +7,7 @@ import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
 import { dashed } from "../policies/shared/own-fields.ts";
-import type { Findings, MessageBody, PolicyContext, RetryPlan } from "../policies/types.ts";
+import type { MessageBody, PolicyContext, RequestMetadata, RetryPlan } from "../policies/types.ts";
 import type { UpstreamWaiter } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Upstream, UpstreamEvents } from "../upstream/upstream.ts";
@@ -17,7 +17,7 @@ import { RequestBody } from "./body/request-body.ts";
 import { ResponseBody } from "./body/response-body.ts";
 import { dropFromTrailers, dropLookalikes, dropUnderscores } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
-import { NO_ANSWER, type Verdict } from "./endpoint-rules.ts";
+import { type CallOutcome, NO_RESPONSE } from "./endpoint-rules.ts";
 import { RequestTrace } from "./request-trace.ts";
 import type { Services } from "./services.ts";
 import type { RequestSpan } from "./telemetry/request-span.ts";
@@ -27,7 +27,7 @@ import { ExchangeVariables } from "./variables.ts";
 export const RESPOND = 8;
 export const FINISH = 9;
 
-const NOTHING: Findings = Object.freeze({});
+const NOTHING: RequestMetadata = Object.freeze({});
 
 /** What the phases of one request share. They take it as `x`; exchange.ts adds the traffic between the two sides. */
 export abstract class ExchangeState implements PolicyContext {
@@ -64,7 +64,7 @@ export abstract class ExchangeState implements PolicyContext {
   dynamicTarget = "";
   endpoint: Endpoint | undefined;
   /** What the answer says about the endpoint, if the backend has rules for that. */
-  verdict: Verdict | undefined;
+  outcome: CallOutcome | undefined;
   /** Name of the endpoint that was called last. */
   endpointName: string | undefined;
   /** Of the selected route, merged with those of the routes that delegated to it. */
@@ -89,7 +89,7 @@ export abstract class ExchangeState implements PolicyContext {
   responseHasBody = false;
   /** The response head has gone to the client's side. */
   responded = false;
-  over = false;
+  closed = false;
 
   upstream: Upstream | undefined;
   /** Gives up waiting for a connection. */
@@ -112,13 +112,13 @@ export abstract class ExchangeState implements PolicyContext {
   /** Its body, while policies work on it. */
   heldResponse: ResponseBody | undefined;
   #variables: Activation | undefined;
-  #findings: Findings | undefined;
+  #requestMetadata: RequestMetadata | undefined;
   #edits: HeaderEdit[] | undefined;
   /** Fields that services have set or removed, dashed. */
   #claimed: Set<string> | undefined;
   /** A policy has decided about all fields. */
   #allClaimed = false;
-  #onOver: (() => void)[] | undefined;
+  #onClose: (() => void)[] | undefined;
   #share: BufferShare | undefined;
 
   constructor(downstream: Downstream, request: HttpRequest, bind: CompiledBind, services: Services) {
@@ -139,14 +139,14 @@ export abstract class ExchangeState implements PolicyContext {
     return this.#variables;
   }
 
-  get findings(): Findings {
-    this.#findings ??= {};
-    return this.#findings;
+  get requestMetadata(): RequestMetadata {
+    this.#requestMetadata ??= {};
+    return this.#requestMetadata;
   }
 
-  /** The findings for those who only read them: made only where a policy has found something. */
-  get found(): Findings {
-    return this.#findings ?? NOTHING;
+  /** Read-only view; allocated only once a policy has added something. */
+  get found(): RequestMetadata {
+    return this.#requestMetadata ?? NOTHING;
   }
 
   /** How a gRPC call went, from the head of the response or from what follows its body; undefined when neither tells. */
@@ -259,18 +259,18 @@ export abstract class ExchangeState implements PolicyContext {
     dropFromTrailers(trailers, policies.ownFields, this.#claimed, frontend.underscores ?? "allow");
   }
 
-  onOver(callback: () => void): void {
-    if (this.over) callback();
+  onClose(callback: () => void): void {
+    if (this.closed) callback();
     else {
-      this.#onOver ??= [];
-      this.#onOver.push(callback);
+      this.#onClose ??= [];
+      this.#onClose.push(callback);
     }
   }
 
   /** Tells those who work for this exchange that it is over. */
-  tellOver(): void {
+  notifyClosed(): void {
     this.#share?.close();
-    for (const callback of this.#onOver ?? []) callback();
+    for (const callback of this.#onClose ?? []) callback();
   }
 
   /** The head of a 101 has gone out: from now on bytes flow both ways. */
@@ -295,28 +295,28 @@ export abstract class ExchangeState implements PolicyContext {
   }
 
   /** Nobody waits for the call any more; it counts against the endpoint only when that has failed. */
-  giveUpCall(blame: "endpoint" | "nobody"): void {
+  abandonAttempt({ countFailure }: { readonly countFailure: boolean }): void {
     this.dropUpstream();
-    if (blame === "endpoint") {
+    if (countFailure) {
       this.endCall(0, 0);
       return;
     }
     this.endpoint?.abandon();
     this.endpoint = undefined;
-    this.verdict = undefined;
+    this.outcome = undefined;
   }
 
   /** The call is over: with `status`, after `seconds`, or with 0 for no usable answer. The balancer learns from it. */
   endCall(status: number, seconds: number): void {
-    const { endpoint, verdict } = this;
+    const { endpoint, outcome } = this;
     if (endpoint === undefined) return;
     const health = this.backend?.rules?.health;
     this.endpoint = undefined;
-    this.verdict = undefined;
+    this.outcome = undefined;
     if (health === undefined) endpoint.end(status !== 0 && status < 500, seconds);
     else {
-      // A tunnel has no answer to judge: it has worked.
-      const result = status === 0 ? NO_ANSWER : (verdict ?? { healthy: status < 500, wait: undefined });
+      // A tunnel has no answer to classify: it has worked.
+      const result = status === 0 ? NO_RESPONSE : (outcome ?? { healthy: status < 500, wait: undefined });
       const before = endpoint.evictedUntil;
       health.end(endpoint, result, seconds, this.retry?.backoff ?? 0);
       if (this.trace !== undefined && endpoint.evictedUntil > before) this.trace.evicted(endpoint);

@@ -6,7 +6,7 @@ import type { ConnectTimes } from "../upstream/connect-clock.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { UpstreamSession } from "../upstream/h2/session.ts";
 import { attempt, canResend, sendHttp1, sendHttp2 } from "./attempt.ts";
-import { LEADS_BACK, leadsBack } from "./dynamic.ts";
+import { isLoop, LOOP_DETECTED } from "./dynamic.ts";
 import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
 import { endUpstream, finish } from "./finish.ts";
 import { BACKEND_POLICIES, handleRequest, PHASES } from "./handle-request.ts";
@@ -65,14 +65,14 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   }
 
   onClientGone(code: ErrorCode, message: string): void {
-    if (this.over) return;
+    if (this.closed) return;
     this.error ??= message;
     if (!this.responded) {
       this.reason = ERRORS[code].reason;
       // What the engine has answered; nothing to a client that is gone.
       if (code !== "TG_CLIENT_GONE") this.status = ERRORS[code].status;
     }
-    this.giveUpCall("nobody");
+    this.abandonAttempt({ countFailure: false });
     finish(this);
   }
 
@@ -81,8 +81,8 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   }
 
   breakOff(answer: GatewayError | LocalReply): void {
-    if (this.over) return;
-    this.giveUpCall("nobody");
+    if (this.closed) return;
+    this.abandonAttempt({ countFailure: false });
     if (!this.responded) {
       this.heldResponse = undefined;
       if (answer instanceof GatewayError) failWith(this, answer);
@@ -108,7 +108,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     const response: HttpResponse = { status: head.status, headers: head.headers };
     this.callEnded(head.status, null, head.headers);
     this.trace?.responseSnapshot("raw response", response);
-    this.verdict = this.backend?.rules?.health?.judge(this, response);
+    this.outcome = this.backend?.rules?.health?.classify(this, response);
     if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
     this.trace?.responseSnapshot("backend response ready", response);
     this.responseHasBody = length !== 0 && length !== TUNNEL;
@@ -120,7 +120,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     try {
       respond(this, response, length, rawNames);
     } catch (error) {
-      this.giveUpCall("nobody");
+      this.abandonAttempt({ countFailure: false });
       failWith(this, error);
       return;
     }
@@ -146,12 +146,12 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   }
 
   onResponseBatch(): void {
-    if (!this.over && this.responded && !this.downstream.flush()) this.upstream?.pause();
+    if (!this.closed && this.responded && !this.downstream.flush()) this.upstream?.pause();
   }
 
   onResponseEnd(trailers: HeaderList): void {
-    if (this.over) return;
-    if (this.verdict !== undefined) this.backend?.rules?.health?.judgeTrailers(this, this.verdict, trailers);
+    if (this.closed) return;
+    if (this.outcome !== undefined) this.backend?.rules?.health?.classifyTrailers(this, this.outcome, trailers);
     this.span?.callTrailers(trailers);
     if (this.heldResponse !== undefined) {
       this.upstream = undefined;
@@ -167,13 +167,13 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   }
 
   onUpstreamFailure(message: string, answered: boolean): void {
-    if (this.over) return;
+    if (this.closed) return;
     const upstream = this.upstream;
     this.upstream = undefined;
     this.callEnded(null, message);
     const stale = !this.responded && upstream !== undefined && canResend(this, upstream, answered);
     // That a connection was closed while it idled says nothing about the endpoint.
-    this.giveUpCall(stale ? "nobody" : "endpoint");
+    this.abandonAttempt({ countFailure: !stale });
     if (this.responded) {
       this.blame("TG_UPSTREAM_FAILED", `upstream call failed: ${message}`);
       this.downstream.abort();
@@ -185,9 +185,9 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onUpstreamFault(error: unknown): void {
     this.services.log.error("a request failed inside the gateway", { error: asError(error) });
-    if (this.over) return;
+    if (this.closed) return;
     this.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
-    this.giveUpCall("nobody");
+    this.abandonAttempt({ countFailure: false });
     this.downstream.abort();
     finish(this);
   }
@@ -201,9 +201,9 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   onConnection(connection: UpstreamConnection): void {
     this.cancelConnect = undefined;
     this.trace?.connected(connection);
-    if (this.backend?.target.type === "dynamic" && leadsBack(this.downstream, connection)) {
+    if (this.backend?.target.type === "dynamic" && isLoop(this.downstream, connection)) {
       connection.destroy();
-      this.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK, connection.times);
+      this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, connection.times);
     } else if (this.request.method === "CONNECT") this.#onTunnel(connection);
     else sendHttp1(this, connection);
   }
@@ -226,11 +226,11 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
 
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
     this.cancelConnect = undefined;
-    if (this.over) return;
+    if (this.closed) return;
     this.trace?.notConnected(times);
     this.callEnded(null, message);
     // That too many requests wait says nothing about the endpoint.
-    this.giveUpCall(code === "TG_POOL_FULL" ? "nobody" : "endpoint");
+    this.abandonAttempt({ countFailure: code !== "TG_POOL_FULL" });
     if (!this.retryCall(message)) fail(this, code, message);
   }
 
@@ -264,7 +264,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
       head.headers.push("connection", "upgrade", "upgrade", head.upgrade);
       return true;
     }
-    this.giveUpCall("endpoint");
+    this.abandonAttempt({ countFailure: true });
     fail(
       this,
       "TG_UPGRADE_MISMATCH",

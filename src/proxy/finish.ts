@@ -5,74 +5,89 @@ import { type ExchangeState, FINISH } from "./exchange-state.ts";
 import { isLogged, logAccess } from "./telemetry/log-access.ts";
 
 /** Accounts for an exchange that has ended, one way or another: metrics, access log, end of the trace. */
-export function finish(x: ExchangeState): void {
-  if (x.over) return;
-  x.over = true;
-  x.phase = FINISH;
-  clearTimeout(x.requestTimer);
-  clearTimeout(x.attemptTimer);
-  x.tellOver();
+export function finish(exchange: ExchangeState): void {
+  if (exchange.closed) return;
+  exchange.closed = true;
+  exchange.phase = FINISH;
+  clearTimeout(exchange.requestTimer);
+  clearTimeout(exchange.attemptTimer);
+  exchange.notifyClosed();
   const now = performance.now();
-  x.endedAt = now;
-  const { services } = x;
+  exchange.endedAt = now;
+  const { services } = exchange;
   services.metrics.inFlight.count--;
-  const cache = ((x.backendSelected ? x.backend : undefined) ?? x.route ?? x.listener ?? x.bind).series;
-  const custom = services.customLabels?.read(x.variables);
-  const { method } = x.request;
+  const cache = (
+    (exchange.backendSelected ? exchange.backend : undefined) ??
+    exchange.route ??
+    exchange.listener ??
+    exchange.bind
+  ).series;
+  const custom = services.customLabels?.read(exchange.variables);
+  const { method } = exchange.request;
   const series =
-    custom === undefined ? cache.get(method, x.status, x.reason) : cache.getCustom(method, x.status, x.reason, custom);
+    custom === undefined
+      ? cache.get(method, exchange.status, exchange.reason)
+      : cache.getCustom(method, exchange.status, exchange.reason, custom);
   const { requests } = services.metrics;
-  requests.count(series, (now - x.startedAt) / 1000, x.responseBytes, Math.max(0, x.attempts - 1));
-  if (x.answeredAt !== 0) {
-    requests.countProcessing(series, (x.calledAt - x.startedAt) / 1000, (now - x.answeredAt) / 1000);
-    services.upstreamCall.observe((x.answeredAt - x.calledAt) / 1000);
+  requests.count(series, (now - exchange.startedAt) / 1000, exchange.responseBytes, Math.max(0, exchange.attempts - 1));
+  if (exchange.answeredAt !== 0) {
+    requests.countProcessing(
+      series,
+      (exchange.calledAt - exchange.startedAt) / 1000,
+      (now - exchange.answeredAt) / 1000,
+    );
+    services.upstreamCall.observe((exchange.answeredAt - exchange.calledAt) / 1000);
   }
-  if (x.span !== undefined || isLogged(x.bind, services.accessLog)) record(x, now);
-  x.trace?.finished(x.status === 0 ? null : x.status, x.error ?? null, x.responseHasBody);
+  if (exchange.span !== undefined || isLogged(exchange.bind, services.accessLog)) record(exchange, now);
+  exchange.trace?.finished(
+    exchange.status === 0 ? null : exchange.status,
+    exchange.error ?? null,
+    exchange.responseHasBody,
+  );
 }
 
 /** The upstream's answer is complete. */
-export function endUpstream(x: ExchangeState): void {
+export function endUpstream(exchange: ExchangeState): void {
   const now = performance.now();
-  x.upstream = undefined;
-  x.endCall(x.status, (now - x.calledAt) / 1000);
-  finish(x);
+  exchange.upstream = undefined;
+  exchange.endCall(exchange.status, (now - exchange.calledAt) / 1000);
+  finish(exchange);
 }
 
 /** What a request leaves behind: a line in the access log, and what collectors get. */
-function record(x: ExchangeState, now: number): void {
-  const facts = factsOf(x, now);
-  logAccess(facts, x.bind, x.services.accessLog, x);
-  x.span?.finished(facts, x.request.scheme, x.variables);
+function record(exchange: ExchangeState, now: number): void {
+  const facts = factsOf(exchange, now);
+  logAccess(facts, exchange.bind, exchange.services.accessLog, exchange);
+  exchange.span?.finished(facts, exchange.request.scheme, exchange.variables);
 }
 
-function factsOf(x: ExchangeState, now: number): AccessRecord {
-  const { request, span } = x;
+function factsOf(exchange: ExchangeState, now: number): AccessRecord {
+  const { request, span } = exchange;
   return {
     time: Date.now(),
-    requestId: x.requestId,
-    gateway: x.listener?.gateway,
-    listener: x.listener?.name,
-    routeRule: x.route?.rule,
-    route: x.route?.label,
-    endpoint: x.endpointName,
-    source: formatHostPort(x.downstream.remoteAddress, x.downstream.remotePort),
+    requestId: exchange.requestId,
+    gateway: exchange.listener?.gateway,
+    listener: exchange.listener?.name,
+    routeRule: exchange.route?.rule,
+    route: exchange.route?.label,
+    endpoint: exchange.endpointName,
+    source: formatHostPort(exchange.downstream.remoteAddress, exchange.downstream.remotePort),
     method: request.method,
-    host: x.host,
-    path: shownTarget(x),
+    host: exchange.host,
+    path: shownTarget(exchange),
     version: request.version,
-    status: x.status,
-    grpcStatus: x.grpcStatus,
+    status: exchange.status,
+    grpcStatus: exchange.grpcStatus,
     traceId: span?.traceId,
     spanId: span?.spanId,
-    jwtSubject: subjectOf(x.found.jwt),
+    jwtSubject: subjectOf(exchange.found.jwt),
     protocol: "http",
-    retryAttempt: x.attempts > 1 ? x.attempts - 1 : undefined,
-    error: x.error,
-    reason: x.reason,
-    bytesReceived: x.downstream.bodyBytes,
-    bytesSent: x.responseBytes,
-    durationMs: now - x.startedAt,
+    retryAttempt: exchange.attempts > 1 ? exchange.attempts - 1 : undefined,
+    error: exchange.error,
+    reason: exchange.reason,
+    bytesReceived: exchange.downstream.bodyBytes,
+    bytesSent: exchange.responseBytes,
+    durationMs: now - exchange.startedAt,
   };
 }
 

@@ -16,7 +16,7 @@ const PENDING = Symbol("pending");
 
 interface PhaseSpec {
   readonly name: string;
-  readonly run: (x: CallingExchange) => Outcome;
+  readonly run: (exchange: CallingExchange) => Outcome;
 }
 
 /** The life of a request, from top to bottom; docs/lifecycle.md draws the same names with every way out. */
@@ -39,87 +39,87 @@ export const PHASES: readonly PhaseSpec[] = [
 export const BACKEND_POLICIES = PHASES.findIndex(({ name }) => name === "backend-policies");
 
 /** Runs the phases; a thrown GatewayError or a reply ends the request side and becomes the response. */
-export function handleRequest(x: CallingExchange): void {
+export function handleRequest(exchange: CallingExchange): void {
   try {
-    while (x.phase < RESPOND) {
-      const outcome = (PHASES[x.phase] as PhaseSpec).run(x);
+    while (exchange.phase < RESPOND) {
+      const outcome = (PHASES[exchange.phase] as PhaseSpec).run(exchange);
       if (outcome === PENDING) return;
       if (outcome instanceof Promise) {
-        startRequestTimer(x);
+        startRequestTimer(exchange);
         outcome.then(
-          (reply) => resume(x, reply),
-          (error: unknown) => failWith(x, error),
+          (reply) => resume(exchange, reply),
+          (error: unknown) => failWith(exchange, error),
         );
         return;
       }
       if (outcome !== undefined) {
-        respondLocally(x, outcome);
+        respondLocally(exchange, outcome);
         return;
       }
-      x.phase++;
+      exchange.phase++;
     }
   } catch (error) {
-    failWith(x, error);
+    failWith(exchange, error);
   }
 }
 
-function resume(x: CallingExchange, reply: LocalReply | undefined): void {
+function resume(exchange: CallingExchange, reply: LocalReply | undefined): void {
   // A stage of the body may have answered in the meantime.
-  if (x.over || x.phase >= RESPOND) return;
-  if (reply !== undefined) respondLocally(x, reply);
+  if (exchange.closed || exchange.phase >= RESPOND) return;
+  if (reply !== undefined) respondLocally(exchange, reply);
   else {
-    x.phase++;
-    handleRequest(x);
+    exchange.phase++;
+    handleRequest(exchange);
   }
 }
 
-function accept(x: CallingExchange): Outcome {
-  const { method } = x.request;
-  x.trace?.requestSnapshot("initial request");
+function accept(exchange: CallingExchange): Outcome {
+  const { method } = exchange.request;
+  exchange.trace?.requestSnapshot("initial request");
   // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT opens the way to the backends' ports.
-  if (method === "TRACE" || (method === "CONNECT" && x.bind.frontend.connect !== "route"))
+  if (method === "TRACE" || (method === "CONNECT" && exchange.bind.frontend.connect !== "route"))
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");
-  if (method === "CONNECT" && x.downstream.requestLength !== 0)
+  if (method === "CONNECT" && exchange.downstream.requestLength !== 0)
     throw new GatewayError("TG_INVALID_REQUEST", "CONNECT has no body");
-  const { ownFields } = x.bind.policies;
-  if (x.downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(x.request.headers, ownFields);
-  x.bind.forwarding.apply(x.request, x.downstream, x.requestId);
+  const { ownFields } = exchange.bind.policies;
+  if (exchange.downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(exchange.request.headers, ownFields);
+  exchange.bind.forwarding.apply(exchange.request, exchange.downstream, exchange.requestId);
   return undefined;
 }
 
 /** Requests that reach no listener may be recorded as well. */
-function chooseListener(x: CallingExchange): Outcome {
+function chooseListener(exchange: CallingExchange): Outcome {
   try {
-    return selectListener(x);
+    return selectListener(exchange);
   } finally {
-    x.span = x.bind.tracing?.begin(x);
+    exchange.span = exchange.bind.tracing?.begin(exchange);
   }
 }
 
-function gatewayPolicies(x: CallingExchange): Outcome {
-  const chain = x.listener?.policies;
+function gatewayPolicies(exchange: CallingExchange): Outcome {
+  const chain = exchange.listener?.policies;
   if (chain === undefined) return undefined;
-  x.trace?.policySelection("gateway", chain.effective);
-  return runChain(x, chain, "gateway", "gateway policies");
+  exchange.trace?.policySelection("gateway", chain.effective);
+  return runChain(exchange, chain, "gateway", "gateway policies");
 }
 
-function routePolicies(x: CallingExchange): Outcome {
-  const chain = x.routePolicies;
-  x.trace?.policySelection("route", chain.effective);
-  const { unlessCors } = x.findings;
+function routePolicies(exchange: CallingExchange): Outcome {
+  const chain = exchange.routePolicies;
+  exchange.trace?.policySelection("route", chain.effective);
+  const { unlessCors } = exchange.requestMetadata;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
-  return runChain(x, chain, "route", "route policies");
+  return runChain(exchange, chain, "route", "route policies");
 }
 
-function backendPolicies(x: CallingExchange): Outcome {
-  const chain = x.backend?.policies;
-  if (x.retry !== undefined) rememberRequest(x);
+function backendPolicies(exchange: CallingExchange): Outcome {
+  const chain = exchange.backend?.policies;
+  if (exchange.retry !== undefined) rememberRequest(exchange);
   if (chain === undefined) return undefined;
-  x.trace?.policySelection("backend", chain.effective);
-  return runChain(x, chain, "backend", undefined);
+  exchange.trace?.policySelection("backend", chain.effective);
+  return runChain(exchange, chain, "backend", undefined);
 }
 
-function callBackend(x: CallingExchange): Outcome {
-  attempt(x, false);
+function callBackend(exchange: CallingExchange): Outcome {
+  attempt(exchange, false);
   return PENDING;
 }

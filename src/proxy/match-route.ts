@@ -8,48 +8,48 @@ import type { Router } from "./match/router.ts";
 import { checkHost } from "./select-listener.ts";
 
 /** Chooses the route, through route groups to the leaf, and a backend by weight (reference 2.2, 2.3). */
-export function matchRoute(x: ExchangeState): undefined {
-  checkHost(x);
-  const listener = x.listener as CompiledListener;
-  let route = select(x, listener.router);
+export function matchRoute(exchange: ExchangeState): undefined {
+  checkHost(exchange);
+  const listener = exchange.listener as CompiledListener;
+  let route = select(exchange, listener.router);
   if (route.only !== undefined) {
-    x.route = route;
-    x.backend = route.only;
-    x.routePolicies = route.policies;
+    exchange.route = route;
+    exchange.backend = route.only;
+    exchange.routePolicies = route.policies;
     return undefined;
   }
   let chain: CompiledRoute[] | undefined;
   for (;;) {
-    const backend = pick(route, x.services.random);
+    const backend = pick(route, exchange.services.random);
     if (backend?.target.type !== "routeGroup") {
-      x.route = route;
-      x.backend = backend;
-      x.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, x.bind);
+      exchange.route = route;
+      exchange.backend = backend;
+      exchange.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
       return undefined;
     }
     chain ??= [];
     chain.push(route);
-    const group = x.bind.groups.get(backend.target.name);
+    const group = exchange.bind.groups.get(backend.target.name);
     if (group === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    route = select(x, group);
+    route = select(exchange, group);
     if (chain.includes(route)) throw new GatewayError("TG_DELEGATION_CYCLE");
   }
 }
 
-function select(x: ExchangeState, router: Router<CompiledRoute>): CompiledRoute {
-  const { request } = x;
+function select(exchange: ExchangeState, router: Router<CompiledRoute>): CompiledRoute {
+  const { request } = exchange;
   // `OPTIONS *` is about the server as a whole, and CONNECT has no path: they go where the path `/` goes.
   const { path } = request;
   const pathless = path === "*" || path === "";
   if (pathless) request.path = "/";
-  if (x.trace !== undefined) {
-    x.trace.routeSelection(router.explain(request, x.host, x.trace.secretHeaders));
+  if (exchange.trace !== undefined) {
+    exchange.trace.routeSelection(router.explain(request, exchange.host, exchange.trace.secretHeaders));
   }
-  const selected = router.select(request, x.host);
+  const selected = router.select(request, exchange.host);
   if (pathless) request.path = path;
   if (selected === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-  x.matchedPrefix = selected.matchedPrefix;
-  x.span?.matched(selected.path);
+  exchange.matchedPrefix = selected.matchedPrefix;
+  exchange.span?.matched(selected.path);
   return selected.route;
 }
 

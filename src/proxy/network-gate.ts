@@ -1,7 +1,7 @@
 import type { Activation } from "../cel/index.ts";
-import { HeldBytes } from "../http/held-bytes.ts";
+import { ByteQueue } from "../http/byte-queue.ts";
 import type { Transport, TransportHandler } from "../http/transport.ts";
-import type { NetworkAuthorizer, NetworkVerdict } from "../policies/ext-authz/network.ts";
+import type { NetworkAuthorizer, NetworkDecision } from "../policies/ext-authz/network.ts";
 import type { ConnectionSeries } from "../telemetry/metrics.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";
 
@@ -17,11 +17,11 @@ export interface Arrival {
   /** Counters of its listener. */
   readonly series: ConnectionSeries;
   /** Makes the handler of a connection that may come in. */
-  readonly enter: (findings: NetworkFindings) => TransportHandler;
+  readonly enter: (requestMetadata: NetworkMetadata) => TransportHandler;
 }
 
 /** What the service has told of a connection; expressions of its requests read it as `extauthz`. */
-export type NetworkFindings = Extract<NetworkVerdict, { allowed: true }>["metadata"];
+export type NetworkMetadata = Extract<NetworkDecision, { allowed: true }>["metadata"];
 
 /** The bind of the connection. */
 export interface NetworkGateHost {
@@ -43,11 +43,11 @@ export class NetworkGate implements TransportHandler, LiveConnection {
   readonly remotePort: number;
   readonly #arrival: Arrival;
   readonly #host: NetworkGateHost;
-  readonly #held = new HeldBytes();
+  readonly #held = new ByteQueue();
   readonly #startedAt = performance.now();
   readonly #cancels: (() => void)[] = [];
   #clientEnded = false;
-  #over = false;
+  #closed = false;
 
   constructor(arrival: Arrival, host: NetworkGateHost) {
     this.#arrival = arrival;
@@ -60,11 +60,11 @@ export class NetworkGate implements TransportHandler, LiveConnection {
     return { state: "authorizing", ageMs: performance.now() - this.#startedAt };
   }
 
-  /** `variables`: what expressions read of the connection. The verdict comes later, never during this call. */
+  /** `variables`: what expressions read of the connection. The decision comes later, never during this call. */
   ask(authorizer: NetworkAuthorizer, variables: Activation): void {
     authorizer
       .ask(variables, (cancel) => this.#cancels.push(cancel))
-      .then((verdict) => this.#decide(verdict))
+      .then((decision) => this.#decide(decision))
       .catch((error: unknown) => {
         this.onFault(error);
         this.#arrival.transport.destroy();
@@ -77,7 +77,7 @@ export class NetworkGate implements TransportHandler, LiveConnection {
   }
 
   onData(buffer: Buffer, length: number): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     this.#held.append(buffer, 0, length);
     if (this.#held.length >= HELD_LIMIT) this.#arrival.transport.pause();
   }
@@ -87,7 +87,7 @@ export class NetworkGate implements TransportHandler, LiveConnection {
     else this.abort(GONE);
   }
 
-  /** Nothing is written before the verdict. */
+  /** Nothing is written before the decision. */
   onDrain(): void {}
 
   onClose(error: Error | undefined): void {
@@ -98,10 +98,10 @@ export class NetworkGate implements TransportHandler, LiveConnection {
     this.#host.onFault(error);
   }
 
-  #decide(verdict: NetworkVerdict): void {
+  #decide(decision: NetworkDecision): void {
     if (!this.#end()) return;
-    if (!verdict.allowed) {
-      this.#host.onTurnedAway(this, this.#arrival, verdict.why);
+    if (!decision.allowed) {
+      this.#host.onTurnedAway(this, this.#arrival, decision.why);
       return;
     }
     const { transport, enter } = this.#arrival;
@@ -109,15 +109,15 @@ export class NetworkGate implements TransportHandler, LiveConnection {
     this.#host.onAdmitted(this);
     // Whoever comes next decides anew whether to read.
     transport.resume();
-    const next = enter(verdict.metadata);
+    const next = enter(decision.metadata);
     transport.passTo(next, bytes.subarray(start, end));
     if (this.#clientEnded) next.onEnd();
   }
 
   /** False when it was over before. */
   #end(): boolean {
-    if (this.#over) return false;
-    this.#over = true;
+    if (this.#closed) return false;
+    this.#closed = true;
     for (const cancel of this.#cancels) cancel();
     return true;
   }

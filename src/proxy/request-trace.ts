@@ -4,7 +4,7 @@ import { type CelValue, toJson } from "../cel/index.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
-import type { Findings } from "../policies/types.ts";
+import type { RequestMetadata } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { CallTiming, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { TraceSecrets } from "../trace/secrets.ts";
@@ -28,7 +28,7 @@ interface TracedExchange {
   readonly downstream: Downstream;
   readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
   readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
-  readonly found: Findings;
+  readonly found: RequestMetadata;
   readonly backend: CompiledBackend | undefined;
   readonly requestId: string | undefined;
   /** `performance.now()` ms; 0 = not yet. */
@@ -109,7 +109,7 @@ export class RequestTrace extends PolicyEvents {
         port: downstream.localPort,
         ...(downstream.tls !== undefined && { hostname: downstream.tls.serverName }),
       },
-      ...this.#findings(),
+      ...this.#requestMetadata(),
       ...(stage === "final request" &&
         backend !== undefined && {
           backend: {
@@ -124,7 +124,7 @@ export class RequestTrace extends PolicyEvents {
   }
 
   /** What policies have found out so far. The token itself and cookies of `oidc` are no variables and not shown. */
-  #findings(): Pick<RequestState, FindingName> {
+  #requestMetadata(): Pick<RequestState, FindingName> {
     const shown: Partial<Record<FindingName, unknown>> = {};
     for (const name of FINDINGS) {
       const value = this.#exchange.found[name];

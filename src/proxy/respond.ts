@@ -16,79 +16,84 @@ import { endUpstream } from "./finish.ts";
  * the answer to that goes out without policies. While a policy waits, or when one works on the body, the body is held.
  */
 export function respond(
-  x: ExchangeState,
+  exchange: ExchangeState,
   response: HttpResponse,
   length: number,
   rawNames: readonly string[] | null,
 ): void {
-  if (x.phase !== RESPOND) {
-    x.phase = RESPOND;
-    const waiting = runResponsePolicies(x, response, length);
+  if (exchange.phase !== RESPOND) {
+    exchange.phase = RESPOND;
+    const waiting = runResponsePolicies(exchange, response, length);
     if (waiting !== undefined) {
-      x.holdResponse(length);
+      exchange.holdResponse(length);
       waiting.then(
-        () => release(x, response, rawNames),
+        () => release(exchange, response, rawNames),
         (error: unknown) => {
-          x.giveUpCall("nobody");
-          failWith(x, error);
+          exchange.abandonAttempt({ countFailure: false });
+          failWith(exchange, error);
         },
       );
       return;
     }
   }
-  if (x.heldResponse !== undefined) release(x, response, rawNames);
-  else sendHead(x, response, length, rawNames);
+  if (exchange.heldResponse !== undefined) release(exchange, response, rawNames);
+  else sendHead(exchange, response, length, rawNames);
 }
 
-function sendHead(x: ExchangeState, response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
-  x.response = response;
-  x.applyEdits(response);
-  x.trace?.responseSnapshot("final response", response);
-  x.status = response.status;
-  x.responded = true;
+function sendHead(
+  exchange: ExchangeState,
+  response: HttpResponse,
+  length: number,
+  rawNames: readonly string[] | null,
+): void {
+  exchange.response = response;
+  exchange.applyEdits(response);
+  exchange.trace?.responseSnapshot("final response", response);
+  exchange.status = response.status;
+  exchange.responded = true;
   const names = rawNames === null ? null : alignNames(response.headers, rawNames);
-  x.downstream.sendHead(response, length, names);
+  exchange.downstream.sendHead(response, length, names);
 }
 
 /** Sends a response whose body was held, and what is there of the body. */
-function release(x: ExchangeState, response: HttpResponse, rawNames: readonly string[] | null): void {
-  const body = x.heldResponse;
-  if (x.over || x.responded || body === undefined) return;
-  x.heldResponse = undefined;
+function release(exchange: ExchangeState, response: HttpResponse, rawNames: readonly string[] | null): void {
+  const body = exchange.heldResponse;
+  if (exchange.closed || exchange.responded || body === undefined) return;
+  exchange.heldResponse = undefined;
   const { held, replaced } = body;
-  x.responseHasBody = held.size > 0 || !held.ended;
-  sendHead(x, response, body.length, rawNames);
-  if (body.length === TUNNEL) x.openTunnel();
+  exchange.responseHasBody = held.size > 0 || !held.ended;
+  sendHead(exchange, response, body.length, rawNames);
+  if (body.length === TUNNEL) exchange.openTunnel();
   let more = true;
   for (const chunk of held.chunks) {
-    x.noteResponseBody(chunk, 0, chunk.length);
-    more = x.downstream.sendBody(chunk, 0, chunk.length);
+    exchange.noteResponseBody(chunk, 0, chunk.length);
+    more = exchange.downstream.sendBody(chunk, 0, chunk.length);
   }
   if (replaced || held.ended) {
-    x.sendEnd(replaced ? [] : held.trailers);
+    exchange.sendEnd(replaced ? [] : held.trailers);
     // Nobody reads what a policy has replaced.
-    if (!held.ended) x.dropUpstream();
-    endUpstream(x);
+    if (!held.ended) exchange.dropUpstream();
+    endUpstream(exchange);
     return;
   }
   held.clear();
-  if (body.staged) flowOn(x, body);
-  if (x.downstream.flush() && more) x.upstream?.resume();
+  if (body.staged) flowOn(exchange, body);
+  if (exchange.downstream.flush() && more) exchange.upstream?.resume();
 }
 
 /** What stages still give goes straight to the client. */
-function flowOn(x: ExchangeState, body: ResponseBody): void {
-  x.heldResponse = body;
+function flowOn(exchange: ExchangeState, body: ResponseBody): void {
+  exchange.heldResponse = body;
   body.flowTo({
     write(bytes) {
-      if (x.over) return true;
-      x.noteResponseBody(bytes, 0, bytes.length);
-      return x.downstream.sendBody(bytes, 0, bytes.length) && x.downstream.flush();
+      if (exchange.closed) return true;
+      exchange.noteResponseBody(bytes, 0, bytes.length);
+      return exchange.downstream.sendBody(bytes, 0, bytes.length) && exchange.downstream.flush();
     },
     end(trailers) {
-      if (x.over) return;
-      x.sendEnd(trailers);
-      endUpstream(x);
+      if (exchange.closed) return;
+      exchange.sendEnd(trailers);
+      endUpstream(exchange);
     },
   });
 }
@@ -100,82 +105,92 @@ interface ResponseStep {
 }
 
 /** The chains in the order route, backend, gateway (reference 4.1, step 11). */
-function runResponsePolicies(x: ExchangeState, response: HttpResponse, length: number): undefined | Promise<void> {
-  const route = x.route === undefined ? NO_POLICIES : x.routePolicies;
-  const backend = x.backend?.policies ?? NO_POLICIES;
-  const gateway = x.listener?.policies ?? NO_POLICIES;
+function runResponsePolicies(
+  exchange: ExchangeState,
+  response: HttpResponse,
+  length: number,
+): undefined | Promise<void> {
+  const route = exchange.route === undefined ? NO_POLICIES : exchange.routePolicies;
+  const backend = exchange.backend?.policies ?? NO_POLICIES;
+  const gateway = exchange.listener?.policies ?? NO_POLICIES;
   if (route.response.length + backend.response.length + gateway.response.length === 0) return undefined;
-  x.response = response;
-  x.announced = length;
-  const steps = [...stepsOf(x, route, "route"), ...stepsOf(x, backend, "backend"), ...stepsOf(x, gateway, "gateway")];
-  return runSteps(x, steps, 0, response);
+  exchange.response = response;
+  exchange.announced = length;
+  const steps = [
+    ...stepsOf(exchange, route, "route"),
+    ...stepsOf(exchange, backend, "backend"),
+    ...stepsOf(exchange, gateway, "gateway"),
+  ];
+  return runSteps(exchange, steps, 0, response);
 }
 
-function stepsOf(x: ExchangeState, chain: CompiledChain, phase: Phase): ResponseStep[] {
-  const fromUpstream = x.answeredAt !== 0;
+function stepsOf(exchange: ExchangeState, chain: CompiledChain, phase: Phase): ResponseStep[] {
+  const fromUpstream = exchange.answeredAt !== 0;
   return chain.response
     .filter((policy) => fromUpstream || policy.upstreamOnly !== true)
     .map((policy) => ({ policy, phase }));
 }
 
 function runSteps(
-  x: ExchangeState,
+  exchange: ExchangeState,
   steps: readonly ResponseStep[],
   from: number,
   response: HttpResponse,
 ): undefined | Promise<void> {
   for (let i = from; i < steps.length; i++) {
     const { policy, phase } = steps[i] as ResponseStep;
-    const outcome = policy.onResponse?.(x, response);
+    const outcome = policy.onResponse?.(exchange, response);
     if (outcome instanceof Promise)
       return outcome.then(() => {
-        if (x.over) return undefined;
-        x.trace?.responseSnapshot(stageName(policy.kind, phase), response);
-        return runSteps(x, steps, i + 1, response);
+        if (exchange.closed) return undefined;
+        exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+        return runSteps(exchange, steps, i + 1, response);
       });
-    x.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+    exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
   }
   return undefined;
 }
 
 /** Sends a response that the gateway makes itself: an error, a redirect, a direct response. */
-export function respondLocally(x: ExchangeState, reply: LocalReply): void {
-  if (x.over) return;
-  if (x.error === undefined) x.reason = reply.reason ?? "DirectResponse";
-  clearTimeout(x.requestTimer);
-  clearTimeout(x.attemptTimer);
+export function respondLocally(exchange: ExchangeState, reply: LocalReply): void {
+  if (exchange.closed) return;
+  if (exchange.error === undefined) exchange.reason = reply.reason ?? "DirectResponse";
+  clearTimeout(exchange.requestTimer);
+  clearTimeout(exchange.attemptTimer);
   const body = typeof reply.body === "string" ? Buffer.from(reply.body, "utf8") : Buffer.from(reply.body);
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", String(body.length));
   response.headers.push("date", httpDate());
   // Whoever answers in the place of a backend that was called has given up that call.
-  x.callEnded(null, x.error ?? null);
-  x.answeredAt = 0;
-  x.heldResponse = new ResponseBody(body.length, response, undefined);
-  x.heldResponse.receive(body, 0, body.length);
-  x.heldResponse.end([]);
-  respond(x, response, body.length, null);
+  exchange.callEnded(null, exchange.error ?? null);
+  exchange.answeredAt = 0;
+  exchange.heldResponse = new ResponseBody(body.length, response, undefined);
+  exchange.heldResponse.receive(body, 0, body.length);
+  exchange.heldResponse.end([]);
+  respond(exchange, response, body.length, null);
 }
 
 /** Answers with an error of the table; `detail` goes to the log and the trace. */
-export function fail(x: ExchangeState, code: ErrorCode, detail?: string): void {
-  failWith(x, new GatewayError(code, detail));
+export function fail(exchange: ExchangeState, code: ErrorCode, detail?: string): void {
+  failWith(exchange, new GatewayError(code, detail));
 }
 
 /** Answers with what was thrown; anything but a GatewayError is a defect. */
-export function failWith(x: ExchangeState, error: unknown): void {
-  if (x.over || x.responded) return;
+export function failWith(exchange: ExchangeState, error: unknown): void {
+  if (exchange.closed || exchange.responded) return;
   const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
   const { code, message, cause } = known;
-  if (code === "TG_INTERNAL") x.services.log.error("a request failed inside the gateway", { error: asError(error) });
-  x.blame(code, code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message);
-  respondLocally(x, errorReply(x, known.answer));
+  if (code === "TG_INTERNAL")
+    exchange.services.log.error("a request failed inside the gateway", { error: asError(error) });
+  exchange.blame(code, code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message);
+  respondLocally(exchange, errorReply(exchange, known.answer));
 }
 
 /** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. Either has the error's headers. */
-function errorReply(x: ExchangeState, { code, status, headers }: ErrorAnswer): LocalReply {
+function errorReply(exchange: ExchangeState, { code, status, headers }: ErrorAnswer): LocalReply {
   const { message } = ERRORS[code];
-  if (!isGrpc(x.request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
+  if (!isGrpc(exchange.request.headers))
+    return { status, headers: ["content-type", "text/plain", ...headers], body: message };
   const grpcStatus = code === "TG_NO_BACKENDS" ? 14 : grpcStatusOf(status);
   return { status: 200, headers: [...grpcError(grpcStatus, message), ...headers], body: "" };
 }

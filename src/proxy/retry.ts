@@ -2,13 +2,13 @@ import { type HttpRequest, type HttpResponse, setHeader } from "../http/message.
 import type { ExchangeState } from "./exchange-state.ts";
 
 /** Called before the policies of the backend run: at the first attempt the request is remembered, later it is restored. */
-export function rememberRequest(x: ExchangeState): void {
-  if (x.beforeAttempt === undefined) {
-    x.beforeAttempt = copyOf(x.request);
+export function rememberRequest(exchange: ExchangeState): void {
+  if (exchange.beforeAttempt === undefined) {
+    exchange.beforeAttempt = copyOf(exchange.request);
     return;
   }
-  Object.assign(x.request, copyOf(x.beforeAttempt));
-  setHeader(x.request.headers, "x-retry-attempt", String(x.repeats));
+  Object.assign(exchange.request, copyOf(exchange.beforeAttempt));
+  setHeader(exchange.request.headers, "x-retry-attempt", String(exchange.repeats));
 }
 
 function copyOf(request: HttpRequest): HttpRequest {
@@ -25,20 +25,20 @@ export function canRepeat({ retry, repeats, downstream, request, body }: Exchang
 const passOn = (): boolean => false;
 
 /** Why a response is not to be passed on; undefined when it is. */
-export function reasonToRepeat(x: ExchangeState, response: HttpResponse): string | undefined {
-  if (x.retry?.codes.has(response.status) === true) return `status ${response.status}`;
-  return x.retry?.condition?.matches(x.variables, passOn) === true ? "condition" : undefined;
+export function reasonToRepeat(exchange: ExchangeState, response: HttpResponse): string | undefined {
+  if (exchange.retry?.codes.has(response.status) === true) return `status ${response.status}`;
+  return exchange.retry?.condition?.matches(exchange.variables, passOn) === true ? "condition" : undefined;
 }
 
 /** Waits for the backoff, half of it fixed and half random, so that clients that failed together do not come back together. */
-export function prepareRepeat(x: ExchangeState, why: string, again: () => void): void {
-  x.repeats++;
-  const backoff = x.retry?.backoff ?? 0;
-  const delay = backoff === 0 ? 0 : backoff / 2 + x.services.random() * backoff;
-  x.trace?.applied("retry", { attempt: x.repeats, reason: why, delay: `${Math.round(delay)}ms` });
-  clearTimeout(x.attemptTimer);
+export function prepareRepeat(exchange: ExchangeState, why: string, again: () => void): void {
+  exchange.repeats++;
+  const backoff = exchange.retry?.backoff ?? 0;
+  const delay = backoff === 0 ? 0 : backoff / 2 + exchange.services.random() * backoff;
+  exchange.trace?.applied("retry", { attempt: exchange.repeats, reason: why, delay: `${Math.round(delay)}ms` });
+  clearTimeout(exchange.attemptTimer);
   const timer = setTimeout(() => {
-    if (!x.over) again();
+    if (!exchange.closed) again();
   }, delay);
-  x.onOver(() => clearTimeout(timer));
+  exchange.onClose(() => clearTimeout(timer));
 }

@@ -6,16 +6,16 @@ import type { ExchangeState } from "./exchange-state.ts";
 
 /** Runs the request side of a phase's policies in their order. Stays synchronous until a policy waits. */
 export function runChain(
-  x: ExchangeState,
+  exchange: ExchangeState,
   chain: CompiledChain,
   phase: Phase,
   stage: string | undefined,
 ): undefined | LocalReply | Promise<undefined | LocalReply> {
-  return runFrom(x, chain, 0, phase, stage);
+  return runFrom(exchange, chain, 0, phase, stage);
 }
 
 function runFrom(
-  x: ExchangeState,
+  exchange: ExchangeState,
   chain: CompiledChain,
   from: number,
   phase: Phase,
@@ -24,21 +24,21 @@ function runFrom(
   const { request } = chain;
   for (let i = from; i < request.length; i++) {
     const policy = request[i];
-    const outcome = policy?.onRequest?.(x);
+    const outcome = policy?.onRequest?.(exchange);
     if (outcome instanceof Promise) {
       return outcome.then((reply) => {
-        if (policy !== undefined) snapshot(x, policy.kind, phase);
-        return reply ?? runFrom(x, chain, i + 1, phase, stage);
+        if (policy !== undefined) snapshot(exchange, policy.kind, phase);
+        return reply ?? runFrom(exchange, chain, i + 1, phase, stage);
       });
     }
-    if (x.trace !== undefined && policy !== undefined) snapshot(x, policy.kind, phase);
+    if (exchange.trace !== undefined && policy !== undefined) snapshot(exchange, policy.kind, phase);
     if (outcome !== undefined) return outcome;
   }
-  if (stage !== undefined) x.trace?.requestSnapshot(stage);
+  if (stage !== undefined) exchange.trace?.requestSnapshot(stage);
   return undefined;
 }
 
 /** After each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
-function snapshot(x: ExchangeState, kind: PolicyKind, phase: Phase): void {
-  if (kind !== "timeout") x.trace?.requestSnapshot(stageName(kind, phase));
+function snapshot(exchange: ExchangeState, kind: PolicyKind, phase: Phase): void {
+  if (kind !== "timeout") exchange.trace?.requestSnapshot(stageName(kind, phase));
 }

@@ -5,20 +5,20 @@ import type { CompiledListener } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 
 /** The listener of the bind whose hostname fits best: that of the request, with TLS that of the handshake (reference 2.1). */
-export function selectListener(x: ExchangeState): undefined {
-  x.host = hostOf(x.request.authority);
-  const { tls } = x.downstream;
-  x.listener = tls === undefined ? x.bind.listeners.find(x.host) : listenerOf(x, tls);
-  if (x.listener === undefined) {
-    x.trace?.noListener(tls?.serverName ?? x.host, x.bind.listeners.entries);
+export function selectListener(exchange: ExchangeState): undefined {
+  exchange.host = hostOf(exchange.request.authority);
+  const { tls } = exchange.downstream;
+  exchange.listener = tls === undefined ? exchange.bind.listeners.find(exchange.host) : listenerOf(exchange, tls);
+  if (exchange.listener === undefined) {
+    exchange.trace?.noListener(tls?.serverName ?? exchange.host, exchange.bind.listeners.entries);
     throw new GatewayError("TG_LISTENER_NOT_FOUND");
   }
   return undefined;
 }
 
 /** A connection outlives configurations: one that no longer asks for what the listener asks for has to be made anew. */
-function listenerOf(x: ExchangeState, { serverName, clientCa }: TlsSession): CompiledListener | undefined {
-  const listener = x.bind.listeners.find(serverName);
+function listenerOf(exchange: ExchangeState, { serverName, clientCa }: TlsSession): CompiledListener | undefined {
+  const listener = exchange.bind.listeners.find(serverName);
   if (listener === undefined) return undefined;
   if (listener.protocol === "HTTPS" && listener.terminator?.clientCa === clientCa) return listener;
   throw new GatewayError("TG_MISDIRECTED");
@@ -28,12 +28,12 @@ function listenerOf(x: ExchangeState, { serverName, clientCa }: TlsSession): Com
  * Whether a request inside TLS belongs to the listener of its connection: else the client certificates and policies of the
  * listener that it names would be got round (RFC 9110 7.4).
  */
-export function checkHost(x: ExchangeState): void {
-  if (x.downstream.tls === undefined) return;
-  const best = x.bind.listeners.find(x.host);
+export function checkHost(exchange: ExchangeState): void {
+  if (exchange.downstream.tls === undefined) return;
+  const best = exchange.bind.listeners.find(exchange.host);
   if (best === undefined) {
-    x.trace?.noListener(x.host, x.bind.listeners.entries);
+    exchange.trace?.noListener(exchange.host, exchange.bind.listeners.entries);
     throw new GatewayError("TG_ROUTE_NOT_FOUND");
   }
-  if (best !== x.listener) throw new GatewayError("TG_MISDIRECTED");
+  if (best !== exchange.listener) throw new GatewayError("TG_MISDIRECTED");
 }

@@ -5,7 +5,7 @@ import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { EntrySink } from "../telemetry/otlp/entry-sink.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
-import type { Place } from "../upstream/locality.ts";
+import type { Locality } from "../upstream/locality.ts";
 import type { BufferBudget } from "./body/buffer-budget.ts";
 import type { DynamicEndpoints } from "./dynamic.ts";
 import type { TraceLog } from "./trace-log.ts";
@@ -36,7 +36,7 @@ export interface Services {
   /** Who clients are by their addresses. */
   readonly workloads: Workloads;
   /** Where this gateway runs, for the choice between near and far workloads. */
-  readonly place: Place;
+  readonly locality: Locality;
   /** Seconds from the call to the upstream's response head. */
   readonly upstreamCall: Histogram;
   /** Of the bodies that policies read. */

@@ -9,7 +9,7 @@ import {
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { Source } from "../http/source.ts";
 import type { Downstream } from "../http/stream.ts";
-import type { Findings } from "../policies/types.ts";
+import type { RequestMetadata } from "../policies/types.ts";
 import type { RecordedBodies } from "./body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Services } from "./services.ts";
@@ -28,7 +28,7 @@ interface ReadableExchange {
   readonly route: CompiledRoute | undefined;
   readonly backend: CompiledBackend | undefined;
   readonly services: Pick<Services, "env" | "workloads" | "sensitive">;
-  readonly findings: Findings;
+  readonly requestMetadata: RequestMetadata;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
   readonly calledAt: number;
@@ -38,20 +38,20 @@ interface ReadableExchange {
 
 /** What expressions read of one exchange; everything is looked up when an expression asks for it. */
 export class ExchangeVariables implements Activation {
-  readonly #x: ReadableExchange;
+  readonly #exchange: ReadableExchange;
   readonly request: RequestParts;
   #response: ResponseParts | undefined;
   #budget: Budget | undefined;
   #telemetryBudget: Budget | undefined;
 
-  constructor(x: ReadableExchange) {
-    this.#x = x;
-    this.request = new RequestVariable(x);
+  constructor(exchange: ReadableExchange) {
+    this.#exchange = exchange;
+    this.request = new RequestVariable(exchange);
   }
 
   /** Telemetry has a budget of its own: the log must have its fields also where the policies have used up theirs. */
   get budget(): Budget {
-    if (this.#x.endedAt !== 0) {
+    if (this.#exchange.endedAt !== 0) {
       this.#telemetryBudget ??= new Budget();
       return this.#telemetryBudget;
     }
@@ -59,19 +59,19 @@ export class ExchangeVariables implements Activation {
     return this.#budget;
   }
   get response(): ResponseParts | undefined {
-    if (this.#x.response === undefined) return undefined;
-    this.#response ??= new ResponseVariable(this.#x);
+    if (this.#exchange.response === undefined) return undefined;
+    this.#response ??= new ResponseVariable(this.#exchange);
     return this.#response;
   }
   get source(): SourceParts {
-    return new Source(this.#x.downstream, this.#x.services.workloads);
+    return new Source(this.#exchange.downstream, this.#exchange.services.workloads);
   }
   get destination(): Activation["destination"] {
-    const { localAddress, localPort, tls } = this.#x.downstream;
+    const { localAddress, localPort, tls } = this.#exchange.downstream;
     return { address: localAddress, port: localPort, hostname: tls?.serverName };
   }
   get proxy(): unknown {
-    const { bind, listener, route, startedAt, calledAt, answeredAt, endedAt } = this.#x;
+    const { bind, listener, route, startedAt, calledAt, answeredAt, endedAt } = this.#exchange;
     const [namespace, name] = listener?.gateway.split("/") ?? [];
     const [routeNamespace, routeName] = route?.label.split("/") ?? [];
     return {
@@ -86,29 +86,29 @@ export class ExchangeVariables implements Activation {
     };
   }
   get env(): unknown {
-    return this.#x.services.env;
+    return this.#exchange.services.env;
   }
   get backend(): unknown {
-    const { backend } = this.#x;
+    const { backend } = this.#exchange;
     return backend && { name: backend.key, type: backend.target.type, protocol: "http" };
   }
   get jwt(): unknown {
-    return this.#x.findings.jwt;
+    return this.#exchange.requestMetadata.jwt;
   }
   get apiKey(): unknown {
-    return this.#x.findings.apiKey;
+    return this.#exchange.requestMetadata.apiKey;
   }
   get basicAuth(): unknown {
-    return this.#x.findings.basicAuth;
+    return this.#exchange.requestMetadata.basicAuth;
   }
   get extauthz(): unknown {
-    return this.#x.findings.extauthz;
+    return this.#exchange.requestMetadata.extauthz;
   }
   get extproc(): unknown {
-    return this.#x.findings.extproc;
+    return this.#exchange.requestMetadata.extproc;
   }
   get metadata(): unknown {
-    return this.#x.findings.metadata;
+    return this.#exchange.requestMetadata.metadata;
   }
 }
 
@@ -126,69 +126,69 @@ function definedRule({ rule }: CompiledRoute): { readonly rule?: string } {
 }
 
 class RequestVariable implements RequestParts {
-  readonly #x: ReadableExchange;
+  readonly #exchange: ReadableExchange;
 
-  constructor(x: ReadableExchange) {
-    this.#x = x;
+  constructor(exchange: ReadableExchange) {
+    this.#exchange = exchange;
   }
   get method(): string {
-    return this.#x.request.method;
+    return this.#exchange.request.method;
   }
   get scheme(): string {
-    return this.#x.request.scheme;
+    return this.#exchange.request.scheme;
   }
   get authority(): string {
-    return this.#x.request.authority;
+    return this.#exchange.request.authority;
   }
   get path(): string {
-    return this.#x.request.path;
+    return this.#exchange.request.path;
   }
   get search(): string {
-    return this.#x.request.search;
+    return this.#exchange.request.search;
   }
   get version(): string {
-    return this.#x.request.version;
+    return this.#exchange.request.version;
   }
   get headers(): readonly string[] {
-    return this.#x.request.headers;
+    return this.#exchange.request.headers;
   }
   get sensitive(): SensitiveNames {
-    return sensitiveNames(this.#x);
+    return sensitiveNames(this.#exchange);
   }
   get body(): Uint8Array | undefined {
-    const { recorded, endedAt, requestBytes } = this.#x;
+    const { recorded, endedAt, requestBytes } = this.#exchange;
     // Until then it is there for those who have read it to its end alone.
     return (endedAt === 0 ? undefined : recorded?.request?.bytes) ?? requestBytes;
   }
   get startTime(): Date {
-    return new Date(performance.timeOrigin + this.#x.startedAt);
+    return new Date(performance.timeOrigin + this.#exchange.startedAt);
   }
   get endTime(): Date | undefined {
-    const { endedAt } = this.#x;
+    const { endedAt } = this.#exchange;
     return endedAt === 0 ? undefined : new Date(performance.timeOrigin + endedAt);
   }
 }
 
 class ResponseVariable implements ResponseParts {
-  readonly #x: ReadableExchange;
+  readonly #exchange: ReadableExchange;
 
-  constructor(x: ReadableExchange) {
-    this.#x = x;
+  constructor(exchange: ReadableExchange) {
+    this.#exchange = exchange;
   }
   get status(): number {
-    return this.#x.response?.status ?? 0;
+    return this.#exchange.response?.status ?? 0;
   }
   get headers(): readonly string[] {
-    return this.#x.response?.headers ?? [];
+    return this.#exchange.response?.headers ?? [];
   }
   get sensitive(): SensitiveNames {
-    return sensitiveNames(this.#x);
+    return sensitiveNames(this.#exchange);
   }
   get body(): Uint8Array | undefined {
-    const { recorded, endedAt, heldResponse } = this.#x;
+    const { recorded, endedAt, heldResponse } = this.#exchange;
     return (endedAt === 0 ? undefined : recorded?.response?.bytes) ?? heldResponse?.bytes;
   }
   get grpcStatus(): number | undefined {
-    return this.#x.grpcStatus;
+    return this.#exchange.grpcStatus;
   }
 }

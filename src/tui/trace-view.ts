@@ -26,7 +26,7 @@ export const traceView: TraceView = {
 
     const onInput: TraceScreenProps["onInput"] = (text, key) => {
       for (const action of keysToActions(text, key, state)) {
-        if (typeof action === "string") obey(action);
+        if (typeof action === "string") run(action);
         else dispatch(action);
       }
     };
@@ -60,7 +60,7 @@ export const traceView: TraceView = {
         app?.rerender(element());
       });
     };
-    const obey = (command: Command) => {
+    const run = (command: Command) => {
       if (command === "quit") quit.resolve();
       // Raw mode turned Ctrl-C into a byte; it keeps its meaning.
       else if (command === "interrupt") process.kill(process.pid, "SIGINT");

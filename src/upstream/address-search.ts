@@ -7,14 +7,14 @@ import type { Resolver } from "./resolver.ts";
 import { isThisMachine } from "./this-machine.ts";
 
 /** One address to connect to, and the name that it was found by; `` for paths. */
-export interface Place {
+export interface ResolvedAddress {
   readonly address: ConnectTarget;
   readonly host: string;
 }
 
 /** Tries one place: the attempt succeeds or `failed` is called. Returns a function that gives up. */
 export type Dial<Connected> = (
-  place: Place,
+  place: ResolvedAddress,
   attempt: ConnectAttempt<Connected>,
   failed: (error: Error | undefined) => void,
 ) => () => void;
@@ -38,15 +38,15 @@ export class AddressSearch {
   /** `ended` is called before the waiter is, and when it gives up. Returns a function that gives up. */
   start<Connected>(waiter: ConnectWaiter<Connected>, ended: () => void, dial: Dial<Connected>): () => void {
     const attempt = new ConnectAttempt(waiter, this.#connectTimeout, ended);
-    const places: Place[] = [];
+    const addresses: ResolvedAddress[] = [];
     let left = this.#addresses.length;
     let failure: string | undefined;
-    const located = (found: readonly Place[], error: string | undefined): void => {
-      places.push(...found);
+    const located = (found: readonly ResolvedAddress[], error: string | undefined): void => {
+      addresses.push(...found);
       failure ??= error;
       if (--left > 0) return;
       attempt.clock.located(this.#addresses.some(isNamed));
-      const ordered = this.#inOrder(places);
+      const ordered = this.#inOrder(addresses);
       queueMicrotask(() => {
         if (ordered.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
         else tryPlaces(attempt, ordered, 0, dial);
@@ -58,24 +58,27 @@ export class AddressSearch {
   }
 
   /** Addresses take turns at being the first of those that are equally preferred. */
-  #inOrder(places: readonly Place[]): readonly Place[] {
-    const first = this.#rotation++ % Math.max(1, places.length);
-    const rotated = [...places.slice(first), ...places.slice(0, first)];
+  #inOrder(addresses: readonly ResolvedAddress[]): readonly ResolvedAddress[] {
+    const first = this.#rotation++ % Math.max(1, addresses.length);
+    const rotated = [...addresses.slice(first), ...addresses.slice(0, first)];
     return this.#resolver.prefersIpv4 ? rotated.sort((a, b) => Number(isIpv6(a)) - Number(isIpv6(b))) : rotated;
   }
 
-  #locate(address: Address, callback: (places: readonly Place[], error: string | undefined) => void): void {
+  #locate(
+    address: Address,
+    callback: (addresses: readonly ResolvedAddress[], error: string | undefined) => void,
+  ): void {
     if ("path" in address) {
       callback([{ address, host: "" }], undefined);
       return;
     }
     const { host, port } = address;
     this.#resolver.resolve(host, (found, error) => {
-      const places = found.map((each) => ({ address: { host: each, port }, host }));
+      const addresses = found.map((each) => ({ address: { host: each, port }, host }));
       if (error !== undefined) callback([], error);
       else if (this.#avoids(port) && found.some(isThisMachine))
         callback([], `${address.host}:${port} is a server of the gateway's own; no client leads there`);
-      else callback(places, undefined);
+      else callback(addresses, undefined);
     });
   }
 
@@ -86,7 +89,7 @@ export class AddressSearch {
   }
 }
 
-function isIpv6({ address }: Place): boolean {
+function isIpv6({ address }: ResolvedAddress): boolean {
   return "host" in address && isIP(address.host) === 6;
 }
 
@@ -97,15 +100,15 @@ function isNamed(address: Address): boolean {
 /** Until one connects; one that does not answer leaves time for the others. */
 function tryPlaces<Connected>(
   attempt: ConnectAttempt<Connected>,
-  places: readonly Place[],
+  addresses: readonly ResolvedAddress[],
   index: number,
   dial: Dial<Connected>,
 ): void {
-  const place = places[index];
-  if (attempt.over || place === undefined) return;
+  const place = addresses[index];
+  if (attempt.closed || place === undefined) return;
   const giveUp = dial(place, attempt, (error) => {
-    if (index + 1 < places.length) tryPlaces(attempt, places, index + 1, dial);
+    if (index + 1 < addresses.length) tryPlaces(attempt, addresses, index + 1, dial);
     else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
   });
-  attempt.trying(giveUp, places.length - index);
+  attempt.trying(giveUp, addresses.length - index);
 }

@@ -65,7 +65,7 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   #headers: HeaderList = [];
   #upstream: Upstream | undefined;
   #cancelConnect: (() => void) | undefined;
-  #over = false;
+  #closed = false;
 
   constructor(
     endpoint: Endpoint,
@@ -83,14 +83,14 @@ class Call implements UpstreamEvents, UpstreamWaiter {
 
   /** `fresh`: not on a pooled connection, which proved to be stale. */
   start(fresh: boolean): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     const { pool } = this.#endpoint;
-    this.#cancelConnect = pool.reach(pool.http2 === "always" || pool.http2 === "offered", fresh, this);
+    this.#cancelConnect = pool.acquire(pool.http2 === "always" || pool.http2 === "offered", fresh, this);
   }
 
   /** Nobody waits any more. */
   cancel(): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     this.#end();
     this.#endpoint.abandon();
   }
@@ -152,7 +152,7 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
-    if (this.#over || this.#request.dropBody === true) return;
+    if (this.#closed || this.#request.dropBody === true) return;
     this.#size += to - from;
     if (this.#size > this.#request.maxBytes)
       this.#fail("TG_UPSTREAM_FAILED", `the answer is longer than ${this.#request.maxBytes} bytes`);
@@ -162,7 +162,7 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   onResponseBatch(): void {}
 
   onResponseEnd(): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     this.#upstream = undefined;
     this.#end();
     this.#endpoint.end(this.#status < 500, (performance.now() - this.#startedAt) / 1000);
@@ -183,7 +183,7 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   }
 
   #fail(code: ErrorCode, message: string): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     this.#end();
     if (code === "TG_POOL_FULL") this.#endpoint.abandon();
     else this.#endpoint.end(false, 0);
@@ -191,7 +191,7 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   }
 
   #end(): void {
-    this.#over = true;
+    this.#closed = true;
     clearTimeout(this.#timer);
     this.#cancelConnect?.();
     this.#upstream?.destroy();

@@ -6,7 +6,7 @@ import { GatewayError } from "../base/errors.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { SingleEndpoint } from "./balancer.ts";
 import type { CallRequest } from "./call.ts";
-import { Callout, NOWHERE, type PrepareCall } from "./callout.ts";
+import { Callout, NO_UPSTREAM, type PrepareCall } from "./callout.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Pools } from "./pools.ts";
 import { Resolver } from "./resolver.ts";
@@ -38,7 +38,7 @@ function calling(port: number, prepare?: PrepareCall<string>) {
 }
 
 /** A context whose observer notes what it is told. */
-function contextFor(asker: string) {
+function contextFor(calloutContext: string) {
   const told: string[] = [];
   const cancellations: (() => void)[] = [];
   const observer = {
@@ -46,7 +46,7 @@ function contextFor(asker: string) {
     ended: (status: number | null, error: string | null) => told.push(`${status} ${error}`),
   };
   return {
-    asker,
+    calloutContext,
     observer,
     told,
     onCancel: (callback: () => void) => void cancellations.push(callback),
@@ -66,12 +66,12 @@ test("what prepares a call sees for whom it is, and changes all of its head", as
   await using upstream = await RawUpstream.answering((request) =>
     reply(`${request.start.split(" ")[1]} ${valuesOf(request, "host").join()} ${valuesOf(request, "x-a").join()}`),
   );
-  using one = calling(upstream.port, async (head, asker) => {
+  using one = calling(upstream.port, async (head, calloutContext) => {
     assert.deepEqual([head.path, head.search, head.authority], ["/a", "?b", ""]);
     await Promise.resolve();
     head.search += "&key=1";
     head.authority = "named.example";
-    head.headers = [...head.headers, "x-a", asker ?? "nobody"];
+    head.headers = [...head.headers, "x-a", calloutContext ?? "nobody"];
   });
   const { body } = await one.callout.http(REQUEST, contextFor("ann"));
   assert.equal(body.toString(), "/a?b&key=1 named.example 1,ann");
@@ -136,6 +136,6 @@ test("preparing that takes too long, fails or is cancelled makes no call", async
 
 test("a service without endpoints cannot be asked", async () => {
   const context = { onCancel: () => {}, observer: undefined };
-  assert.equal(await failure(NOWHERE.http(REQUEST, context)), "TG_NO_HEALTHY_BACKENDS: ");
-  assert.equal(await failure(NOWHERE.unary(ECHO, Buffer.alloc(0), 5000, context)), "TG_NO_HEALTHY_BACKENDS: ");
+  assert.equal(await failure(NO_UPSTREAM.http(REQUEST, context)), "TG_NO_HEALTHY_BACKENDS: ");
+  assert.equal(await failure(NO_UPSTREAM.unary(ECHO, Buffer.alloc(0), 5000, context)), "TG_NO_HEALTHY_BACKENDS: ");
 });

@@ -16,12 +16,12 @@ export interface CallObserver {
 }
 
 /** For whom the gateway asks, and who is told. */
-interface CallContext<Asker> {
+interface CallContext<CalloutContext> {
   /** Calls back when nobody waits for the answer any more. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
   /** Absent for calls that are about no request. */
-  readonly asker?: Asker;
+  readonly calloutContext?: CalloutContext;
 }
 
 /** A request of the gateway's own before it is sent. */
@@ -34,24 +34,27 @@ export interface CallHead extends HttpRequest {
  * Finishes a request of the gateway's own before it is sent, such as by adding credentials. It may wait: the deadline of the
  * call covers that. Fails with a GatewayError.
  */
-export type PrepareCall<Asker> = (request: CallHead, asker: Asker | undefined) => void | Promise<void>;
+export type PrepareCall<CalloutContext> = (
+  request: CallHead,
+  calloutContext: CalloutContext | undefined,
+) => void | Promise<void>;
 
 /**
  * A service that the gateway itself asks, such as one that authorizes requests. Each call chooses an endpoint; failures are
- * GatewayErrors whose `cause` says what happened. `Asker` is what the service's policies want to know of whom they ask for;
+ * GatewayErrors whose `cause` says what happened. `CalloutContext` is what the service's policies want to know of whom they ask for;
  * whoever asks for nobody needs none.
  */
-export class Callout<Asker = never> {
+export class Callout<CalloutContext = never> {
   readonly #balancer: Balancer;
-  readonly #prepare: PrepareCall<Asker> | undefined;
+  readonly #prepare: PrepareCall<CalloutContext> | undefined;
 
-  constructor(balancer: Balancer, prepare?: PrepareCall<Asker>) {
+  constructor(balancer: Balancer, prepare?: PrepareCall<CalloutContext>) {
     this.#balancer = balancer;
     this.#prepare = prepare;
   }
 
   /** One HTTP request. */
-  async http(request: CallRequest, context: CallContext<Asker>): Promise<CallResponse> {
+  async http(request: CallRequest, context: CallContext<CalloutContext>): Promise<CallResponse> {
     const [path = "", query] = split(request.path);
     const { method, authority = "" } = request;
     const head: CallHead = headOf("HTTP/1.1", method, path, query, authority, [...request.headers]);
@@ -83,7 +86,7 @@ export class Callout<Asker = never> {
     method: string,
     message: Uint8Array,
     timeoutMs: number,
-    context: CallContext<Asker>,
+    context: CallContext<CalloutContext>,
   ): Promise<Uint8Array> {
     const head = headOf("HTTP/2", "POST", method);
     const left = await this.#prepared(head, timeoutMs, context);
@@ -95,19 +98,19 @@ export class Callout<Asker = never> {
       (endpoint) => {
         const startedAt = performance.now();
         endpoint.begin();
-        let over = false;
+        let closed = false;
         onCancel(() => {
-          if (!over) endpoint.abandon();
-          over = true;
+          if (!closed) endpoint.abandon();
+          closed = true;
         });
         return endpoint.pool.grpc.unary(method, message, left, onCancel, head).then(
           (answer) => {
-            over = true;
+            closed = true;
             endpoint.end(true, (performance.now() - startedAt) / 1000);
             return answer;
           },
           (error: unknown) => {
-            over = true;
+            closed = true;
             endpoint.end(false, 0);
             throw error;
           },
@@ -124,7 +127,7 @@ export class Callout<Asker = never> {
     method: string,
     events: GrpcStreamEvents,
     timeoutMs: number,
-    context: CallContext<Asker>,
+    context: CallContext<CalloutContext>,
   ): Promise<GrpcStream> {
     const head = headOf("HTTP/2", "POST", method);
     await this.#prepared(head, timeoutMs, context);
@@ -147,10 +150,10 @@ export class Callout<Asker = never> {
   async #prepared(
     head: CallHead,
     timeoutMs: number,
-    { asker, observer, onCancel }: CallContext<Asker>,
+    { calloutContext, observer, onCancel }: CallContext<CalloutContext>,
   ): Promise<number> {
     if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", observer.traceparent);
-    const waiting = this.#prepare?.(head, asker);
+    const waiting = this.#prepare?.(head, calloutContext);
     if (waiting === undefined) return timeoutMs;
     const startedAt = performance.now();
     await new Promise<void>((resolve, reject) => {
@@ -197,7 +200,7 @@ function headOf(
 }
 
 /** A service without endpoints. */
-export const NOWHERE = new Callout<unknown>({ endpoints: [], choose: () => undefined, candidates: () => [] });
+export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined, candidates: () => [] });
 
 /** What really happened, for the log: `cause` where there is one. */
 export function reasonOf(error: unknown): string {

@@ -17,7 +17,7 @@ export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
 
 /** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
 export class ConnectAttempt<Connected> {
-  over = false;
+  closed = false;
   readonly clock = new ConnectClock();
   readonly #waiter: ConnectWaiter<Connected>;
   readonly #onEnd: () => void;
@@ -46,20 +46,20 @@ export class ConnectAttempt<Connected> {
   }
 
   succeed(connection: Connected): boolean {
-    if (this.over) return false;
+    if (this.closed) return false;
     this.#end();
     this.#waiter.onConnection(connection);
     return true;
   }
 
   fail(code: ErrorCode, message: string): void {
-    if (this.over) return;
+    if (this.closed) return;
     this.#end();
     this.#waiter.onConnectFailure(code, message, this.clock.times);
   }
 
   cancel(): void {
-    if (this.over) return;
+    if (this.closed) return;
     this.#end();
     this.#giveUp?.();
   }
@@ -70,7 +70,7 @@ export class ConnectAttempt<Connected> {
   }
 
   #end(): void {
-    this.over = true;
+    this.closed = true;
     this.clock.ended();
     clearTimeout(this.#timer);
     this.#onEnd();

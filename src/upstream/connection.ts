@@ -1,8 +1,8 @@
+import { ByteQueue } from "../http/byte-queue.ts";
 import { ChunkedDecoder } from "../http/h1/chunked.ts";
 import { findHeadEnd, prefixError } from "../http/h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "../http/h1/parse-head.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "../http/h1/serialize.ts";
-import { HeldBytes } from "../http/held-bytes.ts";
 import { latin1 } from "../http/latin1.ts";
 import { type HeaderList, removeHeader } from "../http/message.ts";
 import { Output } from "../http/output.ts";
@@ -39,7 +39,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #events: UpstreamEvents | undefined;
   #state: State = "idle";
   /** The beginning of a head. */
-  readonly #partial = new HeldBytes();
+  readonly #partial = new ByteQueue();
   /** Bytes of `#partial` in which no end of a head was found. */
   #scanned = 0;
   #interim = 0;

@@ -99,17 +99,17 @@ export class GrpcChannel {
       metadata,
       hostOf(head),
     );
-    let over = false;
+    let closed = false;
     const finish = (error: GatewayError | undefined): void => {
-      if (over) return;
-      over = true;
+      if (closed) return;
+      closed = true;
       events.onEnd(error);
     };
     call.on("data", (message: Buffer) => {
-      if (!over) events.onMessage(message);
+      if (!closed) events.onMessage(message);
     });
     call.on("drain", () => {
-      if (!over) events.onDrain();
+      if (!closed) events.onDrain();
     });
     // A failed call reports the same by `status` too.
     call.on("error", (error: Grpc.ServiceError) => finish(failure(error)));
@@ -118,13 +118,13 @@ export class GrpcChannel {
       finish(status.code === 0 ? undefined : failure(status));
     });
     return {
-      write: (message) => over || call.write(message),
+      write: (message) => closed || call.write(message),
       end: () => {
-        if (!over) call.end();
+        if (!closed) call.end();
       },
       cancel: () => {
-        if (over) return;
-        over = true;
+        if (closed) return;
+        closed = true;
         call.cancel();
         // A paused stream would never come to its end.
         call.resume();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LoadBalancer, Workload } from "../ir/ir.ts";
-import { localityBuckets, ownPlace } from "./locality.ts";
+import { localityBuckets, ownLocality } from "./locality.ts";
 
-const OWN = ownPlace({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });
+const OWN = ownLocality({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });
 
 function workload(name: string, more: Partial<Workload> = {}): Workload {
   const base = { name, namespace: "a", workloadIps: [], status: "healthy", capacity: 1, services: {} } as const;
@@ -53,7 +53,7 @@ test("a cluster that a workload names counts more than the one in its uid", () =
 
 test("the environment wins over what is configured, unless it says nothing", () => {
   const configured = { cluster: "c9", network: "net9" };
-  assert.deepEqual(ownPlace({ CLUSTER_ID: "c1", NETWORK: "" }, configured), { cluster: "c1", network: "net9" });
+  assert.deepEqual(ownLocality({ CLUSTER_ID: "c1", NETWORK: "" }, configured), { cluster: "c1", network: "net9" });
 });
 
 test("AllowAll also takes workloads that are not healthy", () => {
@@ -71,6 +71,6 @@ test("node, network and cluster count too", () => {
 });
 
 test("what is not known of this gateway agrees with nothing", () => {
-  assert.deepEqual(names({}, WORKLOADS, ownPlace({})), [["far", "region", "zone", "nowhere"]]);
-  assert.deepEqual(names({ mode: "Strict" }, WORKLOADS, ownPlace({})), [[]]);
+  assert.deepEqual(names({}, WORKLOADS, ownLocality({})), [["far", "region", "zone", "nowhere"]]);
+  assert.deepEqual(names({ mode: "Strict" }, WORKLOADS, ownLocality({})), [[]]);
 });

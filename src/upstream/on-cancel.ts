@@ -1,2 +1,2 @@
-/** Registers what ends a call early: `PolicyContext.onOver`. */
+/** Registers what ends a call early: `PolicyContext.onClose`. */
 export type OnCancel = (callback: () => void) => void;

@@ -138,7 +138,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 
   /** An unused connection, or undefined: then `connect`. */
-  take(): UpstreamConnection | undefined {
+  takeIdle(): UpstreamConnection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined || connection.usable) return connection;
@@ -149,14 +149,14 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
    * Finds what carries a request as HTTP/1.1 or HTTP/2; at once where it is there. `fresh`: no connection of HTTP/1.1 that
    * has served before. Returns a function that gives up waiting, undefined when there is no wait.
    */
-  reach(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): (() => void) | undefined {
-    const session = http2 ? this.sessions.take() : undefined;
+  acquire(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): (() => void) | undefined {
+    const session = http2 ? this.sessions.takeIdle() : undefined;
     if (session !== undefined) {
       waiter.onSession(session);
       return undefined;
     }
     // Where requests go out as HTTP/1.1 because they do not ask for more, those connections say nothing about the others.
-    const connection = fresh || (http2 && this.http2 === "asked") ? undefined : this.take();
+    const connection = fresh || (http2 && this.http2 === "asked") ? undefined : this.takeIdle();
     if (connection !== undefined) {
       waiter.onConnection(connection);
       return undefined;
@@ -217,7 +217,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#search.start(waiter, ended, (place, attempt, failed) => {
       return this.#dialer.dialStream(place.address, place.host, attempt.clock, {
         onStream: (stream, from, agreed) => {
-          if (attempt.over) stream.destroy();
+          if (attempt.closed) stream.destroy();
           else if (agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered")) {
             attempt.succeed(new UpstreamSession(stream, this.sessions, this.#note(attempt.clock)));
           } else

@@ -10,7 +10,7 @@ import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import type { BackendCalls, EndpointStats } from "../upstream/endpoints.ts";
-import type { Place } from "../upstream/locality.ts";
+import type { Locality } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 
@@ -31,7 +31,7 @@ export interface WorkerOptions {
   readonly oidcCookieKey?: Uint8Array | undefined;
   readonly env: Readonly<Record<string, string>>;
   /** Where this gateway runs. */
-  readonly place: Place;
+  readonly locality: Locality;
   readonly logFilter: string;
   readonly logFormat: AccessLogFormat;
   readonly reusePort: boolean;

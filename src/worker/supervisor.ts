@@ -263,12 +263,13 @@ export class Supervisor implements WorkerEvents {
     const worker = this.#spawn(index);
     try {
       // Before it serves.
-      for (const notice of this.#evictions.inForce(performance.now())) await worker.obey({ type: "evict", notice });
+      for (const notice of this.#evictions.inForce(performance.now()))
+        await worker.callWithDeadline({ type: "evict", notice });
       if (this.#current !== undefined) {
         await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
-        await worker.obey({ type: "commit" });
+        await worker.callWithDeadline({ type: "commit" });
       }
-      for (const [id, watch] of this.#watches) await worker.obey({ type: "watch", id, ...watch });
+      for (const [id, watch] of this.#watches) await worker.callWithDeadline({ type: "watch", id, ...watch });
     } catch (error) {
       // It has died again, or lives but cannot serve, for example because its port was taken meanwhile: in both cases its
       // exit starts the next attempt.
@@ -298,7 +299,7 @@ export class Supervisor implements WorkerEvents {
   }
 
   async #all(command: Command): Promise<void> {
-    await Promise.allSettled(this.workers.map((worker) => worker.obey(command)));
+    await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline(command)));
   }
 
   async #ask(command: Command, take: (index: number, value: unknown) => void, patienceMs = ANSWER_MS): Promise<void> {
@@ -319,5 +320,5 @@ export class Supervisor implements WorkerEvents {
 
 /** Sends a configuration step by step, each after the answer to the one before, so that the worker serves in between. */
 async function prepare(worker: WorkerHandle, generation: number, ir: Ir, ports: Ports): Promise<void> {
-  for (const step of preparation(generation, ir, ports)) await worker.obey(step);
+  for (const step of preparation(generation, ir, ports)) await worker.callWithDeadline(step);
 }

@@ -93,7 +93,7 @@ export class WorkerHandle {
   }
 
   /** As `call`, for orders that all workers wait for: a thread that hangs is ended as if it had died. */
-  async obey(command: Command): Promise<void> {
+  async callWithDeadline(command: Command): Promise<void> {
     const hangs = (): void => this.fail(new WorkerError(`${this.name} has not answered for ${OBEY_MS / 1000} s`));
     const timer = setTimeout(hangs, OBEY_MS);
     try {

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import { Seldom } from "../base/seldom.ts";
+import { LogThrottle } from "../base/log-throttle.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { compileFunctions, withFunctions } from "../cel/index.ts";
 import { SocketBudget } from "../http/socket-budget.ts";
@@ -57,7 +57,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     notify({ type: "trace", id, event }),
   );
   const log = output.logger("proxy");
-  const refusals = new Seldom(REFUSALS_LOGGED_MS);
+  const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
   let internal: Endpoint | undefined;
   const services: Services = {
     metrics,
@@ -79,7 +79,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       refusals.tell(() => log.warn(NO_DESCRIPTORS, { connections: options.clientConnections })),
     ),
     workloads: new Workloads(),
-    place: options.place,
+    locality: options.locality,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,
     buffers: new BufferBudget(),

@@ -83,7 +83,13 @@ function durationFields(schema: unknown, names = new Set<string>()): Set<string>
 
 /** What a dump shows of a configuration that nothing has been sent to. */
 function dumpOf({ ir, config }: Extract<ReturnType<typeof loadConfig>, { readonly ok: true }>): unknown {
-  const live = { ports: {}, endpoints: new Map(), calls: new Map(), place: config.place, hidden: new Set<string>() };
+  const live = {
+    ports: {},
+    endpoints: new Map(),
+    calls: new Map(),
+    locality: config.locality,
+    hidden: new Set<string>(),
+  };
   return { ...dumpIr(ir, live), config: dumpSettings(config, ir, {}) };
 }
 

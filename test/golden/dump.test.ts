@@ -17,7 +17,7 @@ for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"
     const text = readFileSync(new URL(file, FOLDER), "utf8");
     const loaded = loadConfig({ kind: "text", text, name: file }, {});
     assert.ok(loaded.ok, loaded.ok ? "" : formatDiagnostics(loaded.diagnostics));
-    const live = { ports: {}, endpoints: new Map(), calls: new Map(), place: {}, hidden: new Set<string>() };
+    const live = { ports: {}, endpoints: new Map(), calls: new Map(), locality: {}, hidden: new Set<string>() };
     const dump = stringify(dumpIr(loaded.ir, live), { aliasDuplicateObjects: false, lineWidth: 0 });
     assert.ok(!dump.includes("s3cret"));
     const path = new URL(file.replace(/\.in\.yaml$/, ".out.yaml"), FOLDER);

@@ -18,7 +18,7 @@ import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
 import { Endpoints } from "../../src/upstream/endpoints.ts";
-import type { Place } from "../../src/upstream/locality.ts";
+import type { Locality } from "../../src/upstream/locality.ts";
 import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
@@ -63,7 +63,7 @@ export interface PlaneOptions {
   readonly oidcCookieKey?: Uint8Array;
   readonly services?: readonly Service[];
   readonly workloads?: readonly Workload[];
-  readonly place?: Place;
+  readonly locality?: Locality;
 }
 
 const LISTENER = "default/default/bind/0/listener0";
@@ -116,7 +116,7 @@ export class TestPlane {
       },
       env: {},
       workloads: new Workloads(),
-      place: options.place ?? {},
+      locality: options.locality ?? {},
       clientSockets: new SocketBudget(),
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       buffers: this.buffers,

@@ -16,7 +16,7 @@ export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPo
   lookupFamily: "All",
   sensitiveHeaders: [],
   env: {},
-  place: {},
+  locality: {},
   logFilter: "error",
   logFormat: "json",
   internalSocket: "",

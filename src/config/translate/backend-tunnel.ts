@@ -21,16 +21,16 @@ export function translateBackendTunnel(
   const at = [...path, "policies"];
   const named = calledTargets.policiesOf(proxy.backend) as Policies;
   // What is wrong with a named backend is reported where it stands.
-  const { quiet } = calledTargets;
+  const { withoutDiagnostics } = calledTargets;
   const key =
     policies?.backendAuth?.key ??
-    (quiet.sources.fill("backendAuth", named.backendAuth, path) as Policies["backendAuth"])?.key;
+    (withoutDiagnostics.sources.fill("backendAuth", named.backendAuth, path) as Policies["backendAuth"])?.key;
   const authorization = key === undefined ? undefined : authorizationOf(key, [...at, "backendAuth", "key"], report);
   const tls =
     policies?.backendTLS !== undefined
       ? translateBackendTls(policies.backendTLS, [...at, "backendTLS"], sources, report)
       : named.backendTLS !== undefined
-        ? translateBackendTls(named.backendTLS, path, quiet.sources, quiet.report)
+        ? translateBackendTls(named.backendTLS, path, withoutDiagnostics.sources, withoutDiagnostics.report)
         : undefined;
   return {
     proxy: calledTargets.find(proxy, [...path, "proxy"]),

@@ -56,7 +56,7 @@ export class CalledTargets {
   readonly #sources: Sources;
   readonly #context: TargetContext;
   readonly #translated = new Map<string, CallPolicies>();
-  #quiet: CallContext | undefined;
+  #withoutDiagnostics: CallContext | undefined;
 
   constructor(
     config: Pick<ConfigFile, "backends" | "policies">,
@@ -73,14 +73,20 @@ export class CalledTargets {
   }
 
   /** For what stands elsewhere too, where its mistakes are reported. */
-  get quiet(): CallContext {
+  get withoutDiagnostics(): CallContext {
     const { services, incomplete } = this.#context;
-    this.#quiet ??= {
-      sources: this.#sources.quiet(),
-      calledTargets: new CalledTargets(this.#config, this.#sources.quiet(), services, NOBODY, incomplete),
-      report: NOBODY,
+    this.#withoutDiagnostics ??= {
+      sources: this.#sources.withoutDiagnostics(),
+      calledTargets: new CalledTargets(
+        this.#config,
+        this.#sources.withoutDiagnostics(),
+        services,
+        silentReport,
+        incomplete,
+      ),
+      report: silentReport,
     };
-    return this.#quiet;
+    return this.#withoutDiagnostics;
   }
 
   /** A policy with `target` in the place of the three; what they name and is not there is reported. */
@@ -185,7 +191,7 @@ export class CalledTargets {
   #translate(key: string, input: RawPolicies, translate: TranslatePolicies): CallPolicies {
     let policies = this.#translated.get(key);
     if (policies === undefined) {
-      policies = translate(input, [], this.quiet);
+      policies = translate(input, [], this.withoutDiagnostics);
       this.#translated.set(key, policies);
     }
     return policies;
@@ -233,7 +239,7 @@ export class CalledTargets {
   }
 }
 
-const NOBODY: Report = () => {};
+const silentReport: Report = () => {};
 
 function nameOf(backend: string): string {
   return backend.replace(/^\//, "");

@@ -1,6 +1,6 @@
 import type { NetworkExtAuthz } from "../../ir/policies.ts";
 import { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
-import { NOWHERE } from "../../upstream/callout.ts";
+import { NO_UPSTREAM } from "../../upstream/callout.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { Context, Path } from "./context.ts";
 import { fieldPath, refusalBy, translateCallPolicies, withoutUndefined } from "./policies.ts";
@@ -26,7 +26,7 @@ export function translateNetworkExtAuthz(
     protocol: "grpc" in protocol ? { grpc: withoutUndefined(protocol.grpc) } : { http: withoutUndefined(http) },
   };
   const config = calledTargets.fill(KIND, cleaned, path, translateCallPolicies) as NetworkExtAuthz;
-  const refusal = refusalBy(KIND, () => new NetworkAuthorizer(config, NOWHERE));
+  const refusal = refusalBy(KIND, () => new NetworkAuthorizer(config, NO_UPSTREAM));
   if (refusal !== undefined) report(["frontendPolicies", ...fieldPath(refusal.field)], { message: refusal.message });
   return config;
 }

@@ -35,7 +35,7 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
   const { namespace, ruleName } = input;
   const targeted = context.targeted.forRoute({ kind: "HTTPRoute", name, namespace, ...(ruleName && { ruleName }) });
   const policies = mergePolicies(owner.targeted.route, targeted.route, own);
-  const around = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, ofBackends) };
+  const inherited = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, ofBackends) };
   const route = {
     key,
     name,
@@ -46,7 +46,7 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
     policies,
     ...inlineUnlessAll(mergePolicies(own, ofBackends), policies),
     backends: input.backends.map((backend, i) =>
-      translateBackend(backend, `/${key}/backend${i}`, around, [...path, "backends", i], context),
+      translateBackend(backend, `/${key}/backend${i}`, inherited, [...path, "backends", i], context),
     ),
   };
   adviseOnRoute(route, path, context.report);
@@ -99,8 +99,8 @@ export function translateTcpRoute(
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     backends: input.backends.map((backend, i) => {
       const at = [...path, "backends", i];
-      const around = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, common) };
-      const translated = translateBackend(backend, `/${key}/backend${i}`, around, at, context);
+      const inherited = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, common) };
+      const translated = translateBackend(backend, `/${key}/backend${i}`, inherited, at, context);
       const wrong = backend.backend === undefined ? undefined : unusable(translated.target);
       if (wrong !== undefined) context.report([...at, "backend"], { message: wrong });
       return { ...translated, policies: withoutHttp(translated.policies) };

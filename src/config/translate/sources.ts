@@ -33,7 +33,7 @@ export class Sources {
   }
 
   /** For what is read once more, and is the same then: it records no inputs and reports no problems. */
-  quiet(): Sources {
+  withoutDiagnostics(): Sources {
     return new Sources(this.#file, this.#home, this.#resources, this.#reader, () => {});
   }
 

@@ -8,7 +8,7 @@ import { type PolicyInput, translatePolicies } from "./policies.ts";
 import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";
 
 /** What targets a route and what is around it, for the backends of the route. */
-export interface Surrounding {
+export interface InheritedPolicies {
   /** Of the listener. */
   readonly listener: PolicySet;
   /** Of the route. */
@@ -23,7 +23,7 @@ export interface Surrounding {
 export function translateBackend(
   input: TargetInput & { readonly policies?: PolicyInput | undefined; readonly weight: number },
   key: string,
-  around: Surrounding,
+  inherited: InheritedPolicies,
   path: Path,
   context: Context,
 ): RouteBackend {
@@ -32,7 +32,7 @@ export function translateBackend(
     const target = translateTarget(input, path, context);
     checkTunnel(target, own, path, context.report);
     const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_POLICY_SET;
-    const policies = merge(target, around, service, own);
+    const policies = merge(target, inherited, service, own);
     return { key, weight: input.weight, target, policies, ...inlineUnlessAll(own, policies) };
   }
   const name = input.backend.replace(/^\//, "");
@@ -44,11 +44,16 @@ export function translateBackend(
   }
   const inline = mergePolicies(context.backendPolicies.get(name) ?? NO_POLICY_SET, own);
   checkTunnel(named.target, inline, path, context.report);
-  const policies = merge(named.target, around, context.targeted.forBackend(name), inline);
+  const policies = merge(named.target, inherited, context.targeted.forBackend(name), inline);
   return { key: named.key, weight: input.weight, target: named.target, policies, ...inlineUnlessAll(own, policies) };
 }
 
-function merge(target: Target, { listener, route }: Surrounding, targeted: PolicySet, inline: PolicySet): PolicySet {
+function merge(
+  target: Target,
+  { listener, route }: InheritedPolicies,
+  targeted: PolicySet,
+  inline: PolicySet,
+): PolicySet {
   // A group chooses among routes, whose backends have policies of their own.
   if (target.type === "routeGroup") return inline;
   const { backendTunnel, ...others } = mergePolicies(listener, targeted, route);

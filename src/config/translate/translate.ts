@@ -32,7 +32,7 @@ export interface Translated {
 }
 
 /** What the meaning of a configuration depends on besides its text. */
-export interface Surroundings {
+export interface TranslateInput {
   /** Where the configuration stands: paths in it are relative to its folder. */
   readonly file: string;
   /** What `~/` at the beginning of a path stands for. */
@@ -53,7 +53,7 @@ export interface Surroundings {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, leafCaching, resources, reader, formerTracing }: Surroundings,
+  { file, home, enableIpv6, leafCaching, resources, reader, formerTracing }: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {

@@ -2,8 +2,8 @@ import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Peer } from "../addresses.ts";
+import { ByteQueue } from "../byte-queue.ts";
 import type { MadeFields } from "../h1/serialize.ts";
-import { HeldBytes } from "../held-bytes.ts";
 import type { HeaderList } from "../message.ts";
 import type { ServerStream, StreamAcceptor } from "../stream.ts";
 import type { TlsSession, Transport } from "../transport.ts";
@@ -45,7 +45,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
   protected stream: ServerStream | undefined;
   protected state: ReadState = "head";
   /** Bytes not used yet; the start of a head while the state is `head`. */
-  protected readonly held = new HeldBytes();
+  protected readonly held = new ByteQueue();
   protected requestDone = true;
   protected keepAlive = true;
   madeFields: MadeFields | undefined;
@@ -117,7 +117,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
       this.refuse("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
       return;
     }
-    if (this.body.paused && this.#leftUnheard()) {
+    if (this.body.paused && this.#clientResetWhilePaused()) {
       this.gone();
       return;
     }
@@ -131,7 +131,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
    * Whether a client that is not read, because its upstream takes no more of the body, has reset the connection. That it has
    * closed is seen only behind the bytes it has sent, so up to HELD_LIMIT of them are read ahead.
    */
-  #leftUnheard(): boolean {
+  #clientResetWhilePaused(): boolean {
     if (this.state !== "body") return false;
     if (this.held.length < HELD_LIMIT) this.transport.resume();
     return this.transport.wasReset;

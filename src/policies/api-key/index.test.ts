@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { create } from "./index.ts";
 import { schema } from "./schema.ts";
@@ -35,13 +35,13 @@ test("a valid key passes and goes no further; its metadata stays, the key does n
   const context = bearer("k-alice");
   assert.equal(outcome({ mode: "strict" }, context), undefined);
   assert.deepEqual(context.request.headers, ["x", "y"]);
-  assert.deepEqual(shownOf(context.findings.apiKey), { user: "alice", admin: true, key: "<redacted>" });
+  assert.deepEqual(shownOf(context.requestMetadata.apiKey), { user: "alice", admin: true, key: "<redacted>" });
 });
 
 test("a key that is known by its hash is compared by its bytes", () => {
   const context = bearer(Buffer.from("k-bøb").toString("latin1"));
   assert.equal(outcome({ mode: "strict" }, context), undefined);
-  assert.deepEqual(shownOf(context.findings.apiKey), { key: "<redacted>" });
+  assert.deepEqual(shownOf(context.requestMetadata.apiKey), { key: "<redacted>" });
 });
 
 test("modes: what becomes of requests without a key and with a wrong one", () => {
@@ -53,7 +53,7 @@ test("modes: what becomes of requests without a key and with a wrong one", () =>
     const [without, withWrong] = [contextOf(), bearer("k-eve")];
     assert.equal(outcome({ mode }, without), none, mode);
     assert.equal(outcome({ mode }, withWrong), wrong, mode);
-    assert.equal(withWrong.findings.apiKey, undefined);
+    assert.equal(withWrong.requestMetadata.apiKey, undefined);
     assert.equal(withWrong.request.headers.length, 4);
   }
   assert.equal(outcome({}, contextOf()), undefined, "optional is the default");
@@ -63,9 +63,9 @@ test("modes: what becomes of requests without a key and with a wrong one", () =>
 test("metadata with the name of a secret is not shown", () => {
   const metadata = { team: "a", clientSecret: "s3cret", nested: [{ "x-token": "s3cret" }], own: "s3cret" };
   const config = schema.parse({ keys: [{ key: "k", metadata }] });
-  const shown = effectivePolicy("apiKey", config, sensitiveHeaders(["own"]));
-  assert.ok(!JSON.stringify(shown).includes("s3cret"));
-  assert.match(JSON.stringify(shown), /"team":"a"/);
+  const redacted = effectivePolicy("apiKey", config, sensitiveHeaders(["own"]));
+  assert.ok(!JSON.stringify(redacted).includes("s3cret"));
+  assert.match(JSON.stringify(redacted), /"team":"a"/);
 });
 
 test("neither what is shown nor a trace has the key", () => {

@@ -30,7 +30,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
   return {
     kind: KIND,
     onRequest: afterRequestBody(finder.expressions, (context) => {
-      const { findings, trace } = context;
+      const { requestMetadata, trace } = context;
       const key = finder.find(context);
       if (key === undefined) {
         if (mode === "strict") {
@@ -45,7 +45,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
       if (found === undefined && mode === "permissive") trace?.failed("api_key", outcome);
       else trace?.decided("api_key", outcome.valid, outcome);
       if (found !== undefined) {
-        findings.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
+        requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
         finder.remove(context);
       } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", undefined, undefined, challenge.invalid);
       return undefined;
@@ -54,7 +54,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
 }
 
 /** The configuration without what stands for a key, and without metadata whose names, such as `hidden` ones, are those of secrets. */
-export function shown({ keys, mode, location }: ApiKeyAuth, hidden: ReadonlySet<string>): unknown {
+export function redact({ keys, mode, location }: ApiKeyAuth, hidden: ReadonlySet<string>): unknown {
   const shownKeys = keys.map(({ metadata }: ApiKey) => ({
     keyHash: REDACTED,
     ...(metadata !== undefined && { metadata: shownMetadata(metadata, hidden) }),

@@ -57,19 +57,19 @@ test("a trace shows every rule with its outcome", () => {
     { mode: "allow", expression: YES },
   ] as const;
   create({ rules }).onRequest?.(contextOf({}, { trace }));
-  const shown = [
+  const redacted = [
     { name: NO, matched: false, mode: "deny", inputs: [METHOD] },
     { name: YES, matched: true, mode: "allow", inputs: [PATH] },
   ];
-  assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "allow" }]);
+  assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: redacted, result: "allow" }]);
 });
 
 test("a trace shows why a rule could not be evaluated", () => {
   const trace = new RecordedTrace();
   const { onRequest } = create({ rules: [{ mode: "deny", expression: FAILS }] });
   assert.throws(() => onRequest?.(contextOf({}, { trace })), { code: "TG_AUTHORIZATION" });
-  const shown = [{ name: FAILS, matched: false, mode: "deny", error: "the text is not JSON", inputs: [PATH] }];
-  assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: shown, result: "deny" }]);
+  const redacted = [{ name: FAILS, matched: false, mode: "deny", error: "the text is not JSON", inputs: [PATH] }];
+  assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: redacted, result: "deny" }]);
 });
 
 test("rules over the body wait for it; a body that is too long to look at is 413", async () => {

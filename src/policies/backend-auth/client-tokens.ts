@@ -22,7 +22,7 @@ export function clientToken(source: CredentialLocation, names: CredentialNames, 
     find(context) {
       const found = finder.find(context);
       if (found !== undefined && found.trim() !== "") return found;
-      const { token, tokenFrom } = context.findings;
+      const { token, tokenFrom } = context.requestMetadata;
       // jwtAuth takes the tokens that it verifies out of the request.
       return tokenFrom !== undefined && JSON.stringify(tokenFrom) === place ? token : undefined;
     },

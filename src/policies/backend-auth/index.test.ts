@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { type JWTPayload, jwtVerify } from "jose";
 import type { BackendAuth } from "../../ir/policies.ts";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create } from "./index.ts";
@@ -19,7 +19,7 @@ async function after(config: object, context: TestContext = contextOf({ search: 
 /** A request of whose token jwtAuth has approved. */
 function withToken(token: string): TestContext {
   const context = contextOf({ headers: ["x", "y"] });
-  context.findings.token = token;
+  context.requestMetadata.token = token;
   return context;
 }
 

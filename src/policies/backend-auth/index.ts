@@ -36,7 +36,7 @@ function mainStep(config: BackendAuth, deps: Deps): Step | undefined {
   if (passthrough !== undefined) {
     const put = putter(passthrough.location, deps);
     return (context) => {
-      const { token } = context.findings;
+      const { token } = context.requestMetadata;
       if (token !== undefined) put(context, token);
       return undefined;
     };

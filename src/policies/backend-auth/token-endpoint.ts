@@ -4,7 +4,7 @@ import type { CallResponse } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { Callouts } from "../deps.ts";
-import type { Asker } from "../types.ts";
+import type { CalloutContext } from "../types.ts";
 import { type ClientCredentials, clientAuthentication } from "./client-auth.ts";
 
 /** Bytes of an answer; tokens are a few KiB. */
@@ -24,7 +24,7 @@ export interface IssuedToken {
 export class TokenEndpoint {
   readonly #path: string;
   readonly #timeout: number;
-  readonly #callout: Callout<Asker>;
+  readonly #callout: Callout<CalloutContext>;
   readonly #authenticate: () => ClientCredentials | Promise<ClientCredentials>;
 
   /** Throws an Error that begins with `field` for keys that cannot be used. */
@@ -40,8 +40,8 @@ export class TokenEndpoint {
    * Rejects with a GatewayError: TG_INVALID_REQUEST when the endpoint refuses the grant, which came from the client, else
    * TG_BACKEND_AUTH. Neither shows a token.
    */
-  async request(grant: Form, asker: Asker, type?: string): Promise<IssuedToken> {
-    const response = await this.#call(grant, asker);
+  async request(grant: Form, calloutContext: CalloutContext, type?: string): Promise<IssuedToken> {
+    const response = await this.#call(grant, calloutContext);
     const answer = parse(response.body);
     if (response.status < 200 || response.status > 299) throw refusal(response.status, answer);
     const { access_token: token, token_type: tokenType, issued_token_type: issued, expires_in: expires } = answer;
@@ -55,7 +55,7 @@ export class TokenEndpoint {
     return { token, lifetime };
   }
 
-  async #call(grant: Form, asker: Asker): Promise<CallResponse> {
+  async #call(grant: Form, calloutContext: CalloutContext): Promise<CallResponse> {
     const { headers, form } = await this.#authenticate();
     const pairs = [...grant, ...form].map(([name, value]): [string, string] => [name, value]);
     const body = new URLSearchParams(pairs).toString();
@@ -70,7 +70,7 @@ export class TokenEndpoint {
           maxBytes: MAX_ANSWER,
         },
         // Others may wait for the same token: the call goes on when the client that began it is gone.
-        { onCancel: () => {}, observer: observerOf(asker, "http"), asker },
+        { onCancel: () => {}, observer: observerOf(calloutContext, "http"), calloutContext },
       );
     } catch (error) {
       throw failure(`the token endpoint cannot be asked: ${reasonOf(error)}`, error);

@@ -123,7 +123,7 @@ function actorToken(
     token,
     find(context, subject) {
       const found = required(token, context, "actor token");
-      const { jwt, token: verified } = context.findings;
+      const { jwt, token: verified } = context.requestMetadata;
       const claims = verified === subject ? { ...(jwt as object) } : unverifiedClaims(subject);
       if (enforceMayAct && !mayAct(claims, unverifiedClaims(found)))
         throw new GatewayError("TG_AUTHORIZATION", "the claim may_act of the token does not name the actor");

@@ -8,6 +8,6 @@ export function create(): CompiledPolicy {
 }
 
 /** The configuration without its key. */
-export function shown(config: BackendTls): BackendTls {
+export function redact(config: BackendTls): BackendTls {
   return config.key === undefined ? config : { ...config, key: REDACTED };
 }

@@ -1,6 +1,6 @@
 import type { BackendTunnel } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
-import { shown as shownTls } from "../backend-tls/index.ts";
+import { redact as shownTls } from "../backend-tls/index.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 /** A proxy on the way to a backend (reference 3.23): a setting of its connections, which the pool makes. */
@@ -9,7 +9,7 @@ export function create(): CompiledPolicy {
 }
 
 /** The configuration without its secrets. */
-export function shown(config: BackendTunnel): BackendTunnel {
+export function redact(config: BackendTunnel): BackendTunnel {
   return {
     ...config,
     ...(config.authorization !== undefined && { authorization: REDACTED }),

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import type { BasicAuth } from "../../ir/policies.ts";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create } from "./index.ts";
@@ -35,7 +35,7 @@ test("every hash that htpasswd makes: the right password passes, another does no
   for (const [user, password] of [...users, ["zoë", "pässwörd"]]) {
     const context = basic(`${user}:${password}`);
     assert.equal(await outcome(each, context), undefined, user);
-    assert.deepEqual(context.findings.basicAuth, { username: user });
+    assert.deepEqual(context.requestMetadata.basicAuth, { username: user });
     assert.deepEqual(context.request.headers, ["x", "y"]);
     for (const wrong of [`${password}x`, "", "x".repeat(200)])
       assert.equal((await outcome(each, basic(`${user}:${wrong}`)))?.message, WRONG, user);

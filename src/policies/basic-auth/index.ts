@@ -74,7 +74,7 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
     context.trace?.decided("basic_auth", valid, { valid, ...(result === "busy" && { busy: true }) });
     if (result === "busy") throw new GatewayError("TG_BASIC_AUTH_BUSY", undefined, undefined, BUSY);
     if (result === "wrong") throw new GatewayError("TG_BASIC_AUTH", undefined, undefined, challenge.invalid);
-    context.findings.basicAuth = { username: user };
+    context.requestMetadata.basicAuth = { username: user };
     finder.remove(context);
   };
 
@@ -100,7 +100,7 @@ export function create(config: BasicAuth, { credentials }: PolicyDeps): Compiled
 }
 
 /** The configuration without hashes. */
-export function shown({ htpasswd: _htpasswd, ...config }: BasicAuth): unknown {
+export function redact({ htpasswd: _htpasswd, ...config }: BasicAuth): unknown {
   return { htpasswd: REDACTED, ...config };
 }
 

@@ -4,11 +4,11 @@ import { create as backendAuth } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { create as requestHeaderModifier } from "../request-header-modifier/index.ts";
 import { OwnFields } from "../shared/own-fields.ts";
-import type { Asker, OutgoingContext } from "../types.ts";
+import type { CalloutContext, OutgoingContext } from "../types.ts";
 import { callTransformer } from "./transform.ts";
 
 /** For calls that are about no request. */
-const NOBODY: Asker = { findings: {}, trace: undefined, variables: {} };
+const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefined, variables: {} };
 
 /**
  * What is done to each request for a service before it is sent, in the order of the backend phase; undefined = nothing. What
@@ -17,25 +17,25 @@ const NOBODY: Asker = { findings: {}, trace: undefined, variables: {} };
 export function compileCallPolicies(
   { backendAuth: auth, transformations, requestHeaderModifier: modifier }: CallPolicies,
   deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials">,
-): PrepareCall<Asker> | undefined {
+): PrepareCall<CalloutContext> | undefined {
   const credentials = auth && backendAuth(auth, deps);
   const headers = modifier && requestHeaderModifier(modifier, { ...deps, ownFields: new OwnFields() });
   const transform = transformations && callTransformer(transformations);
   if (credentials === undefined && transform === undefined && headers === undefined) return undefined;
-  return (request, asker = NOBODY) => {
-    const { findings, trace, span } = asker;
+  return (request, calloutContext = NO_CALLOUT_CONTEXT) => {
+    const { requestMetadata, trace, span } = calloutContext;
     const context: OutgoingContext = {
       request,
-      findings,
+      requestMetadata,
       trace,
       span,
       get variables() {
-        return asker.variables;
+        return calloutContext.variables;
       },
       authorityMode: "auto",
     };
     const finish = (): void => {
-      transform?.(request, asker);
+      transform?.(request, calloutContext);
       headers?.onRequest(context);
     };
     const waiting = credentials?.onRequest(context);

@@ -3,7 +3,7 @@ import type { CallHead } from "../../upstream/callout.ts";
 import { withVariables } from "../shared/with-variables.ts";
 import { EditedRequest } from "../transformations/messages.ts";
 import { compileProgram } from "../transformations/program.ts";
-import type { Asker, Findings } from "../types.ts";
+import type { CalloutContext, RequestMetadata } from "../types.ts";
 
 const NOTHING = new Uint8Array(0);
 
@@ -11,12 +11,14 @@ const NOTHING = new Uint8Array(0);
  * What `transformations.request` does to a call: expressions read the call as `request`, and what is known of the client that
  * it is made for. What it sets aside as `metadata` is for this call alone. Throws as `compileProgram`; undefined = nothing.
  */
-export function callTransformer({ request }: Transformations): ((call: CallHead, asker: Asker) => void) | undefined {
+export function callTransformer({
+  request,
+}: Transformations): ((call: CallHead, calloutContext: CalloutContext) => void) | undefined {
   if (request === undefined) return undefined;
   const program = compileProgram("transformations.request", request, "request");
-  return (call, { findings, trace, variables }) => {
-    const metadata = { ...findings.metadata };
-    const own: Findings = { metadata };
+  return (call, { requestMetadata, trace, variables }) => {
+    const metadata = { ...requestMetadata.metadata };
+    const own: RequestMetadata = { metadata };
     const message = new EditedRequest({
       request: call,
       authorityMode: "fixed",

@@ -11,7 +11,7 @@ const KIND = "cors";
 const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
 
 /** The configuration with its times as texts. */
-export function shown(config: Cors): unknown {
+export function redact(config: Cors): unknown {
   return withDurations(config, "maxAge");
 }
 

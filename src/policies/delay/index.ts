@@ -46,6 +46,6 @@ function milliseconds(value: CelValue): number {
 function wait(context: PolicyContext, delay: number): Promise<undefined> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(undefined), delay);
-    context.onOver(() => clearTimeout(timer));
+    context.onClose(() => clearTimeout(timer));
   });
 }

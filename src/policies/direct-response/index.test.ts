@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DirectResponse } from "../../ir/policies.ts";
-import { effectivePolicy, shownPolicy } from "../shown.ts";
+import { effectivePolicy, redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create as createPolicy } from "./index.ts";
@@ -66,7 +66,7 @@ test("reports its status and the bytes of its body", () => {
 
 test("shows its configuration without the expressions of headers that hold secrets", () => {
   const config = { status: 200, headers: { "Set-Cookie": "'id=s3cret'", "x-a": "'1'" } };
-  const shown = { status: 200, headers: { "Set-Cookie": "<redacted>", "x-a": "'1'" } };
-  assert.deepEqual(effectivePolicy("directResponse", config, DEPS.hidden), shown);
-  assert.deepEqual(shownPolicy("directResponse", { conditional: [config] }, DEPS.hidden), { conditional: [shown] });
+  const redacted = { status: 200, headers: { "Set-Cookie": "<redacted>", "x-a": "'1'" } };
+  assert.deepEqual(effectivePolicy("directResponse", config, DEPS.hidden), redacted);
+  assert.deepEqual(redactPolicy("directResponse", { conditional: [config] }, DEPS.hidden), { conditional: [redacted] });
 });

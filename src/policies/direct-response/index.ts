@@ -52,7 +52,7 @@ export function create(config: DirectResponse): CompiledPolicy {
 }
 
 /** The configuration without the expressions of headers that hold secrets. */
-export function shown(config: DirectResponse, hidden: ReadonlySet<string>): DirectResponse {
+export function redact(config: DirectResponse, hidden: ReadonlySet<string>): DirectResponse {
   return config.headers === undefined ? config : { ...config, headers: shownValues(config.headers, hidden) };
 }
 

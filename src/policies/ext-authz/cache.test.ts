@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contextOf } from "../testing/context.ts";
-import { VerdictCache } from "./cache.ts";
+import { DecisionCache } from "./cache.ts";
 
 test("keys are short, however long what clients send, and tell values apart", () => {
-  const cache = new VerdictCache<string>(
+  const cache = new DecisionCache<string>(
     { key: ["request.path", "request.method"], ttl: "1m", maxEntries: 2 },
     "request",
   );

@@ -12,8 +12,8 @@ import {
 import type { ExtAuthz } from "../../ir/policies.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
 
-interface Entry<Verdict> {
-  readonly verdict: Verdict;
+interface Entry<AuthzDecision> {
+  readonly decision: AuthzDecision;
   /** `performance.now()` ms. */
   readonly until: number;
 }
@@ -22,11 +22,11 @@ interface Entry<Verdict> {
 const KEPT_REFUSALS = new Set([401, 403]);
 
 /** Verdicts by key, for their time to live; the oldest goes when there is no room. */
-export class VerdictCache<Verdict> {
+export class DecisionCache<AuthzDecision> {
   readonly #key: readonly Expression[];
   readonly #ttl: number | Expression;
   readonly #maxEntries: number;
-  readonly #entries = new Map<string, Entry<Verdict>>();
+  readonly #entries = new Map<string, Entry<AuthzDecision>>();
 
   /** `scope`: what the expressions may read. Throws CelError for those that cannot be used. */
   constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>, scope: Scope) {
@@ -39,7 +39,7 @@ export class VerdictCache<Verdict> {
     return typeof this.#ttl === "number" ? this.#key : [...this.#key, this.#ttl];
   }
 
-  /** A digest, because what clients send may be long, or secret. undefined = the verdict about these variables cannot be kept. */
+  /** A digest, because what clients send may be long, or secret. undefined = the decision about these variables cannot be kept. */
   keyOf(variables: Activation): string | undefined {
     try {
       const values = this.#key.map((expression) => toJson(expression.evaluate(variables)));
@@ -49,21 +49,21 @@ export class VerdictCache<Verdict> {
     }
   }
 
-  get(key: string): Verdict | undefined {
+  get(key: string): AuthzDecision | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    if (entry.until > performance.now()) return entry.verdict;
+    if (entry.until > performance.now()) return entry.decision;
     this.#entries.delete(key);
     return undefined;
   }
 
   /** `refusedWith`: status of a refusal; undefined = it allows. `variables` include the service's answer. */
-  put(key: string, verdict: Verdict, refusedWith: number | undefined, variables: Activation): void {
+  put(key: string, decision: AuthzDecision, refusedWith: number | undefined, variables: Activation): void {
     if (refusedWith !== undefined && !KEPT_REFUSALS.has(refusedWith)) return;
     const ttl = this.#ttlOf(variables);
     if (ttl <= 0) return;
     this.#entries.delete(key);
-    this.#entries.set(key, { verdict, until: performance.now() + ttl });
+    this.#entries.set(key, { decision, until: performance.now() + ttl });
     const [oldest] = this.#entries.size > this.#maxEntries ? this.#entries.keys() : [];
     if (oldest !== undefined) this.#entries.delete(oldest);
   }

@@ -6,18 +6,18 @@ import { callFor } from "../calls/call-for.ts";
 import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
-import type { Asker as Asking, BodyStart, PolicyContext } from "../types.ts";
-import type { Asker, Verdict } from "./verdict.ts";
+import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
+import type { AuthzClient, AuthzDecision } from "./decision.ts";
 
 /** The name under which filters look for their metadata. */
 export const NAMESPACE = "envoy.filters.http.ext_authz";
 
 /** Asks by `Authorization/Check`. */
-export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<Asking>): Asker {
+export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<CalloutContext>): AuthzClient {
   const metadata = compileAll(grpc.metadata ?? {}, "request");
   const included = new Set(config.includeRequestHeaders);
   const wants = (name: string): boolean => included.size === 0 || included.has(name);
-  const ask: Asker["ask"] = async (context, body) => {
+  const check: AuthzClient["check"] = async (context, body) => {
     const question = CheckRequest.encode({
       attributes: {
         ...peers(context.variables),
@@ -27,10 +27,10 @@ export function askGrpc(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<A
       },
     });
     const answer = await callout.unary(CHECK, question, config.timeout, callFor(context, "ext_authz"));
-    return verdictOf(CheckResponse.decode(answer));
+    return decisionOf(CheckResponse.decode(answer));
   };
   // Which fields the service sets is known only from what it says.
-  return { expressions: metadata.map(([, expression]) => expression), clears: [], ask };
+  return { expressions: metadata.map(([, expression]) => expression), clears: [], check };
 }
 
 /** Both ends of the connection, as `attributes` have them. */
@@ -74,12 +74,12 @@ function now(): { seconds: number; nanos: number } {
   return { seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1_000_000 };
 }
 
-export function verdictOf({
+export function decisionOf({
   status,
   ok_response: ok,
   denied_response: denied,
   dynamic_metadata,
-}: CheckAnswer): Verdict {
+}: CheckAnswer): AuthzDecision {
   const metadata = dynamic_metadata;
   if ((status?.code ?? 0) === 0 && denied === undefined)
     return {

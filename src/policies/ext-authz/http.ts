@@ -7,20 +7,20 @@ import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import { textOf } from "../shared/named-expressions.ts";
-import type { Asker as Asking, PolicyContext } from "../types.ts";
-import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
-import type { Asker } from "./verdict.ts";
+import type { CalloutContext, PolicyContext } from "../types.ts";
+import type { AuthzClient } from "./decision.ts";
+import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
 
 const NO_BYTES = new Uint8Array(0);
 
 /** Asks with a request of the same method, unless the configuration names one. */
-export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<Asking>): Asker {
+export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<CalloutContext>): AuthzClient {
   const question = new HttpQuestion("extAuthz", http, { question: "request", answer: "response" });
   const redirect = http.redirect === undefined ? undefined : compileExpression(http.redirect, "request");
   const included = new Set(config.includeRequestHeaders.length > 0 ? config.includeRequestHeaders : ["authorization"]);
   const copied = new Set(http.includeResponseHeaders);
 
-  const ask: Asker["ask"] = async (context, body) => {
+  const check: AuthzClient["check"] = async (context, body) => {
     const { request, variables } = context;
     const headers = includedHeaders(context, included);
     const added = question.headers(variables);
@@ -41,7 +41,7 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
       },
       callFor(context, "ext_authz"),
     );
-    const metadata = question.findings(variables, answer);
+    const metadata = question.metadataFrom(variables, answer);
     if (answer.status >= 200 && answer.status < 300)
       return { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
     return { allowed: false, reply: refusal(answer, redirect, variables), metadata };
@@ -49,7 +49,7 @@ export function askHttp(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<A
   return {
     expressions: [...(redirect === undefined ? [] : [redirect]), ...question.expressions],
     clears: headerRemovals([...copied]),
-    ask,
+    check,
   };
 }
 

@@ -142,13 +142,13 @@ suite("extAuthz by HTTP", () => {
     };
     const policy = byHttp(service.port, { metadata });
     const context = contextOf();
-    context.findings.extauthz = { before: 1 };
+    context.requestMetadata.extauthz = { before: 1 };
     await run(policy, context);
-    assert.deepEqual(context.findings.extauthz, { before: 1, team: "blue", id: 7 });
+    assert.deepEqual(context.requestMetadata.extauthz, { before: 1, team: "blue", id: 7 });
     status = "403 Forbidden";
     const refused = contextOf();
     assert.equal((await run(policy, refused))?.status, 403);
-    assert.deepEqual(refused.findings.extauthz, { team: "blue", id: 7 });
+    assert.deepEqual(refused.requestMetadata.extauthz, { team: "blue", id: 7 });
   });
 
   test("a refusal is passed on as it is; with redirect, a 401 or 403 sends the client elsewhere", async () => {
@@ -320,7 +320,7 @@ suite("extAuthz keeps answers", () => {
   });
 });
 
-test("a trace tells of the call, and of the verdict with where it came from", async () => {
+test("a trace tells of the call, and of the decision with where it came from", async () => {
   await using service = await httpService(() => reply(""));
   const trace = new RecordedTrace();
   const policy = byHttp(service.port, {}, { cache: { key: ["1"], ttl: "1h", maxEntries: 1 } });

@@ -8,10 +8,10 @@ import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
 import { withVariables } from "../shared/with-variables.ts";
 import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
-import { VerdictCache } from "./cache.ts";
-import { askGrpc } from "./grpc.ts";
-import { askHttp } from "./http.ts";
-import { type Asker, applyVerdict, QuestionError, type Verdict } from "./verdict.ts";
+import { DecisionCache } from "./cache.ts";
+import { type AuthzClient, type AuthzDecision, AuthzRequestError, applyDecision } from "./decision.ts";
+import { grpcClient } from "./grpc.ts";
+import { httpClient } from "./http.ts";
 
 const KIND = "extAuthz";
 /** Kind in traces. */
@@ -25,16 +25,17 @@ const BEARER = 'Bearer realm="Restricted"';
 export function create(config: ExtAuthz, { callouts, ownFields }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const { protocol, failureMode } = config;
-  const asker = "grpc" in protocol ? askGrpc(config, protocol.grpc, callout) : askHttp(config, protocol.http, callout);
-  for (const { name } of asker.clears) ownFields.add(name);
-  const cache = config.cache === undefined ? undefined : new VerdictCache<Verdict>(config.cache, "request");
+  const client =
+    "grpc" in protocol ? grpcClient(config, protocol.grpc, callout) : httpClient(config, protocol.http, callout);
+  for (const { name } of client.clears) ownFields.add(name);
+  const cache = config.cache === undefined ? undefined : new DecisionCache<AuthzDecision>(config.cache, "request");
   return {
     kind: KIND,
-    onRequest: afterRequestBody([...asker.expressions, ...(cache?.expressions ?? [])], async (context) => {
-      const verdict = await decide(config, asker, cache, context).catch((error: unknown) => {
+    onRequest: afterRequestBody([...client.expressions, ...(cache?.expressions ?? [])], async (context) => {
+      const decision = await decide(config, client, cache, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
         const outcome = { result: "failed", error: reasonOf(error) };
-        if (failureMode === "allow" && !(error instanceof QuestionError)) {
+        if (failureMode === "allow" && !(error instanceof AuthzRequestError)) {
           context.trace?.failed(TRACED, outcome);
           return undefined;
         }
@@ -42,12 +43,12 @@ export function create(config: ExtAuthz, { callouts, ownFields }: PolicyDeps): C
         const answer = typeof failureMode === "string" ? {} : refusalWith(failureMode.denyWithStatus);
         throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), answer);
       });
-      if (verdict === undefined || verdict.allowed) applyHeaderEdits(asker.clears, context.request.headers);
-      if (verdict === undefined) return undefined;
-      applyVerdict(context, verdict);
-      if (verdict.allowed) return undefined;
-      if (verdict.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
-      return refuse(context.request, verdict.reply, "TG_EXT_AUTHZ");
+      if (decision === undefined || decision.allowed) applyHeaderEdits(client.clears, context.request.headers);
+      if (decision === undefined) return undefined;
+      applyDecision(context, decision);
+      if (decision.allowed) return undefined;
+      if (decision.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
+      return refuse(context.request, decision.reply, "TG_EXT_AUTHZ");
     }),
   };
 }
@@ -60,23 +61,23 @@ function refusalWith(status: number): Partial<ErrorAnswer> {
 
 async function decide(
   { includeRequestBody }: ExtAuthz,
-  asker: Asker,
-  cache: VerdictCache<Verdict> | undefined,
+  client: AuthzClient,
+  cache: DecisionCache<AuthzDecision> | undefined,
   context: PolicyContext,
-): Promise<Verdict> {
+): Promise<AuthzDecision> {
   const { trace } = context;
   const body = includeRequestBody === undefined ? undefined : await readBody(includeRequestBody, context);
   const key = cache?.keyOf(context.variables);
   const known = key === undefined ? undefined : cache?.get(key);
-  const verdict = known ?? (await asker.ask(context, body));
+  const decision = known ?? (await client.check(context, body));
   if (known === undefined && key !== undefined)
-    cache?.put(key, verdict, refusalStatus(verdict), withVariables(context.variables, told(context, verdict)));
-  const { allowed } = verdict;
+    cache?.put(key, decision, refusalStatus(decision), withVariables(context.variables, told(context, decision)));
+  const { allowed } = decision;
   trace?.decided(TRACED, allowed, {
     result: allowed ? "allow" : "deny",
     ...(known !== undefined && { cached: true }),
   });
-  return verdict;
+  return decision;
 }
 
 async function readBody(
@@ -89,12 +90,14 @@ async function readBody(
   throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
 }
 
-/** What expressions read of the verdict once it is in effect. */
-function told({ findings }: PolicyContext, { metadata }: Verdict): Partial<Activation> {
-  return metadata === undefined ? {} : { extauthz: { ...(findings.extauthz as object | undefined), ...metadata } };
+/** What expressions read of the decision once it is in effect. */
+function told({ requestMetadata }: PolicyContext, { metadata }: AuthzDecision): Partial<Activation> {
+  return metadata === undefined
+    ? {}
+    : { extauthz: { ...(requestMetadata.extauthz as object | undefined), ...metadata } };
 }
 
 /** undefined: it allows. */
-function refusalStatus(verdict: Verdict): number | undefined {
-  return verdict.allowed ? undefined : (verdict.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
+function refusalStatus(decision: AuthzDecision): number | undefined {
+  return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
 }

@@ -1,23 +1,23 @@
 import type { Logger } from "../../base/log.ts";
-import { Seldom } from "../../base/seldom.ts";
+import { LogThrottle } from "../../base/log-throttle.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { ExtAuthzGrpc, NetworkExtAuthz } from "../../ir/policies.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { OnCancel } from "../../upstream/on-cancel.ts";
 import { CHECK, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
-import type { Asker } from "../types.ts";
-import { VerdictCache } from "./cache.ts";
-import { NAMESPACE, peers, verdictOf } from "./grpc.ts";
-import { HttpQuestion, MAX_ANSWER } from "./http-question.ts";
-import { QuestionError } from "./verdict.ts";
+import type { CalloutContext } from "../types.ts";
+import { DecisionCache } from "./cache.ts";
+import { AuthzRequestError } from "./decision.ts";
+import { decisionOf, NAMESPACE, peers } from "./grpc.ts";
+import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
 
 const NO_BYTES = new Uint8Array(0);
 /** Milliseconds between two lines of the log about a service that does not answer. */
 const WARN_INTERVAL = 10_000;
 
 /** What a service says about a connection. */
-export type NetworkVerdict =
+export type NetworkDecision =
   | {
       readonly allowed: true;
       /** What expressions of requests on this connection read as `extauthz`. */
@@ -30,44 +30,44 @@ export type NetworkVerdict =
 type AskAbout = (
   variables: Activation,
   onCancel: OnCancel,
-) => Promise<{ readonly verdict: NetworkVerdict; readonly refusedWith: number | undefined }>;
+) => Promise<{ readonly decision: NetworkDecision; readonly refusedWith: number | undefined }>;
 
 const KIND = "networkExtAuthz";
-const ALLOWED: NetworkVerdict = { allowed: true, metadata: undefined };
+const ALLOWED: NetworkDecision = { allowed: true, metadata: undefined };
 
 /** Asks a service whether a client may connect (`frontendPolicies.networkExtAuthz`, reference 1.10 and 3.8). */
 export class NetworkAuthorizer {
   readonly #config: NetworkExtAuthz;
   readonly #ask: AskAbout;
-  readonly #cache: VerdictCache<NetworkVerdict> | undefined;
+  readonly #cache: DecisionCache<NetworkDecision> | undefined;
   readonly #log: Logger | undefined;
-  readonly #warnings = new Seldom(WARN_INTERVAL);
+  readonly #warnings = new LogThrottle(WARN_INTERVAL);
 
   /**
    * `log` hears of clients that come in because the service has failed. Throws CelError for expressions that cannot be used,
    * and an Error for headers that cannot be set.
    */
-  constructor(config: NetworkExtAuthz, callout: Callout<Asker>, log?: Logger) {
+  constructor(config: NetworkExtAuthz, callout: Callout<CalloutContext>, log?: Logger) {
     this.#config = config;
     this.#log = log;
     const { protocol, timeout } = config;
     this.#ask =
       "grpc" in protocol ? askGrpc(protocol.grpc, timeout, callout) : askHttp(protocol.http, timeout, callout);
-    this.#cache = config.cache === undefined ? undefined : new VerdictCache(config.cache, "network");
+    this.#cache = config.cache === undefined ? undefined : new DecisionCache(config.cache, "network");
   }
 
   /** `variables` are those of the connection. Never rejects; never settles when it is cancelled. */
-  async ask(variables: Activation, onCancel: OnCancel): Promise<NetworkVerdict> {
+  async ask(variables: Activation, onCancel: OnCancel): Promise<NetworkDecision> {
     const key = this.#cache?.keyOf(variables);
     const known = key === undefined ? undefined : this.#cache?.get(key);
     if (known !== undefined) return known;
     try {
-      const { verdict, refusedWith } = await this.#ask(variables, onCancel);
-      if (key !== undefined) this.#cache?.put(key, verdict, refusedWith, variables);
-      return verdict;
+      const { decision, refusedWith } = await this.#ask(variables, onCancel);
+      if (key !== undefined) this.#cache?.put(key, decision, refusedWith, variables);
+      return decision;
     } catch (error) {
       const why = reasonOf(error);
-      if (this.#config.failureMode !== "allow" || error instanceof QuestionError) return { allowed: false, why };
+      if (this.#config.failureMode !== "allow" || error instanceof AuthzRequestError) return { allowed: false, why };
       this.#warn(why);
       return ALLOWED;
     }
@@ -87,7 +87,7 @@ export class NetworkAuthorizer {
 function askHttp(
   http: ConstructorParameters<typeof HttpQuestion>[1],
   timeoutMs: number,
-  callout: Callout<Asker>,
+  callout: Callout<CalloutContext>,
 ): AskAbout {
   const question = new HttpQuestion(KIND, http, { question: "network", answer: "networkResponse" });
   return async (variables, onCancel) => {
@@ -107,12 +107,16 @@ function askHttp(
     );
     const { status } = answer;
     return status >= 200 && status < 300
-      ? { verdict: { allowed: true, metadata: question.findings(variables, answer) }, refusedWith: undefined }
-      : { verdict: { allowed: false, why: `the service answered ${status}` }, refusedWith: status };
+      ? { decision: { allowed: true, metadata: question.metadataFrom(variables, answer) }, refusedWith: undefined }
+      : { decision: { allowed: false, why: `the service answered ${status}` }, refusedWith: status };
   };
 }
 
-function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: number, callout: Callout<Asker>): AskAbout {
+function askGrpc(
+  { context = {}, metadata = {} }: ExtAuthzGrpc,
+  timeoutMs: number,
+  callout: Callout<CalloutContext>,
+): AskAbout {
   const named = compileAll(metadata, "network");
   return async (variables, onCancel) => {
     const question = CheckRequest.encode({
@@ -123,9 +127,9 @@ function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: numbe
       },
     });
     const answer = await callout.unary(CHECK, question, timeoutMs, { onCancel, observer: undefined });
-    const verdict = verdictOf(CheckResponse.decode(answer));
-    if (verdict.allowed) return { verdict: { allowed: true, metadata: verdict.metadata }, refusedWith: undefined };
-    const status = verdict.reply?.status ?? 403;
-    return { verdict: { allowed: false, why: `the service refuses with ${status}` }, refusedWith: status };
+    const decision = decisionOf(CheckResponse.decode(answer));
+    if (decision.allowed) return { decision: { allowed: true, metadata: decision.metadata }, refusedWith: undefined };
+    const status = decision.reply?.status ?? 403;
+    return { decision: { allowed: false, why: `the service refuses with ${status}` }, refusedWith: status };
   };
 }

@@ -93,7 +93,7 @@ test("headers of both sides are changed within one call, which ends with the exc
   const context = contextOf({ headers: ["x-a", "b"] });
   assert.equal(await run(each, context), undefined);
   assert.deepEqual(context.request.headers, ["x-a", "b", "x-seen", "request"]);
-  assert.deepEqual(context.findings.extproc, { team: "blue" });
+  assert.deepEqual(context.requestMetadata.extproc, { team: "blue" });
   const response: HttpResponse = { status: 200, headers: ["content-length", "0"] };
   await each.onResponse?.(context, response);
   assert.equal(response.status, 201);

@@ -11,7 +11,7 @@ import {
   ProcessingResponse,
   type Question,
 } from "../envoy/ext-proc.ts";
-import type { Asker, PolicyContext } from "../types.ts";
+import type { CalloutContext, PolicyContext } from "../types.ts";
 import { immediateReply } from "./immediate.ts";
 
 /** Kind in traces. */
@@ -40,7 +40,7 @@ export interface Listener {
 
 /** The call to the service for one exchange. It begins with the first message, and is cancelled when the exchange is over. */
 export class Session {
-  readonly #callout: Callout<Asker>;
+  readonly #callout: Callout<CalloutContext>;
   readonly #context: PolicyContext;
   readonly #timeoutMs: number;
   readonly #listeners = new Map<Part, Listener>();
@@ -50,23 +50,23 @@ export class Session {
   readonly #timers = new Map<Part, NodeJS.Timeout>();
   /** Parts for whose answer the service has asked for more time. */
   readonly #stretched = new Set<Part>();
-  #over = false;
+  #closed = false;
   #failure: GatewayError | undefined;
   /** The service takes no part in the exchange any more. */
   skipped = false;
   /** Bytes of a body have gone to the service, which has them now. */
   consumed = false;
 
-  constructor(callout: Callout<Asker>, context: PolicyContext, timeoutMs: number) {
+  constructor(callout: Callout<CalloutContext>, context: PolicyContext, timeoutMs: number) {
     this.#callout = callout;
     this.#context = context;
     this.#timeoutMs = timeoutMs;
-    context.onOver(() => this.close());
+    context.onClose(() => this.close());
   }
 
   /** False = wait for `onDrain`. */
   send(question: Question): boolean {
-    if (this.#over) return true;
+    if (this.#closed) return true;
     const bytes = ProcessingRequest.encode(question);
     if (this.#stream !== undefined) return this.#stream.write(bytes);
     if (this.#waiting === undefined) {
@@ -84,7 +84,7 @@ export class Session {
   }
 
   #wait(part: Part, ms: number): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     clearTimeout(this.#timers.get(part));
     this.#timers.set(
       part,
@@ -148,8 +148,8 @@ export class Session {
   }
 
   close(): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#closed) return;
+    this.#closed = true;
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#stream?.cancel();
   }
@@ -172,7 +172,7 @@ export class Session {
       )
       .then(
         (stream) => {
-          if (this.#over) {
+          if (this.#closed) {
             stream.cancel();
             return;
           }
@@ -191,7 +191,7 @@ export class Session {
   }
 
   #receive(message: Uint8Array): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     let answer: Answer;
     try {
       answer = ProcessingResponse.decode(message);
@@ -205,8 +205,8 @@ export class Session {
       return;
     }
     if (answer.dynamic_metadata !== undefined)
-      this.#context.findings.extproc = {
-        ...(this.#context.findings.extproc as object | undefined),
+      this.#context.requestMetadata.extproc = {
+        ...(this.#context.requestMetadata.extproc as object | undefined),
         ...answer.dynamic_metadata,
       };
     const part = [...this.#listeners.keys()].find((each) =>
@@ -217,7 +217,7 @@ export class Session {
   }
 
   #fail(message: string, cause?: string): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     const listeners = [...this.#listeners.values()];
     this.close();
     const error = new GatewayError("TG_EXT_PROC", message, cause === undefined ? undefined : new Error(cause));

@@ -22,6 +22,6 @@ export function create(config: Health): CompiledPolicy {
 }
 
 /** The configuration with its times as texts. */
-export function shown({ eviction, ...others }: Health): unknown {
+export function redact({ eviction, ...others }: Health): unknown {
   return { ...others, ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }) };
 }

@@ -17,6 +17,6 @@ export function create(config: BackendHttp): CompiledPolicy {
 }
 
 /** The configuration with its times as texts. */
-export function shown(config: BackendHttp): unknown {
+export function redact(config: BackendHttp): unknown {
   return withDurations(config, "requestTimeout");
 }

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
 import type { JwtAuth } from "../../ir/policies.ts";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create } from "./index.ts";
@@ -48,8 +48,8 @@ test("a valid token passes and goes no further; its claims stay", async () => {
   const context = bearer(token);
   assert.equal(await outcome(policy({ audiences: ["b"] }), context), undefined);
   assert.deepEqual(context.request.headers, ["x", "y"]);
-  assert.equal((context.findings.jwt as JWTPayload).scope, "read");
-  assert.equal(context.findings.token, token);
+  assert.equal((context.requestMetadata.jwt as JWTPayload).scope, "read");
+  assert.equal(context.requestMetadata.token, token);
 });
 
 test("every algorithm of the list", async () => {
@@ -127,7 +127,7 @@ test("modes: what becomes of requests without a token and with a wrong one", asy
     assert.equal(await outcome(policy({ mode }), contextOf()), none);
     const context = bearer("garbage");
     assert.match((await outcome(policy({ mode }), context)) ?? "passes", wrong);
-    assert.equal(context.findings.jwt, undefined);
+    assert.equal(context.requestMetadata.jwt, undefined);
     assert.equal(context.request.headers.length, 4);
   }
 });
@@ -199,8 +199,8 @@ test("what in a key set is no key that can be named is passed over", async () =>
   const each = policy({}, rsa.jwk, { ...rsa.jwk, kid: undefined });
   const keys = [null, 1, { kty: "oct" }, rsa.jwk];
   const config = schema.parse({ issuer: ISSUER, jwks: JSON.stringify({ keys }) }) as JwtAuth;
-  const shown = effectivePolicy("jwtAuth", config, DEPS.hidden) as { providers: unknown };
-  assert.deepEqual(shown.providers, [{ issuer: ISSUER, keys: ["rsa"] }]);
+  const redacted = effectivePolicy("jwtAuth", config, DEPS.hidden) as { providers: unknown };
+  assert.deepEqual(redacted.providers, [{ issuer: ISSUER, keys: ["rsa"] }]);
   const odd = create(config, DEPS);
   for (const one of [each, odd]) {
     assert.equal(await outcome(one, bearer(await rsa.sign({}))), undefined);

@@ -23,9 +23,9 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
 
   const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
     context.trace?.applied("jwt", { valid: true });
-    context.findings.jwt = claims;
-    context.findings.token = token;
-    context.findings.tokenFrom = location;
+    context.requestMetadata.jwt = claims;
+    context.requestMetadata.token = token;
+    context.requestMetadata.tokenFrom = location;
     finder.remove(context);
   };
   const refuse = ({ trace }: PolicyContext, error: unknown): undefined => {
@@ -62,7 +62,7 @@ export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPo
 }
 
 /** The configuration with the names of keys in place of the keys. */
-export function shown(config: JwtAuth): unknown {
+export function redact(config: JwtAuth): unknown {
   const providers = providersOf(config).map(({ field: _field, jwks, ...provider }) => ({
     ...provider,
     keys: jwks === undefined ? [] : kidsOf(jwks),

@@ -34,8 +34,8 @@ export function createOne(limit: LocalLimit, deps: PolicyDeps): CompiledPolicy {
 }
 
 /** The limits, or one of several alternatives, with their times as texts. */
-export function shown(config: LocalRateLimit | LocalLimit): unknown {
-  return "fillInterval" in config ? withDurations(config, "fillInterval") : config.map(shown);
+export function redact(config: LocalRateLimit | LocalLimit): unknown {
+  return "fillInterval" in config ? withDurations(config, "fillInterval") : config.map(redact);
 }
 
 function compile(config: LocalRateLimit, { identity, buckets }: PolicyDeps): CompiledPolicy {

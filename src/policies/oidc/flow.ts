@@ -55,7 +55,7 @@ export class LoginFlow {
     const error = callback.get("error");
     if (error !== null) throw refused(error, removal);
     const gone = new AbortController();
-    waiting.onOver(() => gone.abort());
+    waiting.onClose(() => gone.abort());
     const call = tokenFetch(observerOf(waiting, "oidc"), gone.signal);
     const claims = await this.#provider.redeem(callback, transaction, call);
     return redirect(this.#placeOf(transaction), [this.sessions.issue(claims), removal]);
@@ -68,7 +68,7 @@ export class LoginFlow {
 }
 
 /** What finishing a login needs of the request that waits for it. */
-type Waiting = Pick<PolicyContext, "trace" | "span" | "onOver">;
+type Waiting = Pick<PolicyContext, "trace" | "span" | "onClose">;
 
 /** Who vouches for a session, and for whom: policies that agree in this share their sessions, others cannot read them. */
 function fingerprint(config: Oidc): string {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest, type LocalReply } from "../../http/message.ts";
 import type { Oidc } from "../../ir/policies.ts";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { parseCookieKey } from "./cookie-key.ts";
 import { LoginFlow } from "./flow.ts";
@@ -72,7 +72,7 @@ test("a session passes with its claims as jwt; no backend sees its cookie", () =
   const trace = new RecordedTrace();
   const context = contextOf({ headers: ["cookie", `theme=dark; ${session()}`] }, { trace });
   assert.equal(policyOf().onRequest?.(context), undefined);
-  assert.deepEqual(context.findings.jwt, CLAIMS);
+  assert.deepEqual(context.requestMetadata.jwt, CLAIMS);
   assert.deepEqual(context.request.headers, ["cookie", "theme=dark"]);
   const expires = new Date(CLAIMS.exp * 1000).toISOString();
   assert.deepEqual(trace.events, [{ kind: "oidc", details: { action: "session", expires } }]);
@@ -110,7 +110,7 @@ test("a preflight without a login passes a gateway, if cors of the route answers
   const trace = new RecordedTrace();
   const context = contextOf({ method: "OPTIONS", headers: [...headers] }, { trace });
   assert.equal(atGateway.onRequest?.(context), undefined);
-  assert.equal(context.findings.unlessCors?.status, 401);
+  assert.equal(context.requestMetadata.unlessCors?.status, 401);
   assert.deepEqual(trace.events, [{ kind: "oidc", reason: "a CORS preflight carries no cookies" }]);
   assert.equal((await refusalOf({ method: "OPTIONS", headers: [...headers] })).status, 401);
   assert.equal((await refusalOf({ method: "OPTIONS" })).status, 401);
@@ -118,7 +118,7 @@ test("a preflight without a login passes a gateway, if cors of the route answers
   const known = contextOf({ method: "OPTIONS", headers: [...headers, "cookie", session()] });
   assert.equal(atGateway.onRequest?.(known), undefined);
   assert.deepEqual(known.request.headers, headers);
-  assert.deepEqual([known.findings.jwt, known.findings.unlessCors], [CLAIMS, undefined]);
+  assert.deepEqual([known.requestMetadata.jwt, known.requestMetadata.unlessCors], [CLAIMS, undefined]);
 });
 
 test("what cannot show a login page is not sent to one", async () => {
@@ -166,9 +166,9 @@ test("what only looks like a callback begins a login", () => {
 });
 
 test("the secret is not shown", () => {
-  const shown = JSON.stringify(effectivePolicy("oidc", CONFIG, DEPS.hidden));
-  assert.doesNotMatch(shown, /s3cret/);
-  assert.match(shown, /"clientId":"gateway"/);
+  const redacted = JSON.stringify(effectivePolicy("oidc", CONFIG, DEPS.hidden));
+  assert.doesNotMatch(redacted, /s3cret/);
+  assert.match(redacted, /"clientId":"gateway"/);
 });
 
 test("without a key for the cookies there is no policy", () => {

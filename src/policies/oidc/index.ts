@@ -48,14 +48,14 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase:
   const { request, trace } = context;
   const session = flow.sessions.read(cookies);
   if (session?.state === "valid") {
-    context.findings.jwt = session.value;
+    context.requestMetadata.jwt = session.value;
     trace?.applied(KIND, { action: "session", expires: new Date(session.expires * 1000).toISOString() });
     return undefined;
   }
   // The cors of this phase would have answered it; that of the route may yet.
   if (phase === "gateway" && isPreflight(request)) {
     trace?.skipped(KIND, "a CORS preflight carries no cookies");
-    context.findings.unlessCors = oidcFailure(401, "authentication required");
+    context.requestMetadata.unlessCors = oidcFailure(401, "authentication required");
     return undefined;
   }
   const found = session?.state ?? "missing";
@@ -83,10 +83,10 @@ async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSear
  * The cookies of the gateway's own: gone from the request, so that no backend can use them, and kept aside for a policy of
  * the route that follows one of the gateway.
  */
-function ownCookies({ request, findings }: PolicyContext): Cookies {
+function ownCookies({ request, requestMetadata }: PolicyContext): Cookies {
   const taken = takeCookies(request.headers);
-  findings.oidcCookies ??= taken;
-  return findings.oidcCookies;
+  requestMetadata.oidcCookies ??= taken;
+  return requestMetadata.oidcCookies;
 }
 
 /** Fetch standard 3.2.2: asks what may be asked, before the real request. */

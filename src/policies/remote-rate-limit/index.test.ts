@@ -5,7 +5,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
 import type { RemoteRateLimit } from "../../ir/policies.ts";
 import { OVER_LIMIT, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT } from "../envoy/rate-limit.ts";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { create } from "./index.ts";
@@ -212,6 +212,6 @@ test("credentials of the service go with the question; without them it counts as
   assert.equal(error.code, "TG_RATE_LIMIT_SERVICE");
   assert.match((error.cause as Error).message, /the signing key could not be read/);
   assert.equal(service.questions.length, 1);
-  const shown = JSON.stringify(effectivePolicy("remoteRateLimit", { policies: key }, DEPS.hidden));
-  assert.ok(!shown.includes("very secret") && shown.includes("backendAuth"));
+  const redacted = JSON.stringify(effectivePolicy("remoteRateLimit", { policies: key }, DEPS.hidden));
+  assert.ok(!redacted.includes("very secret") && redacted.includes("backendAuth"));
 });

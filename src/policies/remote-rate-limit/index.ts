@@ -17,7 +17,7 @@ import {
 import { afterWholeBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
-import type { Asker, CompiledPolicy, PolicyContext } from "../types.ts";
+import type { CalloutContext, CompiledPolicy, PolicyContext } from "../types.ts";
 import { DescriptorMaker } from "./descriptors.ts";
 
 const KIND = "remoteRateLimit";
@@ -65,7 +65,7 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, fai
 
 async function limit(
   { domain, failureMode, timeout }: RemoteRateLimit,
-  callout: Callout<Asker>,
+  callout: Callout<CalloutContext>,
   descriptors: readonly Descriptor[],
   context: PolicyContext,
 ): Promise<LocalReply | undefined> {

@@ -6,7 +6,7 @@ import {
   compileHeaderEdits,
   type HeaderEdit,
   pickHeaders,
-  shownModifier,
+  redactModifier,
 } from "../shared/header-edits.ts";
 import { checkAuthority } from "../shared/target-parts.ts";
 import type { OutgoingContext, OutgoingPolicy } from "../types.ts";
@@ -26,7 +26,7 @@ export function create(
   const edits = all.filter((edit) => edit.name !== "host");
   for (const { name } of edits) ownFields.add(name);
   const authority = newAuthority(all);
-  const shown = shownModifier(config, hidden);
+  const redacted = redactModifier(config, hidden);
   const names = new Set(all.map((edit) => edit.name));
   const apply = (context: OutgoingContext): void => {
     if (authority !== undefined) {
@@ -45,7 +45,7 @@ export function create(
       }
       const before = touched(request, names, hidden);
       apply(context);
-      trace.applied("request_header_modifier", shown, before, touched(request, names, hidden));
+      trace.applied("request_header_modifier", redacted, before, touched(request, names, hidden));
       return undefined;
     },
   };

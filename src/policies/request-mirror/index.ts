@@ -4,11 +4,11 @@ import type { HeaderList } from "../../http/message.ts";
 import type { Mirror, RequestMirror } from "../../ir/policies.ts";
 import type { CallRequest } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
-import { askerOf, observerOf } from "../calls/call-for.ts";
-import { shownPolicies } from "../calls/shown.ts";
+import { calloutContextOf, observerOf } from "../calls/call-for.ts";
+import { redactPolicies } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { FRAMING } from "../shared/header-edits.ts";
-import type { Asker, CompiledPolicy, PolicyContext } from "../types.ts";
+import type { CalloutContext, CompiledPolicy, PolicyContext } from "../types.ts";
 
 const KIND = "requestMirror";
 const SCOPE = "mirror";
@@ -20,9 +20,9 @@ const MAX_PENDING = 256;
 /** Without a body, as it was when the policy ran. */
 type Copied = Omit<CallRequest, "body" | "timeoutMs">;
 
-interface Place {
+interface MirrorTarget {
   readonly mirror: Mirror;
-  readonly callout: Callout<Asker>;
+  readonly callout: Callout<CalloutContext>;
   /** The authority to ask for is the target's own name. */
   readonly named: boolean;
   pending: number;
@@ -34,7 +34,7 @@ interface Place {
  */
 export function create(config: RequestMirror, deps: PolicyDeps, random: () => number = Math.random): CompiledPolicy {
   const places = config.map(
-    (mirror): Place => ({
+    (mirror): MirrorTarget => ({
       mirror,
       callout: deps.callouts(mirror.target, mirror.policies),
       named: mirror.target.type === "static" && isIP(mirror.target.host) === 0,
@@ -60,13 +60,17 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
 }
 
 /** The configuration without secrets. */
-export function shown(config: RequestMirror, hidden: ReadonlySet<string>): unknown {
-  return config.map((mirror) => ({ ...mirror, ...shownPolicies(mirror, hidden) }));
+export function redact(config: RequestMirror, hidden: ReadonlySet<string>): unknown {
+  return config.map((mirror) => ({ ...mirror, ...redactPolicies(mirror, hidden) }));
 }
 
 const NOTHING = new Uint8Array(0);
 
-async function sendAll(to: readonly Place[], context: PolicyContext, failed: (error: unknown) => void): Promise<void> {
+async function sendAll(
+  to: readonly MirrorTarget[],
+  context: PolicyContext,
+  failed: (error: unknown) => void,
+): Promise<void> {
   const request = copyOf(context);
   const { authority } = context.request;
   const { requestBody, maxBufferSize } = context;
@@ -75,7 +79,11 @@ async function sendAll(to: readonly Place[], context: PolicyContext, failed: (er
   for (const place of to) send(place, { ...request, body, ...(!place.named && { authority }) }, context).catch(failed);
 }
 
-async function send(place: Place, request: Copied & Pick<CallRequest, "body">, context: PolicyContext): Promise<void> {
+async function send(
+  place: MirrorTarget,
+  request: Copied & Pick<CallRequest, "body">,
+  context: PolicyContext,
+): Promise<void> {
   if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies have no answer yet`);
   place.pending++;
   try {
@@ -83,7 +91,7 @@ async function send(place: Place, request: Copied & Pick<CallRequest, "body">, c
     // A copy outlives the exchange: nothing cancels it.
     await place.callout.http(
       { ...request, timeoutMs },
-      { onCancel: () => {}, observer: observerOf(context, SCOPE), asker: askerOf(context, SCOPE) },
+      { onCancel: () => {}, observer: observerOf(context, SCOPE), calloutContext: calloutContextOf(context, SCOPE) },
     );
   } finally {
     place.pending--;

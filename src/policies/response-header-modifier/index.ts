@@ -1,6 +1,6 @@
 import type { HeaderModifier } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
-import { applyHeaderEdits, compileHeaderEdits, pickHeaders, shownModifier } from "../shared/header-edits.ts";
+import { applyHeaderEdits, compileHeaderEdits, pickHeaders, redactModifier } from "../shared/header-edits.ts";
 import type { CompiledPolicy } from "../types.ts";
 
 const KIND = "responseHeaderModifier";
@@ -11,7 +11,7 @@ const KIND = "responseHeaderModifier";
  */
 export function create(config: HeaderModifier, { hidden }: PolicyDeps): CompiledPolicy {
   const edits = compileHeaderEdits(KIND, config);
-  const shown = shownModifier(config, hidden);
+  const redacted = redactModifier(config, hidden);
   const names = new Set(edits.map((edit) => edit.name));
   return {
     kind: KIND,
@@ -22,7 +22,7 @@ export function create(config: HeaderModifier, { hidden }: PolicyDeps): Compiled
       }
       const before = pickHeaders(response.headers, names, hidden);
       applyHeaderEdits(edits, response.headers);
-      trace.applied("response_header_modifier", shown, before, pickHeaders(response.headers, names, hidden));
+      trace.applied("response_header_modifier", redacted, before, pickHeaders(response.headers, names, hidden));
     },
   };
 }

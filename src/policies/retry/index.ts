@@ -41,6 +41,6 @@ export function create(config: Retry): CompiledPolicy {
 }
 
 /** The configuration with its times as texts. */
-export function shown(config: Retry): unknown {
+export function redact(config: Retry): unknown {
   return withDurations(config, "backoff");
 }

@@ -73,7 +73,7 @@ export function pickHeaders(
 }
 
 /** The configuration without the values of `hidden` headers, for dumps and traces. */
-export function shownModifier(config: HeaderModifier, hidden: ReadonlySet<string>): HeaderModifier {
+export function redactModifier(config: HeaderModifier, hidden: ReadonlySet<string>): HeaderModifier {
   return {
     ...(config.add !== undefined && { add: shownValues(config.add, hidden) }),
     ...(config.set !== undefined && { set: shownValues(config.set, hidden) }),

@@ -8,7 +8,7 @@ export function create(): CompiledPolicy {
 }
 
 /** The configuration with its times as texts. */
-export function shown({ keepalives, ...config }: BackendTcp): unknown {
+export function redact({ keepalives, ...config }: BackendTcp): unknown {
   return {
     ...withDurations(config, "connectTimeout"),
     ...(keepalives !== undefined && { keepalives: withDurations(keepalives, "time", "interval") }),

@@ -10,11 +10,11 @@ import type {
   AuthorizationRuleResult,
   BodyStart,
   CompiledPolicy,
-  Findings,
   IncomingBody,
   OutboundTrace,
   PolicyContext,
   PolicyTrace,
+  RequestMetadata,
 } from "../types.ts";
 
 /** Dependencies for policies under test. */
@@ -46,8 +46,8 @@ interface More extends Partial<Pick<PolicyContext, "matchedPrefix" | "trace">> {
 /** A context as a request to `http://example.com:8080/shop/cart?page=2`, matched by the prefix `/shop`, has it. */
 export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): TestContext {
   const edits: HeaderEdit[] = [];
-  const over: (() => void)[] = [];
-  const findings: Findings = {};
+  const closed: (() => void)[] = [];
+  const requestMetadata: RequestMetadata = {};
   const message: HttpRequest = {
     method: "GET",
     scheme: "http",
@@ -67,16 +67,16 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     backendRequestTimeout: 0,
     authorityMode: "auto",
     retry: undefined,
-    findings,
+    requestMetadata,
     requestBody: body,
     responseBody: new TestBody(""),
     maxBufferSize: 2 * 1024 * 1024,
     get variables() {
       const source = { address: "192.0.2.1", port: 4711, rawAddress: "192.0.2.1", rawPort: 4711, ...more.source };
       return {
-        ...findings,
+        ...requestMetadata,
         get metadata() {
-          return findings.metadata;
+          return requestMetadata.metadata;
         },
         request: { ...message, body: body.bytes },
         response: more.response,
@@ -87,14 +87,14 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     editResponse: (edit) => edits.push(edit),
     claimField() {},
     claimAllFields() {},
-    onOver: (callback) => over.push(callback),
+    onClose: (callback) => closed.push(callback),
     responseHeaders: () => {
       const headers: string[] = [];
       applyHeaderEdits(edits, headers);
       return headers;
     },
     end: () => {
-      for (const callback of over) callback();
+      for (const callback of closed) callback();
     },
   };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";
 

@@ -11,7 +11,7 @@ const KIND = "timeout";
 export function create(config: Timeout): CompiledPolicy {
   const requestTimeout = milliseconds("requestTimeout", config.requestTimeout);
   const backendRequestTimeout = milliseconds("backendRequestTimeout", config.backendRequestTimeout);
-  const details = shown(config);
+  const details = redact(config);
   return {
     kind: KIND,
     onRequest(context) {
@@ -32,6 +32,6 @@ function milliseconds(field: string, value = 0): number {
 }
 
 /** The configuration with its times as texts. */
-export function shown(config: Timeout): unknown {
+export function redact(config: Timeout): unknown {
   return withDurations(config, "requestTimeout", "backendRequestTimeout");
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { HttpResponse } from "../../http/message.ts";
 import type { Transformation } from "../../ir/policies.ts";
-import { effectivePolicy } from "../shown.ts";
+import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { create } from "./index.ts";
 
@@ -49,7 +49,7 @@ test("each step sees what those before it have changed: metadata, replace, add, 
   );
   assert.deepEqual(context.request.headers, ["x-r", "r", "x-b", "abefore"]);
   assert.equal(bodyOf(context), "abefore");
-  assert.deepEqual(context.findings.metadata, { m: "before" });
+  assert.deepEqual(context.requestMetadata.metadata, { m: "before" });
 });
 
 test("a header whose expression fails, gives nothing or what cannot be sent is removed", () => {
@@ -148,18 +148,19 @@ test("what may not be touched or cannot be used is refused at load", () => {
 });
 
 test("headers that hold secrets are not shown where `replace` gives them either", () => {
-  const shown = (replace: string): unknown => effectivePolicy("transformations", { request: { replace } }, DEPS.hidden);
+  const redacted = (replace: string): unknown =>
+    effectivePolicy("transformations", { request: { replace } }, DEPS.hidden);
   for (const text of ["{'authorization': 'Bearer s3cret'}", 'request.headers.merge({"X-Api-Key" : "s3cret"})'])
-    assert.deepEqual(shown(text), { request: { replace: "<redacted>" } }, text);
+    assert.deepEqual(redacted(text), { request: { replace: "<redacted>" } }, text);
   const harmless = "request.headers.filterKeys(k, k != 'authorization')";
-  assert.deepEqual(shown(harmless), { request: { replace: harmless } });
+  assert.deepEqual(redacted(harmless), { request: { replace: harmless } });
 });
 
 test("shows its configuration without secrets, and reports what failed", () => {
   const request = { set: { authorization: "'Bearer s3cret'", "x-a": "request.headers.none" } };
   const policy = create({ request }, DEPS);
-  const shown = { request: { set: { authorization: "<redacted>", "x-a": "request.headers.none" } } };
-  assert.deepEqual(effectivePolicy("transformations", { request }, DEPS.hidden), shown);
+  const redacted = { request: { set: { authorization: "<redacted>", "x-a": "request.headers.none" } } };
+  assert.deepEqual(effectivePolicy("transformations", { request }, DEPS.hidden), redacted);
   const trace = new RecordedTrace();
   policy.onRequest?.(contextOf({}, { trace }));
   const [event] = trace.events as { kind: string; details: { side: string; failed: string[] } }[];

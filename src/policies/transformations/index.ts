@@ -29,7 +29,7 @@ export function create(config: Transformations, { ownFields }: PolicyDeps): Comp
     ...(back !== undefined && {
       onResponse(context, message) {
         const run = (): void => {
-          const failed = back.run(new EditedResponse(context, message), context.variables, context.findings);
+          const failed = back.run(new EditedResponse(context, message), context.variables, context.requestMetadata);
           report(context, "response", failed);
         };
         return wanted.response ? bufferBody(context, "response").then(run) : run();
@@ -41,7 +41,7 @@ export function create(config: Transformations, { ownFields }: PolicyDeps): Comp
 function transformRequest(program: Program | undefined, context: PolicyContext): undefined {
   if (program === undefined) return undefined;
   if (program.replaces) context.claimAllFields();
-  report(context, "request", program.run(new EditedRequest(context), context.variables, context.findings));
+  report(context, "request", program.run(new EditedRequest(context), context.variables, context.requestMetadata));
   if (program.replaces) claimUnderscores(context);
   return undefined;
 }

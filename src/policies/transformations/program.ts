@@ -4,7 +4,7 @@ import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts"
 import type { Transformation } from "../../ir/policies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { FRAMING, fieldName } from "../shared/header-edits.ts";
-import type { Findings } from "../types.ts";
+import type { RequestMetadata } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
 
 interface Named {
@@ -20,7 +20,7 @@ export interface Program {
   /** It has `replace`. */
   readonly replaces: boolean;
   /** Changes the message; returns what failed, as `set.x-user: …`, undefined when nothing did. */
-  run(message: EditedMessage, variables: Activation, findings: Findings): readonly string[] | undefined;
+  run(message: EditedMessage, variables: Activation, requestMetadata: RequestMetadata): readonly string[] | undefined;
 }
 
 /**
@@ -46,7 +46,7 @@ export function compileProgram(where: string, config: Transformation, side: "req
     expressions: [...metadata, ...add, ...set].map(({ expression }) => expression).concat(replace ?? [], body ?? []),
     names: [...[...add, ...set].map(({ name }) => name).filter((name) => !pseudo.has(name)), ...remove],
     replaces: replace !== undefined,
-    run(message, variables, findings) {
+    run(message, variables, requestMetadata) {
       let failed: string[] | undefined;
       const fail = (what: string, error: unknown): void => {
         failed ??= [];
@@ -54,8 +54,8 @@ export function compileProgram(where: string, config: Transformation, side: "req
       };
       for (const { name, expression } of metadata) {
         try {
-          findings.metadata ??= {};
-          findings.metadata[name] = expression.evaluate(variables);
+          requestMetadata.metadata ??= {};
+          requestMetadata.metadata[name] = expression.evaluate(variables);
         } catch (error) {
           fail(`metadata.${name}`, error);
         }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { CustomLabels } from "../../telemetry/custom-labels.ts";
 import { BufferBudget, BufferShare } from "./buffer-budget.ts";
-import { RecordedBodies, wishesOf } from "./recorded-bodies.ts";
+import { bodyCaptureOptions, RecordedBodies } from "./recorded-bodies.ts";
 
 const MIB = 1024 * 1024;
 
@@ -13,16 +13,16 @@ test("nothing is recorded where no expression names a body", () => {
     add: { type: 'request.headers["content-type"]', subject: "jwt.sub" },
     remove: ["duration"],
   });
-  assert.equal(wishesOf([log, new CustomLabels({ host: "request.host" }), undefined], MIB), undefined);
+  assert.equal(bodyCaptureOptions([log, new CustomLabels({ host: "request.host" }), undefined], MIB), undefined);
 });
 
 test("what is named is recorded, up to 64 KiB or the limit for bodies of the configuration", () => {
   const filter = new AccessLogEdits({ filter: 'string(request.body).contains("a")' });
   const label = new CustomLabels({ kind: "json(response.bodyPrefix).kind" });
-  assert.deepEqual(wishesOf([filter, undefined], MIB), { request: true, response: false, limit: 65_536 });
-  assert.deepEqual(wishesOf([undefined, label], 1000), { request: false, response: true, limit: 1000 });
+  assert.deepEqual(bodyCaptureOptions([filter, undefined], MIB), { request: true, response: false, limit: 65_536 });
+  assert.deepEqual(bodyCaptureOptions([undefined, label], 1000), { request: false, response: true, limit: 1000 });
   const all = new AccessLogEdits({ add: { all: "variables()" } });
-  assert.deepEqual(wishesOf([all], MIB), { request: true, response: true, limit: 65_536 });
+  assert.deepEqual(bodyCaptureOptions([all], MIB), { request: true, response: true, limit: 65_536 });
 });
 
 test("of a body the beginning is kept, in memory of its own", () => {

@@ -5,7 +5,7 @@ import type { BufferShare } from "./buffer-budget.ts";
 const MAX_BYTES = 64 * 1024;
 
 /** Which bodies of requests, and how much of each, what is read at the end of requests asks for. */
-export interface BodyWishes {
+export interface BodyCaptureOptions {
   readonly request: boolean;
   readonly response: boolean;
   /** Bytes. */
@@ -19,7 +19,10 @@ interface Reader {
 }
 
 /** undefined, as for most configurations, when nobody asks for a body. */
-export function wishesOf(readers: readonly (Reader | undefined)[], maxBufferSize: number): BodyWishes | undefined {
+export function bodyCaptureOptions(
+  readers: readonly (Reader | undefined)[],
+  maxBufferSize: number,
+): BodyCaptureOptions | undefined {
   const asked = (message: string): boolean =>
     readers.some((reader) => reader?.reads.has(`${message}.body`) || reader?.reads.has(`${message}.bodyPrefix`));
   const request = asked("request");
@@ -36,7 +39,7 @@ export class RecordedBodies {
   readonly response: BodyCapture | undefined;
 
   /** `share`: where the copies are counted. */
-  constructor({ request, response, limit }: BodyWishes, share: BufferShare) {
+  constructor({ request, response, limit }: BodyCaptureOptions, share: BufferShare) {
     this.request = request ? new CountedCapture(limit, share) : undefined;
     this.response = response ? new CountedCapture(limit, share) : undefined;
   }

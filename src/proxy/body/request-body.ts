@@ -4,13 +4,13 @@ import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, MessageBody } from "../../policies/types.ts";
 import type { Upstream } from "../../upstream/upstream.ts";
 import type { BufferShare } from "./buffer-budget.ts";
-import { HeldBody } from "./held-body.ts";
+import { BufferedBody } from "./buffered-body.ts";
 import { type StagedBody, Stages } from "./stages.ts";
 
 /** The exchange that a body belongs to. */
 export interface BodyOwner {
   readonly upstream: Upstream | undefined;
-  readonly over: boolean;
+  readonly closed: boolean;
   readonly bufferShare: BufferShare;
   breakOff(answer: GatewayError | LocalReply): void;
 }
@@ -24,7 +24,7 @@ type Waiter = (whole: Uint8Array | undefined) => void;
 export class RequestBody implements MessageBody, StagedBody {
   readonly #downstream: Downstream;
   readonly #request: HttpRequest;
-  readonly #held: HeldBody;
+  readonly #held: BufferedBody;
   /** Wait for the end while at most so many bytes are held. */
   #waiters: { readonly limit: number; readonly done: Waiter }[] = [];
   #reading = false;
@@ -40,7 +40,7 @@ export class RequestBody implements MessageBody, StagedBody {
 
   constructor(downstream: Downstream, request: HttpRequest, owner: BodyOwner) {
     this.#owner = owner;
-    this.#held = new HeldBody(owner.bufferShare);
+    this.#held = new BufferedBody(owner.bufferShare);
     this.#downstream = downstream;
     this.#request = request;
   }
@@ -158,8 +158,8 @@ export class RequestBody implements MessageBody, StagedBody {
 
   /** From the last stage. */
   take(bytes: Buffer): void {
-    const { upstream, over } = this.#owner;
-    if (over) return;
+    const { upstream, closed } = this.#owner;
+    if (closed) return;
     const more = this.#accept(bytes, 0, bytes.length, upstream);
     if (upstream !== undefined) {
       if (!more || !upstream.flush()) this.#downstream.pauseBody();
@@ -167,11 +167,11 @@ export class RequestBody implements MessageBody, StagedBody {
   }
 
   finish(trailers: HeaderList): void {
-    if (!this.#owner.over) this.#finish(trailers, this.#owner.upstream);
+    if (!this.#owner.closed) this.#finish(trailers, this.#owner.upstream);
   }
 
   resume(): void {
-    if (!this.#owner.over) this.#downstream.resumeBody();
+    if (!this.#owner.closed) this.#downstream.resumeBody();
   }
 
   breakOff(answer: GatewayError | LocalReply): void {

@@ -3,7 +3,7 @@ import { type HeaderList, type HttpResponse, type LocalReply, removeHeader, setH
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, MessageBody } from "../../policies/types.ts";
 import type { BufferShare } from "./buffer-budget.ts";
-import { HeldBody } from "./held-body.ts";
+import { BufferedBody } from "./buffered-body.ts";
 import { type StagedBody, Stages } from "./stages.ts";
 
 /** What a response body does with the side it comes from. */
@@ -24,7 +24,7 @@ const STAGED_BYTES = 64 * 1024;
 
 /** A response body that is held because a policy works on its head, or on the body itself. */
 export class ResponseBody implements MessageBody, StagedBody {
-  readonly held: HeldBody;
+  readonly held: BufferedBody;
   readonly #announced: number;
   readonly #response: HttpResponse;
   /** undefined once it has sent everything: the connection may serve another exchange by then. */
@@ -45,7 +45,7 @@ export class ResponseBody implements MessageBody, StagedBody {
     breakOff: (answer: GatewayError | LocalReply) => void = () => {},
     share?: BufferShare,
   ) {
-    this.held = new HeldBody(share);
+    this.held = new BufferedBody(share);
     this.#breakOff = breakOff;
     this.#announced = announced;
     this.#response = response;

@@ -39,7 +39,7 @@ export class Tunnel implements ServerStream {
   #error: string | undefined;
   /** Of the response that refuses the tunnel. */
   #refusalBytes = 0;
-  over = false;
+  closed = false;
 
   constructor(
     downstream: Downstream,
@@ -97,7 +97,7 @@ export class Tunnel implements ServerStream {
   }
 
   onClientGone(code: ErrorCode, message: string): void {
-    if (this.over) return;
+    if (this.closed) return;
     this.#error = message;
     this.#reason = ERRORS[code].reason;
     this.#stream?.destroy(new Error(message));
@@ -140,8 +140,8 @@ export class Tunnel implements ServerStream {
   }
 
   #finish(): void {
-    if (this.over) return;
-    this.over = true;
+    if (this.closed) return;
+    this.closed = true;
     const { metrics, accessLog } = this.#services;
     const seconds = (performance.now() - this.#startedAt) / 1000;
     const series = this.#bind.series.get(this.#request.method, this.#status, this.#reason);

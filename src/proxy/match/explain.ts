@@ -21,7 +21,7 @@ export interface Explanation<R> {
 }
 
 type Keyed = { readonly key: string };
-interface Verdict extends Candidate {
+interface Evaluation extends Candidate {
   /** Nearness to being chosen. */
   readonly stage: number;
 }
@@ -46,32 +46,32 @@ export function explain<R extends Keyed>(
   const fitting = buckets.all(host);
   const winnerBucket = fitting.find((bucket) => bucket.routes.some((known) => isWinner(known, winner)));
   const seen = new Set<KnownRoute<R>>();
-  const verdicts: Verdict[] = [];
+  const evaluations: Evaluation[] = [];
   for (const bucket of fitting) {
     for (const known of bucket.routes) {
       if (seen.has(known)) continue;
       seen.add(known);
-      const verdict = judge(known, request, hidden);
+      const evaluation = evaluate(known, request, hidden);
       if (isWinner(known, winner))
-        verdicts.push({ route: known.key, matched: true, reason: "selected", stage: SELECTED });
-      else if ("stage" in verdict) verdicts.push({ route: known.key, matched: false, ...verdict });
+        evaluations.push({ route: known.key, matched: true, reason: "selected", stage: SELECTED });
+      else if ("stage" in evaluation) evaluations.push({ route: known.key, matched: false, ...evaluation });
       else
-        verdicts.push({
+        evaluations.push({
           route: known.key,
           matched: true,
-          reason: beaten(verdict, bucket, winner, winnerBucket),
+          reason: beaten(evaluation, bucket, winner, winnerBucket),
           stage: MATCHED,
         });
     }
   }
-  verdicts.sort((a, b) => b.stage - a.stage);
-  const told = verdicts.slice(0, MAX_CANDIDATES);
+  evaluations.sort((a, b) => b.stage - a.stage);
+  const told = evaluations.slice(0, MAX_CANDIDATES);
   const candidates = told.map(({ route, matched, reason }): Candidate => ({ route, matched, reason }));
   return {
     selected: winner,
-    evaluatedRoutes: [...new Set(verdicts.map((verdict) => verdict.route))].sort(),
+    evaluatedRoutes: [...new Set(evaluations.map((evaluation) => evaluation.route))].sort(),
     candidates: candidates.concat(ofOtherHosts(buckets, seen, host)),
-    omitted: verdicts.length - told.length,
+    omitted: evaluations.length - told.length,
   };
 }
 
@@ -80,7 +80,7 @@ function isWinner<R>(known: KnownRoute<R>, winner: Entry<R> | undefined): boolea
 }
 
 /** The best match of a route that fits, or else the nearest miss. */
-function judge<R extends Keyed>(
+function evaluate<R extends Keyed>(
   known: KnownRoute<R>,
   request: HttpRequest,
   hidden: ReadonlySet<string>,

@@ -1,5 +1,5 @@
 import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
-import { HeldBytes } from "../../http/held-bytes.ts";
+import { ByteQueue } from "../../http/byte-queue.ts";
 import type { Transport, TransportHandler } from "../../http/transport.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import type { LiveConnection } from "./live-connection.ts";
@@ -27,10 +27,10 @@ export class ProxyHeaderReader implements TransportHandler, LiveConnection {
   readonly #transport: Transport;
   readonly #host: ProxyHeaderHost;
   readonly #settings: ProxyProtocol;
-  readonly #held = new HeldBytes();
+  readonly #held = new ByteQueue();
   readonly #startedAt = performance.now();
   readonly #timer: NodeJS.Timeout;
-  #over = false;
+  #closed = false;
 
   constructor(transport: Transport, settings: ProxyProtocol, host: ProxyHeaderHost, timeoutMs = HEADER_TIMEOUT_MS) {
     this.#transport = transport;
@@ -51,7 +51,7 @@ export class ProxyHeaderReader implements TransportHandler, LiveConnection {
   }
 
   onData(buffer: Buffer, length: number): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     const held = this.#held;
     held.append(buffer, 0, length);
     const bytes = held.bytes.subarray(held.start, held.end);
@@ -105,8 +105,8 @@ export class ProxyHeaderReader implements TransportHandler, LiveConnection {
 
   /** False when it was over before. */
   #end(): boolean {
-    if (this.#over) return false;
-    this.#over = true;
+    if (this.#closed) return false;
+    this.#closed = true;
     clearTimeout(this.#timer);
     return true;
   }

@@ -10,15 +10,15 @@ import type { Endpoint } from "../../upstream/endpoint.ts";
 import type { UpstreamEvents } from "../../upstream/upstream.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
 import { connectionVariables } from "../connection-variables.ts";
-import { LEADS_BACK, leadsBack } from "../dynamic.ts";
-import { type HealthRule, NO_ANSWER, type Verdict } from "../endpoint-rules.ts";
+import { isLoop, LOOP_DETECTED } from "../dynamic.ts";
+import { type CallOutcome, NO_RESPONSE, type OutlierDetector } from "../endpoint-rules.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
 import type { LiveConnection } from "./live-connection.ts";
 
 /** The backend was connected, and neither side broke off. */
-const SERVED: Verdict = { healthy: true, wait: undefined };
+const SERVED: CallOutcome = { healthy: true, wait: undefined };
 
 /** The bind of a connection. */
 export interface TcpHost {
@@ -53,7 +53,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   readonly #startedAt = performance.now();
   #route: CompiledTcpRoute | undefined;
   #endpoint: Endpoint | undefined;
-  #health: HealthRule | undefined;
+  #health: OutlierDetector | undefined;
   #endpointName: string | undefined;
   #upstream: UpstreamConnection | undefined;
   #cancelConnect: (() => void) | undefined;
@@ -69,7 +69,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   /** `performance.now()` ms when bytes were last seen to move. */
   #movedAt = this.#startedAt;
   #backlog = 0;
-  #over = false;
+  #closed = false;
 
   constructor(origin: TcpOrigin, host: TcpHost, services: Services) {
     this.#origin = origin;
@@ -94,7 +94,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
 
   get activity(): LiveConnection["activity"] {
     const state = this.#upstream === undefined ? "connecting" : "copying";
-    return { state: this.#over ? "closing" : state, ageMs: performance.now() - this.#startedAt };
+    return { state: this.#closed ? "closing" : state, ageMs: performance.now() - this.#startedAt };
   }
 
   /** What expressions can read of the connection. */
@@ -128,7 +128,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
       this.#movedAt = now;
     }
     const waiting = this.#clientBlocked || this.#upstreamBlocked || this.#clientEnded || this.#upstreamEnded;
-    if ((!waiting && !this.#over) || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
+    if ((!waiting && !this.#closed) || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
     this.abort("nothing moved for too long");
   }
 
@@ -137,7 +137,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   onData(buffer: Buffer, length: number): void {
     this.#movedAt = performance.now();
     if (this.#upstream !== undefined) this.#send(buffer, length);
-    else if (!this.#over) this.#early = Buffer.concat([this.#early, buffer.subarray(0, length)]);
+    else if (!this.#closed) this.#early = Buffer.concat([this.#early, buffer.subarray(0, length)]);
   }
 
   onEnd(): void {
@@ -190,14 +190,14 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   }
 
   onUpstreamFailure(message: string): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     this.#fail("TG_UPSTREAM_FAILED", `${ERRORS.TG_UPSTREAM_FAILED.message}: ${message}`);
     this.#transport.reset();
   }
 
   onUpstreamFault(error: unknown): void {
     this.#host.onFault(error);
-    if (this.#over) return;
+    if (this.#closed) return;
     this.#fail("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
     this.#transport.reset();
   }
@@ -216,10 +216,10 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     backend.calls.total++;
     const waiter: ConnectWaiter<UpstreamConnection> = {
       onConnection: (upstream: UpstreamConnection) => {
-        if (backend.target.type !== "dynamic" || !leadsBack(this.#transport, upstream)) this.#connected(upstream);
+        if (backend.target.type !== "dynamic" || !isLoop(this.#transport, upstream)) this.#connected(upstream);
         else {
           upstream.destroy();
-          waiter.onConnectFailure("TG_UPSTREAM_FAILED", LEADS_BACK, upstream.times);
+          waiter.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, upstream.times);
         }
       },
       onConnectFailure: (code: ErrorCode, message: string) => {
@@ -268,7 +268,7 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   }
 
   #fail(code: ErrorCode, message: string): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     const { reason } = ERRORS[code];
     this.#cancelConnect?.();
     this.#cancelConnect = undefined;
@@ -276,15 +276,15 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#upstream = undefined;
     upstream?.destroy();
     if (code === "TG_CLIENT_GONE" || code === "TG_INTERNAL" || code === "TG_POOL_FULL") this.#endpoint?.abandon();
-    else this.#release(NO_ANSWER);
+    else this.#release(NO_RESPONSE);
     this.#endpoint = undefined;
     this.#finish(message, reason);
   }
 
   /** Accounts for a connection that has ended, one way or another. */
   #finish(error: string | undefined, reason: Reason): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#closed) return;
+    this.#closed = true;
     // What is written may still be on its way; nothing refers to the backend any more.
     this.#upstream = undefined;
     this.#release(SERVED);
@@ -292,12 +292,12 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason);
   }
 
-  /** What the connection says about its endpoint (reference 3.26): there are no responses to judge by. */
-  #release(verdict: Verdict): void {
+  /** What the connection says about its endpoint (reference 3.26): there are no responses to classify by. */
+  #release(outcome: CallOutcome): void {
     const endpoint = this.#endpoint;
     if (endpoint === undefined) return;
-    if (this.#health === undefined) endpoint.end(verdict.healthy, this.#connectSeconds);
-    else this.#health.end(endpoint, verdict, this.#connectSeconds, 0);
+    if (this.#health === undefined) endpoint.end(outcome.healthy, this.#connectSeconds);
+    else this.#health.end(endpoint, outcome, this.#connectSeconds, 0);
   }
 
   #logAccess(error: string | undefined, reason: Reason): void {

@@ -1,4 +1,4 @@
-import { HeldBytes } from "../../http/held-bytes.ts";
+import { ByteQueue } from "../../http/byte-queue.ts";
 import { MAX_CLIENT_HELLO, parseClientHello } from "../../http/tls-client-hello.ts";
 import type { TlsTerminator } from "../../http/tls-terminator.ts";
 import type { Transport, TransportHandler } from "../../http/transport.ts";
@@ -40,10 +40,10 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
   readonly remotePort: number;
   readonly #transport: Transport;
   readonly #host: HandshakeHost;
-  readonly #hello = new HeldBytes();
+  readonly #hello = new ByteQueue();
   readonly #startedAt = performance.now();
   readonly #timer: NodeJS.Timeout;
-  #over = false;
+  #closed = false;
 
   constructor(transport: Transport, host: HandshakeHost, timeoutMs = HANDSHAKE_TIMEOUT_MS) {
     this.#transport = transport;
@@ -63,7 +63,7 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
   }
 
   onData(buffer: Buffer, length: number): void {
-    if (this.#over) return;
+    if (this.#closed) return;
     this.#hello.append(buffer, 0, length);
     const hello = this.#hello.bytes.subarray(this.#hello.start, this.#hello.end);
     const parsed = parseClientHello(hello);
@@ -115,8 +115,8 @@ export class TlsHandshake implements TransportHandler, LiveConnection {
 
   /** False when it was over before. */
   #end(): boolean {
-    if (this.#over) return false;
-    this.#over = true;
+    if (this.#closed) return false;
+    this.#closed = true;
     clearTimeout(this.#timer);
     return true;
   }

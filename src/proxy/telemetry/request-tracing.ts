@@ -42,17 +42,17 @@ export class RequestTracing {
    * Decides about a request. The span of a sampled one stands in its `traceparent` from then on; the headers of others go on
    * as they are, since who records nothing takes no part in a trace.
    */
-  begin(x: Sampled): RequestSpan | undefined {
-    const parent = contextOf(x.request);
+  begin(exchange: Sampled): RequestSpan | undefined {
+    const parent = contextOf(exchange.request);
     const origin = parent === undefined ? "random" : "client";
-    const sampled = this.#sampler.wants(origin, () => x.variables);
-    x.trace?.traceSampling(`${sampled ? "sample" : "not sampled"} (${origin})`);
+    const sampled = this.#sampler.wants(origin, () => exchange.variables);
+    exchange.trace?.traceSampling(`${sampled ? "sample" : "not sampled"} (${origin})`);
     if (!sampled) return undefined;
     const context = parent ?? { traceId: newTraceId(), parentId: undefined, traceState: undefined };
-    const span = new RequestSpan(context, x.startedAt, this.#rules);
-    setHeader(x.request.headers, "traceparent", span.traceparent());
+    const span = new RequestSpan(context, exchange.startedAt, this.#rules);
+    setHeader(exchange.request.headers, "traceparent", span.traceparent());
     // Vendors' state of a trace that is not continued (W3C Trace Context, section 4.3).
-    if (parent === undefined) removeHeader(x.request.headers, "tracestate");
+    if (parent === undefined) removeHeader(exchange.request.headers, "tracestate");
     return span;
   }
 }

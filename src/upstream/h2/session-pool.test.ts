@@ -59,11 +59,11 @@ class Caller implements UpstreamWaiter, UpstreamEvents {
   session: UpstreamSession | undefined;
   failure: string | undefined;
   /** Settles when the call is over. */
-  readonly over: Promise<string>;
+  readonly closed: Promise<string>;
   #end: (how: string) => void = () => {};
 
   constructor() {
-    this.over = new Promise((resolve) => {
+    this.closed = new Promise((resolve) => {
       this.#end = resolve;
     });
   }
@@ -105,7 +105,7 @@ function poolTo(port: number, maxIdle?: number): Pool {
 
 function call(pool: Pool): Caller {
   const caller = new Caller();
-  pool.reach(true, false, caller);
+  pool.acquire(true, false, caller);
   return caller;
 }
 
@@ -127,7 +127,7 @@ test("one connection serves as many calls as the server takes; the next one open
   await until(() => server.streams.length === 4);
   assert.equal(openOf(pool), 2);
   server.answer();
-  assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), Array(4).fill("answered"));
+  assert.deepEqual(await Promise.all(callers.map(({ closed }) => closed)), Array(4).fill("answered"));
   pool.close();
   await until(() => openOf(pool) === 0);
 });
@@ -138,15 +138,15 @@ test("the first connection with room is taken, so that the others can idle out",
   const callers = [call(pool), call(pool)];
   await until(() => server.streams.length === 2);
   server.answer();
-  for (const { over } of callers) await over;
+  for (const { closed } of callers) await closed;
   await until(() => callers.every(({ session }) => session?.streams === 0));
-  const first = pool.sessions.take();
+  const first = pool.sessions.takeIdle();
   for (let i = 0; i < 3; i++) {
     const next = call(pool);
     await until(() => server.streams.length === 1);
     assert.equal(next.session, first);
     server.answer();
-    await next.over;
+    await next.closed;
     await until(() => first?.streams === 0);
   }
   pool.sweep(performance.now() + 10_000);
@@ -157,12 +157,12 @@ test("who gives up waiting gets no stream", async () => {
   using server = await Server.start({ maxConcurrentStreams: 1 });
   const pool = poolTo(server.port);
   const waiting = new Caller();
-  const giveUp = pool.reach(true, false, waiting);
+  const giveUp = pool.acquire(true, false, waiting);
   giveUp?.();
   const other = call(pool);
   await until(() => server.streams.length === 1);
   server.answer();
-  assert.equal(await other.over, "answered");
+  assert.equal(await other.closed, "answered");
   assert.equal(waiting.session, undefined);
   pool.close();
 });
@@ -175,11 +175,11 @@ test("a connection that the server ends takes no calls any more, and serves thos
   const late = new Caller();
   server.sessions[0]?.goaway(0);
   await until(() => early.session?.room === false);
-  pool.reach(true, false, late);
+  pool.acquire(true, false, late);
   await until(() => server.streams.length === 2);
   assert.notEqual(late.session, early.session);
   server.answer();
-  assert.deepEqual([await early.over, await late.over], ["answered", "answered"]);
+  assert.deepEqual([await early.closed, await late.closed], ["answered", "answered"]);
   await until(() => openOf(pool) === 1);
   pool.close();
 });
@@ -191,7 +191,7 @@ test("a closed pool serves those who come late, and keeps nothing", async () => 
   const late = call(pool);
   await until(() => server.streams.length === 1);
   server.answer();
-  assert.equal(await late.over, "answered");
+  assert.equal(await late.closed, "answered");
   await until(() => openOf(pool) === 0);
 });
 
@@ -205,7 +205,7 @@ test("calls to a server that connects and says nothing fail together when it has
   pool.sweep(performance.now() + 1000);
   assert.equal(openOf(pool), 1);
   pool.sweep(performance.now() + 6000);
-  assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), [
+  assert.deepEqual(await Promise.all(callers.map(({ closed }) => closed)), [
     "the upstream does not begin to speak HTTP/2",
     ...Array(2).fill("TG_UPSTREAM_FAILED"),
   ]);
@@ -218,7 +218,7 @@ test("calls to where nobody listens fail together", async () => {
   const pool = poolTo(server.port);
   server[Symbol.dispose]();
   const callers = Array.from({ length: 3 }, () => call(pool));
-  assert.deepEqual(await Promise.all(callers.map(({ over }) => over)), Array(3).fill("TG_UPSTREAM_FAILED"));
+  assert.deepEqual(await Promise.all(callers.map(({ closed }) => closed)), Array(3).fill("TG_UPSTREAM_FAILED"));
   assert.equal(openOf(pool), 0);
 });
 
@@ -255,7 +255,7 @@ test("with maxConnections, an unused connection of one version makes room for on
   assert.deepEqual([pool.use.active, pool.use.idle], [0, 1]);
 
   const caller = new Caller();
-  pool.reach(true, false, caller);
+  pool.acquire(true, false, caller);
   await until(() => server.streams.length === 1);
   assert.equal(pool.use.active + pool.use.idle, 1);
 
@@ -264,17 +264,17 @@ test("with maxConnections, an unused connection of one version makes room for on
   pool.connect(waiting);
   assert.equal(pool.use.waiting, 1);
   server.answer();
-  assert.equal(await caller.over, "answered");
+  assert.equal(await caller.closed, "answered");
   const connection = await waiting.connected;
   await until(() => pool.use.active + pool.use.idle === 1);
 
   // And the other way round.
   const last = new Caller();
-  pool.reach(true, false, last);
+  pool.acquire(true, false, last);
   assert.equal(pool.use.waiting, 1);
   pool.release(connection);
   await until(() => server.streams.length === 1);
   server.answer();
-  assert.equal(await last.over, "answered");
+  assert.equal(await last.closed, "answered");
   pool.close();
 });

@@ -57,7 +57,7 @@ export class SessionPool implements SessionOwner {
   }
 
   /** A session with room, to be used at once; undefined: then `wait`. */
-  take(): UpstreamSession | undefined {
+  takeIdle(): UpstreamSession | undefined {
     return this.#waiting.size > 0 ? undefined : this.#roomy();
   }
 

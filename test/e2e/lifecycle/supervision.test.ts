@@ -246,7 +246,7 @@ test("a worker that does not obey is ended", async (t: TestContext) => {
     { ...WORKER, ...buffers, index: 0, adminPorts: [] },
     { ...events, onExit: (_handle, error) => ended.resolve(error) },
   );
-  const obeyed = handle.obey({ type: "abort" });
+  const obeyed = handle.callWithDeadline({ type: "abort" });
   // It has not even started: to the supervisor that is the same as a thread that hangs.
   t.mock.timers.tick(60_000);
   await assert.rejects(obeyed, { message: "worker-0 has not answered for 60 s" });

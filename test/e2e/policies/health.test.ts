@@ -184,7 +184,7 @@ test("the nearest workloads get the requests, others only while those are evicte
       { ...workload("far", far.port), locality: { region: "us" } },
       { ...workload("near", near.port), locality: { region: "eu" } },
     ],
-    place: { region: "eu" },
+    locality: { region: "eu" },
   });
   assert.deepEqual(new Set(await bodies(plane, 10)), new Set(["near"]));
   fails = true;

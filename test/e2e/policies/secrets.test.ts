@@ -10,7 +10,7 @@ const secret = (): string => `PLANTED-${planted++}`;
 const text = (): string => `'${secret()}'`;
 const KEY = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ format: "pem", type: "pkcs8" });
 const HASH = "QYJmB5F+iVrWAUm43BYdcOjb3uU=";
-const NOWHERE = "127.0.0.1:1";
+const NO_UPSTREAM = "127.0.0.1:1";
 
 /** Of a service that the gateway calls. */
 const callPolicies = () => ({
@@ -19,7 +19,7 @@ const callPolicies = () => ({
     credentials: [{ location: { header: { name: "x-more" } }, key: secret() }],
   },
   requestHeaderModifier: { set: { authorization: secret() }, add: { cookie: secret(), "x-mine": secret() } },
-  backendTunnel: { proxy: { host: NOWHERE }, policies: { backendAuth: { key: secret() } } },
+  backendTunnel: { proxy: { host: NO_UPSTREAM }, policies: { backendAuth: { key: secret() } } },
 });
 
 function routes(host: string): object[] {
@@ -36,9 +36,9 @@ function routes(host: string): object[] {
     }),
     route("login", {
       oidc: {
-        issuer: `http://${NOWHERE}`,
-        authorizationEndpoint: `http://${NOWHERE}/a`,
-        tokenEndpoint: `http://${NOWHERE}/t`,
+        issuer: `http://${NO_UPSTREAM}`,
+        authorizationEndpoint: `http://${NO_UPSTREAM}/a`,
+        tokenEndpoint: `http://${NO_UPSTREAM}/t`,
         jwks: '{"keys":[]}',
         clientId: "c",
         clientSecret: secret(),
@@ -51,10 +51,10 @@ function routes(host: string): object[] {
         protocol: { http: { addRequestHeaders: { authorization: text(), "x-mine": text() } } },
         policies: { requestHeaderModifier: callPolicies().requestHeaderModifier },
       },
-      extProc: { conditional: [{ host: NOWHERE, failureMode: "failOpen", policies: callPolicies() }] },
+      extProc: { conditional: [{ host: NO_UPSTREAM, failureMode: "failOpen", policies: callPolicies() }] },
       remoteRateLimit: {
         domain: "d",
-        host: NOWHERE,
+        host: NO_UPSTREAM,
         descriptors: [{ entries: [{ key: "k", value: "'v'" }] }],
         failureMode: "failOpen",
         policies: callPolicies(),
@@ -91,7 +91,7 @@ function routes(host: string): object[] {
       {},
       {
         backendAuth: {
-          oauthTokenExchange: { host: NOWHERE, path: "/t", clientAuth: { clientId: "c", clientSecret: secret() } },
+          oauthTokenExchange: { host: NO_UPSTREAM, path: "/t", clientAuth: { clientId: "c", clientSecret: secret() } },
         },
       },
     ),

@@ -5,7 +5,7 @@ import type { HeaderEdit } from "../shared/header-edits.ts";
 import type { BodyStart, PolicyContext } from "../types.ts";
 
 /** What a service says about a request; the same for all requests that it is kept for. */
-export type Verdict =
+export type AuthzDecision =
   | {
       readonly allowed: true;
       readonly requestEdits: readonly HeaderEdit[];
@@ -20,23 +20,26 @@ export type Verdict =
     };
 
 /** What is to be asked cannot be made of the request. That is no failure of the service: clients could bring it about. */
-export class QuestionError extends Error {}
+export class AuthzRequestError extends Error {}
 
 /** A way to ask a service. */
-export interface Asker {
+export interface AuthzClient {
   /** What is evaluated over the request for it. */
   readonly expressions: readonly Expression[];
   /** Removals of the fields that only the service may set: a client must not speak for it where it says nothing. */
   readonly clears: readonly HeaderEdit[];
-  /** Rejects when the service gives no usable answer, with QuestionError when it cannot be asked about this request. */
-  readonly ask: (context: PolicyContext, body: BodyStart | undefined) => Promise<Verdict>;
+  /** Rejects when the service gives no usable answer, with AuthzRequestError when it cannot be asked about this request. */
+  readonly check: (context: PolicyContext, body: BodyStart | undefined) => Promise<AuthzDecision>;
 }
 
-/** Puts a verdict into effect, as far as it is about the request. */
-export function applyVerdict(context: PolicyContext, verdict: Verdict): void {
-  if (verdict.metadata !== undefined)
-    context.findings.extauthz = { ...(context.findings.extauthz as object | undefined), ...verdict.metadata };
-  if (!verdict.allowed) return;
-  editRequest(context, verdict.requestEdits);
-  for (const edit of verdict.responseEdits) context.editResponse(edit);
+/** Puts a decision into effect, as far as it is about the request. */
+export function applyDecision(context: PolicyContext, decision: AuthzDecision): void {
+  if (decision.metadata !== undefined)
+    context.requestMetadata.extauthz = {
+      ...(context.requestMetadata.extauthz as object | undefined),
+      ...decision.metadata,
+    };
+  if (!decision.allowed) return;
+  editRequest(context, decision.requestEdits);
+  for (const edit of decision.responseEdits) context.editResponse(edit);
 }

@@ -1,4 +1,4 @@
-import { placeOf } from "./absent.ts";
+import { placeOf } from "./unsupported-fields.ts";
 
 const HBONE = "tracegate is no part of a service mesh";
 const NATIVE = "metrics are served as text, in which there are no native histograms; use classic";

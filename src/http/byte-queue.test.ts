@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HeldBytes } from "./held-bytes.ts";
+import { ByteQueue } from "./byte-queue.ts";
 
 test("bytes come out as they went in, whatever the sizes of the pieces", () => {
-  const held = new HeldBytes();
+  const held = new ByteQueue();
   const source = Buffer.from(Array.from({ length: 10_000 }, (_, i) => i & 255));
   let added = 0;
   let taken = 0;
@@ -20,7 +20,7 @@ test("bytes come out as they went in, whatever the sizes of the pieces", () => {
 });
 
 test("nothing is kept when all is used", () => {
-  const held = new HeldBytes();
+  const held = new ByteQueue();
   held.append(Buffer.alloc(5000), 0, 5000);
   held.consume(held.end);
   assert.equal(held.bytes.length, 0);

@@ -1,10 +1,10 @@
 import type { BackendAuth, BasicBackendAuth, ClientAuth, TokenEndpoint, TokenExchange } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
-import { shownCallPolicies } from "../calls/shown-policies.ts";
+import { redactCallPolicies } from "../calls/redact-policies.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 
 /** The configuration without secrets; `hidden` are names of headers of calls whose values are not shown. */
-export function shown(config: BackendAuth, hidden: ReadonlySet<string>): unknown {
+export function redact(config: BackendAuth, hidden: ReadonlySet<string>): unknown {
   const { oauthTokenExchange: exchange, crossAppAccess: access, ...basic } = config;
   return {
     ...shownBasic(basic),
@@ -30,13 +30,13 @@ function shownBasic(config: BasicBackendAuth): object {
   };
 }
 
-const shownPolicies = shownCallPolicies(shownBasic);
+const redactPolicies = redactCallPolicies(shownBasic);
 
 function shownEndpoint(endpoint: TokenEndpoint, hidden: ReadonlySet<string>): object {
   const { clientAuth, policies } = endpoint;
   return {
     ...withDurations(endpoint, "timeout"),
-    ...(policies !== undefined && { policies: shownPolicies(policies, hidden) }),
+    ...(policies !== undefined && { policies: redactPolicies(policies, hidden) }),
     ...(clientAuth !== undefined && { clientAuth: shownClient(clientAuth) }),
   };
 }

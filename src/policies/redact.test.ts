@@ -1,27 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BackendAuth } from "../ir/policies.ts";
-import { shownPolicies } from "./calls/shown.ts";
+import { redactPolicies } from "./calls/redact.ts";
+import { effectivePolicy, redactPolicy } from "./redact.ts";
 import { REGISTRY } from "./registry.ts";
-import { effectivePolicy, shownPolicy } from "./shown.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
 test("nothing is shown of a kind that nobody has declared, alternatives included", () => {
   const secret = { password: "s3cret" };
   for (const config of [secret, { conditional: [secret] }, "s3cret", [secret]])
-    assert.equal(shownPolicy("newAuth", config, NONE), "<redacted>");
+    assert.equal(redactPolicy("newAuth", config, NONE), "<redacted>");
   assert.equal(effectivePolicy("newAuth", secret, NONE), "<redacted>");
   assert.deepEqual(effectivePolicy("newAuth", { conditional: [{ condition: "true", ...secret }] }, NONE), [
     { pol: "<redacted>", condition: "true" },
   ]);
   for (const name of ["constructor", "toString", "__proto__"])
-    assert.equal(shownPolicy(name, secret, NONE), "<redacted>");
+    assert.equal(redactPolicy(name, secret, NONE), "<redacted>");
 });
 
 test("every registered kind is declared", () => {
   const config = { conditional: [] };
-  for (const kind of Object.keys(REGISTRY)) assert.deepEqual(shownPolicy(kind, config, NONE), config, kind);
+  for (const kind of Object.keys(REGISTRY)) assert.deepEqual(redactPolicy(kind, config, NONE), config, kind);
 });
 
 test("of the policies of a call, only declared kinds are shown", () => {
@@ -30,7 +30,7 @@ test("of the policies of a call, only declared kinds are shown", () => {
     credentials: [],
   };
   const policies = { backendAuth, http: { requestTimeout: 5 }, newAuth: { password: "s3cret" } };
-  const shown = shownPolicies({ target: { type: "unix", path: "/s" }, policies }, NONE);
-  assert.ok(!JSON.stringify(shown).includes("s3cret"));
-  assert.deepEqual(Object.keys(shown.policies ?? {}), ["backendAuth", "http"]);
+  const redacted = redactPolicies({ target: { type: "unix", path: "/s" }, policies }, NONE);
+  assert.ok(!JSON.stringify(redacted).includes("s3cret"));
+  assert.deepEqual(Object.keys(redacted.policies ?? {}), ["backendAuth", "http"]);
 });

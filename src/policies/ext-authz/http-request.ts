@@ -10,7 +10,7 @@ import { fieldName } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/named-expressions.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/target-parts.ts";
 import { withVariables } from "../shared/with-variables.ts";
-import { QuestionError } from "./verdict.ts";
+import { AuthzRequestError } from "./decision.ts";
 
 /** An answer that is passed on whole is kept in memory. */
 export const MAX_ANSWER = 1024 * 1024;
@@ -65,14 +65,14 @@ export class HttpQuestion {
     return [this.#path, this.#body, ...named].filter((each) => each !== undefined);
   }
 
-  /** undefined = none is configured. Throws QuestionError for an expression that fails or gives no path. */
+  /** undefined = none is configured. Throws AuthzRequestError for an expression that fails or gives no path. */
   target(variables: Activation): TargetParts | undefined {
     const path = this.#pseudo.get(":path") ?? this.#path;
     if (path === undefined) return undefined;
     return made(() => parsePathAndQuery(`${this.#kind}.protocol.http.path`, textOf(path, variables)));
   }
 
-  /** The question's own method; undefined = none is configured. Throws QuestionError as `target`. */
+  /** The question's own method; undefined = none is configured. Throws AuthzRequestError as `target`. */
   method(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":method");
     if (expression === undefined) return undefined;
@@ -83,7 +83,7 @@ export class HttpQuestion {
     });
   }
 
-  /** Its Host; undefined = that of the service. Throws QuestionError as `target`. */
+  /** Its Host; undefined = that of the service. Throws AuthzRequestError as `target`. */
   authority(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":authority");
     if (expression === undefined) return undefined;
@@ -95,7 +95,7 @@ export class HttpQuestion {
     });
   }
 
-  /** Its body; undefined = none is configured. Throws QuestionError as `target`. */
+  /** Its body; undefined = none is configured. Throws AuthzRequestError as `target`. */
   body(variables: Activation): Uint8Array | undefined {
     const expression = this.#body;
     return expression === undefined ? undefined : made(() => bodyBytes(expression.evaluate(variables)));
@@ -115,18 +115,18 @@ export class HttpQuestion {
   }
 
   /** What expressions read as `extauthz`; undefined when nothing is configured. */
-  findings(variables: Activation, { status, headers, body }: CallResponse): Record<string, unknown> | undefined {
+  metadataFrom(variables: Activation, { status, headers, body }: CallResponse): Record<string, unknown> | undefined {
     if (this.#metadata.length === 0) return undefined;
     return evaluateAll(this.#metadata, withVariables(variables, { response: { status, headers, body } }));
   }
 }
 
-/** What `make` makes of a request or connection; throws QuestionError when it cannot. */
+/** What `make` makes of a request or connection; throws AuthzRequestError when it cannot. */
 export function made<Part>(make: () => Part): Part {
   try {
     return make();
   } catch (error) {
-    throw new QuestionError(reasonOf(error), { cause: error });
+    throw new AuthzRequestError(reasonOf(error), { cause: error });
   }
 }
 

@@ -1,5 +1,5 @@
 /** Lets the first of many equal messages through, then one in each interval: what fails for everyone must not fill the log. */
-export class Seldom {
+export class LogThrottle {
   readonly #interval: number;
   readonly #now: () => number;
   #next = Number.NEGATIVE_INFINITY;

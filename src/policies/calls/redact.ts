@@ -1,20 +1,20 @@
 import type { CalledService } from "../../ir/policies.ts";
-import { shown as backendAuth } from "../backend-auth/shown.ts";
+import { redact as backendAuth } from "../backend-auth/redact.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import { shownCallPolicies } from "./shown-policies.ts";
+import { redactCallPolicies } from "./redact-policies.ts";
 
 /** The configuration of a policy that calls a service, without the secrets of its calls; `hidden` are names of headers. */
-export function shownCalling(
+export function redactCalling(
   config: CalledService & { readonly timeout: number },
   hidden: ReadonlySet<string>,
 ): Readonly<Record<string, unknown>> {
-  return { ...withDurations(config, "timeout"), ...shownPolicies(config, hidden) };
+  return { ...withDurations(config, "timeout"), ...redactPolicies(config, hidden) };
 }
 
-const show = shownCallPolicies(backendAuth);
+const show = redactCallPolicies(backendAuth);
 
 /** `policies` of a service without secrets; nothing when there are none. */
-export function shownPolicies(
+export function redactPolicies(
   { policies }: CalledService,
   hidden: ReadonlySet<string>,
 ): { readonly policies?: unknown } {

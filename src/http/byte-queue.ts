@@ -5,7 +5,7 @@ const FIRST_ROOM = 1024;
  * Bytes that arrived but cannot be used yet: `bytes[start, end)`. Added behind, taken from the front; room grows by
  * doubling, so that a peer that sends one byte at a time costs no more than its bytes.
  */
-export class HeldBytes {
+export class ByteQueue {
   bytes: Buffer = NOTHING;
   start = 0;
   end = 0;

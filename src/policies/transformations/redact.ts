@@ -3,7 +3,7 @@ import { REDACTED } from "../../trace/redaction.ts";
 import { shownValues } from "../shared/header-edits.ts";
 
 /** The configuration without the expressions of headers that hold secrets: they may hold the secret itself. */
-export function shown(config: Transformations, hidden: ReadonlySet<string>): Transformations {
+export function redact(config: Transformations, hidden: ReadonlySet<string>): Transformations {
   const { request, response } = config;
   return {
     ...config,

@@ -2,7 +2,7 @@ import type { HeaderList } from "../../http/message.ts";
 import type { BufferShare } from "./buffer-budget.ts";
 
 /** Body bytes that wait for something. */
-export class HeldBody {
+export class BufferedBody {
   readonly #share: BufferShare | undefined;
   #chunks: Buffer[] = [];
   size = 0;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Seldom } from "./seldom.ts";
+import { LogThrottle } from "./log-throttle.ts";
 
 test("the first is told, then one in each interval with the number of those that were not", () => {
   let now = 0;
-  const seldom = new Seldom(1000, () => now);
+  const seldom = new LogThrottle(1000, () => now);
   const told: [number, number][] = [];
   for (now = 0; now <= 3500; now += 250) seldom.tell((kept) => told.push([now, kept]));
   assert.deepEqual(told, [

@@ -24,7 +24,7 @@ const MAX_DEPTH = 100;
  * Leaves out what a schema refuses, as little as possible, so that the rest can be checked further: optional fields, else
  * the object or list element that cannot be without them. Undefined when nothing useful is left.
  */
-export function salvage<S extends z.ZodType>(
+export function keepValidParts<S extends z.ZodType>(
   schema: S,
   value: unknown,
   found: readonly z.core.$ZodIssue[],
