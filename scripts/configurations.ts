@@ -1,6 +1,7 @@
 /** Proves that the configurations in examples/ and in the documentation are valid. */
-import { formatDiagnostics } from "../src/config/diagnostics.ts";
+
 import { loadConfig } from "../src/config/load.ts";
+import { formatDiagnostics } from "../src/config/parse/diagnostics.ts";
 import { projectFiles, readText } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 

@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
 import { commandPage, completionFiles } from "../src/cli/generated.ts";
-import { generated as configFiles } from "../src/config/generated.ts";
 import { celPage } from "./lib/cel-docs.ts";
+import { generated as configFiles } from "./lib/config-generated.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";

@@ -1,6 +1,6 @@
 import type { Ir } from "../ir/ir.ts";
-import type { Diagnostic } from "./diagnostics.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
+import type { Diagnostic } from "./parse/diagnostics.ts";
 import { loadWithResources } from "./resources/load.ts";
 import { ResourceStore } from "./resources/store.ts";
 

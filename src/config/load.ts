@@ -1,23 +1,23 @@
 import { withFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
-import { cookieSecretProblem } from "./cookie-secret.ts";
-import { customFunctions } from "./custom-functions.ts";
-import { type Diagnostic, formatPath } from "./diagnostics.ts";
-import { ConfigDocument } from "./document.ts";
-import { otherProgram } from "./foreign-config.ts";
-import { formerTracing } from "./former-tracing.ts";
-import { InputReader, type Inputs, isReadOnce } from "./inputs.ts";
-import { keepValidParts, type Salvaged } from "./keep-valid-parts.ts";
-import { knownFields } from "./known-fields.ts";
-import { readText } from "./read-file.ts";
+import { adviseOnAdmin } from "./explain/advice.ts";
+import { cookieSecretProblem } from "./explain/cookie-secret.ts";
+import { otherProgram } from "./explain/foreign-config.ts";
+import { setAside } from "./explain/ignored-fields.ts";
+import { keepValidParts, type Salvaged } from "./explain/keep-valid-parts.ts";
+import { knownFields } from "./explain/known-fields.ts";
+import { reportIssues } from "./explain/schema-errors.ts";
+import { customFunctions } from "./parse/custom-functions.ts";
+import { type Diagnostic, formatPath } from "./parse/diagnostics.ts";
+import { ConfigDocument } from "./parse/document.ts";
+import { InputReader, type Inputs, isReadOnce } from "./parse/inputs.ts";
+import { readText } from "./parse/read-file.ts";
 import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
-import { reportIssues } from "./schema-errors.ts";
-import { setAside } from "./set-aside.ts";
 import { resolveSettings, type Settings } from "./settings.ts";
 import { writtenStartOnly } from "./start-only.ts";
-import { adviseOnAdmin } from "./translate/advice.ts";
 import type { Path, Report } from "./translate/context.ts";
+import { formerTracing } from "./translate/former-tracing.ts";
 import { translate } from "./translate/translate.ts";
 
 /** Where a configuration comes from. `name` stands for the file in messages. */

@@ -6,7 +6,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import type { LeafCaching } from "../ir/ir.ts";
 import { type Locality, ownLocality } from "../upstream/locality.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
-import type { ConfigDocument } from "./document.ts";
+import type { ConfigDocument } from "./parse/document.ts";
 import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;

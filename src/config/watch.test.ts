@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, suite, test } from "node:test";
-import { ABSENT, type Digests, UNKNOWN } from "./inputs.ts";
+import { ABSENT, type Digests, UNKNOWN } from "./parse/inputs.ts";
 import { FileWatch } from "./watch.ts";
 
 function digest(text: string): string {

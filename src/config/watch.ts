@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
-import { ABSENT, type Digests, DiskDigests, UNKNOWN } from "./inputs.ts";
+import { ABSENT, type Digests, DiskDigests, UNKNOWN } from "./parse/inputs.ts";
 
 /** Files that stay the same for this long have been written: editors write in several steps. */
 const QUIET_MS = 100;

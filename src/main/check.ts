@@ -1,6 +1,6 @@
 import { type CheckReport, checkConfig } from "../config/check.ts";
-import { formatDiagnostics } from "../config/diagnostics.ts";
 import type { ConfigSource } from "../config/load.ts";
+import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 
 /** Prints what is wrong with a configuration, for people or as JSON. Returns the exit code: 0 valid, 1 not. */
 export async function check(

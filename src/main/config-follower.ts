@@ -1,9 +1,9 @@
 import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
 import type { Logger } from "../base/log.ts";
-import { formatDiagnostics } from "../config/diagnostics.ts";
-import { type Inputs, UNKNOWN } from "../config/inputs.ts";
 import type { ConfigSource, LoadResult } from "../config/load.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
+import { formatDiagnostics } from "../config/parse/diagnostics.ts";
+import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import { loadWithResources } from "../config/resources/load.ts";
 import type { ResourceStore } from "../config/resources/store.ts";
 import { restartRequired } from "../config/start-only.ts";

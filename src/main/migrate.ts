@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { formatDiagnostics } from "../config/diagnostics.ts";
 import { migrateConfig } from "../config/migrate/migrate.ts";
-import { readText } from "../config/read-file.ts";
+import { formatDiagnostics } from "../config/parse/diagnostics.ts";
+import { readText } from "../config/parse/read-file.ts";
 
 /**
  * Rewrites in a configuration file what has moved (`migrateConfig`): the whole file or, when something cannot be moved,

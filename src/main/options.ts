@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { isReadOnce } from "../config/inputs.ts";
-import { suggest } from "../config/suggest.ts";
+import { suggest } from "../base/suggest.ts";
+import { isReadOnce } from "../config/parse/inputs.ts";
 import { ExpectedError } from "./expected-error.ts";
 
 /** What the command line of `tracegate` asks for. */

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { stringify } from "yaml";
-import { formatDiagnostics } from "../../src/config/diagnostics.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { formatDiagnostics } from "../../src/config/parse/diagnostics.ts";
 import { dumpIr } from "../../src/main/config-dump.ts";
 
 const FOLDER = new URL("dump/", import.meta.url);

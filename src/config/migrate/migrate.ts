@@ -1,7 +1,7 @@
 import { type Document, isAlias, isMap, isScalar, type Node, Pair, parseDocument, Scalar } from "yaml";
-import { type Diagnostic, formatPath } from "../diagnostics.ts";
-import { Lines } from "../lines.ts";
-import { syntaxProblems } from "../yaml-errors.ts";
+import { syntaxProblems } from "../explain/yaml-errors.ts";
+import { type Diagnostic, formatPath } from "../parse/diagnostics.ts";
+import { Lines } from "../parse/lines.ts";
 import { formatLike } from "./format.ts";
 import { drop, ensureMap, entryOf, type Holder, mapAt, nameOf, put, take } from "./nodes.ts";
 

@@ -1,4 +1,4 @@
-import { formatPath } from "../diagnostics.ts";
+import { formatPath } from "../parse/diagnostics.ts";
 import type { Context, Path } from "./context.ts";
 
 /** A thing that has to be the only one of its key. */

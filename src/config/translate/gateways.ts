@@ -1,8 +1,8 @@
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
+import { adviseOnRoutes } from "../explain/advice.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";
-import { adviseOnRoutes } from "./advice.ts";
 import type { Context, ListenerPlace, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { inlineEntries } from "./inline-entries.ts";

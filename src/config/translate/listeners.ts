@@ -1,8 +1,8 @@
 import { checkTlsServer, type TlsProblem } from "../../http/tls-check.ts";
 import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
+import { adviseOnRoutes } from "../explain/advice.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
-import { adviseOnRoutes } from "./advice.ts";
 import type { Context, Path } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";
 import { tunnelFrontend } from "./frontend.ts";

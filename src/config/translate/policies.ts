@@ -8,12 +8,12 @@ import { CredentialNames } from "../../policies/shared/credentials/names.ts";
 import { OwnFields } from "../../policies/shared/own-fields.ts";
 import type { Phase } from "../../trace/events.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
-import { adviseOnPolicies } from "./advice.ts";
+import { adviseOnPolicies } from "../explain/advice.ts";
+import { warnAboutDenyRules } from "../explain/deny-rules.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CalledTargets, TranslatePolicies } from "./called-targets.ts";
 import type { Context, Path } from "./context.ts";
-import { warnAboutDenyRules } from "./deny-rules.ts";
 import { translateOidc } from "./oidc.ts";
 import type { Sources } from "./sources.ts";
 

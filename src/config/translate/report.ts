@@ -1,4 +1,4 @@
-import type { Problem } from "../document.ts";
+import type { Problem } from "../parse/document.ts";
 
 export type Path = readonly PropertyKey[];
 

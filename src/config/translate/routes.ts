@@ -2,9 +2,9 @@ import type { PathMatch, Route, RouteMatch, Target, TcpRoute, ValueMatch } from 
 import type { PolicyKind, PolicySet } from "../../ir/policies.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { DynamicTarget } from "../../upstream/dynamic-target.ts";
+import { adviseOnRoute } from "../explain/advice.ts";
 import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
-import { adviseOnRoute } from "./advice.ts";
 import type { Context, Path, PhaseSets } from "./context.ts";
 import { inlineUnlessAll } from "./inline-entries.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";

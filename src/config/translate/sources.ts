@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import type { InputReader } from "../inputs.ts";
+import type { InputReader } from "../parse/inputs.ts";
 import type { Resources } from "../resources/store.ts";
 import type { Path, Report } from "./report.ts";
 

@@ -1,8 +1,8 @@
 import { isIPv6 } from "node:net";
+import { suggest } from "../../base/suggest.ts";
 import type { Target } from "../../ir/ir.ts";
-import type { Problem } from "../document.ts";
+import type { Problem } from "../parse/document.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
-import { suggest } from "../suggest.ts";
 import type { Path, Report } from "./report.ts";
 
 export type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { configFile } from "../schema/config.ts";
 import { knownFields } from "./known-fields.ts";
-import { configFile } from "./schema/config.ts";
 
 const known = knownFields(configFile);
 

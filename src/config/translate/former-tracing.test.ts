@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConfigDocument } from "./document.ts";
+import { ConfigDocument } from "../parse/document.ts";
+import { formerTracing as schema } from "../schema/telemetry.ts";
 import { formerTracing } from "./former-tracing.ts";
-import { formerTracing as schema } from "./schema/telemetry.ts";
 
 type Env = Readonly<Record<string, string>>;
 

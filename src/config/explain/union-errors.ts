@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { isSecret } from "./document.ts";
+import { isSecret } from "../parse/document.ts";
+import { valueAt } from "../parse/values.ts";
 import type { KnownFields } from "./known-fields.ts";
 import { kindOf, objectWith, typeName } from "./type-names.ts";
-import { valueAt } from "./values.ts";
 
 type Issue = z.core.$ZodIssue;
 type Union = Extract<Issue, { code: "invalid_union" }>;

@@ -1,5 +1,5 @@
-import type { ConfigDocument } from "./document.ts";
-import { type FormerTracingInput, type TracingInput, tracing } from "./schema/telemetry.ts";
+import type { ConfigDocument } from "../parse/document.ts";
+import { type FormerTracingInput, type TracingInput, tracing } from "../schema/telemetry.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

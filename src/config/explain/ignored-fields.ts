@@ -1,6 +1,6 @@
-import type { ConfigDocument } from "./document.ts";
+import type { ConfigDocument } from "../parse/document.ts";
+import { isDeeperThan } from "../parse/values.ts";
 import type { KnownFields } from "./known-fields.ts";
-import { isDeeperThan } from "./values.ts";
 
 /** What is nested deeper is no configuration. */
 const MAX_DEPTH = 100;

@@ -1,13 +1,13 @@
 import type { z } from "zod";
-import { formatPath } from "./diagnostics.ts";
-import { type ConfigDocument, isSecret, type Problem } from "./document.ts";
+import { suggest } from "../../base/suggest.ts";
+import { formatPath } from "../parse/diagnostics.ts";
+import { type ConfigDocument, isSecret, type Problem } from "../parse/document.ts";
+import { valueAt } from "../parse/values.ts";
 import type { KnownFields } from "./known-fields.ts";
-import { suggest } from "./suggest.ts";
 import { kindOf, objectWith, typeName } from "./type-names.ts";
 import { unionIssues } from "./union-errors.ts";
 import { absentField } from "./unsupported-fields.ts";
 import { absentValue } from "./unsupported-values.ts";
-import { valueAt } from "./values.ts";
 
 type Issue = z.core.$ZodIssue;
 

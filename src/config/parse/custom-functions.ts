@@ -1,4 +1,4 @@
-import { type CustomFunctions, NO_FUNCTIONS, readFunctions } from "../cel/index.ts";
+import { type CustomFunctions, NO_FUNCTIONS, readFunctions } from "../../cel/index.ts";
 import type { ConfigDocument } from "./document.ts";
 import { valueAt } from "./values.ts";
 

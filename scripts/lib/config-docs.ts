@@ -1,4 +1,4 @@
-import { configJsonSchema, type JsonSchema } from "./json-schema.ts";
+import { configJsonSchema, type JsonSchema } from "./config-schema.ts";
 
 const INTRO = `# Configuration
 

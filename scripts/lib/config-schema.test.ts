@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { configJsonSchema, editorJsonSchema } from "./json-schema.ts";
+import { configJsonSchema, editorJsonSchema } from "./config-schema.ts";
 
 test("in an editor a variable may stand where a number, a choice or a name has to be", () => {
   const { $defs } = editorJsonSchema();

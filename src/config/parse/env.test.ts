@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc } from "../../test/helpers/property.ts";
+import { fc } from "../../../test/helpers/property.ts";
 import { expandEnv } from "./env.ts";
 
 const expand = (text: string, env: Record<string, string> = {}): string => expandEnv(text, env).text;

@@ -1,6 +1,6 @@
-import { editorJsonSchema } from "./json-schema.ts";
-import { policyPages } from "./policy-pages.ts";
-import { configReference } from "./reference-page.ts";
+import { configReference } from "./config-docs.ts";
+import { editorJsonSchema } from "./config-schema.ts";
+import { policyPages } from "./policy-docs.ts";
 
 /** The files of the checkout that are made from the configuration's schema: path → content. */
 export function generated(readFile: (path: string) => string): Readonly<Record<string, string>> {

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { formatPath } from "./diagnostics.ts";
-import { isDeeperThan, valueAt } from "./values.ts";
+import { formatPath } from "../parse/diagnostics.ts";
+import { isDeeperThan, valueAt } from "../parse/values.ts";
 
 type Path = readonly PropertyKey[];
 

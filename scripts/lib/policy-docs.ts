@@ -1,12 +1,12 @@
 import { z } from "zod";
-import type { PolicyKind } from "../ir/policies.ts";
-import { REQUEST_ORDER, RESPONSE_ORDER } from "../policies/order.ts";
-import { REGISTRY } from "../policies/registry.ts";
-import { POLICY_SCHEMAS } from "../policies/schemas.ts";
-import type { Phase } from "../trace/events.ts";
-import type { JsonSchema } from "./json-schema.ts";
-import { schemaSections } from "./reference-page.ts";
-import { ROUTE_BACKEND_KINDS } from "./schema/policies.ts";
+import { ROUTE_BACKEND_KINDS } from "../../src/config/schema/policies.ts";
+import type { PolicyKind } from "../../src/ir/policies.ts";
+import { REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
+import { REGISTRY } from "../../src/policies/registry.ts";
+import { POLICY_SCHEMAS } from "../../src/policies/schemas.ts";
+import type { Phase } from "../../src/trace/events.ts";
+import { schemaSections } from "./config-docs.ts";
+import type { JsonSchema } from "./config-schema.ts";
 
 const PHASES: readonly Phase[] = ["gateway", "route", "backend"];
 const KINDS = Object.keys(POLICY_SCHEMAS).sort() as PolicyKind[];

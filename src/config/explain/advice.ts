@@ -3,7 +3,7 @@ import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Bind, Frontend, Listener, Route } from "../../ir/ir.ts";
 import type { Authorization, PolicySet } from "../../ir/policies.ts";
-import type { Path, Report } from "./report.ts";
+import type { Path, Report } from "../translate/report.ts";
 
 /**
  * Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7), each with the

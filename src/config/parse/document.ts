@@ -1,8 +1,8 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, parseDocument } from "yaml";
+import { aliasProblem, syntaxProblems, unusableKeys } from "../explain/yaml-errors.ts";
 import { type Diagnostic, formatPath } from "./diagnostics.ts";
 import { type Expanded, expandEnv } from "./env.ts";
 import { Lines } from "./lines.ts";
-import { aliasProblem, syntaxProblems, unusableKeys } from "./yaml-errors.ts";
 
 /** Lines and fields with such names, and lines with a URL that has a password, are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { configFile } from "./schema/config.ts";
+import { configFile } from "../../src/config/schema/config.ts";
 
 /** What the JSON Schema of one value may say, as far as it is read here. */
 export interface JsonSchema {

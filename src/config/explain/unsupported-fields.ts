@@ -1,5 +1,5 @@
-import { REGISTRY } from "../policies/registry.ts";
-import { TCP_KINDS } from "./schema/policies.ts";
+import { REGISTRY } from "../../policies/registry.ts";
+import { TCP_KINDS } from "../schema/policies.ts";
 
 type Path = readonly PropertyKey[];
 

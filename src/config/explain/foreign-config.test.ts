@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadConfig } from "./load.ts";
+import { loadConfig } from "../load.ts";
 
 const TEXTS: readonly (readonly [what: string, text: string])[] = [
   ["Kubernetes objects", "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n"],
