@@ -8,12 +8,12 @@ import { type Import, importsOf } from "./lib/source.ts";
 const ROOMS = [
   "base",
   "cel",
-  "ir",
   "trace",
   "telemetry",
   "http",
   "upstream",
   "policies",
+  "ir",
   "config",
   "proxy",
   "worker",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ROUTE_BACKEND_KINDS } from "../../src/config/schema/policies.ts";
-import type { PolicyKind } from "../../src/ir/policies.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
+import type { PolicyKind } from "../../src/policies/policy-set.ts";
 import { REGISTRY } from "../../src/policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../src/policies/schemas.ts";
 import type { Phase } from "../../src/trace/events.ts";

@@ -3,7 +3,7 @@ import { parseDuration } from "../base/durations.ts";
 import { type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
 import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import type { LeafCaching } from "../ir/ir.ts";
+import type { LeafCaching } from "../http/tls-settings.ts";
 import { type Locality, ownLocality } from "../upstream/locality.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { ConfigDocument } from "./parse/document.ts";

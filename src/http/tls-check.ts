@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
-import type { TlsServer } from "../ir/ir.ts";
 import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
+import type { TlsServer } from "./tls-settings.ts";
 import { serverContext } from "./tls-terminator.ts";
 import { issuerProblem, readIssuer } from "./x509/issuer.ts";
 import { mintLeaf } from "./x509/leaf.ts";

@@ -1,4 +1,4 @@
-import type { KeyExchangeGroup } from "../ir/connections.ts";
+import type { KeyExchangeGroup } from "./tls-settings.ts";
 
 /** Names of cipher suites as configurations write them (reference 1.6), with OpenSSL's. */
 const TLS13 = ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"] as const;

@@ -9,9 +9,9 @@ import {
   type SecureContext,
   type TLSSocket,
 } from "node:tls";
-import type { BackendTls } from "../ir/policies.ts";
 import { socketAddresses } from "./addresses.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
+import type { BackendTls } from "./tls-settings.ts";
 import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "./transport.ts";
 
 /** Who waits for a handshake; exactly one call. */

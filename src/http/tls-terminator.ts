@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
-import type { TlsServer } from "../ir/ir.ts";
 import { type Addresses, Peer } from "./addresses.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
+import type { TlsServer } from "./tls-settings.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "./transport.ts";
 import { LeafCache, type LeafListener, type ServerIdentity } from "./x509/leaf-cache.ts";
 

@@ -2,13 +2,12 @@
  * The frozen runtime configuration: plain data that crosses threads by structured clone. Both the configuration file and
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
-import type { KeyExchangeGroup } from "./connections.ts";
-import type { NetworkExtAuthz, PolicySet } from "./policies.ts";
-import type { Target } from "./target.ts";
-import type { AccessLog, Tracing } from "./telemetry.ts";
-
-export type { Target } from "./target.ts";
-export type * from "./telemetry.ts";
+import type { ConnectionLimits } from "../http/server/limits.ts";
+import type { TlsServer } from "../http/tls-settings.ts";
+import type { CalledService, NetworkExtAuthz, PolicySet } from "../policies/policy-set.ts";
+import type { LogFields, SamplingRules } from "../telemetry/settings.ts";
+import type { Service, Workload } from "../upstream/discovery.ts";
+import type { Target } from "../upstream/target.ts";
 
 export interface Ir {
   readonly binds: readonly Bind[];
@@ -39,34 +38,13 @@ export interface Bind {
 }
 
 /** `frontendPolicies` (reference 1.10): the limits of a connection, with every default filled in, and what was asked for. */
-export interface Frontend {
+export interface Frontend extends ConnectionLimits {
   /** Request body buffer and trace capture bound. Default 2 MiB. */
   readonly maxBufferSize: number;
   /** Bytes of bodies that a worker holds for policies altogether; more: 503. Absent: 64 MiB. */
   readonly maxBufferedBytes?: number;
-  /** Bytes of request line and header fields together. Default 61440. */
-  readonly maxHeadSize: number;
-  /** Default 100. */
-  readonly maxHeaders: number;
-  /** Bytes of the request target. Default 8192 (more: 414). */
-  readonly maxTargetSize: number;
-  /** Largest request body, 0 = unlimited (default). More: 413. */
-  readonly maxRequestBodySize: number;
-  /** A keep-alive connection without a request is closed after this. Default 600000. */
-  readonly idleTimeout: number;
-  /** From the first byte of a head to its end. Default 60000 (never above idleTimeout). Late: 408. */
-  readonly headerReadTimeout: number;
-  /** A body, in either direction, that makes no progress for this long ends the exchange. Default 300000. */
-  readonly streamIdleTimeout: number;
-  /** Bytes per second that a request body must average after a grace of 10 s. Default 240; 0 = off. */
-  readonly minBodyRate: number;
   /** Accepted connections per worker; more are closed at once. Default 50000. */
   readonly maxConnections: number;
-  /** Graceful close after this age; 0 = off (default). */
-  readonly maxConnectionDuration: number;
-  readonly headerCase: "lowercase" | "preserve";
-  /** How request fields with `_` in their names are handled. Absent: `allow`. */
-  readonly underscores?: "allow" | "drop" | "reject";
   /** What requests say of where they come from. Absent: `replace`, and no proxy is trusted. */
   readonly forwarded?: Forwarded;
   /** Absent: `x-request-id`, `preserve`. */
@@ -89,6 +67,34 @@ export interface Frontend {
   readonly accessLog?: AccessLog;
   /** Which requests leave spans, and where they go; absent: none does. */
   readonly tracing?: Tracing;
+}
+
+/** `frontendPolicies.accessLog` (reference 1.10, 3.29). */
+export interface AccessLog extends LogFields {
+  /** Records of the same requests for a collector. Absent: the log only. */
+  readonly otlp?: { readonly collector: Collector } & LogFields;
+}
+
+/** `frontendPolicies.tracing` (reference 1.10, 3.30). */
+export interface Tracing extends SamplingRules {
+  readonly collector: Collector;
+  /** Attribute name → CEL over request and response; `span.name` is the name of the span. */
+  readonly attributes: Readonly<Record<string, string>>;
+  /** Names of attributes that are left out. */
+  readonly remove: readonly string[];
+  /** CEL over request and response: only spans of requests for which it is true are exported. */
+  readonly filter?: string;
+}
+
+/** A service that takes telemetry by OTLP. */
+export interface Collector extends CalledService {
+  readonly protocol: "grpc" | "http";
+  /** Of HTTP requests. */
+  readonly path: string;
+  /** Milliseconds for one export. */
+  readonly timeout: number;
+  /** Attributes of the resource, which everything exported there is from: name → CEL over `env`. */
+  readonly resources: Readonly<Record<string, string>>;
 }
 
 /** A condition on a connection: CEL over `source`, `destination` and `env`. */
@@ -137,27 +143,6 @@ export interface Listener {
   readonly policies: PolicySet;
   readonly routes: readonly Route[];
   readonly tcpRoutes: readonly TcpRoute[];
-}
-
-/** Server-side TLS with the files already read (PEM text). */
-export interface TlsServer {
-  readonly cert: string;
-  readonly key: string;
-  readonly clientCa?: string;
-  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
-  readonly maxVersion?: "TLSv1.2" | "TLSv1.3";
-  readonly cipherSuites?: readonly string[];
-  /** In order of preference. Absent: the runtime's. */
-  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
-  /** Present: `cert` and `key` are a CA's, which signs a certificate for each name that clients ask for. */
-  readonly dynamicCa?: LeafCaching;
-}
-
-/** How long a listener keeps the certificates that its CA has signed, in each worker. */
-export interface LeafCaching {
-  readonly ttl: number;
-  /** Names, at least 1. */
-  readonly capacity: number;
 }
 
 export interface Route {
@@ -228,52 +213,6 @@ export interface Backend {
   readonly policies: PolicySet;
   /** Those of them that stand here, for the dump; absent: all. */
   readonly inline?: PolicySet;
-}
-
-/** A service-discovery object; key `<namespace>/<hostname>`. Field names as in the dump (reference 4.4). */
-export interface Service {
-  readonly name: string;
-  readonly namespace: string;
-  readonly hostname: string;
-  readonly vips: readonly string[];
-  /** service port → target port */
-  readonly ports: Readonly<Record<string, number>>;
-  readonly appProtocols?: Readonly<Record<string, string>>;
-  readonly loadBalancer?: LoadBalancer;
-}
-
-/** Which workloads of a service are preferred (reference 3.28). */
-export interface LoadBalancer {
-  readonly routingPreferences: readonly Preference[];
-  readonly mode: "Standard" | "Strict" | "Failover" | "Passthrough";
-  /** `AllowAll`: also workloads whose status is not healthy. */
-  readonly healthPolicy: "OnlyHealthy" | "AllowAll";
-}
-
-/** In what a workload may be near. */
-export type Preference = "region" | "zone" | "subzone" | "node" | "cluster" | "network";
-
-export interface Workload {
-  readonly uid: string;
-  readonly name: string;
-  readonly namespace: string;
-  readonly workloadIps: readonly string[];
-  readonly hostname?: string;
-  readonly network?: string;
-  readonly node?: string;
-  readonly clusterId?: string;
-  readonly status: "healthy" | "unhealthy";
-  readonly capacity: number;
-  readonly locality?: { readonly region?: string; readonly zone?: string; readonly subzone?: string };
-  /** service key (`<namespace>/<hostname>`) → service port → workload port */
-  readonly services: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** From here on only shown. */
-  readonly serviceAccount?: string;
-  readonly trustDomain?: string;
-  readonly workloadName?: string;
-  readonly workloadType?: string;
-  readonly canonicalName?: string;
-  readonly canonicalRevision?: string;
 }
 
 export interface TargetedPolicy {

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
-import type { Ir, TlsServer } from "../ir/ir.ts";
+import type { TlsServer } from "../http/tls-settings.ts";
+import type { Ir } from "../ir/ir.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 
 /** Seconds since 1970, by the listener's settings: a scrape reads no certificate twice. */

@@ -1,8 +1,9 @@
 import { formatHostPort } from "../base/listen-address.ts";
-import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, Target, TcpRoute, ValueMatch } from "../ir/ir.ts";
+import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, TcpRoute, ValueMatch } from "../ir/ir.ts";
 import { redactPolicy } from "../policies/redact.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";
+import type { Target } from "../upstream/target.ts";
 import { backendEndpoints, dumpService, type LiveEndpoints } from "./endpoints-dump.ts";
 import { shownFrontend } from "./frontend-dump.ts";
 

@@ -1,5 +1,6 @@
-import type { Backend, Ir, Service, Workload } from "../ir/ir.ts";
+import type { Backend, Ir } from "../ir/ir.ts";
 import { connectionOf } from "../proxy/connection-of.ts";
+import type { Service, Workload } from "../upstream/discovery.ts";
 import { combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
 import { type Locality, localityBuckets } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";

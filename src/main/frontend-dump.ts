@@ -1,8 +1,8 @@
 import type { FrontendInput } from "../config/schema/frontend.ts";
-import type { AccessLog, Tracing } from "../ir/ir.ts";
-import type { NetworkExtAuthz } from "../ir/policies.ts";
-import { redactAccessLog, redactTracing } from "../policies/calls/redact-collector.ts";
+import type { AccessLog, Collector, Tracing } from "../ir/ir.ts";
+import { redactCalling } from "../policies/calls/redact.ts";
 import { redactNetwork } from "../policies/ext-authz/redact.ts";
+import type { NetworkExtAuthz } from "../policies/policy-set.ts";
 import { withDurations } from "../policies/shared/shown-durations.ts";
 import { redact as redactTcp } from "../policies/tcp/index.ts";
 import { REDACTED } from "../trace/redaction.ts";
@@ -40,4 +40,23 @@ export function shownFrontend(field: string, config: unknown, hidden: ReadonlySe
   if (!Object.hasOwn(REDACTORS, field)) return REDACTED;
   const show = REDACTORS[field as keyof Redactors] as (config: unknown, hidden: ReadonlySet<string>) => unknown;
   return show(config, hidden);
+}
+
+/** Settings of exports as the configuration has them: beside the fields that name the collector. */
+function redactTracing({ collector, ...others }: Tracing, hidden: ReadonlySet<string>): unknown {
+  return { ...redactCollector(collector, hidden), ...others };
+}
+
+function redactAccessLog({ otlp, ...own }: AccessLog, hidden: ReadonlySet<string>): unknown {
+  if (otlp === undefined) return own;
+  const { collector, filter, ...fields } = otlp;
+  const { resources: _none, ...shown } = redactCollector(collector, hidden);
+  return { ...own, otlp: { ...shown, ...(filter !== undefined && { filter }), fields } };
+}
+
+/** What is added to exports is credentials, whatever the headers are called. */
+function redactCollector(collector: Collector, hidden: ReadonlySet<string>): Readonly<Record<string, unknown>> {
+  const { add = {}, set = {} } = collector.policies?.requestHeaderModifier ?? {};
+  const names = [...Object.keys(add), ...Object.keys(set)].map((name) => name.toLowerCase());
+  return redactCalling(collector, new Set([...hidden, ...names]));
 }

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PolicySet } from "../ir/policies.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { compilePolicies, NO_POLICIES, stageName } from "./compile.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
+import type { PolicySet } from "./policy-set.ts";
 import { REGISTRY } from "./registry.ts";
 import { DEPS } from "./testing/context.ts";
 

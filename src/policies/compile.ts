@@ -1,8 +1,8 @@
-import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
 import { isConditional } from "./conditional/index.ts";
 import type { PolicyDeps, PolicyEnvironment } from "./deps.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
+import type { PolicyKind, PolicySet } from "./policy-set.ts";
 import { effectivePolicy } from "./redact.ts";
 import { REGISTRY } from "./registry.ts";
 import type { CompiledPolicy } from "./types.ts";

@@ -1,9 +1,9 @@
 import type { Logger } from "../base/log.ts";
-import type { Target } from "../ir/ir.ts";
-import type { CallPolicies } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
+import type { Target } from "../upstream/target.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
+import type { CallPolicies } from "./policy-set.ts";
 import type { CredentialNames } from "./shared/credentials/names.ts";
 import type { OwnFields } from "./shared/own-fields.ts";
 import type { CalloutContext } from "./types.ts";

@@ -1,4 +1,4 @@
-import type { PolicySet } from "../ir/policies.ts";
+import type { PolicySet } from "./policy-set.ts";
 
 /** The set without policies; always this object, which costs nothing where routes are many. */
 export const NO_POLICY_SET: PolicySet = Object.freeze({});

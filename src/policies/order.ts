@@ -2,8 +2,9 @@
  * In which order the policies of a phase run (reference 4.1, steps 6, 8, 10 and 11), whatever order the configuration names
  * them in. A policy that runs sees what those before it have made of the request.
  */
-import type { PolicyKind } from "../ir/policies.ts";
+
 import type { Phase } from "../trace/events.ts";
+import type { PolicyKind } from "./policy-set.ts";
 
 type Order = Readonly<Record<Phase, readonly PolicyKind[]>>;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BackendAuth } from "../ir/policies.ts";
 import { redactPolicies } from "./calls/redact.ts";
+import type { BackendAuth } from "./policy-set.ts";
 import { effectivePolicy, redactPolicy } from "./redact.ts";
 import { REGISTRY } from "./registry.ts";
 

@@ -1,4 +1,3 @@
-import type { Authorization, Conditional, PolicySet } from "../ir/policies.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { redact as apiKey } from "./api-key/index.ts";
 import { redact as backendAuth } from "./backend-auth/redact.ts";
@@ -15,6 +14,7 @@ import { redact as http } from "./http/index.ts";
 import { redact as jwtAuth } from "./jwt-auth/index.ts";
 import { redact as localRateLimit } from "./local-rate-limit/index.ts";
 import { shownOidc } from "./oidc/index.ts";
+import type { Authorization, Conditional, PolicySet } from "./policy-set.ts";
 import { redact as requestMirror } from "./request-mirror/index.ts";
 import { redact as retry } from "./retry/index.ts";
 import { redactModifier } from "./shared/header-edits.ts";

@@ -1,4 +1,3 @@
-import type { PolicyKind, PolicySet } from "../ir/policies.ts";
 import type { Phase } from "../trace/events.ts";
 import * as apiKey from "./api-key/index.ts";
 import * as authorization from "./authorization/index.ts";
@@ -21,6 +20,7 @@ import * as jwtAuth from "./jwt-auth/index.ts";
 import * as localRateLimit from "./local-rate-limit/index.ts";
 import * as oidc from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
+import type { PolicyKind, PolicySet } from "./policy-set.ts";
 import * as remoteRateLimit from "./remote-rate-limit/index.ts";
 import * as requestHeaderModifier from "./request-header-modifier/index.ts";
 import * as requestMirror from "./request-mirror/index.ts";

@@ -1,16 +1,17 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
 import type { CustomFunctions } from "../cel/index.ts";
 import type { TlsTerminator } from "../http/tls-terminator.ts";
-import type { Frontend, Listener, Target } from "../ir/ir.ts";
-import type { PolicySet } from "../ir/policies.ts";
+import type { Frontend, Listener } from "../ir/ir.ts";
 import type { Rules } from "../policies/authorization/rules.ts";
 import type { CompiledChain } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
+import type { PolicySet } from "../policies/policy-set.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { BackendCalls } from "../upstream/endpoints.ts";
+import type { Target } from "../upstream/target.ts";
 import type { BodyCaptureOptions } from "./body/recorded-bodies.ts";
 import type { DynamicConnection } from "./dynamic.ts";
 import type { EndpointRules } from "./endpoint-rules.ts";

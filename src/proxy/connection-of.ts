@@ -1,6 +1,8 @@
-import type { Ir, Target } from "../ir/ir.ts";
-import type { HttpVersion, PolicySet } from "../ir/policies.ts";
+import type { Ir } from "../ir/ir.ts";
+import type { PolicySet } from "../policies/policy-set.ts";
 import type { Address, ConnectionSettings, PoolLimits } from "../upstream/pool-target.ts";
+import type { HttpVersion } from "../upstream/settings.ts";
+import type { Target } from "../upstream/target.ts";
 
 /** Services and their workloads, among which proxies may be. */
 type Discovery = Pick<Ir, "services" | "workloads">;

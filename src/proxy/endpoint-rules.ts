@@ -8,11 +8,12 @@ import {
 } from "../cel/index.ts";
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
-import type { Eviction, Health, PolicySet, SessionAffinity } from "../ir/policies.ts";
+import type { PolicySet } from "../policies/policy-set.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { rendezvous } from "../upstream/rendezvous.ts";
 import { retryAfter } from "../upstream/retry-after.ts";
+import type { Eviction, Health, SessionAffinity } from "../upstream/settings.ts";
 
 /** Of evictions for which nothing gives another time (reference 3.26). */
 const DEFAULT_EVICTION_MS = 3000;

@@ -1,6 +1,6 @@
 import type { LocalReply } from "../http/message.ts";
-import type { PolicyKind } from "../ir/policies.ts";
 import { type CompiledChain, stageName } from "../policies/compile.ts";
+import type { PolicyKind } from "../policies/policy-set.ts";
 import type { Phase } from "../trace/events.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Workload } from "../ir/ir.ts";
+import type { Workload } from "../upstream/discovery.ts";
 import { Workloads } from "./workloads.ts";
 
 const workload = (uid: string, ...workloadIps: string[]): Workload => ({

@@ -1,6 +1,6 @@
 import { isIPv6, SocketAddress } from "node:net";
 import type { Discovered } from "../http/source.ts";
-import type { Workload } from "../ir/ir.ts";
+import type { Workload } from "../upstream/discovery.ts";
 
 /** The workloads of the configuration in force, by their addresses. */
 export class Workloads implements Discovered {

@@ -7,8 +7,8 @@ import {
   type Expression,
   toJson,
 } from "../cel/index.ts";
-import type { LogFields } from "../ir/telemetry.ts";
 import { type AccessLogFormat, type AccessRecord, formatAccessLog, shownDuration } from "./access-log.ts";
+import type { LogFields } from "./settings.ts";
 
 /**
  * Which requests are logged, or leave another record, and with which fields (`frontendPolicies.accessLog` and its like,

@@ -1,5 +1,5 @@
-import type { Eviction } from "../ir/policies.ts";
 import type { Pool } from "./pool.ts";
+import type { Eviction } from "./settings.ts";
 
 /** Weight of the newest value in moving averages (reference 3.28). */
 const ALPHA = 0.3;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { LoadBalancer, Workload } from "../ir/ir.ts";
+import type { LoadBalancer, Workload } from "./discovery.ts";
 import { localityBuckets, ownLocality } from "./locality.ts";
 
 const OWN = ownLocality({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });

@@ -1,4 +1,4 @@
-import type { Preference, Service, Workload } from "../ir/ir.ts";
+import type { Preference, Service, Workload } from "./discovery.ts";
 
 /** Where this gateway or a workload runs; what is not known is undefined. */
 export type Locality = { readonly [Each in Preference]?: string | undefined };

@@ -1,5 +1,6 @@
 import { tlsIdentity } from "../http/tls-client.ts";
-import type { BackendTcp, BackendTls, HttpVersion } from "../ir/policies.ts";
+import type { BackendTls } from "../http/tls-settings.ts";
+import type { BackendTcp, HttpVersion } from "./settings.ts";
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
 

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
 import type { Sweepable } from "../base/sweeper.ts";
 import { Transport } from "../http/transport.ts";
-import type { BackendTcp } from "../ir/policies.ts";
 import { AddressSearch } from "./address-search.ts";
 import type { ConnectAttempt, ConnectWaiter, UpstreamWaiter } from "./connect-attempt.ts";
 import type { ConnectClock, ConnectTimes } from "./connect-clock.ts";
@@ -12,6 +11,7 @@ import { UpstreamSession } from "./h2/session.ts";
 import { type SessionOpener, SessionPool } from "./h2/session-pool.ts";
 import { type Http2Use, http2Use, type PoolTarget, targetName } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
+import type { BackendTcp } from "./settings.ts";
 import { WaitQueue } from "./wait-queue.ts";
 
 const MAX_CONNECTIONS = 10_000;

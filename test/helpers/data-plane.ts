@@ -2,9 +2,9 @@ import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import { SocketBudget } from "../../src/http/socket-budget.ts";
-import type { Frontend, Ir, Route, Service, Target, ValueMatch, Workload } from "../../src/ir/ir.ts";
-import type { PolicySet } from "../../src/ir/policies.ts";
+import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
+import type { PolicySet } from "../../src/policies/policy-set.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../../src/proxy/drain.ts";
@@ -17,11 +17,13 @@ import { Metrics } from "../../src/telemetry/metrics.ts";
 import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
+import type { Service, Workload } from "../../src/upstream/discovery.ts";
 import { Endpoints } from "../../src/upstream/endpoints.ts";
 import type { Locality } from "../../src/upstream/locality.ts";
 import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
+import type { Target } from "../../src/upstream/target.ts";
 import { preparation } from "../../src/worker/preparation.ts";
 
 /** The limits of a bind as the configuration fills them in. */

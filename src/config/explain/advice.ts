@@ -2,7 +2,7 @@
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Bind, Frontend, Listener, Route } from "../../ir/ir.ts";
-import type { Authorization, PolicySet } from "../../ir/policies.ts";
+import type { Authorization, PolicySet } from "../../policies/policy-set.ts";
 import type { Path, Report } from "../translate/report.ts";
 
 /**

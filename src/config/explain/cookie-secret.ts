@@ -1,6 +1,6 @@
 import type { Ir } from "../../ir/ir.ts";
-import type { PolicySet } from "../../ir/policies.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../../policies/oidc/cookie-key.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Problem } from "../parse/document.ts";
 
 /** What keeps `oidc` from sealing its cookies; undefined when there is a key, or no such policy. */

@@ -1,5 +1,5 @@
 import { absenceTrapsOf, type Scope } from "../../cel/index.ts";
-import type { AuthorizationRule } from "../../ir/policies.ts";
+import type { AuthorizationRule } from "../../policies/policy-set.ts";
 import type { Path, Report } from "../translate/report.ts";
 
 /** Warns about `deny` rules, at `path`, that let pass who leaves out what they negate or compare. The rules are known to compile. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { PolicyKind } from "../../ir/policies.ts";
 import { schema as health } from "../../policies/health/schema.ts";
+import type { PolicyKind } from "../../policies/policy-set.ts";
 import { REGISTRY } from "../../policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
 import type { Phase } from "../../trace/events.ts";

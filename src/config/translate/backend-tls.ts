@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { TlsClient } from "../../http/tls-client.ts";
-import type { BackendTls } from "../../ir/policies.ts";
+import type { BackendTls } from "../../http/tls-settings.ts";
 import type { BackendTlsInput } from "../../policies/backend-tls/schema.ts";
 import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";

@@ -1,6 +1,6 @@
 import { isFieldValue } from "../../http/h1/characters.ts";
-import type { BackendTunnel } from "../../ir/policies.ts";
 import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
+import type { BackendTunnel } from "../../upstream/settings.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import type { CalledTargets } from "./called-targets.ts";
 import type { Path, Report } from "./report.ts";

@@ -1,4 +1,4 @@
-import type { CallPolicies, CredentialTarget } from "../../ir/policies.ts";
+import type { CallPolicies, CredentialTarget } from "../../policies/policy-set.ts";
 import type { RawPolicies } from "./attached-policies.ts";
 import type { Path, Report } from "./report.ts";
 

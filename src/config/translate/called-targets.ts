@@ -1,5 +1,5 @@
-import type { Target } from "../../ir/ir.ts";
-import type { CallPolicies } from "../../ir/policies.ts";
+import type { CallPolicies } from "../../policies/policy-set.ts";
+import type { Target } from "../../upstream/target.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import { AttachedPolicies, type RawPolicies } from "./attached-policies.ts";
 import { exchangesTokens, holding, reportForGrpc, tellNotHolding } from "./call-policies.ts";

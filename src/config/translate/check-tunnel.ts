@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../ir/policies.ts";
-import type { Target } from "../../ir/target.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
+import type { Target } from "../../upstream/target.ts";
 import type { Path, Report } from "./report.ts";
 
 /** Proxies connect to hosts. */

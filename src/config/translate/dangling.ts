@@ -1,5 +1,5 @@
 import type { Ir } from "../../ir/ir.ts";
-import type { PolicyKind } from "../../ir/policies.ts";
+import type { PolicyKind } from "../../policies/policy-set.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import { TCP_KINDS } from "../schema/policies.ts";
 import type { Context, ListenerPlace, Path, RoutePlace } from "./context.ts";

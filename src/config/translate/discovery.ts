@@ -1,4 +1,4 @@
-import type { Service, Workload } from "../../ir/ir.ts";
+import type { Service, Workload } from "../../upstream/discovery.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
 import { reportDuplicates } from "./duplicates.ts";

@@ -1,5 +1,5 @@
 import type { TargetedPolicy } from "../../ir/ir.ts";
-import type { PolicySet } from "../../ir/policies.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
 import type { ListenerPlace } from "./context.ts";
 
 /** The policies that stand at a listener itself, as the dump lists them among the targeted ones (reference 4.4). */

@@ -1,5 +1,6 @@
 import { checkTlsServer, type TlsProblem } from "../../http/tls-check.ts";
-import type { Bind, Frontend, Listener, TlsServer } from "../../ir/ir.ts";
+import type { TlsServer } from "../../http/tls-settings.ts";
+import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { adviseOnRoutes } from "../explain/advice.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";

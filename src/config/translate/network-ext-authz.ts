@@ -1,5 +1,5 @@
-import type { NetworkExtAuthz } from "../../ir/policies.ts";
 import { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
+import type { NetworkExtAuthz } from "../../policies/policy-set.ts";
 import { NO_UPSTREAM } from "../../upstream/callout.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { Context, Path } from "./context.ts";

@@ -1,5 +1,5 @@
-import type { Oidc } from "../../ir/policies.ts";
 import type { OidcInput } from "../../policies/oidc/schema.ts";
+import type { Oidc } from "../../policies/policy-set.ts";
 import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
 

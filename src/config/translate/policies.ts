@@ -1,8 +1,14 @@
-import type { CallPolicies, HeaderModifier, PolicySet, RequestRedirect, UrlRewrite } from "../../ir/policies.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
 import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buckets.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
+import type {
+  CallPolicies,
+  HeaderModifier,
+  PolicySet,
+  RequestRedirect,
+  UrlRewrite,
+} from "../../policies/policy-set.ts";
 import { namesMethods } from "../../policies/retry/index.ts";
 import { CredentialNames } from "../../policies/shared/credentials/names.ts";
 import { OwnFields } from "../../policies/shared/own-fields.ts";

@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 import { suggest } from "../../base/suggest.ts";
-import type { Target } from "../../ir/ir.ts";
+import type { Target } from "../../upstream/target.ts";
 import type { Problem } from "../parse/document.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
 import type { Path, Report } from "./report.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { Ir } from "../../ir/ir.ts";
-import type { PolicySet } from "../../ir/policies.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
 import { loadConfig } from "../load.ts";
 
 const GATEWAY = { gatewayName: "edge" };

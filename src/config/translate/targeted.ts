@@ -1,6 +1,6 @@
 import type { TargetedPolicy } from "../../ir/ir.ts";
-import type { PolicyKind, PolicySet } from "../../ir/policies.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { REGISTRY } from "../../policies/registry.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";

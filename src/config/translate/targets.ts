@@ -1,6 +1,7 @@
-import type { RouteBackend, Target } from "../../ir/ir.ts";
-import type { PolicySet } from "../../ir/policies.ts";
+import type { RouteBackend } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
+import type { Target } from "../../upstream/target.ts";
 import { checkTunnel, isTunnelled } from "./check-tunnel.ts";
 import type { Context, Path } from "./context.ts";
 import { inlineUnlessAll } from "./inline-entries.ts";

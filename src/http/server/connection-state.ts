@@ -1,6 +1,5 @@
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
-import type { Frontend } from "../../ir/ir.ts";
 import { Peer } from "../addresses.ts";
 import { ByteQueue } from "../byte-queue.ts";
 import type { MadeFields } from "../h1/serialize.ts";
@@ -8,6 +7,7 @@ import type { HeaderList } from "../message.ts";
 import type { ServerStream, StreamAcceptor } from "../stream.ts";
 import type { TlsSession, Transport } from "../transport.ts";
 import { BodyReader } from "./body-reader.ts";
+import type { ConnectionLimits } from "./limits.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
 /** A client that pipelines without reading the answers is not read either once so much of them waits. */
@@ -28,7 +28,7 @@ export type ReadState = "head" | "body" | "wait" | "tunnel" | "linger" | "closed
 /** What all connections of a bind share. */
 export interface ConnectionSettings {
   /** Limits in force; read for each request, so a reload reaches open connections. */
-  readonly frontend: Frontend;
+  readonly frontend: ConnectionLimits;
   readonly acceptor: StreamAcceptor;
   /** Responses ask clients to close their connections. */
   readonly draining: boolean;

@@ -1,10 +1,10 @@
-import type { Frontend } from "../../ir/ir.ts";
 import { findHeadEnd, prefixError, skipLeadingCrlf } from "../h1/head-end.ts";
 import { invalid } from "../h1/head-error.ts";
 import { type HeadError, parseRequestHead, RequestHead } from "../h1/parse-head.ts";
 import { parseTarget } from "../h1/target.ts";
 import { latin1 } from "../latin1.ts";
 import type { HttpRequest } from "../message.ts";
+import type { ConnectionLimits } from "./limits.ts";
 
 const UNDERSCORE = invalid("underscore in the name of a header");
 
@@ -29,7 +29,7 @@ export class HeadReader {
     buffer: Buffer,
     start: number,
     to: number,
-    frontend: Frontend,
+    frontend: ConnectionLimits,
     scheme: HttpRequest["scheme"],
   ): HttpRequest | undefined {
     const from = skipLeadingCrlf(buffer, start, to);
@@ -83,7 +83,7 @@ function dropUnderscores(head: RequestHead): void {
   head.hasUnderscore = false;
 }
 
-function tooLong(buffer: Buffer, from: number, to: number, { maxHeadSize }: Frontend): HeadError | undefined {
+function tooLong(buffer: Buffer, from: number, to: number, { maxHeadSize }: ConnectionLimits): HeadError | undefined {
   if (to - from <= maxHeadSize) return undefined;
   const line = buffer.indexOf(10, from);
   return tooLarge(line === -1 || line >= to, maxHeadSize);

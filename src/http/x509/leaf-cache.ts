@@ -1,5 +1,5 @@
 import { isIPv4 } from "node:net";
-import type { LeafCaching } from "../../ir/ir.ts";
+import type { LeafCaching } from "../tls-settings.ts";
 import { type Issuer, readIssuer } from "./issuer.ts";
 import { type Leaf, mintLeaf } from "./leaf.ts";
 

@@ -1,9 +1,9 @@
 import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
 import { CelSecret } from "../../cel/index.ts";
-import type { ApiKey, ApiKeyAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { ApiKey, ApiKeyAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";

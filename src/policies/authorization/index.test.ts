@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import type { AuthorizationRule } from "../../ir/policies.ts";
+import type { AuthorizationRule } from "../policy-set.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";
 

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { Authorization } from "../../ir/policies.ts";
+import type { Authorization } from "../policy-set.ts";
 import { afterWholeBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { Rules } from "./rules.ts";

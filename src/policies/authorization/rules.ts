@@ -6,7 +6,7 @@ import {
   Inputs,
   type Scope,
 } from "../../cel/index.ts";
-import type { AuthorizationRule } from "../../ir/policies.ts";
+import type { AuthorizationRule } from "../policy-set.ts";
 import type { AuthorizationRuleResult } from "../types.ts";
 
 type Mode = AuthorizationRule["mode"];

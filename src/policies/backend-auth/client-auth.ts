@@ -1,5 +1,5 @@
 import { hash, randomUUID, X509Certificate } from "node:crypto";
-import type { ClientAuth } from "../../ir/policies.ts";
+import type { ClientAuth } from "../policy-set.ts";
 import { tokenSigner } from "./signing.ts";
 
 const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

@@ -1,5 +1,5 @@
 import { decodeJwt, type JWTPayload } from "jose";
-import type { CredentialLocation } from "../../ir/policies.ts";
+import type { CredentialLocation } from "../policy-set.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import type { CredentialNames } from "../shared/credentials/names.ts";
 import type { OutgoingContext } from "../types.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { type JWTPayload, jwtVerify } from "jose";
-import type { BackendAuth } from "../../ir/policies.ts";
+import type { BackendAuth } from "../policy-set.ts";
 import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { BackendAuth, CredentialTarget } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { BackendAuth, CredentialTarget } from "../policy-set.ts";
 import { sendableText } from "../shared/cel-output.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import type { OutgoingContext, OutgoingPolicy, RequestOutcome } from "../types.ts";

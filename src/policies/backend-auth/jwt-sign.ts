@@ -1,4 +1,4 @@
-import type { JwtSigning } from "../../ir/policies.ts";
+import type { JwtSigning } from "../policy-set.ts";
 import { tokenSigner } from "./signing.ts";
 
 /** Gives signed tokens; each serves many requests and is replaced after half of its time. Throws as `tokenSigner`. */

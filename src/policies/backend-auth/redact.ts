@@ -1,6 +1,6 @@
-import type { BackendAuth, BasicBackendAuth, ClientAuth, TokenEndpoint, TokenExchange } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { redactCallPolicies } from "../calls/redact-policies.ts";
+import type { BackendAuth, BasicBackendAuth, ClientAuth, TokenEndpoint, TokenExchange } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 
 /** The configuration without secrets; `hidden` are names of headers of calls whose values are not shown. */

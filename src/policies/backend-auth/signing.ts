@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
-import type { Signing } from "../../ir/policies.ts";
+import type { Signing } from "../policy-set.ts";
 
 const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };
 

@@ -1,4 +1,4 @@
-import type { TokenCache as Config } from "../../ir/policies.ts";
+import type { TokenCache as Config } from "../policy-set.ts";
 import { BoundedCache } from "../shared/credentials/verified.ts";
 import type { IssuedToken } from "./token-endpoint.ts";
 

@@ -1,9 +1,9 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { TokenEndpoint as Config } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { Callouts } from "../deps.ts";
+import type { TokenEndpoint as Config } from "../policy-set.ts";
 import type { CalloutContext } from "../types.ts";
 import { type ClientCredentials, clientAuthentication } from "./client-auth.ts";
 

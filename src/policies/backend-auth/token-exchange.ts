@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { compileExpression } from "../../cel/index.ts";
-import type { CrossAppAccess, TokenExchange } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { CrossAppAccess, TokenExchange } from "../policy-set.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
 import type { OutgoingContext } from "../types.ts";
 import { type ClientToken, clientToken, mayAct, unverifiedClaims } from "./client-tokens.ts";

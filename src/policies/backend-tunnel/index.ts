@@ -1,5 +1,5 @@
-import type { BackendTunnel } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
+import type { BackendTunnel } from "../../upstream/settings.ts";
 import { redact as shownTls } from "../backend-tls/index.ts";
 import type { CompiledPolicy } from "../types.ts";
 

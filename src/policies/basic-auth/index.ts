@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { BasicAuth } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { BasicAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";

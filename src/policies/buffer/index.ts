@@ -1,5 +1,5 @@
 import type { LocalReply } from "../../http/message.ts";
-import type { BufferedSide, Buffering } from "../../ir/policies.ts";
+import type { BufferedSide, Buffering } from "../policy-set.ts";
 import type { CompiledPolicy, PolicyContext, PolicyTrace } from "../types.ts";
 
 const KIND = "buffer";

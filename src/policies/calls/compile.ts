@@ -1,7 +1,7 @@
-import type { CallPolicies } from "../../ir/policies.ts";
 import type { PrepareCall } from "../../upstream/callout.ts";
 import { create as backendAuth } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { CallPolicies } from "../policy-set.ts";
 import { create as requestHeaderModifier } from "../request-header-modifier/index.ts";
 import { OwnFields } from "../shared/own-fields.ts";
 import type { CalloutContext, OutgoingContext } from "../types.ts";

@@ -1,7 +1,7 @@
-import type { CallPolicies } from "../../ir/policies.ts";
 import { redact as backendTLS } from "../backend-tls/index.ts";
 import { redact as backendTunnel } from "../backend-tunnel/index.ts";
 import { redact as http } from "../http/index.ts";
+import type { CallPolicies } from "../policy-set.ts";
 import { redactModifier } from "../shared/header-edits.ts";
 import { redact as tcp } from "../tcp/index.ts";
 import { redact as transformations } from "../transformations/redact.ts";

@@ -1,5 +1,5 @@
-import type { CalledService } from "../../ir/policies.ts";
 import { redact as backendAuth } from "../backend-auth/redact.ts";
+import type { CalledService } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import { redactCallPolicies } from "./redact-policies.ts";
 

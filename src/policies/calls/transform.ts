@@ -1,5 +1,5 @@
-import type { Transformations } from "../../ir/policies.ts";
 import type { CallHead } from "../../upstream/callout.ts";
+import type { Transformations } from "../policy-set.ts";
 import { withVariables } from "../shared/with-variables.ts";
 import { EditedRequest } from "../transformations/messages.ts";
 import { compileProgram } from "../transformations/program.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Conditional, DirectResponse, Transformations } from "../../ir/policies.ts";
 import { create as directResponse } from "../direct-response/index.ts";
+import type { Conditional, DirectResponse, Transformations } from "../policy-set.ts";
 import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { create as transformations } from "../transformations/index.ts";

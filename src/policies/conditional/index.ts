@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type CelError, type Condition, compileCondition, type WhenFailed } from "../../cel/index.ts";
-import type { Conditional, PolicyKind } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { Conditional, PolicyKind } from "../policy-set.ts";
 import { afterRequestBody, afterWholeBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import type { Cors } from "../../ir/policies.ts";
+import type { Cors } from "../policy-set.ts";
 import { contextOf, RecordedTrace, replyOf } from "../testing/context.ts";
 import { create } from "./index.ts";
 import { compileOrigins } from "./origins.ts";

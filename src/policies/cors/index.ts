@@ -1,6 +1,6 @@
 import { isToken } from "../../http/h1/characters.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
-import type { Cors } from "../../ir/policies.ts";
+import type { Cors } from "../policy-set.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";

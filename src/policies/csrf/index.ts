@@ -1,6 +1,6 @@
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
-import type { Csrf } from "../../ir/policies.ts";
+import type { Csrf } from "../policy-set.ts";
 import { normalOrigin, parseOrigin } from "../shared/origin.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 

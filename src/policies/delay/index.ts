@@ -1,6 +1,6 @@
 import { parseDuration } from "../../base/durations.ts";
 import { type Activation, CelDuration, type CelValue, compileExpression } from "../../cel/index.ts";
-import type { Delay } from "../../ir/policies.ts";
+import type { Delay } from "../policy-set.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 
 const KIND = "delay";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DirectResponse } from "../../ir/policies.ts";
+import type { DirectResponse } from "../policy-set.ts";
 import { effectivePolicy, redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";

@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, compileExpression, type Expression, toText } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { DirectResponse } from "../../ir/policies.ts";
+import type { DirectResponse } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { fieldName, shownValues } from "../shared/header-edits.ts";

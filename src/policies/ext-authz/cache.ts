@@ -9,7 +9,7 @@ import {
   type Scope,
   toJson,
 } from "../../cel/index.ts";
-import type { ExtAuthz } from "../../ir/policies.ts";
+import type { ExtAuthz } from "../policy-set.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
 
 interface Entry<AuthzDecision> {

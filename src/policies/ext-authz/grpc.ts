@@ -1,10 +1,10 @@
 import type { Activation } from "../../cel/index.ts";
 import { getHeader } from "../../http/message.ts";
-import type { ExtAuthz, ExtAuthzGrpc } from "../../ir/policies.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
+import type { ExtAuthz, ExtAuthzGrpc } from "../policy-set.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 import type { AuthzClient, AuthzDecision } from "./decision.ts";

@@ -2,9 +2,9 @@ import { type Activation, compileExpression, type Expression, type Scope } from 
 import { isToken } from "../../http/h1/characters.ts";
 import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { reasonOf } from "../../upstream/callout.ts";
+import type { ExtAuthzHttp } from "../policy-set.ts";
 import { bodyBytes } from "../shared/cel-output.ts";
 import { fieldName } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/named-expressions.ts";

@@ -1,10 +1,10 @@
 import { type Activation, compileExpression, type Expression } from "../../cel/index.ts";
 import { type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
-import type { ExtAuthz, ExtAuthzHttp } from "../../ir/policies.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
+import type { ExtAuthz, ExtAuthzHttp } from "../policy-set.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import { textOf } from "../shared/named-expressions.ts";
 import type { CalloutContext, PolicyContext } from "../types.ts";

@@ -1,8 +1,8 @@
 import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { Activation } from "../../cel/index.ts";
-import type { ExtAuthz } from "../../ir/policies.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { ExtAuthz } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";

@@ -1,5 +1,5 @@
-import type { ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../../ir/policies.ts";
 import { redactCalling } from "../calls/redact.ts";
+import type { ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../policy-set.ts";
 import { shownValues } from "../shared/header-edits.ts";
 
 /** The configuration without expressions of headers that hold secrets: they may hold the secret itself. */

@@ -1,10 +1,10 @@
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
-import type { ExtProc } from "../../ir/policies.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { Immediate } from "../envoy/ext-proc.ts";
 import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
+import type { ExtProc } from "../policy-set.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";

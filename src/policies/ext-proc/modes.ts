@@ -1,5 +1,5 @@
-import type { ExtProcBodyMode, ExtProcOptions } from "../../ir/policies.ts";
 import { BODY_MODES, type Mode, SEND, SKIP } from "../envoy/ext-proc.ts";
+import type { ExtProcBodyMode, ExtProcOptions } from "../policy-set.ts";
 
 /** The modes of one exchange: configured, then as the service has changed them. */
 export type Modes = Omit<ExtProcOptions, "allowModeOverride">;

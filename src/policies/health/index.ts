@@ -1,5 +1,5 @@
 import { CelError, compileCondition } from "../../cel/index.ts";
-import type { Health } from "../../ir/policies.ts";
+import type { Health } from "../../upstream/settings.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 

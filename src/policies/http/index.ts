@@ -1,4 +1,4 @@
-import type { BackendHttp } from "../../ir/policies.ts";
+import type { BackendHttp } from "../../upstream/settings.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 

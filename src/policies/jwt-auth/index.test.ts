@@ -3,7 +3,7 @@ import { createPrivateKey } from "node:crypto";
 import { test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
-import type { JwtAuth } from "../../ir/policies.ts";
+import type { JwtAuth } from "../policy-set.ts";
 import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";

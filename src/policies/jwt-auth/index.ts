@@ -1,6 +1,6 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { JwtAuth } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { JwtAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";

@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
 import { CelSecret } from "../../cel/index.ts";
-import type { JwtProvider } from "../../ir/policies.ts";
+import type { JwtProvider } from "../policy-set.ts";
 import { BoundedCache } from "../shared/credentials/verified.ts";
 import { parseKeys, type VerificationKey } from "./keys.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import type { LocalLimit } from "../../ir/policies.ts";
+import type { LocalLimit } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { TokenBuckets } from "./buckets.ts";

@@ -1,8 +1,8 @@
 import { GatewayError } from "../../base/errors.ts";
 import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { LocalLimit, LocalRateLimit } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { LocalLimit, LocalRateLimit } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";

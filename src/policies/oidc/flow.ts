@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
-import type { Oidc } from "../../ir/policies.ts";
 import { observerOf } from "../calls/call-for.ts";
+import type { Oidc } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest, type LocalReply } from "../../http/message.ts";
-import type { Oidc } from "../../ir/policies.ts";
+import type { Oidc } from "../policy-set.ts";
 import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { parseCookieKey } from "./cookie-key.ts";

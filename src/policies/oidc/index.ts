@@ -1,9 +1,9 @@
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest } from "../../http/message.ts";
-import type { Oidc } from "../../ir/policies.ts";
 import type { Phase } from "../../trace/events.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { Oidc } from "../policy-set.ts";
 import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
 import { COOKIE_SECRET } from "./cookie-key.ts";
 import { type Cookies, takeCookies } from "./cookies.ts";

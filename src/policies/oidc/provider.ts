@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
 import { GatewayError } from "../../base/errors.ts";
-import type { Oidc } from "../../ir/policies.ts";
+import type { Oidc } from "../policy-set.ts";
 import { oidcFailure } from "./failure.ts";
 import type { Claims } from "./session.ts";
 import { TokenCallError, type TokenFetch } from "./token-call.ts";

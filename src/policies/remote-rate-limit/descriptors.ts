@@ -1,6 +1,6 @@
 import { CelError, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
-import type { RateLimitDescriptor } from "../../ir/policies.ts";
 import { type Descriptor, UNITS } from "../envoy/rate-limit.ts";
+import type { RateLimitDescriptor } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
 
 const MAX_UINT32 = 0xffff_ffff;

@@ -1,7 +1,6 @@
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { CelError } from "../../cel/index.ts";
 import type { LocalReply } from "../../http/message.ts";
-import type { RemoteRateLimit } from "../../ir/policies.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -14,6 +13,7 @@ import {
   RateLimitResponse,
   SHOULD_RATE_LIMIT,
 } from "../envoy/rate-limit.ts";
+import type { RemoteRateLimit } from "../policy-set.ts";
 import { afterWholeBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";

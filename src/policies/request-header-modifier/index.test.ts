@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import type { HeaderModifier } from "../../ir/policies.ts";
+import type { HeaderModifier } from "../policy-set.ts";
 import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";

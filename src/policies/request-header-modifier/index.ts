@@ -1,6 +1,6 @@
 import type { HttpRequest } from "../../http/message.ts";
-import type { HeaderModifier } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { HeaderModifier } from "../policy-set.ts";
 import {
   applyHeaderEdits,
   compileHeaderEdits,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Mirror } from "../../ir/policies.ts";
+import type { Mirror } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";
 

@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { Mirror, RequestMirror } from "../../ir/policies.ts";
 import type { CallRequest } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { calloutContextOf, observerOf } from "../calls/call-for.ts";
 import { redactPolicies } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { Mirror, RequestMirror } from "../policy-set.ts";
 import { FRAMING } from "../shared/header-edits.ts";
 import type { CalloutContext, CompiledPolicy, PolicyContext } from "../types.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message.ts";
-import type { RequestRedirect } from "../../ir/policies.ts";
+import type { RequestRedirect } from "../policy-set.ts";
 import { contextOf, RecordedTrace, replyOf } from "../testing/context.ts";
 import { create } from "./index.ts";
 

@@ -1,5 +1,5 @@
 import type { HttpRequest } from "../../http/message.ts";
-import type { RequestRedirect } from "../../ir/policies.ts";
+import type { RequestRedirect } from "../policy-set.ts";
 import { hostPart, portPart, withPort } from "../shared/authority.ts";
 import { compilePathChange } from "../shared/path-change.ts";
 import { checkAuthority } from "../shared/target-parts.ts";

@@ -1,5 +1,5 @@
-import type { HeaderModifier } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { HeaderModifier } from "../policy-set.ts";
 import { applyHeaderEdits, compileHeaderEdits, pickHeaders, redactModifier } from "../shared/header-edits.ts";
 import type { CompiledPolicy } from "../types.ts";
 

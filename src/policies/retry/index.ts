@@ -1,5 +1,5 @@
 import { compileCondition, type Expression } from "../../cel/index.ts";
-import type { Retry } from "../../ir/policies.ts";
+import type { Retry } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy, RetryPlan } from "../types.ts";
 

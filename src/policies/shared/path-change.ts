@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { PathChange } from "../../ir/policies.ts";
+import type { PathChange } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
 import { parsePathAndQuery } from "./target-parts.ts";
 

@@ -1,4 +1,4 @@
-import type { BackendTcp } from "../../ir/policies.ts";
+import type { BackendTcp } from "../../upstream/settings.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 

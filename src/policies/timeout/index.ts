@@ -1,4 +1,4 @@
-import type { Timeout } from "../../ir/policies.ts";
+import type { Timeout } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 

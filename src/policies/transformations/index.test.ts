@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { HttpResponse } from "../../http/message.ts";
-import type { Transformation } from "../../ir/policies.ts";
+import type { Transformation } from "../policy-set.ts";
 import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { create } from "./index.ts";

@@ -1,5 +1,5 @@
-import type { Transformations } from "../../ir/policies.ts";
 import type { PolicyDeps } from "../deps.ts";
+import type { Transformations } from "../policy-set.ts";
 import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";

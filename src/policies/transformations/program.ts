@@ -1,7 +1,7 @@
 import { type Activation, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
-import type { Transformation } from "../../ir/policies.ts";
+import type { Transformation } from "../policy-set.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { FRAMING, fieldName } from "../shared/header-edits.ts";
 import type { RequestMetadata } from "../types.ts";

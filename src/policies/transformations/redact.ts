@@ -1,5 +1,5 @@
-import type { Transformation, Transformations } from "../../ir/policies.ts";
 import { REDACTED } from "../../trace/redaction.ts";
+import type { Transformation, Transformations } from "../policy-set.ts";
 import { shownValues } from "../shared/header-edits.ts";
 
 /** The configuration without the expressions of headers that hold secrets: they may hold the secret itself. */

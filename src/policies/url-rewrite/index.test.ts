@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { UrlRewrite } from "../../ir/policies.ts";
+import type { UrlRewrite } from "../policy-set.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
 import { create } from "./index.ts";
 

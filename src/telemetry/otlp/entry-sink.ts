@@ -1,4 +1,3 @@
-import type { Collector } from "../../ir/telemetry.ts";
 import type { Signal } from "./messages.ts";
 
 /** Where a thread puts what it wants exported; it never waits and never throws. */
@@ -8,6 +7,6 @@ export interface EntrySink {
 }
 
 /** The identity of an exporter, by which threads name it. */
-export function exporterKey(signal: Signal, collector: Collector): string {
+export function exporterKey(signal: Signal, collector: object): string {
   return `${signal} ${JSON.stringify(collector)}`;
 }

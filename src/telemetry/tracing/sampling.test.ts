@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collector, Sampling } from "../../ir/telemetry.ts";
+import type { Sampling } from "../settings.ts";
 import { Sampler } from "./sampling.ts";
 
-const REST = { collector: {} as Collector, attributes: {}, remove: [] };
 const request = {
   method: "GET",
   scheme: "http",
@@ -19,11 +18,11 @@ function wants(rule: Sampling, random = 0.5): boolean {
     assert.equal(typeof rule, "string", "only expressions need to know the request");
     return { request };
   };
-  return new Sampler({ ...REST, randomSampling: rule }, () => random).wants("random", variables);
+  return new Sampler({ randomSampling: rule }, () => random).wants("random", variables);
 }
 
 test("by default a trace that a client has begun goes on, and no other begins", () => {
-  const sampler = new Sampler(REST, () => 0);
+  const sampler = new Sampler({}, () => 0);
   assert.deepEqual(
     (["client", "random"] as const).map((origin) => sampler.wants(origin, () => ({}))),
     [true, false],

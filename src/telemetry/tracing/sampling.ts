@@ -1,5 +1,5 @@
 import { type Activation, compileExpression, type Expression, toJson } from "../../cel/index.ts";
-import type { Tracing } from "../../ir/telemetry.ts";
+import type { SamplingRules } from "../settings.ts";
 
 /** Who began the trace: the client, or nobody yet. */
 export type Origin = "client" | "random";
@@ -10,7 +10,7 @@ export class Sampler {
   readonly #random: () => number;
 
   /** `random` is uniform in [0, 1). Throws CelError for an expression that cannot be used. */
-  constructor({ clientSampling, randomSampling }: Tracing, random: () => number) {
+  constructor({ clientSampling, randomSampling }: SamplingRules, random: () => number) {
     this.#rules = { client: compile(clientSampling ?? true), random: compile(randomSampling ?? false) };
     this.#random = random;
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { PolicySet } from "../../../src/ir/policies.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, settled, statusOf } from "../../helpers/raw-peer.ts";
 

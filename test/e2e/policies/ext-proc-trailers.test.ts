@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ExtProc, ExtProcBodyMode, ExtProcOptions, PolicySet } from "../../../src/ir/policies.ts";
 import {
   type Answer,
   PROCESS,
@@ -8,6 +7,7 @@ import {
   ProcessingResponse,
   type Question,
 } from "../../../src/policies/envoy/ext-proc.ts";
+import type { ExtProc, ExtProcBodyMode, ExtProcOptions, PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Service, Workload } from "../../../src/ir/ir.ts";
-import type { PolicySet } from "../../../src/ir/policies.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
+import type { Service, Workload } from "../../../src/upstream/discovery.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { PolicySet } from "../../../src/ir/policies.ts";
 import { CHECK, CheckResponse } from "../../../src/policies/envoy/auth.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import type { Oidc, PolicySet } from "../../../src/ir/policies.ts";
 import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
+import type { Oidc, PolicySet } from "../../../src/policies/policy-set.ts";
 import { Browser } from "../../helpers/browser.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { CLIENT, enter, IdentityProvider, logIn } from "../../helpers/identity-provider.ts";

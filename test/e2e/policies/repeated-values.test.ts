@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { suite, test } from "node:test";
-import type { CredentialLocation, PolicySet } from "../../../src/ir/policies.ts";
+import type { CredentialLocation, PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 

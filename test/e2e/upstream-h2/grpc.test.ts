@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { test } from "node:test";
-import type { PolicySet } from "../../../src/ir/policies.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";

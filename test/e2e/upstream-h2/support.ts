@@ -12,7 +12,7 @@ import {
   type ServerOptions,
 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
-import type { PolicySet } from "../../../src/ir/policies.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer } from "../../helpers/raw-peer.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { PolicySet } from "../../../src/ir/policies.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import type { TestRoute } from "../../helpers/data-plane.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { TestGateway } from "../../helpers/gateway.ts";

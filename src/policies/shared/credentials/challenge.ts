@@ -1,5 +1,5 @@
 import type { ErrorAnswer } from "../../../base/errors.ts";
-import type { CredentialLocation } from "../../../ir/policies.ts";
+import type { CredentialLocation } from "../../policy-set.ts";
 
 type Answer = Partial<Pick<ErrorAnswer, "status" | "headers">>;
 

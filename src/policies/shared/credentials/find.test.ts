@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../../base/errors.ts";
 import type { HttpRequest } from "../../../http/message.ts";
-import type { CredentialLocation } from "../../../ir/policies.ts";
+import type { CredentialLocation } from "../../policy-set.ts";
 import { contextOf, DEPS } from "../../testing/context.ts";
 import { credentialFinder } from "./find.ts";
 

@@ -1,7 +1,7 @@
 import { GatewayError } from "../../../base/errors.ts";
 import { CelError, compileExpression, type Expression } from "../../../cel/index.ts";
 import { getHeader, removeHeader } from "../../../http/message.ts";
-import type { CredentialLocation } from "../../../ir/policies.ts";
+import type { CredentialLocation } from "../../policy-set.ts";
 import type { OutgoingContext } from "../../types.ts";
 import { headerText } from "../bodies.ts";
 import type { CredentialNames } from "./names.ts";

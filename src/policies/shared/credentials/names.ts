@@ -1,4 +1,4 @@
-import type { CredentialLocation } from "../../../ir/policies.ts";
+import type { CredentialLocation } from "../../policy-set.ts";
 
 /**
  * Where requests carry credentials, in one configuration: what stands there is the clients' secret and is shown nowhere.

@@ -1,5 +1,5 @@
 import { type HttpRequest, setHeader } from "../../../http/message.ts";
-import type { CredentialTarget } from "../../../ir/policies.ts";
+import type { CredentialTarget } from "../../policy-set.ts";
 import type { OutgoingContext } from "../../types.ts";
 import { sendableText } from "../cel-output.ts";
 import type { CredentialNames } from "./names.ts";

@@ -1,24 +1,8 @@
-/** What backends say about how they are connected to. */
+/** Settings of the connections to a backend and of the choice among its endpoints. Times are milliseconds. */
+import type { BackendTls } from "../http/tls-settings.ts";
 import type { Target } from "./target.ts";
 
-export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
-
 export type HttpVersion = "HTTP/1.1" | "HTTP/2.0";
-
-/** Reference 3.21, with the files already read (PEM text). */
-export interface BackendTls {
-  readonly cert?: string;
-  readonly key?: string;
-  readonly root?: string;
-  readonly hostname?: string;
-  readonly insecure: boolean;
-  readonly insecureHost: boolean;
-  /** Absent: the version of HTTP that is spoken. */
-  readonly alpn?: readonly string[];
-  readonly subjectAltNames?: readonly string[];
-  /** In order of preference. Absent: the runtime's. */
-  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
-}
 
 /** Reference 3.23; milliseconds. */
 export interface BackendTcp {
@@ -43,4 +27,28 @@ export interface BackendHttp {
   readonly requestTimeout?: number;
   readonly maxConnections?: number;
   readonly maxPendingRequests?: number;
+}
+
+/** Reference 3.26. */
+export interface Health {
+  /** CEL over request and response: true = the call has failed. */
+  readonly unhealthyExpression?: string;
+  /** Absent: nothing is evicted. */
+  readonly eviction?: Eviction;
+}
+
+export interface Eviction {
+  /** Milliseconds. */
+  readonly duration?: number;
+  /** From 0 to 1. */
+  readonly restoreHealth?: number;
+  readonly consecutiveFailures?: number;
+  /** From 0 to 1. */
+  readonly healthThreshold?: number;
+}
+
+/** Reference 3.27. */
+export interface SessionAffinity {
+  /** CEL over the request for a string or bytes. */
+  readonly source: string;
 }

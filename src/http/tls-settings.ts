@@ -1,0 +1,39 @@
+/** Settings of TLS on both sides, with the files already read (PEM text). Times are milliseconds. */
+
+export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
+
+/** Server-side TLS with the files already read (PEM text). */
+export interface TlsServer {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
+  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
+  readonly maxVersion?: "TLSv1.2" | "TLSv1.3";
+  readonly cipherSuites?: readonly string[];
+  /** In order of preference. Absent: the runtime's. */
+  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
+  /** Present: `cert` and `key` are a CA's, which signs a certificate for each name that clients ask for. */
+  readonly dynamicCa?: LeafCaching;
+}
+
+/** How long a listener keeps the certificates that its CA has signed, in each worker. */
+export interface LeafCaching {
+  readonly ttl: number;
+  /** Names, at least 1. */
+  readonly capacity: number;
+}
+
+/** Reference 3.21, with the files already read (PEM text). */
+export interface BackendTls {
+  readonly cert?: string;
+  readonly key?: string;
+  readonly root?: string;
+  readonly hostname?: string;
+  readonly insecure: boolean;
+  readonly insecureHost: boolean;
+  /** Absent: the version of HTTP that is spoken. */
+  readonly alpn?: readonly string[];
+  readonly subjectAltNames?: readonly string[];
+  /** In order of preference. Absent: the runtime's. */
+  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
+}
