@@ -2,10 +2,12 @@
  * npm run bench [-- <row>… --rounds N --seconds S --quick --name <file>]
  * Measures tracegate beside other proxies on this machine, prints a markdown table and writes bench/results/<name>.json.
  */
+
 import { mkdir, writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { messageOf } from "../src/base/errors.ts";
 import { findCores } from "./lib/cores.ts";
 import { abandon, findProgram, makeFolder, stopAll } from "./lib/proc.ts";
 import { markdownTable, verdictOf } from "./lib/table.ts";
@@ -100,7 +102,7 @@ for (const [signal, code] of [
 try {
   await runRows(readOptions());
 } catch (error) {
-  if (!interrupted) process.stderr.write(`bench failed: ${error instanceof Error ? error.message : String(error)}\n`);
+  if (!interrupted) process.stderr.write(`bench failed: ${messageOf(error)}\n`);
   process.exitCode = 1;
 } finally {
   await stopAll();

@@ -1,4 +1,5 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { messageOf } from "../base/errors.ts";
 import { AdminClientError } from "./client-error.ts";
 
 /** Where the admin server is: its base URL, or the path of its unix socket. */
@@ -77,7 +78,9 @@ export async function readAnswer(response: IncomingMessage, signal?: AbortSignal
 export function readError(error: unknown, signal?: AbortSignal): AdminClientError {
   if (error instanceof AdminClientError) return error;
   if (signal?.aborted) return aborted();
-  return new AdminClientError("protocol", `the admin server broke off its answer: ${text(error)}`, { cause: error });
+  return new AdminClientError("protocol", `the admin server broke off its answer: ${messageOf(error)}`, {
+    cause: error,
+  });
 }
 
 /** The address as a user would write it. */
@@ -121,14 +124,10 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function unreachable(shown: string, error: Error): AdminClientError {
   const code = "code" in error ? String(error.code) : "";
-  const reason = REASONS[code] ?? text(error);
+  const reason = REASONS[code] ?? messageOf(error);
   return new AdminClientError("unreachable", `no admin server reached at ${shown}: ${reason}`, { cause: error });
 }
 
 function aborted(): AdminClientError {
   return new AdminClientError("aborted", "the request was cancelled");
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -178,3 +178,8 @@ export class GatewayError extends Error {
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
+
+/** The message of what was thrown, for a sentence such as `cannot read the file: …`. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

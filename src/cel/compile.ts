@@ -1,3 +1,4 @@
+import { messageOf } from "../base/errors.ts";
 import type { Activation } from "./activation.ts";
 import { CelError } from "./cel-error.ts";
 import { type AbsenceTrap, absenceTraps } from "./check/absence.ts";
@@ -143,7 +144,7 @@ class CompiledExpression implements Condition {
     try {
       return this.#run(activation, this.#hasSlots ? [] : NO_SLOTS);
     } catch (error) {
-      return fail(error instanceof Error ? error.message : String(error));
+      return fail(messageOf(error));
     } finally {
       endBudget();
     }

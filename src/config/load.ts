@@ -1,3 +1,4 @@
+import { messageOf } from "../base/errors.ts";
 import { withFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
 import { adviseOnAdmin } from "./explain/advice.ts";
@@ -73,7 +74,7 @@ export function loadConfig(
   try {
     text = source.kind === "text" ? source.text : reader.readText(source.path);
   } catch (error) {
-    return refused(problem(file, `cannot read the file: ${error instanceof Error ? error.message : String(error)}`));
+    return refused(problem(file, `cannot read the file: ${messageOf(error)}`));
   }
   if (source.kind === "text") reader.addText(text);
   const document = new ConfigDocument(file, text, env);

@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { parseDuration } from "../base/durations.ts";
+import { messageOf } from "../base/errors.ts";
 import { type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
 import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
@@ -112,7 +113,7 @@ function logLevel(level: string | readonly string[], document: ConfigDocument): 
     return parseLogFilter(text).toString();
   } catch (error) {
     document.report(["config", "logging", "level"], {
-      message: error instanceof Error ? error.message : String(error),
+      message: messageOf(error),
     });
     return "info";
   }

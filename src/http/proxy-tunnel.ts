@@ -1,3 +1,4 @@
+import { messageOf } from "../base/errors.ts";
 import type { Addresses } from "./addresses.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
@@ -68,7 +69,7 @@ export class ProxyTunnel implements ConnectHandler {
   }
 
   onFault(error: unknown): void {
-    this.#fail(error instanceof Error ? error.message : String(error));
+    this.#fail(messageOf(error));
   }
 
   /** A tunnel may begin with bytes of its target: they came with the answer. */

@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
+import { messageOf } from "../base/errors.ts";
 import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
 import { serverContext } from "./tls-terminator.ts";
@@ -44,7 +45,7 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
     createSecureContext(serverContext(tls, identity));
     return undefined;
   } catch (error) {
-    return { field: undefined, message: `cannot be used: ${error instanceof Error ? error.message : String(error)}` };
+    return { field: undefined, message: `cannot be used: ${messageOf(error)}` };
   }
 }
 

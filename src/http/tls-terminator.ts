@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
+import { messageOf } from "../base/errors.ts";
 import { type Addresses, Peer } from "./addresses.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
@@ -75,7 +76,7 @@ export class TlsTerminator {
     try {
       identity = this.#identityFor(serverName);
     } catch (error) {
-      waiter.onHandshakeFailure(error instanceof Error ? error.message : String(error));
+      waiter.onHandshakeFailure(messageOf(error));
       transport.destroy();
       return;
     }

@@ -1,4 +1,5 @@
 import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
+import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { ConfigSource, LoadResult } from "../config/load.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
@@ -131,7 +132,7 @@ export class ConfigFollower {
       if (loaded.ok) await this.#host.apply(this.#generation + 1, loaded);
       else refusal = this.#explain(loaded);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       refusal = { message, inputs: loaded?.inputs, outside: true, deadly: error instanceof WorkersDied };
     }
     this.#loadedAt = loadedAt;

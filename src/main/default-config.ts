@@ -1,6 +1,7 @@
 import { accessSync, constants, copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { appRoot } from "../base/app-root.ts";
+import { messageOf } from "../base/errors.ts";
 import { ExpectedError } from "./expected-error.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -47,7 +48,7 @@ export function createDefaultConfig(path: string): boolean {
     return true;
   } catch (cause) {
     if (existsSync(path)) return false;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new NoConfigError(`cannot create ${path}: ${why}; pass -f FILE or -c CONFIG`, { cause });
   }
 }

@@ -4,6 +4,7 @@ import type { AdminPlane } from "../admin/plane.ts";
 import { startReadinessServer } from "../admin/readiness-server.ts";
 import type { RunningServer } from "../admin/server/http-server.ts";
 import { startStatsServer } from "../admin/stats-server.ts";
+import { messageOf } from "../base/errors.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
@@ -106,7 +107,7 @@ export class Gateway {
       await gateway.#start();
     } catch (error) {
       await gateway.#close();
-      throw new StartError(error instanceof Error ? error.message : String(error));
+      throw new StartError(messageOf(error));
     }
     return gateway;
   }

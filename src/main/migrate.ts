@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { messageOf } from "../base/errors.ts";
 import { migrateConfig } from "../config/migrate/migrate.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { readText } from "../config/parse/read-file.ts";
@@ -45,8 +46,4 @@ function replace(path: string, text: string): void {
     rmSync(beside, { force: true });
     throw error;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -3,6 +3,7 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
 import { moduleUrl } from "../base/app-root.ts";
+import { messageOf } from "../base/errors.ts";
 import { StartError } from "./gateway.ts";
 import type { OneshotOptions } from "./options.ts";
 import { SUPERVISED } from "./supervised.ts";
@@ -70,7 +71,7 @@ function openLog(file: string): number {
   try {
     return openSync(file, "w");
   } catch (error) {
-    throw new StartError(`--output ${file}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new StartError(`--output ${file}: ${messageOf(error)}`);
   }
 }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { messageOf } from "../base/errors.ts";
 import { suggest } from "../base/suggest.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
 import { ExpectedError } from "./expected-error.ts";
@@ -147,7 +148,7 @@ function parse(args: readonly string[]) {
       },
     });
   } catch (error) {
-    throw new UsageError(explain(error instanceof Error ? error.message : String(error)));
+    throw new UsageError(explain(messageOf(error)));
   }
 }
 

@@ -4,6 +4,7 @@ import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import { AdminBadRequest, type AdminPlane, AdminUnavailable } from "../admin/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
+import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { CelError } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
@@ -57,7 +58,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       try {
         return await supervisor.hub.open({ ...options, filter }, reader);
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         if (error instanceof CelError) throw new AdminBadRequest(`invalid expression: ${message}`);
         if (error instanceof TooManyTraces) throw new AdminUnavailable(message);
         throw error;

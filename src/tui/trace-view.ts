@@ -2,6 +2,7 @@ import { openSync } from "node:fs";
 import { ReadStream } from "node:tty";
 import { type Instance, render } from "ink";
 import { createElement as h } from "react";
+import { messageOf } from "../base/errors.ts";
 import type { TraceItem } from "../cli/trace/records.ts";
 import type { TraceSource, TraceView } from "../cli/trace/view.ts";
 import { clipboardSequence } from "./clipboard.ts";
@@ -115,7 +116,7 @@ async function follow(source: TraceSource, dispatch: (action: Action) => void): 
     }
   } catch (error) {
     if (!any) throw error;
-    dispatch({ type: "problem", text: error instanceof Error ? error.message : String(error) });
+    dispatch({ type: "problem", text: messageOf(error) });
   }
   dispatch({ type: "ended" });
 }

@@ -1,4 +1,4 @@
-import { type ErrorCode, GatewayError } from "../base/errors.ts";
+import { type ErrorCode, GatewayError, messageOf } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
 import { requestFields } from "../http/h2/fields.ts";
@@ -179,7 +179,7 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   onUpstreamDrain(): void {}
 
   onUpstreamFault(error: unknown): void {
-    this.#fail("TG_UPSTREAM_FAILED", error instanceof Error ? error.message : String(error));
+    this.#fail("TG_UPSTREAM_FAILED", messageOf(error));
   }
 
   #fail(code: ErrorCode, message: string): void {

@@ -1,6 +1,7 @@
 import { chmod, lstat, unlink } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect, type ListenOptions } from "node:net";
+import { messageOf } from "../../base/errors.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
 
 /** A server that has no address of its own yet; `create` makes one per socket address. */
@@ -127,7 +128,7 @@ function refused({ name, setting }: ListenTarget, address: string, cause: unknow
     EACCES: `is not permitted to this user; use a port above 1023 or change ${setting}`,
     EADDRNOTAVAIL: `is not an address of this machine; change ${setting}`,
   };
-  const reason = reasons[codeOf(cause)] ?? `cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`;
+  const reason = reasons[codeOf(cause)] ?? `cannot be used: ${messageOf(cause)}`;
   return new Error(`${name} server: ${address} ${reason}`, { cause });
 }
 

@@ -1,3 +1,4 @@
+import { messageOf } from "../../base/errors.ts";
 import { CelError } from "../cel-error.ts";
 import type { Type } from "../check/types.ts";
 import { signOf } from "../functions/operators.ts";
@@ -100,7 +101,7 @@ function prepare(
   try {
     return make(constant);
   } catch (cause) {
-    throw new CelError(cause instanceof Error ? cause.message : String(cause), text, at, cause);
+    throw new CelError(messageOf(cause), text, at, cause);
   }
 }
 

@@ -1,4 +1,5 @@
 import { RE2JS } from "re2js";
+import { messageOf } from "../../base/errors.ts";
 import { charge, endBudget, startBudget } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import type { CelValue } from "../values/types.ts";
@@ -32,7 +33,7 @@ export function compilePattern(source: string): RE2JS | Failure {
   try {
     pattern = RE2JS.compile(source);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     return fail(`${why}; write the pattern in RE2 syntax`);
   }
   // The oldest goes; a pattern in use comes back at the cost of one compilation.

@@ -1,4 +1,5 @@
 import { type Document, isScalar, visit, type YAMLError } from "yaml";
+import { messageOf } from "../../base/errors.ts";
 
 /** One problem of the text as YAML; the offset is in the expanded text. */
 export interface SyntaxProblem {
@@ -34,7 +35,7 @@ export function aliasProblem(document: Document.Parsed, error: unknown): SyntaxP
   if (unresolved !== undefined) return unresolved;
   if (error instanceof ReferenceError)
     return { offset: first ?? 0, message: "the aliases stand for too much; write the values out" };
-  return { offset: 0, message: error instanceof Error ? error.message : String(error) };
+  return { offset: 0, message: messageOf(error) };
 }
 
 /** `*.example.com` without quotes is an alias to YAML. */

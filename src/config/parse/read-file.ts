@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { messageOf } from "../../base/errors.ts";
 
 /** Rejects implausibly large files. */
 export const MAX_BYTES = 64 * 1024 * 1024;
@@ -38,6 +39,6 @@ function explain(error: unknown): string {
     case "EISDIR":
       return "it is a folder";
     default:
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "../../base/errors.ts";
 import { fetchJson } from "./fetch-json.ts";
 
 /** What is known of a URL: its content, or why there is none. */
@@ -124,6 +125,6 @@ async function fetchResource(url: string): Promise<Resource> {
   try {
     return { text: await fetchJson(url) };
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) };
+    return { problem: messageOf(error) };
   }
 }

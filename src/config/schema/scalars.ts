@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { RE2JS } from "re2js";
 import { z } from "zod";
+import { messageOf } from "../../base/errors.ts";
 import { parseListenAddress } from "../../base/listen-address.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
@@ -29,7 +30,7 @@ export const listenAddress = z
     try {
       return parseListenAddress(text);
     } catch (error) {
-      context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+      context.addIssue({ code: "custom", message: messageOf(error) });
       return z.NEVER;
     }
   })
@@ -70,7 +71,7 @@ export const regex = z
     try {
       RE2JS.compile(context.value);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       context.issues.push({
         code: "custom",
         input: context.value,
@@ -118,7 +119,7 @@ export const dynamicTarget = (scope: "request" | "network") =>
     try {
       new DynamicTarget(context.value, scope);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       context.issues.push({ code: "custom", input: context.value, message });
     }
   });

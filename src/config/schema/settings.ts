@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { messageOf } from "../../base/errors.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
@@ -24,7 +25,7 @@ const labelValue = z.string().check((context) => {
   try {
     compileLabel(context.value);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     context.issues.push({ code: "custom", input: context.value, message });
   }
 });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { messageOf } from "../../base/errors.ts";
 import { compileExpression } from "../../cel/index.ts";
 import { calledService } from "../../policies/calls/schema.ts";
 import { condition, expression } from "../../policies/shared/cel-schema.ts";
@@ -33,7 +34,7 @@ const path = z.string().check(({ value, issues }) => {
   try {
     parsePathAndQuery("path", value);
   } catch (error) {
-    issues.push({ code: "custom", input: value, message: error instanceof Error ? error.message : String(error) });
+    issues.push({ code: "custom", input: value, message: messageOf(error) });
   }
 });
 

@@ -1,4 +1,5 @@
 import { X509Certificate } from "node:crypto";
+import { messageOf } from "../../base/errors.ts";
 import { TlsClient } from "../../http/tls-client.ts";
 import type { BackendTls } from "../../http/tls-settings.ts";
 import type { BackendTlsInput } from "../../policies/backend-tls/schema.ts";
@@ -47,7 +48,7 @@ function tryContext(tls: BackendTls, path: Path, report: Report): void {
   try {
     new TlsClient(tls);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     report([...path, "key"], { message: `cannot be used: ${why}; expected the certificate's key in PEM` });
   }
 }

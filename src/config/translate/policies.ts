@@ -1,3 +1,4 @@
+import { messageOf } from "../../base/errors.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
 import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buckets.ts";
@@ -147,7 +148,7 @@ export function refusalBy(kind: string, attempt: () => unknown): Refusal | undef
     attempt();
     return undefined;
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     const [, field = kind, message = text] = /^([\w.]+): (.*)$/s.exec(text) ?? [];
     return { field, message };
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "../../base/errors.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
@@ -124,7 +125,7 @@ function unusable(target: Target): string | undefined {
     new DynamicTarget(target.expression, "network");
     return undefined;
   } catch (error) {
-    return `its target needs a request: ${error instanceof Error ? error.message : String(error)}`;
+    return `its target needs a request: ${messageOf(error)}`;
   }
 }
 

@@ -1,4 +1,5 @@
 import { dirname, resolve } from "node:path";
+import { messageOf } from "../../base/errors.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { Resources } from "../resources/store.ts";
 import type { Path, Report } from "./report.ts";
@@ -47,7 +48,7 @@ export class Sources {
     try {
       return this.#reader.readText(found);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       const nowhere = beside !== fallback && !this.#reader.exists(found);
       const where = nowhere ? ", neither in the configuration's folder nor in the working directory" : "";
       this.#report(path, { message: `cannot read ${name}: ${reason}${where}` });

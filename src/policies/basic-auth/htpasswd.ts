@@ -1,3 +1,4 @@
+import { messageOf } from "../../base/errors.ts";
 import { requireKnownHash } from "./hashes.ts";
 
 /**
@@ -17,7 +18,7 @@ export function parseHtpasswd(text: string): ReadonlyMap<string, string> {
       requireKnownHash(hashed);
       users.set(user, hashed);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       throw new Error(`line ${i + 1}: the password of ${user} ${why}; generate the line again with htpasswd -B`);
     }
   }

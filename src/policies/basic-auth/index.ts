@@ -1,4 +1,4 @@
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, messageOf } from "../../base/errors.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { BasicAuth } from "../policy-set.ts";
@@ -108,7 +108,7 @@ function usersOf({ htpasswd = "" }: BasicAuth): ReturnType<typeof parseHtpasswd>
   try {
     return parseHtpasswd(htpasswd);
   } catch (error) {
-    throw new Error(`${KIND}.htpasswd: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${KIND}.htpasswd: ${messageOf(error)}`, { cause: error });
   }
 }
 

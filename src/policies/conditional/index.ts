@@ -1,4 +1,4 @@
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, messageOf } from "../../base/errors.ts";
 import { type CelError, type Condition, compileCondition, type WhenFailed } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { Conditional, PolicyKind } from "../policy-set.ts";
@@ -57,7 +57,7 @@ function createAt(where: string, kind: string, create: () => CompiledPolicy): Co
   try {
     return create();
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     throw new Error(text.startsWith(`${kind}.`) ? where + text.slice(kind.length) : `${where}: ${text}`, {
       cause: error,
     });

@@ -1,3 +1,4 @@
+import { messageOf } from "../../base/errors.ts";
 import { isFieldValue, isToken } from "../../http/h1/characters.ts";
 import type { HeaderList } from "../../http/message.ts";
 import { applyHeaderEdits, FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
@@ -46,7 +47,7 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
     try {
       request.setPseudo(name, value);
     } catch (error) {
-      context.trace?.skipped(name, error instanceof Error ? error.message : String(error), "warn");
+      context.trace?.skipped(name, messageOf(error), "warn");
     }
   }
 }

@@ -1,4 +1,4 @@
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, messageOf } from "../../base/errors.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -135,7 +135,7 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
       try {
         new EditedResponse(context, response).setPseudo(status.name, status.value);
       } catch (error) {
-        context.trace?.skipped(status.name, error instanceof Error ? error.message : String(error), "warn");
+        context.trace?.skipped(status.name, messageOf(error), "warn");
       }
     },
   };

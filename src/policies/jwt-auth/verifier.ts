@@ -1,4 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import { messageOf } from "../../base/errors.ts";
 import { CelSecret } from "../../cel/index.ts";
 import type { JwtProvider } from "../policy-set.ts";
 import { BoundedCache } from "../shared/credentials/verified.ts";
@@ -94,7 +95,7 @@ function keysOf({ field, jwks }: ProviderAt): VerificationKey[] {
   try {
     return parseKeys(jwks);
   } catch (error) {
-    throw new Error(`${field}.jwks: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${field}.jwks: ${messageOf(error)}`, { cause: error });
   }
 }
 

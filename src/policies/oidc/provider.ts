@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { Oidc } from "../policy-set.ts";
 import { oidcFailure } from "./failure.ts";
 import type { Claims } from "./session.ts";
@@ -188,5 +188,5 @@ function readKeys(jwks: string): JWTVerifyGetKey {
 function reason(error: unknown): Error {
   if (error instanceof oauth.ResponseBodyError) return new Error(`the token endpoint said ${error.error}`);
   if (error instanceof oauth.WWWAuthenticateChallengeError) return new Error(`the token endpoint said ${error.status}`);
-  return new Error(error instanceof Error ? error.message : String(error));
+  return new Error(messageOf(error));
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { messageOf } from "../../base/errors.ts";
 import { compileCondition, compileExpression, type Scope } from "../../cel/index.ts";
 
 /**
@@ -31,7 +32,7 @@ function checked(
     try {
       compile(context.value);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       context.issues.push({ code: "custom", input: context.value, message: hint(context.value, message) + message });
     }
   });

@@ -1,3 +1,4 @@
+import { messageOf } from "../../base/errors.ts";
 import { type Activation, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
@@ -50,7 +51,7 @@ export function compileProgram(where: string, config: Transformation, side: "req
       let failed: string[] | undefined;
       const fail = (what: string, error: unknown): void => {
         failed ??= [];
-        failed.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+        failed.push(`${what}: ${messageOf(error)}`);
       };
       for (const { name, expression } of metadata) {
         try {

@@ -1,4 +1,5 @@
 import { RE2JS } from "re2js";
+import { messageOf } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { ValueMatch } from "../../ir/ir.ts";
 
@@ -16,7 +17,7 @@ export class Patterns {
       try {
         pattern = RE2JS.compile(source);
       } catch (cause) {
-        const why = cause instanceof Error ? cause.message : String(cause);
+        const why = messageOf(cause);
         throw new Error(`${where}: ${why}; write it in RE2 syntax`, { cause });
       }
       this.#compiled.set(source, pattern);
