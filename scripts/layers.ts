@@ -7,9 +7,11 @@ import { type Import, importsOf } from "./lib/source.ts";
 /** The rooms of src/ from the bottom to the top: each may import from itself and from those before it. */
 const ROOMS = [
   "base",
+  "net",
   "cel",
   "trace",
   "telemetry",
+  "tls",
   "http",
   "upstream",
   "policies",
@@ -25,7 +27,7 @@ const ROOMS = [
   "main",
 ];
 /** What serves requests. The rooms in VIEWS see it through snapshots and the admin interface only. */
-const DATA_PLANE = ["http", "upstream", "policies", "proxy", "worker"];
+const DATA_PLANE = ["net", "tls", "http", "upstream", "policies", "proxy", "worker"];
 const VIEWS = ["admin", "cli", "tui"];
 /** `import()` that may point upwards: a command loads the terminal library only when a terminal is to be drawn on. */
 const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"] };

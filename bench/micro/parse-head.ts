@@ -6,8 +6,8 @@ import { createRequire } from "node:module";
 import { findHeadEnd } from "../../src/http/h1/head-end.ts";
 import { parseRequestHead, RequestHead } from "../../src/http/h1/parse-head.ts";
 import { parseTarget } from "../../src/http/h1/target.ts";
-import { latin1 } from "../../src/http/latin1.ts";
 import type { HttpRequest } from "../../src/http/message.ts";
+import { latin1 } from "../../src/net/latin1.ts";
 
 const HEAD = Buffer.from(
   [

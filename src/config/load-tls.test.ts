@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
-import type { TlsServer } from "../http/tls-settings.ts";
+import type { TlsServer } from "../tls/tls-settings.ts";
 import { type LoadResult, loadConfig } from "./load.ts";
 
 const NO_UPSTREAM = "neither in the configuration's folder nor in the working directory";

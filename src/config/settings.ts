@@ -4,7 +4,7 @@ import { messageOf } from "../base/errors.ts";
 import { type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
 import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import type { LeafCaching } from "../http/tls-settings.ts";
+import type { LeafCaching } from "../tls/tls-settings.ts";
 import { type Locality, ownLocality } from "../upstream/locality.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { ConfigDocument } from "./parse/document.ts";

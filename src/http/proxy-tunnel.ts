@@ -1,10 +1,10 @@
 import { messageOf } from "../base/errors.ts";
-import type { Addresses } from "./addresses.ts";
-import { ByteQueue } from "./byte-queue.ts";
+import type { Addresses } from "../net/addresses.ts";
+import { ByteQueue } from "../net/byte-queue.ts";
+import { latin1 } from "../net/latin1.ts";
+import type { ByteStream, ConnectHandler, Transport } from "../net/transport.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
-import { latin1 } from "./latin1.ts";
-import type { ByteStream, ConnectHandler, Transport } from "./transport.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 0 };
 const MAX_HEAD = 16 * 1024;

@@ -1,6 +1,6 @@
 import type { SourceParts } from "../cel/index.ts";
-import type { Addresses } from "./addresses.ts";
-import type { TlsSession } from "./transport.ts";
+import type { Addresses } from "../net/addresses.ts";
+import type { TlsSession } from "../net/transport.ts";
 
 /** A client connection. */
 export type Connected = Addresses & { readonly tls: TlsSession | undefined };

@@ -1,9 +1,9 @@
 /** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
 import type { ErrorCode } from "../base/errors.ts";
-import type { Addresses } from "./addresses.ts";
+import type { Addresses } from "../net/addresses.ts";
+import type { TlsSession } from "../net/transport.ts";
 import type { MadeFields } from "./h1/serialize.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
-import type { TlsSession } from "./transport.ts";
 
 /** Length of a body: bytes, or one of these. */
 export const UNKNOWN_LENGTH = -1;

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
-import type { TlsServer } from "../http/tls-settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import type { TlsServer } from "../tls/tls-settings.ts";
 
 /** Seconds since 1970, by the listener's settings: a scrape reads no certificate twice. */
 const expiries = new WeakMap<TlsServer, number>();

@@ -1,5 +1,5 @@
 /** The configuration of each policy kind after validation; what `src/policies/<kind>/` compiles. */
-import type { BackendTls } from "../http/tls-settings.ts";
+import type { BackendTls } from "../tls/tls-settings.ts";
 import type { BackendHttp, BackendTcp, BackendTunnel, Health, SessionAffinity } from "../upstream/settings.ts";
 import type { Target } from "../upstream/target.ts";
 

@@ -1,12 +1,12 @@
 import { asError, ERRORS, type ErrorCode, type Reason } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Sweeper } from "../base/sweeper.ts";
-import type { Addresses } from "../http/addresses.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { type ConnectionHost, ServerConnection } from "../http/server/connection.ts";
 import type { Downstream, StreamAcceptor } from "../http/stream.ts";
-import { type ByteStream, Transport, type TransportHandler } from "../http/transport.ts";
 import type { Frontend } from "../ir/ir.ts";
+import type { Addresses } from "../net/addresses.ts";
+import { type ByteStream, Transport, type TransportHandler } from "../net/transport.ts";
 import type { ConnectionSeries } from "../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "./compiled.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./connect/tunnel.ts";

@@ -1,5 +1,4 @@
 import { type CustomFunctions, compileFunctions, withFunctions } from "../cel/index.ts";
-import { tlsIdentity } from "../http/tls-client.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, TcpRoute } from "../ir/ir.ts";
 import { Rules } from "../policies/authorization/rules.ts";
 import { compileCallPolicies } from "../policies/calls/compile.ts";
@@ -13,6 +12,7 @@ import { OwnFields } from "../policies/shared/own-fields.ts";
 import type { CalloutContext } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { tlsIdentity } from "../tls/tls-client.ts";
 import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
 import { Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { Workload } from "../upstream/discovery.ts";

@@ -1,6 +1,5 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
 import type { CustomFunctions } from "../cel/index.ts";
-import type { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Frontend, Listener } from "../ir/ir.ts";
 import type { Rules } from "../policies/authorization/rules.ts";
 import type { CompiledChain } from "../policies/compile.ts";
@@ -8,6 +7,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
+import type { TlsTerminator } from "../tls/tls-terminator.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { DynamicTarget } from "../upstream/dynamic-target.ts";
 import type { BackendCalls } from "../upstream/endpoints.ts";

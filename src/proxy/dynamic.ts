@@ -1,4 +1,4 @@
-import type { Addresses } from "../http/addresses.ts";
+import type { Addresses } from "../net/addresses.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from "node:net";
-import type { Addresses } from "../http/addresses.ts";
 import { type MadeFields, makeFields } from "../http/h1/serialize.ts";
 import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../http/message.ts";
 import type { Frontend } from "../ir/ir.ts";
+import type { Addresses } from "../net/addresses.ts";
 import { RequestIds } from "./request-ids.ts";
 
 export const DEFAULT_ID_HEADER = "x-request-id";

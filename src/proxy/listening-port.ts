@@ -1,5 +1,5 @@
-import { Acceptor, type ListenOptions } from "../http/acceptor.ts";
-import type { Transport, TransportHandler } from "../http/transport.ts";
+import { Acceptor, type ListenOptions } from "../net/acceptor.ts";
+import type { Transport, TransportHandler } from "../net/transport.ts";
 
 /** The listening socket of a bind and the steps of its shutdown, which drain.ts takes; bind-server.ts has the connections. */
 export class ListeningPort {

@@ -1,6 +1,6 @@
 import type { Activation } from "../cel/index.ts";
-import { ByteQueue } from "../http/byte-queue.ts";
-import type { Transport, TransportHandler } from "../http/transport.ts";
+import { ByteQueue } from "../net/byte-queue.ts";
+import type { Transport, TransportHandler } from "../net/transport.ts";
 import type { NetworkAuthorizer, NetworkDecision } from "../policies/ext-authz/network.ts";
 import type { ConnectionSeries } from "../telemetry/metrics.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";

@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
-import type { Addresses } from "../http/addresses.ts";
+import type { Addresses } from "../net/addresses.ts";
 import { severityOf } from "../trace/tracer.ts";
 import type { CompiledBind } from "./compiled.ts";
 import type { Services } from "./services.ts";

@@ -1,6 +1,6 @@
 import { GatewayError } from "../base/errors.ts";
 import { hostOf } from "../http/message.ts";
-import type { TlsSession } from "../http/transport.ts";
+import type { TlsSession } from "../net/transport.ts";
 import type { CompiledListener } from "./compiled.ts";
 import type { ExchangeState } from "./exchange-state.ts";
 

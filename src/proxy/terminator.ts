@@ -1,6 +1,6 @@
 import type { Logger } from "../base/log.ts";
-import { TlsTerminator } from "../http/tls-terminator.ts";
 import type { Listener } from "../ir/ir.ts";
+import { TlsTerminator } from "../tls/tls-terminator.ts";
 
 /** What ends TLS for a listener; undefined when nothing does. Certificates that it makes are logged. */
 export function terminatorOf(

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { ConnectTarget } from "../http/transport.ts";
+import type { ConnectTarget } from "../net/transport.ts";
 import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
 import { describe } from "./connection.ts";
 import type { Address, PoolTarget } from "./pool-target.ts";

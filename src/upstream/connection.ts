@@ -1,13 +1,13 @@
-import { ByteQueue } from "../http/byte-queue.ts";
 import { ChunkedDecoder } from "../http/h1/chunked.ts";
 import { findHeadEnd, prefixError } from "../http/h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "../http/h1/parse-head.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "../http/h1/serialize.ts";
-import { latin1 } from "../http/latin1.ts";
 import { type HeaderList, removeHeader } from "../http/message.ts";
-import { Output } from "../http/output.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
-import type { Transport, TransportHandler } from "../http/transport.ts";
+import { ByteQueue } from "../net/byte-queue.ts";
+import { latin1 } from "../net/latin1.ts";
+import { Output } from "../net/output.ts";
+import type { Transport, TransportHandler } from "../net/transport.ts";
 import type { ConnectTimes } from "./connect-clock.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 

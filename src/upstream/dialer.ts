@@ -1,8 +1,8 @@
 import type { TLSSocket } from "node:tls";
-import { type Addresses, socketAddresses } from "../http/addresses.ts";
 import { ProxyTunnel } from "../http/proxy-tunnel.ts";
-import { TlsClient } from "../http/tls-client.ts";
-import { type ByteStream, type ConnectHandler, type ConnectTarget, connect, Transport } from "../http/transport.ts";
+import { type Addresses, socketAddresses } from "../net/addresses.ts";
+import { type ByteStream, type ConnectHandler, type ConnectTarget, connect, Transport } from "../net/transport.ts";
+import { TlsClient } from "../tls/tls-client.ts";
 import type { ConnectClock } from "./connect-clock.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 

@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import type * as Grpc from "@grpc/grpc-js";
-import { socketAddresses } from "../http/addresses.ts";
 import { ProxyTunnel } from "../http/proxy-tunnel.ts";
-import { TlsClient } from "../http/tls-client.ts";
-import { type ByteStream, Transport } from "../http/transport.ts";
+import { socketAddresses } from "../net/addresses.ts";
+import { type ByteStream, Transport } from "../net/transport.ts";
+import { TlsClient } from "../tls/tls-client.ts";
 import { type PoolTarget, targetName } from "./pool-target.ts";
 
 type Connector = ReturnType<Grpc.ChannelCredentials["_createSecureConnector"]>;

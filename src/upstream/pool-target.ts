@@ -1,5 +1,5 @@
-import { tlsIdentity } from "../http/tls-client.ts";
-import type { BackendTls } from "../http/tls-settings.ts";
+import { tlsIdentity } from "../tls/tls-client.ts";
+import type { BackendTls } from "../tls/tls-settings.ts";
 import type { BackendTcp, HttpVersion } from "./settings.ts";
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };

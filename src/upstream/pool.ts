@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import type { Sweepable } from "../base/sweeper.ts";
-import { Transport } from "../http/transport.ts";
+import { Transport } from "../net/transport.ts";
 import { AddressSearch } from "./address-search.ts";
 import type { ConnectAttempt, ConnectWaiter, UpstreamWaiter } from "./connect-attempt.ts";
 import type { ConnectClock, ConnectTimes } from "./connect-clock.ts";

@@ -1,5 +1,5 @@
 /** Settings of the connections to a backend and of the choice among its endpoints. Times are milliseconds. */
-import type { BackendTls } from "../http/tls-settings.ts";
+import type { BackendTls } from "../tls/tls-settings.ts";
 import type { Target } from "./target.ts";
 
 export type HttpVersion = "HTTP/1.1" | "HTTP/2.0";

@@ -3,8 +3,8 @@ import { ChunkedDecoder } from "../../src/http/h1/chunked.ts";
 import { findHeadEnd, skipLeadingCrlf } from "../../src/http/h1/head-end.ts";
 import { parseRequestHead, RequestHead } from "../../src/http/h1/parse-head.ts";
 import { parseTarget, type TargetParts } from "../../src/http/h1/target.ts";
-import { latin1 } from "../../src/http/latin1.ts";
 import type { HeaderList } from "../../src/http/message.ts";
+import { latin1 } from "../../src/net/latin1.ts";
 
 /** One request with its body; header names are lower-case and fields that end at this hop are left out. */
 export interface Message {

@@ -1,8 +1,8 @@
 import { X509Certificate } from "node:crypto";
 import { messageOf } from "../../base/errors.ts";
-import { TlsClient } from "../../http/tls-client.ts";
-import type { BackendTls } from "../../http/tls-settings.ts";
 import type { BackendTlsInput } from "../../policies/backend-tls/schema.ts";
+import { TlsClient } from "../../tls/tls-client.ts";
+import type { BackendTls } from "../../tls/tls-settings.ts";
 import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
 

@@ -1,6 +1,6 @@
-import type { LeafCaching } from "../../http/tls-settings.ts";
 import type { Backend, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
+import type { LeafCaching } from "../../tls/tls-settings.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { CalledTargets } from "./called-targets.ts";

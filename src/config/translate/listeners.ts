@@ -1,7 +1,7 @@
-import { checkTlsServer, type TlsProblem } from "../../http/tls-check.ts";
-import type { TlsServer } from "../../http/tls-settings.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
+import { checkTlsServer, type TlsProblem } from "../../tls/tls-check.ts";
+import type { TlsServer } from "../../tls/tls-settings.ts";
 import { adviseOnRoutes } from "../explain/advice.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context, Path } from "./context.ts";

@@ -1,7 +1,7 @@
-import type { LeafCaching } from "../../http/tls-settings.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
+import type { LeafCaching } from "../../tls/tls-settings.ts";
 import { adviseOnBodies, adviseOnRoutes } from "../explain/advice.ts";
 import { warnAboutDenyRules } from "../explain/deny-rules.ts";
 import type { InputReader } from "../parse/inputs.ts";

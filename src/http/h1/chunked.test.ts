@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import { latin1 } from "../latin1.ts";
+import { latin1 } from "../../net/latin1.ts";
 import type { HeaderList } from "../message.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "./serialize.ts";

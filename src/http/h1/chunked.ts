@@ -1,5 +1,5 @@
 /** Reads bodies in chunked transfer coding (RFC 9112 section 7.1), strictly and as a stream. */
-import { latin1 } from "../latin1.ts";
+import { latin1 } from "../../net/latin1.ts";
 import type { HeaderList } from "../message.ts";
 import { CR, LF, TOKEN, VALUE } from "./characters.ts";
 import { FieldSection, parseFields, TRAILER_FIELDS } from "./fields.ts";

@@ -1,11 +1,11 @@
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
-import { Peer } from "../addresses.ts";
-import { ByteQueue } from "../byte-queue.ts";
+import { Peer } from "../../net/addresses.ts";
+import { ByteQueue } from "../../net/byte-queue.ts";
+import type { TlsSession, Transport } from "../../net/transport.ts";
 import type { MadeFields } from "../h1/serialize.ts";
 import type { HeaderList } from "../message.ts";
 import type { ServerStream, StreamAcceptor } from "../stream.ts";
-import type { TlsSession, Transport } from "../transport.ts";
 import { BodyReader } from "./body-reader.ts";
 import type { ConnectionLimits } from "./limits.ts";
 import { ResponseWriter } from "./response-writer.ts";

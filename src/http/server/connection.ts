@@ -1,6 +1,6 @@
+import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "../message.ts";
 import { type Downstream, TUNNEL } from "../stream.ts";
-import type { Transport, TransportHandler } from "../transport.ts";
 import { type ConnectionSettings, ConnectionState, HELD_LIMIT, type ReadState } from "./connection-state.ts";
 import { HeadReader } from "./head-reader.ts";
 import { Turns } from "./turns.ts";

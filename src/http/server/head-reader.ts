@@ -1,8 +1,8 @@
+import { latin1 } from "../../net/latin1.ts";
 import { findHeadEnd, prefixError, skipLeadingCrlf } from "../h1/head-end.ts";
 import { invalid } from "../h1/head-error.ts";
 import { type HeadError, parseRequestHead, RequestHead } from "../h1/parse-head.ts";
 import { parseTarget } from "../h1/target.ts";
-import { latin1 } from "../latin1.ts";
 import type { HttpRequest } from "../message.ts";
 import type { ConnectionLimits } from "./limits.ts";
 

@@ -1,8 +1,8 @@
+import { Output } from "../../net/output.ts";
+import type { Transport } from "../../net/transport.ts";
 import { chunkHeader, LAST_CHUNK, responseHeadText, trailerText } from "../h1/serialize.ts";
 import type { HeaderList, HttpResponse } from "../message.ts";
-import { Output } from "../output.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
-import type { Transport } from "../transport.ts";
 
 type Framing = "none" | "length" | "chunked" | "close" | "tunnel";
 

@@ -1,4 +1,4 @@
-import type { BackendTls } from "../../http/tls-settings.ts";
+import type { BackendTls } from "../../tls/tls-settings.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { CompiledPolicy } from "../types.ts";
 

@@ -1,9 +1,9 @@
 import type { ErrorCode } from "../../base/errors.ts";
-import type { Addresses } from "../../http/addresses.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { ConnectionHost, ServerConnection } from "../../http/server/connection.ts";
 import type { ConnectionLimits } from "../../http/server/limits.ts";
 import type { Downstream, StreamAcceptor } from "../../http/stream.ts";
+import type { Addresses } from "../../net/addresses.ts";
 import type { Tunnel } from "./tunnel.ts";
 
 /** The bind, for those of its connections that speak CONNECT alone. */

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { Acceptor } from "../../http/acceptor.ts";
-import { SocketBudget } from "../../http/socket-budget.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
+import { Acceptor } from "../../net/acceptor.ts";
+import { SocketBudget } from "../../net/socket-budget.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./proxy-header.ts";
 
 /** Resolves with what becomes of a client that sends `bytes` and no more. */

@@ -1,7 +1,7 @@
 import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
-import { ByteQueue } from "../../http/byte-queue.ts";
-import type { Transport, TransportHandler } from "../../http/transport.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
+import { ByteQueue } from "../../net/byte-queue.ts";
+import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { LiveConnection } from "./live-connection.ts";
 
 /** Milliseconds from the accepted connection to the end of its PROXY header (reference 3.32). */

@@ -2,8 +2,8 @@ import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/er
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
-import type { Transport, TransportHandler } from "../../http/transport.ts";
 import type { Frontend } from "../../ir/ir.ts";
+import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ConnectWaiter } from "../../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";

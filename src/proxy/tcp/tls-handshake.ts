@@ -1,7 +1,7 @@
-import { ByteQueue } from "../../http/byte-queue.ts";
-import { MAX_CLIENT_HELLO, parseClientHello } from "../../http/tls-client-hello.ts";
-import type { TlsTerminator } from "../../http/tls-terminator.ts";
-import type { Transport, TransportHandler } from "../../http/transport.ts";
+import { ByteQueue } from "../../net/byte-queue.ts";
+import type { Transport, TransportHandler } from "../../net/transport.ts";
+import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
+import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledListener } from "../compiled.ts";
 import type { LiveConnection } from "./live-connection.ts";
 

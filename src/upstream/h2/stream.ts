@@ -2,8 +2,8 @@ import { type ClientHttp2Stream, constants } from "node:http2";
 import { ResponseHead } from "../../http/h1/parse-head.ts";
 import { readResponse, readTrailers, trailerObject } from "../../http/h2/fields.ts";
 import { type HeaderList, removeHeader } from "../../http/message.ts";
-import { lendDelivered } from "../../http/socket-reader.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { lendDelivered } from "../../net/socket-reader.ts";
 import type { Upstream, UpstreamEvents } from "../upstream.ts";
 import { resetName } from "./reset-name.ts";
 

@@ -9,10 +9,10 @@ import {
   type SecureContext,
   type TLSSocket,
 } from "node:tls";
-import { socketAddresses } from "./addresses.ts";
+import { socketAddresses } from "../net/addresses.ts";
+import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "../net/transport.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
 import type { BackendTls } from "./tls-settings.ts";
-import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "./transport.ts";
 
 /** Who waits for a handshake; exactly one call. */
 export interface SecureWaiter {

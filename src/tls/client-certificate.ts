@@ -1,4 +1,5 @@
 import type { X509Certificate } from "node:crypto";
+import type { PeerCertificate } from "../net/transport.ts";
 
 /** Who a SPIFFE ID of a Kubernetes workload names: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. */
 export interface WorkloadIdentity {
@@ -8,7 +9,7 @@ export interface WorkloadIdentity {
 }
 
 /** A client's certificate that was verified in the handshake. Nothing is taken apart before somebody asks. */
-export class ClientCertificate {
+export class ClientCertificate implements PeerCertificate {
   readonly #certificate: X509Certificate;
   #names: readonly string[] | undefined;
 

@@ -1,5 +1,3 @@
-import type { HttpRequest } from "./message.ts";
-
 /** Where a connection comes from and where it went. */
 export interface Addresses {
   /** Of the client: the TCP peer's, or what a PROXY header says. IPv4 clients of a dual-stack socket appear as IPv4. */
@@ -16,7 +14,12 @@ export interface Addresses {
 }
 
 /** What expressions read of a CONNECT request. */
-export type ConnectHead = Pick<HttpRequest, "authority" | "headers">;
+export interface ConnectHead {
+  /** `host:port` */
+  readonly authority: string;
+  /** Names and values, one after the other. */
+  readonly headers: readonly string[];
+}
 
 /** Base of what stands for a connection. */
 export class Peer implements Addresses {

@@ -6,7 +6,6 @@ import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol/types.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
-import type { ClientCertificate } from "./client-certificate.ts";
 import { lendDelivered, type ReadSink, SocketReader } from "./socket-reader.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
@@ -22,6 +21,18 @@ export interface TransportHandler {
   onFault(error: unknown): void;
 }
 
+/** What others than TLS read of a certificate that was verified in the handshake. */
+export interface PeerCertificate {
+  readonly subject: string;
+  readonly subjectCn: string | undefined;
+  readonly issuer: string;
+  readonly subjectAltNames: readonly string[];
+  readonly spiffeId: string | undefined;
+  /** Of a Kubernetes workload; see tls/client-certificate.ts. */
+  readonly identity: unknown;
+  readonly pem: string;
+}
+
 /** The TLS that ends at the gateway, of a transport whose bytes come through it. */
 export interface TlsSession {
   /** The name that the client asked for (SNI), lower-case; `` = none. */
@@ -29,7 +40,7 @@ export interface TlsSession {
   /** PEM of the CA that the client's certificate was checked against; undefined = none was asked for. */
   readonly clientCa: string | undefined;
   /** Of a client that was asked for one. */
-  readonly client: ClientCertificate | undefined;
+  readonly client: PeerCertificate | undefined;
 }
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };

@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
 import { messageOf } from "../base/errors.ts";
-import { type Addresses, Peer } from "./addresses.ts";
+import { type Addresses, Peer } from "../net/addresses.ts";
+import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
-import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "./transport.ts";
 import { LeafCache, type LeafListener, type ServerIdentity } from "./x509/leaf-cache.ts";
 
 /** Who waits for a handshake; exactly one call. */
