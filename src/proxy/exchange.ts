@@ -2,11 +2,11 @@ import { asError, ERRORS, type ErrorCode, GatewayError } from "../base/errors.ts
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type ServerStream, TUNNEL } from "../http/stream.ts";
-import type { ConnectTimes } from "../upstream/connect-clock.ts";
+import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
+import { isLoop, LOOP_DETECTED } from "../upstream/dynamic.ts";
 import type { UpstreamSession } from "../upstream/h2/session.ts";
 import { attempt, canResend, sendHttp1, sendHttp2 } from "./attempt.ts";
-import { isLoop, LOOP_DETECTED } from "./dynamic.ts";
 import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
 import { endUpstream, finish } from "./finish.ts";
 import { BACKEND_POLICIES, handleRequest, PHASES } from "./handle-request.ts";

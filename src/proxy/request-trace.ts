@@ -9,7 +9,7 @@ import { BodyCapture } from "../trace/body-capture.ts";
 import type { CallTiming, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { TraceSecrets } from "../trace/secrets.ts";
 import { bothSinks, severityOf, type TraceSink } from "../trace/tracer.ts";
-import type { ConnectTimes } from "../upstream/connect-clock.ts";
+import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";

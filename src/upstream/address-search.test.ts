@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:net";
 import { afterEach, test } from "node:test";
 import { closedPort, RawUpstream } from "../../test/helpers/raw-peer.ts";
 import { unreachable } from "../../test/helpers/unreachable.ts";
+import { isThisMachine } from "./address-search.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import { Pool } from "./pool.ts";
 import { type LookupFamily, Resolver } from "./resolver.ts";
@@ -110,4 +111,20 @@ test("V4Preferred: IPv6 is tried only after IPv4, at every connection", async (t
   await once(four, "close");
   const again = poolTo(port, ["::1", "127.0.0.1"], 10_000, "V4Preferred");
   assert.equal(await connect(again), `::1:${port}`);
+});
+
+test("loopback and unspecified addresses, however they are written", () => {
+  for (const address of [
+    "127.0.0.1",
+    "127.8.9.1",
+    "0.0.0.0",
+    "::1",
+    "0:0:0:0:0:0:0:1",
+    "::",
+    "::ffff:127.0.0.1",
+    "::ffff:0:0",
+  ])
+    assert.ok(isThisMachine(address), address);
+  for (const address of ["10.0.0.1", "128.0.0.1", "::2", "fe80::1", "::ffff:10.0.0.1"])
+    assert.ok(!isThisMachine(address), address);
 });

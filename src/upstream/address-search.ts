@@ -1,10 +1,9 @@
-import { isIP } from "node:net";
+import { BlockList, isIP, isIPv6 } from "node:net";
 import type { ConnectTarget } from "../net/transport.ts";
 import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
 import { describe } from "./connection.ts";
 import type { Address, PoolTarget } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
-import { isThisMachine } from "./this-machine.ts";
 
 /** One address to connect to, and the name that it was found by; `` for paths. */
 export interface ResolvedAddress {
@@ -111,4 +110,16 @@ function tryPlaces<Connected>(
     else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
   });
   attempt.trying(giveUp, addresses.length - index);
+}
+
+const THIS_MACHINE = new BlockList();
+THIS_MACHINE.addSubnet("127.0.0.0", 8);
+THIS_MACHINE.addAddress("::1", "ipv6");
+// Unspecified: systems connect to themselves.
+THIS_MACHINE.addSubnet("0.0.0.0", 8);
+THIS_MACHINE.addAddress("::", "ipv6");
+
+/** Whether connections to an IP address stay on this machine, whatever its interfaces. */
+export function isThisMachine(address: string): boolean {
+  return THIS_MACHINE.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }

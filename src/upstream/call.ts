@@ -4,13 +4,12 @@ import { requestHeadText } from "../http/h1/serialize.ts";
 import { requestFields } from "../http/h2/fields.ts";
 import type { HeaderList } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
-import type { UpstreamWaiter } from "./connect-attempt.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { UpstreamSession } from "./h2/session.ts";
-import type { OnCancel } from "./on-cancel.ts";
+import type { UpstreamWaiter } from "./h2/session-pool.ts";
 import { mayResend } from "./resend.ts";
-import type { Upstream, UpstreamEvents } from "./upstream.ts";
+import type { OnCancel, Upstream, UpstreamEvents } from "./upstream.ts";
 
 /** A call of the gateway's own: to an authorization service, to a mirror. */
 export interface CallRequest {

@@ -4,7 +4,7 @@ import type { Balancer } from "./balancer.ts";
 import { type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { GrpcStream, GrpcStreamEvents } from "./grpc-channel.ts";
-import type { OnCancel } from "./on-cancel.ts";
+import type { OnCancel } from "./upstream.ts";
 
 /** Who is told of a call. */
 export interface CallObserver {

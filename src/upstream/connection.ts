@@ -8,7 +8,7 @@ import { ByteQueue } from "../net/byte-queue.ts";
 import { latin1 } from "../net/latin1.ts";
 import { Output } from "../net/output.ts";
 import type { Transport, TransportHandler } from "../net/transport.ts";
-import type { ConnectTimes } from "./connect-clock.ts";
+import type { ConnectTimes } from "./connect-attempt.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
 /** Limits on what an upstream may send: its head is read as strictly as a client's. */

@@ -3,7 +3,7 @@ import { ProxyTunnel } from "../http/proxy-tunnel.ts";
 import { type Addresses, socketAddresses } from "../net/addresses.ts";
 import { type ByteStream, type ConnectHandler, type ConnectTarget, connect, Transport } from "../net/transport.ts";
 import { TlsClient } from "../tls/tls-client.ts";
-import type { ConnectClock } from "./connect-clock.ts";
+import type { ConnectClock } from "./connect-attempt.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
 /** How requests are sent that a proxy is to forward (RFC 9112 3.2.2). */

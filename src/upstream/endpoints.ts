@@ -1,5 +1,4 @@
-import { Endpoint, type EvictionNotice } from "./endpoint.ts";
-import { Evictions } from "./evictions.ts";
+import { Endpoint, type EvictionNotice, Evictions } from "./endpoint.ts";
 import type { PoolUse } from "./pool.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";

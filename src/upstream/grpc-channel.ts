@@ -5,8 +5,8 @@ import type { HttpRequest } from "../http/message.ts";
 import { grpcCredentials } from "./grpc-credentials.ts";
 import { metadataOf } from "./grpc-metadata.ts";
 import { GrpcStatusError } from "./grpc-status.ts";
-import type { OnCancel } from "./on-cancel.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
+import type { OnCancel } from "./upstream.ts";
 
 /** What a bidirectional call brings. After `onEnd` nothing more follows. */
 export interface GrpcStreamEvents {

@@ -37,3 +37,6 @@ export interface UpstreamEvents {
   /** One of the calls above has thrown, which is a defect of the gateway; the exchange is gone. */
   onUpstreamFault(error: unknown): void;
 }
+
+/** Registers a callback that ends a call early, such as `PolicyContext.onClose`. */
+export type OnCancel = (callback: () => void) => void;

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../base/errors.ts";
-import type { ConnectTimes } from "./connect-clock.ts";
+import type { ConnectTimes } from "./connect-attempt.ts";
 
 /** Called back when a wait ends without a connection. */
 interface Waiting {

@@ -7,7 +7,7 @@ import { isToken } from "../../http/h1/characters.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 import { FRAMING } from "../../policies/shared/header-edits.ts";
 import { CIPHER_SUITES } from "../../tls/tls-ciphers.ts";
-import { DynamicTarget } from "../../upstream/dynamic-target.ts";
+import { DynamicTarget } from "../../upstream/dynamic.ts";
 
 export const port = z.int().min(0).max(65535).describe("TCP port; 0 lets the system choose.");
 

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
-import { DynamicTarget } from "../../upstream/dynamic-target.ts";
+import { DynamicTarget } from "../../upstream/dynamic.ts";
 import type { Target } from "../../upstream/target.ts";
 import { adviseOnRoute } from "../explain/advice.ts";
 import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";

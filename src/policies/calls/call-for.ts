@@ -1,5 +1,5 @@
 import type { CallObserver } from "../../upstream/callout.ts";
-import type { OnCancel } from "../../upstream/on-cancel.ts";
+import type { OnCancel } from "../../upstream/upstream.ts";
 import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../types.ts";
 
 interface CallFor {

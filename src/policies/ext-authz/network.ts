@@ -2,7 +2,7 @@ import type { Logger } from "../../base/log.ts";
 import { LogThrottle } from "../../base/log-throttle.ts";
 import type { Activation } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
-import type { OnCancel } from "../../upstream/on-cancel.ts";
+import type { OnCancel } from "../../upstream/upstream.ts";
 import { CHECK, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import type { ExtAuthzGrpc, NetworkExtAuthz } from "../policy-set.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";

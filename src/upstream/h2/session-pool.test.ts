@@ -4,12 +4,13 @@ import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Set
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import type { ErrorCode } from "../../base/errors.ts";
-import type { ConnectWaiter, UpstreamWaiter } from "../connect-attempt.ts";
+import type { ConnectWaiter } from "../connect-attempt.ts";
 import type { UpstreamConnection } from "../connection.ts";
 import { Pool } from "../pool.ts";
 import { Resolver } from "../resolver.ts";
 import type { UpstreamEvents } from "../upstream.ts";
 import type { UpstreamSession } from "./session.ts";
+import type { UpstreamWaiter } from "./session-pool.ts";
 
 /** A server whose streams stay open until the test answers them. */
 class Server implements Disposable {

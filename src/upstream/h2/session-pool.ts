@@ -1,9 +1,13 @@
 import type { ErrorCode } from "../../base/errors.ts";
-import type { ConnectWaiter, UpstreamWaiter } from "../connect-attempt.ts";
-import type { ConnectTimes } from "../connect-clock.ts";
+import type { ConnectTimes, ConnectWaiter } from "../connect-attempt.ts";
 import type { UpstreamConnection } from "../connection.ts";
 import { WaitQueue } from "../wait-queue.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
+
+/** Waits for what can carry a request: exactly one call. With a session, the request has to be sent in that call. */
+export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
+  onSession(session: UpstreamSession): void;
+}
 
 /** What a new connection turns out to speak. */
 type Opened = UpstreamSession | UpstreamConnection;

@@ -1,9 +1,8 @@
 import { type ClientHttp2Session, connect, constants } from "node:http2";
 import type { Duplex } from "node:stream";
-import type { ConnectTimes } from "../connect-clock.ts";
+import type { ConnectTimes } from "../connect-attempt.ts";
 import type { UpstreamEvents } from "../upstream.ts";
-import { resetName } from "./reset-name.ts";
-import { type StreamSession, UpstreamStream } from "./stream.ts";
+import { resetName, type StreamSession, UpstreamStream } from "./stream.ts";
 
 /** Streams at once on one connection, however many the server would take: beyond that another connection is opened. */
 const MAX_STREAMS = 100;

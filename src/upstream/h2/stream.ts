@@ -5,7 +5,6 @@ import { type HeaderList, removeHeader } from "../../http/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { lendDelivered } from "../../net/socket-reader.ts";
 import type { Upstream, UpstreamEvents } from "../upstream.ts";
-import { resetName } from "./reset-name.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
 /** 1xx responses before the final one. */
@@ -288,4 +287,27 @@ function headOf(status: number, headers: HeaderList): ResponseHead {
   HEAD.status = status;
   HEAD.headers = headers;
   return HEAD;
+}
+
+/** By code (RFC 9113 7). */
+const RESET_NAMES = [
+  "NO_ERROR",
+  "PROTOCOL_ERROR",
+  "INTERNAL_ERROR",
+  "FLOW_CONTROL_ERROR",
+  "SETTINGS_TIMEOUT",
+  "STREAM_CLOSED",
+  "FRAME_SIZE_ERROR",
+  "REFUSED_STREAM",
+  "CANCEL",
+  "COMPRESSION_ERROR",
+  "CONNECT_ERROR",
+  "ENHANCE_YOUR_CALM",
+  "INADEQUATE_SECURITY",
+  "HTTP_1_1_REQUIRED",
+];
+
+/** The name of an error code of RST_STREAM or GOAWAY. */
+export function resetName(code: number): string {
+  return RESET_NAMES[code] ?? `error ${code}`;
 }

@@ -8,12 +8,11 @@ import {
 } from "../cel/index.ts";
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
-import type { PolicySet } from "../policies/policy-set.ts";
-import type { Balancer } from "../upstream/balancer.ts";
-import type { Endpoint } from "../upstream/endpoint.ts";
-import { rendezvous } from "../upstream/rendezvous.ts";
-import { retryAfter } from "../upstream/retry-after.ts";
-import type { Eviction, Health, SessionAffinity } from "../upstream/settings.ts";
+import type { Balancer } from "./balancer.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { rendezvous } from "./rendezvous.ts";
+import { retryAfter } from "./retry-after.ts";
+import type { Eviction, Health, SessionAffinity } from "./settings.ts";
 
 /** Of evictions for which nothing gives another time (reference 3.26). */
 const DEFAULT_EVICTION_MS = 3000;
@@ -25,7 +24,13 @@ export interface EndpointRules {
 }
 
 /** undefined, as for most backends, when they say nothing. Throws CelError for expressions that cannot be used. */
-export function endpointRules({ health, sessionAffinity }: PolicySet): EndpointRules | undefined {
+export function endpointRules({
+  health,
+  sessionAffinity,
+}: {
+  readonly health?: Health;
+  readonly sessionAffinity?: SessionAffinity;
+}): EndpointRules | undefined {
   if (health === undefined && sessionAffinity === undefined) return undefined;
   return {
     health: health && new OutlierDetector(health),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Evictions } from "./evictions.ts";
+import { Evictions } from "./endpoint.ts";
 
 const notice = (key: string, ms: number) => ({ key, ms, timesEjected: 1, restoreHealth: undefined });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Activation } from "../cel/index.ts";
-import { OutlierDetector } from "./endpoint-rules.ts";
+import { OutlierDetector } from "./outlier.ts";
 
 test("an unhealthyExpression that fails judges as none would: clients must not be able to evict endpoints", () => {
   const rule = new OutlierDetector({
