@@ -1,8 +1,10 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, type Node, parseDocument } from "yaml";
+import { type Document, parseDocument } from "yaml";
 import { aliasProblem, syntaxProblems, unusableKeys } from "../explain/yaml-errors.ts";
 import { type Diagnostic, formatPath } from "./diagnostics.ts";
 import { type Expanded, expandEnv } from "./env.ts";
 import { Lines } from "./lines.ts";
+import { readPlainYaml } from "./plain-yaml.ts";
+import { DocumentPositions, PlainPositions, type Positions } from "./positions.ts";
 
 /** Lines and fields with such names, and lines with a URL that has a password, are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
@@ -32,38 +34,41 @@ export function isSecret(path: Path): boolean {
   return path.some((part) => typeof part === "string" && SECRET_NAME.test(part));
 }
 
-/** One configuration text, parsed once, that can tell where each of its values stands. */
+/**
+ * One configuration text, parsed once, that can tell where each of its values stands. Positions are looked up only when there
+ * is something to report: to keep them for every value takes most of the time and memory of a parse.
+ */
 export class ConfigDocument {
   readonly file: string;
   readonly diagnostics: Diagnostic[] = [];
   /** What the text says, as plain data; undefined when it could not be read. */
   readonly value: unknown;
-  readonly #lines: Lines;
+  readonly #text: string;
   readonly #expanded: Expanded;
-  readonly #document: Document.Parsed;
+  /** Of a text that only the complete parser can read. */
+  readonly #document: Document.Parsed | undefined;
+  #lines: Lines | undefined;
+  #positions: Positions | undefined;
 
   /** Unset variables and syntax errors are in `diagnostics` afterwards. */
   constructor(file: string, text: string, env: Readonly<Record<string, string | undefined>>) {
     this.file = file;
-    this.#lines = new Lines(text);
+    this.#text = text;
     this.#expanded = expandEnv(text, env);
     for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, true);
     // What an unset variable leaves behind would be reported for what it is not.
-    const readable = this.diagnostics.length === 0;
-    this.#document = parseDocument(readable ? this.#expanded.text : "", { prettyErrors: false, merge: true });
-    if (!readable) return;
-    for (const { offset, message } of syntaxProblems(this.#document))
-      this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
-    if (PROTO.test(this.#expanded.text))
-      for (const { offset, message } of unusableKeys(this.#document))
-        this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
-    this.value = this.diagnostics.length > 0 ? undefined : this.#toValue();
+    if (this.diagnostics.length > 0) return;
+    const plain = readPlainYaml(this.#expanded.text);
+    if (plain === undefined) {
+      this.#document = parseDocument(this.#expanded.text, { prettyErrors: false, merge: true });
+      this.value = this.#check(this.#document);
+    } else this.value = plain.value;
   }
 
   /** Adds a problem with the value at `path`; `key` points at the key instead of the value. */
   report(path: Path, problem: Problem, key?: string): void {
     const shown = key === undefined ? path : [...path, key];
-    const offset = this.#expanded.toOriginal(this.#offsetOf(path, key));
+    const offset = this.#expanded.toOriginal(this.#where().offsetOf(path, key));
     this.#add(offset, formatPath(shown), problem, !isSecret(shown));
   }
 
@@ -72,9 +77,9 @@ export class ConfigDocument {
    * is not written line by line, as a literal block (`|`) is.
    */
   reportInside(path: Path, text: string, { line, column }: Position, problem: Problem): boolean {
-    const node = path.reduce<unknown>((at, part) => this.#resolve(this.#step(at, part)?.value), this.#root());
-    if (!isScalar(node) || node.type !== "BLOCK_LITERAL") return false;
-    const offset = offsetInBlock(this.#expanded.text, startOf(node) ?? 0, text, line);
+    const block = this.#where().literalBlockAt(path);
+    if (block === undefined) return false;
+    const offset = offsetInBlock(this.#expanded.text, block, text, line);
     if (offset === undefined) return false;
     this.#add(this.#expanded.toOriginal(offset + column - 1), formatPath(path), problem, true);
     return true;
@@ -92,14 +97,27 @@ export class ConfigDocument {
     return !this.diagnostics.some((diagnostic) => diagnostic.severity === "error");
   }
 
-  #toValue(): unknown {
+  /** The value of a document without problems; problems are added. */
+  #check(document: Document.Parsed): unknown {
+    for (const { offset, message } of syntaxProblems(document))
+      this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
+    if (PROTO.test(this.#expanded.text))
+      for (const { offset, message } of unusableKeys(document))
+        this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
+    if (this.diagnostics.length > 0) return undefined;
     try {
-      return this.#document.toJS({ maxAliasCount: MAX_ALIASES });
+      return document.toJS({ maxAliasCount: MAX_ALIASES });
     } catch (error) {
-      const { offset, message } = aliasProblem(this.#document, error);
+      const { offset, message } = aliasProblem(document, error);
       this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
       return undefined;
     }
+  }
+
+  #where(): Positions {
+    this.#positions ??=
+      this.#document === undefined ? new PlainPositions(this.#expanded.text) : new DocumentPositions(this.#document);
+    return this.#positions;
   }
 
   #add(
@@ -108,6 +126,7 @@ export class ConfigDocument {
     { warning = false, note = false, ...problem }: Problem,
     showSource: boolean,
   ): void {
+    this.#lines ??= new Lines(this.#text);
     const { line, column } = this.#lines.place(offset);
     const source = this.#lines.line(line);
     this.diagnostics.push({
@@ -130,45 +149,6 @@ export class ConfigDocument {
       if (value.length >= SECRET_LENGTH) shown = shown.replaceAll(value, () => `\${${name}}`);
     return shown;
   }
-
-  /** Offset in the expanded text of the deepest part of the path that exists. */
-  #offsetOf(path: Path, key: string | undefined): number {
-    let node = this.#root();
-    let offset = startOf(node) ?? 0;
-    for (const part of path) {
-      const next = this.#step(node, part);
-      if (next === undefined) return offset;
-      // A key without a value has its place at the key.
-      offset = startOf(isWritten(next.value) ? next.value : (next.key ?? next.value)) ?? offset;
-      node = this.#resolve(next.value);
-    }
-    return (key === undefined ? undefined : startOf(this.#step(node, key)?.key)) ?? offset;
-  }
-
-  #step(node: unknown, part: PropertyKey): { readonly key?: unknown; readonly value: unknown } | undefined {
-    if (isMap(node))
-      return node.items.find(({ key }) => (isScalar(key) ? String(key.value ?? "") : undefined) === String(part));
-    if (isSeq(node) && typeof part === "number" && part < node.items.length) return { value: node.items[part] };
-    return undefined;
-  }
-
-  #root(): unknown {
-    return this.#resolve(this.#document.contents);
-  }
-
-  #resolve(node: unknown): unknown {
-    return isAlias(node) ? node.resolve(this.#document) : node;
-  }
-}
-
-function startOf(node: unknown): number | undefined {
-  return (node as Node | null | undefined)?.range?.[0];
-}
-
-/** Whether a value stands in the text; the one of a key without a value does not. */
-function isWritten(node: unknown): boolean {
-  const range = (node as Node | null | undefined)?.range;
-  return range != null && range[1] > range[0];
 }
 
 /**
