@@ -3,16 +3,19 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
 import { commandPage, completionFiles } from "../src/cli/generated.ts";
 import { celPage } from "./lib/cel-docs.ts";
-import { generated as configFiles } from "./lib/config-generated.ts";
+import { ConfigReference } from "./lib/config-docs.ts";
+import { configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
+import { generatedPart } from "./lib/generated-part.ts";
+import { KINDS, policyPages } from "./lib/policy-docs.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 
 /** Path relative to the checkout → content. */
 function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
-    ...Object.entries(configFiles(readExample)),
+    ...configFiles(),
     ["docs/expressions.md", celPage(readText("docs/expressions.md"))],
     ["docs/errors.md", errorPage()],
     ["schema/errors.json", errorTable()],
@@ -23,7 +26,18 @@ function generatedFiles(): ReadonlyMap<string, string> {
   ]);
 }
 
-function readExample(path: string): string {
+/** What is made from the schemas of the configuration. */
+function configFiles(): (readonly [path: string, text: string])[] {
+  const reference = new ConfigReference(configJsonSchema(), KINDS);
+  const page = "docs/configuration.md";
+  return [
+    ...Object.entries(policyPages(reference, readNeeded)),
+    ["schema/config.json", formatSchema(editorJsonSchema())],
+    [page, generatedPart(page, readText(page), "fields", reference.configuration())],
+  ];
+}
+
+function readNeeded(path: string): string {
   if (!existsSync(root + path)) throw new Error(`${path} is missing: every policy has an example that runs`);
   return readText(path);
 }

@@ -1,206 +1,266 @@
-import { configJsonSchema, type JsonSchema } from "./config-schema.ts";
+/**
+ * The tables of configuration fields in docs/configuration.md and docs/policies/. Every shape is described once: a policy, with
+ * what only it uses, on its own page, everything else in docs/configuration.md. Other places link there.
+ */
+import { type JsonSchema, policyDefinition, refName } from "./config-schema.ts";
 
-const INTRO = `# Configuration
+/** Path, relative to docs/, of the page with everything that is not about one policy. */
+const CONFIGURATION = "configuration.md";
+/** Title of the section about the file itself. */
+const TOP_LEVEL = "Top level";
+/** An object that has all fields of another has one row for them, if they are at least as many. */
+const MIN_FIELDS = 3;
 
-tracegate reads one YAML file (JSON is YAML too): \`tracegate -f gateway.yaml\`. Fields that it does not know are errors.
-Editors complete and check files by [schema/config.json](../schema/config.json); name it in the first line:
-
-\`\`\`yaml
-# yaml-language-server: $schema=./schema/config.json
-\`\`\`
-
-Started without \`-f\` and \`-c\`, tracegate reads \`/config/config.yaml\` when there is a folder \`/config\`, as in a container, else
-\`config.yaml\` in \`$XDG_CONFIG_HOME/tracegate\` or \`~/.config/tracegate\`; a file that is not there is
-[created](../examples/default.yaml). In Kubernetes nothing is created: name a file, or set \`LOCAL_XDS_PATH\`. In an image,
-\`TRACEGATE_ENV=container\` makes a \`/config\` that is not mounted an error.
-
-This page is made from the same schema. [Examples](../examples) are complete files to start from.
-
-## Environment variables
-
-Before the file is parsed, \`$NAME\` and \`\${NAME}\` become the variable's value, \`\${NAME:-default}\` the default where it
-is not set, and \`$$\` a dollar sign. A variable that is not set and has no default is an error. Lines that begin with \`#\`
-are left alone. Some variables win over settings of the file: \`ADMIN_ADDR\`, \`STATS_ADDR\`, \`READINESS_ADDR\`,
-\`WORKER_THREADS\`, \`IPV6_ENABLED\`, \`DNS_LOOKUP_FAMILY\`, \`CLUSTER_ID\`, \`NETWORK\`, \`CONNECTION_TERMINATION_DEADLINE\`,
-\`CONNECTION_MIN_TERMINATION_DEADLINE\`; \`RUST_LOG\` over \`config.logging.level\`, \`LOG_FORMAT\` over
-\`config.logging.format\`. \`TERMINATION_GRACE_PERIOD_SECONDS\` gives the default of \`config.connectionTerminationDeadline\`,
-\`CPU_LIMIT\` that of \`config.workerThreads\`.
-
-## Reload
-
-tracegate follows its file and the files that it names, such as certificates and keys: written in place, replaced by a
-rename, or swapped through a symbolic link as with a mounted ConfigMap. It compares what it has read with what is on
-disk, so a change during the start or during another reload is not lost. SIGHUP reloads whether or not anything has
-changed; the SIGHUP of a terminal that is closed ends the program as SIGTERM does.
-
-A new version is checked and built as a whole beside the old one, then takes over without a request lost. When anything
-is wrong with it, the old one goes on serving; the log, the metric \`tracegate_config_synchronized\` (0) and
-\`GET /config/status\` of the admin server say so and why. When the reason is not in the files, such as a port in use or a
-URL that cannot be fetched, the same version is tried again after 1 s, 2 s, 4 s, up to every 30 s. A version during
-which workers died twice is tried four times only. A missing file is read as soon as it is there.
-
-| \`GET /config/status\` | |
-|---|---|
-| \`generation\`, \`appliedAt\` | counts the versions that came into force, and when the last one did |
-| \`loadedAt\` | when the files were last read |
-| \`hash\` | SHA-256 of what is in force: the text of the configuration, then each file that it names; \`sha256sum gateway.yaml\` when it names none |
-| \`diskDiffers\` | whether anything else is in these files now, or one of them is missing or cannot be read |
-| \`lastError\` | why the newest version was refused; null when it is in force |
-| \`nextRetryAt\` | when it is tried again without a change; null when it is not |
-| \`synchronized\` | the newest version is in force, and it is what is on disk |
-| \`restartRequired\` | fields whose new values only a restart puts in force |
-
-\`config\` is read once, at the start, but for its [\`customFunctions\`](expressions.md#functions-of-your-own) and
-\`tracing\`. A reload that changes other fields of it applies the rest of the file, and names these fields in the log and in
-\`restartRequired\`; \`tracegate check\` names those that a file sets. Standard input (\`-f -\`) and text on the command line
-(\`-c\`) are never read again.
-
-## Certificates made on demand
-
-With \`tls.mode: dynamicCa\`, \`cert\` and \`key\` are those of a CA. Each name that a client asks for (SNI), and that the
-hostname of the listener fits, gets a certificate of its own that the CA signs:
-
-\`\`\`yaml
-gateways:
-  inside:
-    port: 8443
-    listeners:
-      - hostname: "*.dev.example"
-        tls: { mode: dynamicCa, cert: ca.pem, key: ca.key }
-\`\`\`
-
-- \`cert\` holds the CA's certificate first, then those above it, if any: clients get all of them. \`key\` is RSA, or ECDSA on
-  P-256 or P-384. A CA that has expired, or that is none, is an error; one that expires later makes no more certificates,
-  and the log says so.
-- The certificates have ECDSA keys on P-256; \`cipherSuites\` for TLS 1.2 need \`TLS_ECDHE_ECDSA_…\`. They are valid for 24 hours,
-  and from an hour before they were made, but never longer than the CA's.
-- Every worker keeps those of the last 256 names of a listener for five minutes, and makes others after that or after a
-  reload. \`DYNAMIC_CA_CERT_CACHE_CAPACITY\` and \`DYNAMIC_CA_CERT_CACHE_TTL\` (seconds, or a duration such as \`10m\`, up to 12
-  hours) set other limits.
-- At level \`debug\` the log tells of every certificate that is made: listener, name, serial number and end.
-- A client that names no server, or an address, or what is no DNS name, is cut off; the log says why.
-- Who has the CA's key can be any host to those who trust the CA: make one for this purpose, with name constraints where
-  you can, and give the listener a hostname. With \`*\` it signs for every name that is asked for.
-
-## Check
-
-\`tracegate check -f FILE\` (or \`-f -\` for standard input) does all that a start does short of opening ports, and prints
-every problem at its place. Exit code 0: valid, warnings allowed; 1: not valid or not readable; 2: wrong usage.
-
-\`\`\`text
-gateway.yaml:8:26: error: binds[0].listeners[0].routes[0].backends[0].backend: unknown backend reference /paymants; did you mean "/payments"?
-                - backend: /paymants
-                           ^
-\`\`\`
-
-With \`--json\` it prints one object: \`ok\`; \`diagnostics\`, a list of \`severity\` (\`error\`, \`warning\` or \`note\`), \`file\`, \`line\` and
-\`column\` (from 1; 0 when the problem has no place in the text), \`path\`, \`message\` and, where there are such, \`expected\`,
-\`suggestion\` and \`source\`, the line itself; and when it is valid \`summary\` with the numbers of \`binds\`, \`listeners\`,
-\`routes\` and \`backends\`. \`tracegate -f FILE --validate-only\` prints problems to standard error, or
-\`Configuration is valid!\` to standard output.
-
-## Settings that have moved
-
-\`config.logging.filter\` and \`config.logging.fields\` are now \`frontendPolicies.accessLog\`, \`config.tracing\` is
-\`frontendPolicies.tracing\`. \`tracegate migrate -f FILE\` rewrites a file that has the old ones, in place: comments and
-variables stay, JSON stays JSON, how comments line up does not. When something cannot be moved, because both places say it for
-example, that is told with its line, exit code 1, and the file stays as it is.
-
-## A gateway for one command
-
-\`tracegate oneshot -f FILE -- COMMAND...\` (or \`-c CONFIG\`) starts a gateway, runs the command once it serves, stops the
-gateway when the command has ended, and exits with the command's code: 128 and the signal's number when a signal ended it, 127
-when there is no such program, 1 when the gateway does not start. Standard input and output are the command's; the gateway's
-log goes to standard error, or with \`--output FILE\` to a file, which is emptied first. Signals go on to the command. Killed,
-even by SIGKILL, it leaves no gateway behind: the gateway notices at once that nobody waits for it, and stops.
-
-\`\`\`sh
-tracegate oneshot -f gateway.yaml --output gateway.log -- npm test
-\`\`\`
-`;
-
-const FIRST = "Top level";
-
+/** An object or a choice, with the heading under which it is described. */
 interface Section {
   readonly title: string;
   readonly schema: JsonSchema;
 }
 
-/** docs/configuration.md: how configuration works, and a table of fields for each object of the schema. */
-export function configReference(): string {
-  const root = configJsonSchema();
-  const defs = root.$defs ?? {};
-  const sections = [...nested({ title: FIRST, schema: root })];
-  for (const [title, schema] of Object.entries(defs)) sections.push(...nested({ title, schema }));
-  return `${INTRO}\n${sections.map((section) => render(section, defs)).join("\n")}`;
+type Fields = Readonly<Record<string, JsonSchema>>;
+
+/** Describes the parts of one JSON Schema, which is spread over several pages. */
+export class ConfigReference {
+  readonly #root: JsonSchema;
+  readonly #defs: Readonly<Record<string, JsonSchema>>;
+  /** Definition → the page that describes it, relative to docs/. */
+  readonly #homes: ReadonlyMap<string, string>;
+  /** Kinds of policies by their definition. */
+  readonly #kinds: ReadonlyMap<string, string>;
+
+  constructor(root: JsonSchema, kinds: readonly string[]) {
+    this.#root = root;
+    this.#defs = root.$defs ?? {};
+    this.#kinds = new Map(kinds.map((kind) => [policyDefinition(kind), kind]));
+    this.#homes = this.#findHomes();
+  }
+
+  /** The sections of docs/configuration.md. */
+  configuration(): string {
+    return this.#render([{ title: TOP_LEVEL, schema: this.#root }, ...this.#sectionsOf(CONFIGURATION)], CONFIGURATION);
+  }
+
+  /** The sections about a kind of policy. */
+  policy(kind: string): string {
+    const page = policyPage(kind);
+    const definition = this.#definition(policyDefinition(kind));
+    const name = refName(definition);
+    const { description: _description, ...schema } = name === undefined ? definition : this.#definition(name);
+    return this.#render([{ title: kind, schema }, ...this.#sectionsOf(page)], page);
+  }
+
+  /** What a kind of policy does, in a sentence or two. */
+  describe(kind: string): string {
+    return this.#describe(this.#definition(policyDefinition(kind)));
+  }
+
+  #definition(name: string): JsonSchema {
+    const schema = this.#defs[name];
+    if (schema === undefined) throw new Error(`the configuration's schema has no definition ${name}`);
+    return schema;
+  }
+
+  /** A definition that only one policy uses is described on the page of that policy. */
+  #findHomes(): Map<string, string> {
+    const users = new Map<string, Set<string>>();
+    const visit = (schema: JsonSchema, page: string): void => {
+      const name = refName(schema);
+      for (const each of subschemas(schema)) visit(each, page);
+      if (name === undefined || this.#kinds.has(name)) return;
+      const pages = users.get(name) ?? new Set();
+      users.set(name, pages);
+      if (pages.has(page)) return;
+      pages.add(page);
+      visit(this.#definition(name), page);
+    };
+    const { $defs: _defs, ...file } = this.#root;
+    visit(file, CONFIGURATION);
+    for (const [name, kind] of this.#kinds) visit(this.#definition(name), policyPage(kind));
+    const homes = Array.from(users, ([name, [page = CONFIGURATION, ...others]]) => {
+      return [name, others.length === 0 ? page : CONFIGURATION] as const;
+    });
+    return new Map([...homes, ...Array.from(this.#kinds, ([name, kind]) => [name, policyPage(kind)] as const)]);
+  }
+
+  #sectionsOf(page: string): Section[] {
+    return Object.entries(this.#defs)
+      .filter(([name, schema]) => this.#homes.get(name) === page && !this.#kinds.has(name) && this.#hasSection(schema))
+      .map(([title, schema]) => ({ title, schema }));
+  }
+
+  /** Texts, numbers and lists of them are described where they are used. */
+  #hasSection({ properties, anyOf = [] }: JsonSchema): boolean {
+    return properties !== undefined || anyOf.some((each) => each.properties !== undefined || each.$ref !== undefined);
+  }
+
+  #render(sections: readonly Section[], page: string): string {
+    return sections
+      .flatMap((section) => [...nested(section)])
+      .map((section) => this.#section(section, page))
+      .join("\n");
+  }
+
+  #section({ title, schema }: Section, page: string): string {
+    const heading = `## ${/^[A-Z]/.test(title) && !title.includes(".") ? title : `\`${title}\``}\n`;
+    const about = schema.description === undefined ? "" : `\n${schema.description}\n`;
+    const { anyOf } = schema;
+    if (anyOf === undefined) return `${heading}${about}${this.#table(title, schema, page)}`;
+    // An alternative with one field is named by it; one with several is described by a table.
+    const tables = anyOf.filter(hasSeveralFields);
+    const choices = anyOf
+      .filter((each) => !tables.includes(each))
+      .map((each) => `- ${this.#alternative(title, each, page)}`);
+    const alternatives = tables.map((each) => this.#table(title, each, page));
+    if (choices.length > 0) alternatives.push(`\n${choices.join("\n")}\n`);
+    const intro = tables.length === 0 ? "\nOne of:\n" : "";
+    return `${heading}${about}${intro}${alternatives.join("\nOr:\n")}`;
+  }
+
+  #table(title: string, schema: JsonSchema, page: string): string {
+    const { properties = {}, required = [] } = schema;
+    const sets = this.#fieldSets(properties);
+    const elsewhere = new Set(sets.flatMap((name) => Object.keys(this.#fieldsOf(name))));
+    const rows = Object.entries(properties)
+      .filter(([name]) => !elsewhere.has(name))
+      .map(([name, field]) => {
+        const fallback = required.includes(name) ? "required" : defaultOf(field);
+        const type = this.#type(field, page, pathOf(title, name));
+        return `| \`${name}\` | ${type} | ${fallback} | ${cell(this.#describe(field))} |`;
+      });
+    rows.push(...sets.map((name) => `| fields of ${this.#link(name, page)} | | | |`));
+    if (rows.length === 0) return "";
+    return `\n| Field | Type | Default | Meaning |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+  }
+
+  /** The definitions whose fields an object has besides others, such as the policies of a gateway; the largest first. */
+  #fieldSets(properties: Fields): string[] {
+    const count = Object.keys(properties).length;
+    const names = Object.keys(this.#defs).filter((name) => {
+      const fields = this.#fieldsOf(name);
+      const size = Object.keys(fields).length;
+      return size >= MIN_FIELDS && size < count && includes(properties, fields);
+    });
+    // What is part of a larger set is described there.
+    return names.filter(
+      (name) =>
+        !names.some((other) => {
+          const [fields, others] = [this.#fieldsOf(name), this.#fieldsOf(other)];
+          return Object.keys(others).length > Object.keys(fields).length && includes(others, fields);
+        }),
+    );
+  }
+
+  /** The fields of a definition; of a choice, those of its alternative that has several. */
+  #fieldsOf(name: string): Fields {
+    const { properties, anyOf } = this.#definition(name);
+    return properties ?? anyOf?.find(hasSeveralFields)?.properties ?? {};
+  }
+
+  #describe(schema: JsonSchema): string {
+    const name = refName(schema);
+    return schema.description ?? (name === undefined ? "" : this.#describe(this.#definition(name)));
+  }
+
+  #alternative(title: string, schema: JsonSchema, page: string): string {
+    const [field] = Object.entries(schema.properties ?? {});
+    const about = (text: string): string => (text === "" ? "" : `: ${text}`);
+    if (field === undefined) return `${this.#type(schema, page)}${about(this.#describe(schema))}`;
+    const [name, value] = field;
+    return `\`${name}\` (${this.#type(value, page, pathOf(title, name))})${about(this.#describe(value))}`;
+  }
+
+  /** `section` is the title of the section about an object that stands here without a name of its own. */
+  #type(schema: JsonSchema, page: string, section?: string): string {
+    const name = refName(schema);
+    if (name !== undefined) {
+      const definition = this.#definition(name);
+      return this.#hasSection(definition) || this.#kinds.has(name)
+        ? this.#link(name, page)
+        : this.#type(definition, page);
+    }
+    if (schema.anyOf !== undefined)
+      return [...new Set(schema.anyOf.map((each) => this.#type(each, page, section)))].join(" or ");
+    if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
+    if (schema.const !== undefined) return `\`${String(schema.const)}\``;
+    if (schema.items !== undefined) return `list of ${this.#type(schema.items, page, section)}`;
+    if (schema.properties !== undefined) {
+      if (Object.keys(schema.properties).length === 0) return "`{}`";
+      return section === undefined ? "object" : `[object](#${anchor(section)})`;
+    }
+    if (typeof schema.additionalProperties === "object")
+      return `map to ${this.#type(schema.additionalProperties, page, section)}`;
+    if (schema.type === "object") return "`{}`";
+    if (schema.type === "integer" || schema.type === "number") return `number${range(schema)}`;
+    return schema.title ?? (schema.type === undefined ? "any" : String(schema.type));
+  }
+
+  /** A link from a page to the section about a definition. */
+  #link(name: string, page: string): string {
+    const kind = this.#kinds.get(name);
+    const home = this.#homes.get(name) ?? CONFIGURATION;
+    const section = `#${anchor(kind ?? name)}`;
+    if (home === page) return `[${kind ?? name}](${section})`;
+    const target =
+      page === CONFIGURATION ? home : home === CONFIGURATION ? `../${home}` : home.replace("policies/", "");
+    return `[${kind ?? name}](${target}${kind === undefined ? section : ""})`;
+  }
 }
 
-/** The sections of one schema that stands alone, under its name. */
-export function schemaSections(title: string, schema: JsonSchema): string {
-  const { description: _, ...rest } = schema;
-  const defs = schema.$defs ?? {};
-  const sections = [...nested({ title, schema: rest })];
-  for (const [name, each] of Object.entries(defs)) sections.push(...nested({ title: name, schema: each }));
-  return sections.map((section) => render(section, defs)).join("\n");
+/** `backendTLS` → `policies/backend-tls.md` */
+export function policyPage(kind: string): string {
+  return `policies/${kebabCase(kind)}.md`;
+}
+
+/** `backendTLS` → `backend-tls` */
+export function kebabCase(kind: string): string {
+  return kind.replace(/([a-z])([A-Z])/g, "$1-$2").toLowerCase();
+}
+
+/** Text in a cell of a table. */
+export function cell(text: string): string {
+  return text.replaceAll("|", "\\|").replaceAll("\n", " ");
+}
+
+function subschemas({
+  properties = {},
+  anyOf = [],
+  allOf = [],
+  items,
+  additionalProperties,
+}: JsonSchema): JsonSchema[] {
+  const others = [items, additionalProperties].filter((each) => typeof each === "object");
+  return [...Object.values(properties), ...anyOf, ...allOf, ...others];
 }
 
 /** The object itself, then those that it holds without a name of their own, by their path. */
 function* nested({ title, schema }: Section): Generator<Section> {
   yield { title, schema };
-  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+  const objects = [schema, ...(schema.anyOf ?? [])];
+  for (const [name, field] of objects.flatMap(({ properties = {} }) => Object.entries(properties))) {
     const object = field.items ?? field;
     const path = pathOf(title, name);
     if (object.properties !== undefined) yield* nested({ title: path, schema: object });
-    else if (object.anyOf?.some((each) => each.properties !== undefined)) yield { title: path, schema: object };
+    else if (object.anyOf?.some((each) => each.properties !== undefined))
+      yield* nested({ title: path, schema: object });
   }
+}
+
+function hasSeveralFields({ properties = {} }: JsonSchema): boolean {
+  return Object.keys(properties).length > 1;
 }
 
 function pathOf(title: string, name: string): string {
-  return title === FIRST ? name : `${title}.${name}`;
+  return title === TOP_LEVEL ? name : `${title}.${name}`;
 }
 
-function render({ title, schema }: Section, defs: Readonly<Record<string, JsonSchema>>): string {
-  const heading = `## ${/^[A-Z]/.test(title) && !title.includes(".") ? title : `\`${title}\``}\n`;
-  const about = schema.description === undefined ? "" : `\n${schema.description}\n`;
-  const alternatives = schema.anyOf?.map((each) => `- ${alternative(each)}`) ?? [];
-  if (alternatives.length > 0) return `${heading}${about}\nOne of:\n\n${alternatives.join("\n")}\n`;
-  const fields = Object.entries(schema.properties ?? {});
-  if (fields.length === 0) return `${heading}${about}`;
-  const rows = fields.map(([name, field]) => {
-    const fallback = schema.required?.includes(name) ? "required" : defaultOf(field);
-    return `| \`${name}\` | ${typeOf(field, pathOf(title, name))} | ${fallback} | ${cell(field.description ?? defs[nameOf(field) ?? ""]?.description ?? "")} |`;
-  });
-  return `${heading}${about}\n| Field | Type | Default | Meaning |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+/** Whether an object has all of these fields, each as it is described there. */
+function includes(properties: Fields, fields: Fields): boolean {
+  return Object.entries(fields).every(([name, field]) => JSON.stringify(properties[name]) === JSON.stringify(field));
 }
 
-function alternative(schema: JsonSchema): string {
-  const [field] = Object.entries(schema.properties ?? {});
-  const about = ({ description }: JsonSchema): string => (description === undefined ? "" : `: ${description}`);
-  if (field === undefined) return `${typeOf(schema, "")}${about(schema)}`;
-  return `\`${field[0]}\` (${typeOf(field[1], "")})${about(field[1])}`;
-}
-
-/** `path` is that of the section about the object that it may be; empty: there is none. */
-function typeOf(schema: JsonSchema, path: string): string {
-  const reference = nameOf(schema);
-  if (reference !== undefined) return link(reference, reference);
-  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map((each) => typeOf(each, path)))].join(" or ");
-  if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
-  if (schema.const !== undefined) return `\`${String(schema.const)}\``;
-  if (schema.items !== undefined) return `list of ${typeOf(schema.items, path)}`;
-  if (schema.properties !== undefined) {
-    if (Object.keys(schema.properties).length === 0) return "`{}`";
-    return path === "" ? "object" : link("object", path);
-  }
-  if (typeof schema.additionalProperties === "object") return `map to ${typeOf(schema.additionalProperties, path)}`;
-  if (schema.type === "object") return "`{}`";
-  if (schema.type === "integer" || schema.type === "number") return `number${range(schema)}`;
-  return schema.title ?? schema.type ?? "any";
-}
-
-/** The section that a schema refers to. */
-function nameOf({ $ref }: JsonSchema): string | undefined {
-  return $ref?.replace("#/$defs/", "");
+/** GitHub's anchors: lower case, without punctuation. */
+function anchor(title: string): string {
+  return title.toLowerCase().replace(/[^\w-]/g, "");
 }
 
 function range({ minimum, maximum }: JsonSchema): string {
@@ -210,17 +270,7 @@ function range({ minimum, maximum }: JsonSchema): string {
   return least !== undefined ? ` ≥ ${least}` : "";
 }
 
-/** GitHub's anchors: lower case, without punctuation. */
-function link(text: string, section: string): string {
-  return `[${text}](#${section.toLowerCase().replace(/[^\w-]/g, "")})`;
-}
-
-function defaultOf(schema: JsonSchema): string {
-  const { default: value } = schema;
+function defaultOf({ default: value }: JsonSchema): string {
   if (value === undefined || (typeof value === "object" && value !== null)) return "";
   return value === "" ? "empty" : `\`${String(value)}\``;
-}
-
-function cell(text: string): string {
-  return text.replaceAll("|", "\\|").replaceAll("\n", " ");
 }

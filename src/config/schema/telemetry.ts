@@ -9,6 +9,10 @@ import { parsePathAndQuery } from "../../policies/shared/target-parts.ts";
 /** Names to CEL that is evaluated when a request is over. */
 const fields = z.record(z.string(), expression("response"));
 const names = z.array(z.string());
+const attributeEdits = z.strictObject({
+  add: fields.optional().describe("Attribute name to CEL, evaluated at the end of the request."),
+  remove: names.optional().describe("Names of attributes that are left out."),
+});
 
 /** CEL for an attribute of the resource. */
 const resource = expression("network").check(({ value, issues }) => {
@@ -88,13 +92,7 @@ export const accessLogExport = z
   .strictObject({
     ...collector("/v1/logs"),
     filter: condition("response").optional().describe("Default: that of the access log."),
-    fields: z
-      .strictObject({
-        add: fields.optional().describe("Attribute name to CEL."),
-        remove: names.optional().describe("Names of attributes that are left out."),
-      })
-      .optional()
-      .describe("Default: those of the access log."),
+    fields: attributeEdits.optional().describe("Default: those of the access log."),
   })
   .meta({ id: "AccessLogExport", description: "A collector gets the access log by OTLP." });
 
@@ -111,10 +109,7 @@ export const formerTracing = z
       .describe("Sent with every export. Or `OTLP_HEADERS`: `name=value` pairs with commas between."),
     otlpProtocol: z.enum(["grpc", "http"]).optional().describe("Default `grpc`. Or `OTLP_PROTOCOL`."),
     path: path.optional().describe("Path of exports over HTTP; default: that of the URL, else `/v1/traces`."),
-    fields: z
-      .strictObject({ add: fields.optional(), remove: names.optional() })
-      .optional()
-      .describe("Attributes to add, name to CEL, and names of those to leave out."),
+    fields: attributeEdits.optional().describe("Attributes to add, name to CEL, and names of those to leave out."),
     ...samplings,
   })
   .describe("Former place of `frontendPolicies.tracing`, which wins where both are set.");
@@ -122,8 +117,7 @@ export const formerTracing = z
 /** `config.logging.filter` and `fields`, which `frontendPolicies.accessLog` has replaced. */
 export const formerAccessLog = {
   filter: condition("response").optional().describe("Former place of `frontendPolicies.accessLog.filter`, which wins."),
-  fields: z
-    .strictObject({ add: fields.optional(), remove: names.optional() })
+  fields: attributeEdits
     .optional()
     .describe("Former place of `frontendPolicies.accessLog.add` and `remove`, which win."),
 };
