@@ -1,7 +1,7 @@
 import { messageOf } from "../base/errors.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { ByteQueue } from "../net/byte-queue.ts";
-import { latin1 } from "../net/latin1.ts";
+import { latin1Slice } from "../net/node-internals.ts";
 import type { ByteStream, ConnectHandler, Transport } from "../net/transport.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
@@ -49,7 +49,7 @@ export class ProxyTunnel implements ConnectHandler {
         return;
       }
       const head = new ResponseHead();
-      const error = parseResponseHead(latin1(held.bytes, held.start, headEnd), LIMITS, head, false);
+      const error = parseResponseHead(latin1Slice(held.bytes, held.start, headEnd), LIMITS, head, false);
       held.consume(headEnd);
       if (error !== undefined) this.#fail(`the proxy's answer is invalid: ${error.detail}`);
       else if (head.status >= 300 || head.status === 101)

@@ -13,6 +13,7 @@ import { loadWithResources } from "../config/resources/load.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
+import { missingInternals } from "../net/node-internals.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
@@ -162,6 +163,8 @@ export class Gateway {
     const plane = this.#plane;
     const { adminAddr, statsAddr, readinessAddr } = this.settings;
     const log = this.#output.logger("admin");
+    for (const { name, effect } of missingInternals)
+      this.#log.warn("this version of Node.js lacks something that the gateway uses", { name, effect });
     this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));

@@ -3,6 +3,8 @@
  * passes through, gets buffers of its own: what it reads is written on without a copy, and it goes on with another buffer
  * while the system takes the first. Measured: 1 GiB through one core in 0.6 of the time that copying takes.
  */
+import type { Duplex } from "node:stream";
+import type { BufferedReader } from "./node-internals.ts";
 
 /** Bytes that one read may deliver. */
 export const READ_SIZE = 64 * 1024;
@@ -74,5 +76,61 @@ export class ReadBuffer {
   close(): void {
     this.#lease?.release();
     this.#lease = undefined;
+  }
+}
+
+/** Who gets what a socket reads. */
+export interface ReadSink {
+  /** `bytes[0, length)` is valid during the call only. Does not throw. */
+  deliver(bytes: Buffer, length: number): void;
+}
+
+/** The buffer whose bytes a handler is looking at. */
+let delivering: ReadBuffer | undefined;
+
+/**
+ * For a write of a part of `bytes`: what to call when it is over, or undefined when `bytes` does not belong to the reader
+ * that is delivering now and has to be copied.
+ */
+export function lendDelivered(bytes: Buffer): (() => void) | undefined {
+  return delivering?.lend(bytes);
+}
+
+/** What a socket reads into, and for whom. It exists before the transport, which needs the socket's addresses. */
+export class SocketReader implements BufferedReader {
+  readonly #buffer = new ReadBuffer();
+  #length = 0;
+  #sink: ReadSink | undefined;
+
+  /** Node asks for the buffer of the first read, then after each read. */
+  nextBuffer(): Buffer | undefined {
+    return this.#buffer.next(this.#length);
+  }
+
+  take(bytes: Buffer, length: number): void {
+    const sink = this.#sink;
+    if (sink === undefined) return;
+    this.#length = length;
+    delivering = this.#buffer;
+    sink.deliver(bytes, length);
+    delivering = undefined;
+  }
+
+  attach(sink: ReadSink): void {
+    this.#sink = sink;
+  }
+
+  /** Reads by events, for streams that cannot read into a buffer that is given, such as those of TLS, whose bytes are decrypted. */
+  readPieces(stream: Duplex): void {
+    stream.on("data", (bytes: Buffer) => {
+      for (let at = 0; at < bytes.length; at += READ_SIZE) {
+        const piece = bytes.subarray(at, at + READ_SIZE);
+        this.take(piece, piece.length);
+      }
+    });
+  }
+
+  close(): void {
+    this.#buffer.close();
   }
 }

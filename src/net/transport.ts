@@ -6,7 +6,8 @@ import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol/types.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
-import { lendDelivered, type ReadSink, SocketReader } from "./socket-reader.ts";
+import { latin1Slice, onreadOptions, sockets } from "./node-internals.ts";
+import { lendDelivered, type ReadSink, SocketReader } from "./read-buffer.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
 export interface TransportHandler {
@@ -44,14 +45,6 @@ export interface TlsSession {
 }
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
-
-/** The system names no peer of a connection that was reset. */
-interface PeerHandle {
-  /** Returns 0 or an error. */
-  getpeername?(out: object): number;
-}
-
-type WriteDone = (error?: Error | null) => void;
 
 /** What transports need of sockets; streams inside the process have it too. */
 export interface ByteStream extends Duplex {
@@ -126,24 +119,13 @@ export class Transport extends Peer implements ReadSink {
    * ends where the peer's bytes do.
    */
   outliveFailedWrites(): void {
-    const socket = this.#socket;
-    // A stream has one write under way at a time: its callback is kept here, and nothing is made for each write.
-    let done: WriteDone;
-    const guarded: WriteDone = (error) => {
-      done(error === null || error === undefined || this.#goOnReading(error) ? null : error);
-    };
-    const { _write: write, _writev: writev } = socket;
-    socket._write = (chunk, encoding, callback) => {
-      done = callback;
-      if (this.#writeFailure !== undefined) done();
-      else write.call(socket, chunk, encoding, guarded);
-    };
-    if (writev === undefined) return;
-    socket._writev = (chunks, callback) => {
-      done = callback;
-      if (this.#writeFailure !== undefined) done();
-      else writev.call(socket, chunks, guarded);
-    };
+    const transport = this;
+    sockets.guardWrites(this.#socket, {
+      get failed() {
+        return transport.#writeFailure !== undefined;
+      },
+      outlives: (error) => this.#goOnReading(error),
+    });
   }
 
   #goOnReading(error: NodeJS.ErrnoException): boolean {
@@ -226,8 +208,7 @@ export class Transport extends Peer implements ReadSink {
 
   /** Whether the peer has reset the connection: while reading is paused, no event tells. False where it cannot be told. */
   get wasReset(): boolean {
-    const handle = (this.#carrier as { _handle?: PeerHandle | null })._handle;
-    return handle?.getpeername !== undefined && handle.getpeername({}) !== 0;
+    return sockets.wasReset(this.#carrier);
   }
 
   /** Sends FIN after what is written. */
@@ -302,7 +283,7 @@ export function connect(
     keepAlive: keepAliveDelay > 0,
     keepAliveInitialDelay: keepAliveDelay,
     autoSelectFamily: false,
-    ...(!givenAway && { onread: reader }),
+    ...(!givenAway && { onread: onreadOptions(reader) }),
   });
   const failed = (error: Error): void => {
     failure = error;
@@ -319,4 +300,46 @@ export function connect(
     handler.onConnect(transport);
   });
   return () => socket.destroy();
+}
+
+/** Body bytes up to this are gathered with what is around them; more are written as they are, without a copy if possible. */
+const INLINE_BYTES = 8192;
+/** Gathered text that goes out without waiting for `flush`. */
+const GATHER_LIMIT = 32 * 1024;
+
+/** Gathers heads, framing and small body pieces of one turn into one write. */
+export class Output {
+  readonly #transport: Transport;
+  #pending = "";
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Adds latin1 text. It goes out with the next large piece of body or with `flush`. */
+  text(text: string): void {
+    this.#pending += text;
+  }
+
+  /** Adds `buffer[from, to)`, which need not stay as it is after the call. False = wait for the transport's drain. */
+  bytes(buffer: Buffer, from: number, to: number): boolean {
+    if (to - from <= INLINE_BYTES) {
+      this.#pending += latin1Slice(buffer, from, to);
+      return this.#pending.length < GATHER_LIMIT || this.flush();
+    }
+    const transport = this.#transport;
+    if (this.#pending === "") return transport.write(buffer, from, to);
+    transport.cork();
+    this.flush();
+    transport.write(buffer, from, to);
+    return transport.uncork();
+  }
+
+  /** Writes what was gathered. False = wait for the transport's drain. */
+  flush(): boolean {
+    if (this.#pending === "") return true;
+    const text = this.#pending;
+    this.#pending = "";
+    return this.#transport.writeText(text);
+  }
 }

@@ -1,5 +1,5 @@
 import type { Logger } from "../base/log.ts";
-import type { SocketBudget } from "../net/socket-budget.ts";
+import type { SocketBudget } from "../net/acceptor.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";

@@ -5,9 +5,9 @@ import { chunkHeader, LAST_CHUNK, trailerText } from "../http/h1/serialize.ts";
 import { type HeaderList, removeHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ByteQueue } from "../net/byte-queue.ts";
-import { latin1 } from "../net/latin1.ts";
-import { Output } from "../net/output.ts";
+import { latin1Slice } from "../net/node-internals.ts";
 import type { Transport, TransportHandler } from "../net/transport.ts";
+import { Output } from "../net/transport.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
@@ -193,7 +193,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
         case "head": {
           const headEnd = this.#findHead(data, at, end);
           if (headEnd === -1) return this.#partial.length === 0;
-          this.#readHead(latin1(data, at, headEnd), events, headEnd < end);
+          this.#readHead(latin1Slice(data, at, headEnd), events, headEnd < end);
           at = headEnd;
           break;
         }
@@ -234,7 +234,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#scanned = 0;
     if (size > MAX_RESPONSE_HEAD) return this.#refuse("the head is too large");
     if (headEnd !== -1) return headEnd;
-    const start = latin1(data, at, Math.min(end, at + RESPONSE_START.length));
+    const start = latin1Slice(data, at, Math.min(end, at + RESPONSE_START.length));
     if (!RESPONSE_START.startsWith(start)) return this.#refuse("it does not begin with HTTP/1.x");
     // The end of such a head would never be found: lines that end in LF alone, for example.
     const error = prefixError(data, at, end, at + scanned);

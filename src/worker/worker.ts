@@ -4,7 +4,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { LogThrottle } from "../base/log-throttle.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { compileFunctions, withFunctions } from "../cel/index.ts";
-import { SocketBudget } from "../net/socket-budget.ts";
+import { SocketBudget } from "../net/acceptor.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";

@@ -4,7 +4,7 @@ import { findHeadEnd, skipLeadingCrlf } from "../../src/http/h1/head-end.ts";
 import { parseRequestHead, RequestHead } from "../../src/http/h1/parse-head.ts";
 import { parseTarget, type TargetParts } from "../../src/http/h1/target.ts";
 import type { HeaderList } from "../../src/http/message.ts";
-import { latin1 } from "../../src/net/latin1.ts";
+import { latin1Slice } from "../../src/net/node-internals.ts";
 
 /** One request with its body; header names are lower-case and fields that end at this hop are left out. */
 export interface Message {
@@ -33,24 +33,24 @@ export function readWithGateway(stream: Buffer): Message[] {
     const start = skipLeadingCrlf(stream, at, stream.length);
     const end = findHeadEnd(stream, start, stream.length);
     if (end < 0) return messages;
-    if (parseRequestHead(latin1(stream, start, end), LIMITS, head, false) !== undefined) return messages;
+    if (parseRequestHead(latin1Slice(stream, start, end), LIMITS, head, false) !== undefined) return messages;
     if (parseTarget(head.method, head.target, head.host, head.minor, parts) !== undefined) return messages;
     // Node refuses a tab there, which RFC 9110 5.6.3 allows: nothing that follows can be compared.
-    if (head.chunked && TAB_AFTER_CODING.test(latin1(stream, start, end))) return messages;
+    if (head.chunked && TAB_AFTER_CODING.test(latin1Slice(stream, start, end))) return messages;
     let body = "";
     at = end;
     if (head.chunked) {
       decoder.reset();
       const sink = {
         onBody: (buffer: Buffer, from: number, to: number): void => {
-          body += latin1(buffer, from, to);
+          body += latin1Slice(buffer, from, to);
         },
       };
       at = decoder.push(stream, at, stream.length, sink);
       if (!decoder.done) return messages;
     } else if (head.contentLength > 0) {
       if (stream.length - at < head.contentLength) return messages;
-      body = latin1(stream, at, at + head.contentLength);
+      body = latin1Slice(stream, at, at + head.contentLength);
       at += head.contentLength;
     }
     messages.push({

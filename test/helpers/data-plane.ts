@@ -2,7 +2,7 @@ import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
-import { SocketBudget } from "../../src/net/socket-budget.ts";
+import { SocketBudget } from "../../src/net/acceptor.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";

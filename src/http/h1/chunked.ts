@@ -1,5 +1,5 @@
 /** Reads bodies in chunked transfer coding (RFC 9112 section 7.1), strictly and as a stream. */
-import { latin1 } from "../../net/latin1.ts";
+import { latin1Slice } from "../../net/node-internals.ts";
 import type { HeaderList } from "../message.ts";
 import { CR, LF, TOKEN, VALUE } from "./characters.ts";
 import { FieldSection, parseFields, TRAILER_FIELDS } from "./fields.ts";
@@ -208,7 +208,7 @@ export class ChunkedDecoder {
     if (this.#trailerText.length + (i - start) > MAX_TRAILER_BYTES) {
       this.error = "trailers are too long";
     } else if (state !== DONE || this.#trailerText !== "" || i - start > 2) {
-      this.#trailerText += latin1(buffer, start, i);
+      this.#trailerText += latin1Slice(buffer, start, i);
     }
     if (state === DONE && this.error === "") this.#finish();
     return i;

@@ -2,10 +2,7 @@
  * A head once more, as bytes. Loops over bytes are twice as fast as over the characters of a string and can take four at a
  * time, while slices are cheaper from a string. Measured on a browser's head: 0.62 µs with this copy, 0.91 µs without.
  */
-
-interface FastWrite {
-  latin1Write(text: string, offset: number, length: number): number;
-}
+import { latin1Write } from "../../net/node-internals.ts";
 
 /** Room after the text for the byte that ends every loop and for reading four bytes at once. */
 const PADDING = 8;
@@ -21,7 +18,7 @@ class HeadBytes {
       this.bytes = Buffer.alloc(2 * length + PADDING);
       this.#view = new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length);
     }
-    (this.bytes as unknown as FastWrite).latin1Write(text, 0, length);
+    latin1Write(this.bytes, text);
     this.bytes[length] = 0;
     return this.bytes;
   }

@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { Frontend } from "../../ir/ir.ts";
-import { Acceptor } from "../../net/acceptor.ts";
-import { SocketBudget } from "../../net/socket-budget.ts";
+import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
 import type { Downstream, ServerStream } from "../stream.ts";
 import { type ConnectionHost, ServerConnection } from "./connection.ts";
 

@@ -1,4 +1,4 @@
-import { latin1 } from "../../net/latin1.ts";
+import { latin1Slice } from "../../net/node-internals.ts";
 import { findHeadEnd, prefixError, skipLeadingCrlf } from "../h1/head-end.ts";
 import { invalid } from "../h1/head-error.ts";
 import { type HeadError, parseRequestHead, RequestHead } from "../h1/parse-head.ts";
@@ -47,7 +47,7 @@ export class HeadReader {
       return undefined;
     }
     const { head } = this;
-    const text = latin1(buffer, from, headEnd);
+    const text = latin1Slice(buffer, from, headEnd);
     this.error = parseRequestHead(text, frontend, head, frontend.headerCase === "preserve");
     if (this.error !== undefined) return undefined;
     if (head.hasUnderscore && frontend.underscores === "reject") {

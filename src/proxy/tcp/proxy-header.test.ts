@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import type { ProxyProtocol } from "../../ir/ir.ts";
-import { Acceptor } from "../../net/acceptor.ts";
-import { SocketBudget } from "../../net/socket-budget.ts";
+import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./proxy-header.ts";
 
 /** Resolves with what becomes of a client that sends `bytes` and no more. */

@@ -3,7 +3,7 @@ import { ResponseHead } from "../../http/h1/parse-head.ts";
 import { readResponse, readTrailers, trailerObject } from "../../http/h2/fields.ts";
 import { type HeaderList, removeHeader } from "../../http/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
-import { lendDelivered } from "../../net/socket-reader.ts";
+import { lendDelivered } from "../../net/read-buffer.ts";
 import type { Upstream, UpstreamEvents } from "../upstream.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;

@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { globSync, readFileSync } from "node:fs";
+import { createServer, Socket, type SocketConstructorOpts } from "node:net";
+import { suite, test } from "node:test";
+import { RawPeer } from "../../test/helpers/raw-peer.ts";
+import { appRoot } from "../base/app-root.ts";
+import { Acceptor, SocketBudget } from "./acceptor.ts";
+import {
+  DOCUMENTED,
+  describeMissing,
+  latin1Slice,
+  latin1Write,
+  missingInternals,
+  probe,
+  sockets,
+} from "./node-internals.ts";
+import { connect, type Transport, type TransportHandler } from "./transport.ts";
+
+const SAMPLE = Buffer.from([0x41, 0xe9, 0xff]);
+
+suite("the self-check", () => {
+  test("finds everything in the Node that the project is pinned to", () => {
+    assert.deepEqual(missingInternals, []);
+    const found = probe(SAMPLE, Socket);
+    assert.deepEqual(new Set(Object.values(found)), new Set([true]));
+  });
+
+  test("finds what a later Node lacks or does otherwise, and says what that costs", () => {
+    const bare = Object.create(null) as Buffer;
+    const renamed = Object.defineProperties(Buffer.from(SAMPLE), {
+      latin1Slice: { value: () => "something else" },
+      latin1Write: { value: () => 0 },
+    });
+    class OtherSocket extends Socket {
+      constructor(options?: SocketConstructorOpts) {
+        const { handle: _ignored, ...others } = options ?? {};
+        super(others);
+      }
+    }
+    const { handles, ...others } = probe(renamed, OtherSocket);
+    assert.deepEqual([handles, others.latin1Slice, others.latin1Write], [false, false, false]);
+    assert.deepEqual(
+      describeMissing({ handles, ...others }).map(({ name }) => name),
+      ["Buffer.latin1Slice", "Buffer.latin1Write", "socket handles"],
+    );
+    const none = probe(bare, class {} as typeof Socket);
+    assert.equal(describeMissing(none).length, 5);
+  });
+});
+
+test("text and bytes are the same with documented API", () => {
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+  assert.equal(latin1Slice(bytes, 3, 250), DOCUMENTED.latin1Slice(bytes, 3, 250));
+  const text = bytes.toString("latin1");
+  for (const write of [latin1Write, DOCUMENTED.latin1Write]) {
+    const target = Buffer.alloc(256);
+    write(target, text);
+    assert.deepEqual(target, bytes);
+  }
+});
+
+/** One accepted connection and its client. */
+interface Pair extends AsyncDisposable {
+  readonly transport: Transport;
+  readonly client: RawPeer;
+  /** The buffers that reads have delivered. */
+  readonly buffers: readonly Buffer[];
+}
+
+async function acceptOne(): Promise<Pair> {
+  const { promise, resolve } = Promise.withResolvers<Transport>();
+  const buffers: Buffer[] = [];
+  const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
+  const acceptor = await Acceptor.listen(listen, (transport): TransportHandler => {
+    resolve(transport);
+    return {
+      onData: (buffer, length) => {
+        buffers.push(buffer);
+        transport.write(buffer, 0, length);
+      },
+      onEnd: () => transport.end(),
+      onDrain: () => {},
+      onClose: () => {},
+      onFault: (error) => assert.fail(String(error)),
+    };
+  });
+  const client = await RawPeer.connect(acceptor.port);
+  const transport = await promise;
+  return {
+    transport,
+    client,
+    buffers,
+    async [Symbol.asyncDispose]() {
+      client.socket.destroy();
+      transport.destroy();
+      acceptor.close();
+    },
+  };
+}
+
+suite("accepted connections", () => {
+  test("read into buffers of the gateway's own, the same one again and again", async () => {
+    await using pair = await acceptOne();
+    for (const text of ["one", "two", "three"]) {
+      pair.client.send(text);
+      assert.equal(await pair.client.take(text), text);
+    }
+    assert.equal(pair.buffers.length, 3);
+    assert.equal(new Set(pair.buffers).size, 1);
+  });
+
+  test("read by events where the handle cannot be moved", async (t) => {
+    t.mock.method(sockets, "adopt", DOCUMENTED.adopt);
+    await using pair = await acceptOne();
+    for (const text of ["one", "two", "three"]) {
+      pair.client.send(text);
+      assert.equal(await pair.client.take(text), text);
+    }
+    assert.equal(new Set(pair.buffers).size, 3);
+    pair.client.end();
+    assert.equal(await pair.client.closed(), "end");
+  });
+
+  test("show a reset while nothing is read; without internals they cannot", async (t) => {
+    await using pair = await acceptOne();
+    const { transport, client } = pair;
+    transport.pause();
+    assert.equal(transport.wasReset, false);
+    client.reset();
+    await once(client.socket, "close");
+    // The reset has left this process through the loopback device; the next turn of the event loop sees it.
+    for (let turn = 0; turn < 1000 && !transport.wasReset; turn++) await new Promise(setImmediate);
+    assert.equal(transport.wasReset, true);
+    t.mock.method(sockets, "wasReset", DOCUMENTED.wasReset);
+    assert.equal(transport.wasReset, false);
+  });
+});
+
+/** What a peer receives and how the connection ends when it answers without reading and closes, while much is being written. */
+async function earlyAnswer(): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.end("answer");
+    socket.destroySoon();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  let received = "";
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const chunk = Buffer.alloc(64 * 1024);
+  connect({ host: "127.0.0.1", port }, 0, {
+    onConnect(transport) {
+      transport.outliveFailedWrites();
+      transport.pause();
+      // Writes until one fails; only then what the peer has sent is read.
+      const write = (turns: number): void => {
+        if (turns === 0) {
+          transport.resume();
+          return;
+        }
+        transport.write(chunk, 0, chunk.length);
+        setImmediate(write, turns - 1);
+      };
+      write(200);
+    },
+    onData: (buffer, length) => {
+      received += buffer.toString("latin1", 0, length);
+    },
+    onEnd: () => {},
+    onDrain: () => {},
+    onClose: () => resolve(),
+    onFault: (error) => assert.fail(String(error)),
+  });
+  await promise;
+  server.close();
+  return received;
+}
+
+test("an answer outlives the failure of the writes after it", async (t) => {
+  assert.equal(await earlyAnswer(), "answer");
+  // Without internals the connection still ends, with the answer or without.
+  t.mock.method(sockets, "guardWrites", DOCUMENTED.guardWrites);
+  await earlyAnswer();
+});
+
+test("no other file uses what is undocumented", () => {
+  const internals = [
+    /\.(latin1|utf8|ascii|ucs2|hex|base64)(Slice|Write)\b/,
+    // `override _read()` and its kind are documented for whoever implements a stream.
+    /\.(_(?!zod\b)[a-z]\w*)/,
+    /(socket|handle|stream|server|transport)\w*\["_/i,
+    /\b(process\.binding|internalBinding|getpeername|useUserBuffer)\b/,
+    /\bonread:/,
+  ];
+  const own = "src/net/node-internals.ts";
+  const users = globSync("src/**/*.ts", { cwd: appRoot })
+    .filter((path) => !path.endsWith(".test.ts") && path !== own && !path.includes("/gen/"))
+    .filter((path) => internals.some((each) => each.test(withoutComments(readFileSync(`${appRoot}${path}`, "utf8")))));
+  assert.deepEqual(users, ["src/net/transport.ts"]);
+  // The transport only passes `onread` on.
+  const transport = withoutComments(readFileSync(`${appRoot}src/net/transport.ts`, "utf8"));
+  assert.match(transport, /onread: onreadOptions\(reader\)/);
+});
+
+function withoutComments(source: string): string {
+  return source.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, "");
+}

@@ -1,0 +1,267 @@
+/**
+ * All parts of Node.js that this project uses although they are undocumented. No other file touches a name that begins with
+ * an underscore or a method that Node keeps for itself; a test searches `src` for them.
+ *
+ * Each part is probed once, when the module loads: by what it does where that can be seen, not just by its name.
+ * A part that this Node lacks is replaced by documented API. Everything then works, but costs more CPU or notices a
+ * broken connection later; `missingInternals` says so, and the gateway logs it when it starts.
+ *
+ * Measurements: Node 24, one core, requests of 102 bytes that only pass through, unless said otherwise.
+ */
+import { type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
+import type { Duplex } from "node:stream";
+
+/** A part of Node that was not found, and what that costs. */
+export interface MissingInternal {
+  readonly name: string;
+  readonly effect: string;
+}
+
+/** What `probe` found. */
+interface Available {
+  readonly latin1Slice: boolean;
+  readonly latin1Write: boolean;
+  readonly handles: boolean;
+  readonly peerNames: boolean;
+  readonly writes: boolean;
+}
+
+// ── text and bytes ──
+
+/** The methods behind `toString("latin1")` and `write(text, offset, "latin1")`. */
+interface Latin1Methods {
+  latin1Slice(from: number, to: number): string;
+  latin1Write(text: string, offset: number, length: number): number;
+}
+
+// Every buffer has them; Node's types leave them out.
+const methodsOf = (buffer: Buffer): Latin1Methods => buffer as unknown as Latin1Methods;
+
+/**
+ * Bytes to text, one character per byte. `toString("latin1")` looks the encoding up by name first: 0.05 µs more a call, and
+ * it is called several times for each request.
+ */
+function internalLatin1Slice(buffer: Buffer, from: number, to: number): string {
+  return methodsOf(buffer).latin1Slice(from, to);
+}
+
+function documentedLatin1Slice(buffer: Buffer, from: number, to: number): string {
+  return buffer.toString("latin1", from, to);
+}
+
+/** Writes the characters of `text`, all below U+0100, to the start of `buffer`. Called once for each head that is parsed. */
+function internalLatin1Write(buffer: Buffer, text: string): void {
+  methodsOf(buffer).latin1Write(text, 0, text.length);
+}
+
+function documentedLatin1Write(buffer: Buffer, text: string): void {
+  buffer.write(text, 0, "latin1");
+}
+
+// ── sockets ──
+
+/** A reader into buffers of its own, as sockets take it (`onread`). */
+export interface BufferedReader {
+  /** The buffer for the next read; undefined = the same again. */
+  nextBuffer(): Buffer | undefined;
+  /** `bytes[0, length)` was read. */
+  take(bytes: Buffer, length: number): void;
+}
+
+/**
+ * Options of `net.Socket` to read into the buffers of `reader`. Documented, except that `buffer()` may return undefined to
+ * keep the buffer. Node would register a returned one with the handle again, once per read.
+ */
+export function onreadOptions(reader: BufferedReader): OnReadOpts {
+  return {
+    buffer: () => reader.nextBuffer() as Uint8Array,
+    callback: (length, bytes) => {
+      reader.take(bytes as Buffer, length);
+      return true;
+    },
+  };
+}
+
+/** A socket's link to libuv. */
+interface Handle {
+  readonly [method: string]: unknown;
+  /** Returns 0 or an error number. */
+  getpeername?(out: object): number;
+}
+
+/** `_handle` is the socket's handle, null before the connection and after its close. */
+interface HandleOwner {
+  _handle?: Handle | null;
+}
+
+// Every socket is such an owner; Node's types leave `_handle` out.
+const handleOf = (socket: object): Handle | null => (socket as HandleOwner)._handle ?? null;
+
+/**
+ * Moves an accepted connection to a socket that reads into the buffers of `reader`. `net.Server` makes its sockets itself, and
+ * they allocate a buffer for every read; only `new Socket` takes `onread`. Its option `handle` is documented for a `BoundSocket`
+ * only (since 24.19), not for the handle of an accepted connection, which the accepted socket must let go of. 13 µs of CPU instead of 15 for a request.
+ *
+ * Returns undefined when the handle cannot be moved: the accepted socket must be read by its `data` events then.
+ */
+function internalAdopt(accepted: Socket, reader: BufferedReader): Socket | undefined {
+  const handle = handleOf(accepted);
+  if (handle === null) return undefined;
+  (accepted as HandleOwner)._handle = null;
+  return socketOf(Socket, handle, reader);
+}
+
+type SocketClass = new (options?: SocketConstructorOpts) => Socket;
+
+function socketOf(socketClass: SocketClass, handle: Handle, reader: BufferedReader): Socket {
+  const options = { handle, allowHalfOpen: true, onread: onreadOptions(reader) };
+  // Node's types know only the documented kind of `handle`.
+  return new socketClass(options as object as SocketConstructorOpts);
+}
+
+function documentedAdopt(): undefined {
+  return undefined;
+}
+
+/**
+ * Whether the peer has reset the connection. Node reports that only while it reads, and a paused socket is not read: the
+ * request would hold its upstream until a timeout. The system forgets the peer's name with the reset, so asking for the name
+ * fails then. `socket.remoteAddress` would not do: Node remembers it. False where it cannot be determined.
+ */
+function internalWasReset(socket: object): boolean {
+  const handle = handleOf(socket);
+  return handle?.getpeername !== undefined && handle.getpeername({}) !== 0;
+}
+
+function documentedWasReset(): boolean {
+  return false;
+}
+
+type WriteDone = (error?: Error | null) => void;
+
+/** Decides about failed writes of a stream. */
+export interface WriteGuard {
+  /** A write failed earlier: what follows is thrown away. */
+  readonly failed: boolean;
+  /** Whether the stream outlives this failure; it is destroyed otherwise. */
+  outlives(error: NodeJS.ErrnoException): boolean;
+}
+
+/**
+ * From now on `guard` decides what a failed write does to `stream`. Node destroys a stream whose write fails, and throws what
+ * it has read away; a peer that answers early and closes would lose its answer (RFC 9112 9.5). `_write` and `_writev` are
+ * documented for those who implement a stream, not for others to replace, and there is no other place to catch the error.
+ */
+function internalGuardWrites(stream: Duplex, guard: WriteGuard): void {
+  // A stream has one write under way at a time: its callback is kept here, so that no closure is made for each write.
+  let done: WriteDone;
+  const guarded: WriteDone = (error) => {
+    done(error === null || error === undefined || guard.outlives(error) ? null : error);
+  };
+  const { _write: write, _writev: writev } = stream;
+  stream._write = (chunk, encoding, callback) => {
+    done = callback;
+    if (guard.failed) done();
+    else write.call(stream, chunk, encoding, guarded);
+  };
+  if (writev === undefined) return;
+  stream._writev = (chunks, callback) => {
+    done = callback;
+    if (guard.failed) done();
+    else writev.call(stream, chunks, guarded);
+  };
+}
+
+function documentedGuardWrites(): void {}
+
+// ── self-check ──
+
+/**
+ * Probes the internals of a Node. `buffer` holds the bytes 41 E9 FF; `socketClass` makes sockets. Parameters, so that a test
+ * can pass what a later Node may be like.
+ */
+export function probe(buffer: Buffer, socketClass: SocketClass): Available {
+  const { latin1Slice, latin1Write } = methodsOf(buffer);
+  const target = Buffer.alloc(4);
+  return {
+    latin1Slice: works(() => latin1Slice.call(buffer, 1, 3) === "\xe9\xff"),
+    latin1Write: works(() => latin1Write.call(target, "A\xff", 0, 2) === 2 && target.readUInt16BE(0) === 0x41ff),
+    handles: works(() => adoptsHandles(socketClass)),
+    // Whether a handle has `getpeername` is seen for each: not every kind of socket has a peer with a name.
+    peerNames: works(() => "_handle" in new socketClass()),
+    writes: works(() => typeof new socketClass()._write === "function"),
+  };
+}
+
+/** Gives a socket a handle that records its calls, and sees whether the socket reads into the buffer it was given. */
+function adoptsHandles(socketClass: SocketClass): boolean {
+  const own = Buffer.alloc(1);
+  let registered: unknown;
+  const handle = {
+    useUserBuffer: (buffer: unknown) => {
+      registered = buffer;
+    },
+    readStart: () => 0,
+    readStop: () => 0,
+  };
+  const socket = socketOf(socketClass, handle, { nextBuffer: () => own, take: () => {} });
+  const adopted = handleOf(socket) === handle && registered === own;
+  (socket as HandleOwner)._handle = null;
+  socket.destroy();
+  return adopted;
+}
+
+function works(check: () => boolean): boolean {
+  try {
+    return check();
+  } catch {
+    return false;
+  }
+}
+
+/** What an operator should know about the parts that `available` lacks. */
+export function describeMissing(available: Available): readonly MissingInternal[] {
+  const parts: readonly (MissingInternal & { readonly there: boolean })[] = [
+    { there: available.latin1Slice, name: "Buffer.latin1Slice", effect: "reading heads costs more CPU" },
+    { there: available.latin1Write, name: "Buffer.latin1Write", effect: "parsing heads costs more CPU" },
+    { there: available.handles, name: "socket handles", effect: "each read allocates a buffer" },
+    {
+      there: available.peerNames,
+      name: "getpeername",
+      effect: "resets of paused clients are noticed by timeouts only",
+    },
+    { there: available.writes, name: "socket writes", effect: "early responses of upstreams that close may be lost" },
+  ];
+  return parts.filter(({ there }) => !there).map(({ name, effect }) => ({ name, effect }));
+}
+
+const available = probe(Buffer.from([0x41, 0xe9, 0xff]), Socket);
+
+/** The parts that the Node of this process lacks. */
+export const missingInternals: readonly MissingInternal[] = describeMissing(available);
+
+export const latin1Slice = available.latin1Slice ? internalLatin1Slice : documentedLatin1Slice;
+export const latin1Write = available.latin1Write ? internalLatin1Write : documentedLatin1Write;
+
+/** What sockets need of Node's internals. */
+export interface SocketInternals {
+  adopt(accepted: Socket, reader: BufferedReader): Socket | undefined;
+  wasReset(socket: object): boolean;
+  guardWrites(stream: Duplex, guard: WriteGuard): void;
+}
+
+/** What documented API can do instead. */
+export const DOCUMENTED: SocketInternals & { latin1Slice: typeof latin1Slice; latin1Write: typeof latin1Write } = {
+  adopt: documentedAdopt,
+  wasReset: documentedWasReset,
+  guardWrites: documentedGuardWrites,
+  latin1Slice: documentedLatin1Slice,
+  latin1Write: documentedLatin1Write,
+};
+
+/** Those in use: called through the object, once per connection at most, so that a test can replace them. */
+export const sockets: SocketInternals = {
+  adopt: available.handles ? internalAdopt : documentedAdopt,
+  wasReset: available.peerNames ? internalWasReset : documentedWasReset,
+  guardWrites: available.writes ? internalGuardWrites : documentedGuardWrites,
+};
