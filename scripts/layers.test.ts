@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cycles } from "./layers.ts";
+import { cycles, needless } from "./layers.ts";
 import { importsOf } from "./lib/source.ts";
 
 test("importsOf finds every form of import with its line, and none in comments", () => {
@@ -23,7 +23,7 @@ test("importsOf finds every form of import with its line, and none in comments",
     importsOf(source).map(({ specifier, kind, line }) => [specifier, kind, line]),
     [
       ["./a.ts", "static", 1],
-      ["./b.ts", "static", 2],
+      ["./b.ts", "type", 2],
       ["./c.ts", "static", 3],
       ["./d.ts", "static", 6],
       ["./e.ts", "static", 7],
@@ -55,4 +55,16 @@ test("cycles finds the shortest way round, a module that imports itself, and not
     ),
     [],
   );
+});
+
+test("needless shows by which way a thread loads a module that it must not", () => {
+  const graph = new Map([
+    ["src/entry.ts", ["src/a.ts", "node:fs"]],
+    ["src/a.ts", ["src/b.ts", "src/entry.ts"]],
+    ["src/b.ts", ["zod", "zodiac"]],
+    ["src/other.ts", ["yaml"]],
+  ]);
+  assert.deepEqual(needless(graph, "src/entry.ts", /^(zod|yaml)(\/|$)/), [
+    { module: "zod", chain: ["src/entry.ts", "src/a.ts", "src/b.ts"] },
+  ]);
 });

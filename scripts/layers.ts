@@ -1,4 +1,7 @@
-/** Proves that imports point one way only, that no module is part of a cycle, and that heavy libraries stay in their rooms. */
+/**
+ * Proves that imports point one way only, that no module is part of a cycle, that heavy libraries stay in their rooms, and that
+ * a thread loads only what it needs.
+ */
 import { dirname, join } from "node:path/posix";
 import { projectFiles, readText } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
@@ -35,6 +38,23 @@ const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"]
 const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly string[] }[] = [
   { library: /^(ink|react|ink-[\w-]+)(\/|$)/, rooms: ["tui"] },
   { library: /^@kubernetes\//, rooms: ["controller", "xds", "cli"] },
+];
+
+/**
+ * What a thread's entry must not load before it is needed: each costs every thread that has it milliseconds and memory. A policy
+ * or command that needs one of these imports it lazily.
+ */
+const THREADS: readonly { readonly entry: string; readonly without: RegExp; readonly why: string }[] = [
+  {
+    entry: "src/worker/worker.ts",
+    without: /^(zod|yaml|commander|react|ink|pprof-format|@grpc\/grpc-js)(\/|$)/,
+    why: "a worker serves requests: it neither reads configuration nor draws or exports",
+  },
+  {
+    entry: "src/policies/basic-auth/hashing-thread.ts",
+    without: /^(?!node:|bcryptjs$)/,
+    why: "this thread only hashes passwords",
+  },
 ];
 
 /** `src/http/h1/parse.ts` → `http`, `src/main.ts` → `main`. */
@@ -87,37 +107,68 @@ export function cycles(graph: ReadonlyMap<string, readonly string[]>): string[][
   return [...found.values()];
 }
 
+/** Import chains from `entry` to each external module that `without` matches; `graph` holds what each module loads with it. */
+export function needless(
+  graph: ReadonlyMap<string, readonly string[]>,
+  entry: string,
+  without: RegExp,
+): { readonly module: string; readonly chain: readonly string[] }[] {
+  const cameFrom = new Map<string, string | undefined>([[entry, undefined]]);
+  const found = [];
+  // Breadth first; keys of a Map are visited in the order they come in, those added meanwhile too.
+  for (const node of cameFrom.keys()) {
+    if (!node.startsWith("src/") && without.test(node)) {
+      const chain = [];
+      for (let at = cameFrom.get(node); at !== undefined; at = cameFrom.get(at)) chain.unshift(at);
+      found.push({ module: node, chain });
+    }
+    for (const next of graph.get(node) ?? []) if (!cameFrom.has(next)) cameFrom.set(next, node);
+  }
+  return found;
+}
+
 /** Checks every module below src/. Tests may import from any room: they set real things up around what they test. */
 export function checkLayers(): Result {
   const problems: string[] = [];
   const graph = new Map<string, readonly string[]>();
+  /** What each module loads with it: without types, with packages. */
+  const loads = new Map<string, readonly string[]>();
   let edges = 0;
   const sources = projectFiles().filter((path) => /^src\/.*\.ts$/.test(path) && !path.endsWith(".test.ts"));
   for (const path of sources) {
     const text = readText(path);
     const room = roomOf(path);
     const targets: string[] = [];
+    const loaded: string[] = [];
     for (const item of importsOf(text)) {
       edges++;
       const where = `${path}:${item.line}`;
       if (item.specifier.startsWith(".")) {
         const target = join(dirname(path), item.specifier);
-        if (item.kind === "static") targets.push(target);
+        if (item.kind !== "lazy") targets.push(target);
+        if (item.kind === "static") loaded.push(target);
         const why = target.startsWith("src/")
           ? violation(room, roomOf(target), item.kind)
           : "imports from outside src/";
         if (why !== undefined) problems.push(`${where}: ${item.specifier}: ${why}`);
       } else {
+        if (item.kind === "static") loaded.push(item.specifier);
         const confined = CONFINED.find(({ library }) => library.test(item.specifier));
         if (confined !== undefined && !confined.rooms.includes(room))
           problems.push(`${where}: ${item.specifier} belongs to ${confined.rooms.join(", ")} only`);
       }
     }
     graph.set(path, targets);
+    loads.set(path, loaded);
     if (/new URL\([^)]*\.ts["'`]\s*,\s*import\.meta\.url/.test(text))
       problems.push(
         `${path}: a .ts path in new URL() is not there after the build; use moduleUrl of src/base/app-root.ts`,
       );
+  }
+  for (const { entry, without, why } of THREADS) {
+    if (!loads.has(entry)) problems.push(`${entry}: there is no such entry of a thread; correct scripts/layers.ts`);
+    for (const { module, chain } of needless(loads, entry, without))
+      problems.push(`${chain.join(" → ")}: loads ${module} at the start of a thread: ${why}`);
   }
   for (const cycle of cycles(graph)) problems.push(`cycle: ${[...cycle, cycle[0]].join(" → ")}`);
   return { problems, summary: `${sources.length} modules, ${edges} imports` };

@@ -12,21 +12,21 @@ export function withoutComments(text: string): string {
 
 export interface Import {
   readonly specifier: string;
-  /** `lazy` = `import()` at run time, `static` = everything else, type imports included. */
-  readonly kind: "static" | "lazy";
+  /** `lazy` = `import()` at run time, `type` = erased before the module runs, `static` = everything else. */
+  readonly kind: "static" | "lazy" | "type";
   readonly line: number;
 }
 
-const IMPORT = /(?:^|[;}\n])\s*(?:import|export)\s+(?:[^"';]*?\sfrom\s+)?"([^"]+)"|\bimport\(\s*"([^"]+)"/g;
+const IMPORT = /(?:^|[;}\n])\s*(?:import|export)\s+(type\s)?(?:[^"';]*?\sfrom\s+)?"([^"]+)"|\bimport\(\s*"([^"]+)"/g;
 
 /** The modules that a TypeScript source names in import and export declarations and in `import()`. */
 export function importsOf(text: string): Import[] {
   const code = withoutComments(text);
   return [...code.matchAll(IMPORT)].map((match) => {
-    const lazy = match[2];
+    const [, type, eager, lazy] = match;
     return {
-      specifier: lazy ?? match[1] ?? "",
-      kind: lazy === undefined ? "static" : "lazy",
+      specifier: lazy ?? eager ?? "",
+      kind: lazy !== undefined ? "lazy" : type !== undefined ? "type" : "static",
       line: code.slice(0, match.index + match[0].length).split("\n").length,
     };
   });
