@@ -29,11 +29,25 @@ export interface ServerStream extends BodySink {
   onClientDrain(): void;
 }
 
-/** The client's side of one request; implemented by each protocol version. */
-export interface Downstream extends Addresses {
+/**
+ * A client's connection, as far as the requests on it share something. In HTTP/1.1 it carries one request after the other, and
+ * connection and stream are one object; in HTTP/2 many streams refer to one connection.
+ */
+export interface ClientConnection extends Addresses {
   readonly protocol: "http" | "https";
   /** Set when the client's TLS ends at the gateway. */
   readonly tls: TlsSession | undefined;
+  /** What the network authorization service has returned about the connection; expressions read it as `extauthz`. */
+  readonly metadata: NetworkMetadata | undefined;
+  /** Fields that the gateway adds to every request of the connection, with their lines; see proxy/forwarding.ts. */
+  madeFields: MadeFields | undefined;
+}
+
+export type NetworkMetadata = Readonly<Record<string, unknown>>;
+
+/** The client's side of one request; implemented by each protocol version. */
+export interface Downstream {
+  readonly connection: ClientConnection;
   /** Of the request: 0 = none, UNKNOWN_LENGTH = chunked, else its bytes. */
   readonly requestLength: number;
   /** Of the request's body, or of the tunnel that it has become: what has arrived so far. */
@@ -47,8 +61,6 @@ export interface Downstream extends Addresses {
   readonly hasForwarded: boolean;
   /** The name of a field of the request has an underscore. */
   readonly hasUnderscore: boolean;
-  /** Fields that the gateway adds to every request of the connection, with their lines; see proxy/forwarding.ts. */
-  madeFields: MadeFields | undefined;
   /** Token of the watcher that the request belongs to, `` for none; see trace/token.ts. */
   readonly traceToken: string;
   /** Lets the request body flow into the stream, `onBodyBatch` always following; before that it is held, bounded. */

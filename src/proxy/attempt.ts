@@ -61,7 +61,7 @@ export function attempt(exchange: CallingExchange, fresh: boolean): void {
 /** Whether the request goes out as HTTP/2 (reference 2.5), the client's side being HTTP/1.1. */
 function wantsHttp2({ downstream, request }: ExchangeState, use: Http2Use): boolean {
   if (request.method === "CONNECT") return false;
-  if (use === "asked") return downstream.tls !== undefined && isGrpc(request.headers);
+  if (use === "asked") return downstream.connection.tls !== undefined && isGrpc(request.headers);
   // A server that offers both can still be asked for an upgrade.
   return use === "always" || (use === "offered" && downstream.upgrade === "");
 }
@@ -100,7 +100,7 @@ export function sendHttp1(exchange: CallingExchange, connection: UpstreamConnect
     request.headers,
     names,
     extra,
-    downstream.madeFields,
+    downstream.connection.madeFields,
   );
   exchange.upstream = connection;
   connection.send(head, request.method, length, preserve, exchange);

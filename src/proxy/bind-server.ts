@@ -116,9 +116,11 @@ export class BindServer
   open(downstream: Downstream, request: HttpRequest): Exchange {
     const exchange = new Exchange(downstream, request, this.#bind, this.#services);
     const requestMetadata =
-      this.#requestMetadata.size === 0 ? undefined : this.#requestMetadata.get(downstream as ServerConnection);
+      this.#requestMetadata.size === 0
+        ? undefined
+        : this.#requestMetadata.get(downstream.connection as ServerConnection);
     if (requestMetadata !== undefined) exchange.requestMetadata.extauthz = requestMetadata;
-    this.#connections.set(downstream as ServerConnection, exchange);
+    this.#connections.set(downstream.connection as ServerConnection, exchange);
     return exchange;
   }
 
@@ -145,7 +147,7 @@ export class BindServer
 
   #openTunnel(downstream: Downstream, request: HttpRequest): Tunnel {
     const tunnel = new Tunnel(downstream, request, this.#bind, this.#targets, this.#services);
-    this.#connections.set(downstream as ServerConnection, tunnel);
+    this.#connections.set(downstream.connection as ServerConnection, tunnel);
     return tunnel;
   }
 

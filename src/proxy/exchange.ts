@@ -201,7 +201,7 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
   onConnection(connection: UpstreamConnection): void {
     this.cancelConnect = undefined;
     this.trace?.connected(connection);
-    if (this.backend?.target.type === "dynamic" && isLoop(this.downstream, connection)) {
+    if (this.backend?.target.type === "dynamic" && isLoop(this.downstream.connection, connection)) {
       connection.destroy();
       this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, connection.times);
     } else if (this.request.method === "CONNECT") this.#onTunnel(connection);

@@ -71,7 +71,7 @@ function factsOf(exchange: ExchangeState, now: number): AccessRecord {
     routeRule: exchange.route?.rule,
     route: exchange.route?.label,
     endpoint: exchange.endpointName,
-    source: formatHostPort(exchange.downstream.remoteAddress, exchange.downstream.remotePort),
+    source: formatHostPort(exchange.downstream.connection.remoteAddress, exchange.downstream.connection.remotePort),
     method: request.method,
     host: exchange.host,
     path: shownTarget(exchange),

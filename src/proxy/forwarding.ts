@@ -1,8 +1,8 @@
 import { BlockList, isIP } from "node:net";
-import { type MadeFields, makeFields } from "../http/h1/serialize.ts";
+import { makeFields } from "../http/h1/serialize.ts";
 import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../http/message.ts";
+import type { ClientConnection, Downstream } from "../http/stream.ts";
 import type { Frontend } from "../ir/ir.ts";
-import type { Addresses } from "../net/addresses.ts";
 import { RequestIds } from "./request-ids.ts";
 
 export const DEFAULT_ID_HEADER = "x-request-id";
@@ -16,13 +16,8 @@ const PREFIX = "x-forwarded-";
 /** A client may choose an id of these characters; whatever reads logs and spans later has to cope with it. */
 const ID = /^[\w.~:/+=@-]{1,128}$/;
 
-/** Where a request comes from. */
-export interface Arrival extends Addresses {
-  readonly protocol: "http" | "https";
-  /** The client has sent `Forwarded` or a field whose name begins with X-Forwarded-. */
-  readonly hasForwarded: boolean;
-  madeFields: MadeFields | undefined;
-}
+/** Of a request: where it comes from. */
+export type Origin = Pick<Downstream, "connection" | "hasForwarded">;
 
 /**
  * `frontendPolicies.http.forwarded` and `requestId`: what a request says about where it comes from, and the id that it has in
@@ -32,7 +27,7 @@ export class Forwarding {
   readonly #mode: "replace" | "append" | "off";
   readonly #proxies: BlockList | undefined;
   /** By connection: the look-up takes a microsecond. */
-  readonly #trusted = new WeakMap<Arrival, boolean>();
+  readonly #trusted = new WeakMap<ClientConnection, boolean>();
   readonly #ids = new RequestIds();
   readonly #idHeader: string;
   readonly #idMode: "preserve" | "generate" | "off";
@@ -49,36 +44,36 @@ export class Forwarding {
    * The id of a request: the client's where it may choose one, else a new one; undefined when there is none. Where proxies are
    * named that are trusted, only they may choose.
    */
-  requestId({ headers }: HttpRequest, from: Arrival): string | undefined {
+  requestId({ headers }: HttpRequest, { connection }: Origin): string | undefined {
     if (this.#idMode === "off") return undefined;
     if (this.#idMode === "preserve") {
       const sent = onlyValue(headers, this.#idHeader);
-      if (sent !== undefined && ID.test(sent) && (this.#proxies === undefined || this.#trusts(from))) return sent;
+      if (sent !== undefined && ID.test(sent) && (this.#proxies === undefined || this.#trusts(connection))) return sent;
     }
     return this.#ids.next();
   }
 
   /** Writes the fields into a request. `id` is what `requestId` has given. */
-  apply(request: HttpRequest, from: Arrival, id: string | undefined): void {
+  apply(request: HttpRequest, { connection, hasForwarded }: Origin, id: string | undefined): void {
     const { headers } = request;
     if (id !== undefined) setHeader(headers, this.#idHeader, id);
-    if (!from.hasForwarded) {
+    if (!hasForwarded) {
       if (this.#mode === "off") return;
       const { authority } = request;
       // Most connections ask for one host all the time. HTTP/1.0 may come without Host.
-      if (from.madeFields === undefined || from.madeFields.fields[5] !== (authority || undefined)) {
+      if (connection.madeFields === undefined || connection.madeFields.fields[5] !== (authority || undefined)) {
         const host = authority === "" ? [] : [HOST, authority];
-        from.madeFields = makeFields([FOR, from.remoteAddress, PROTO, from.protocol, ...host]);
+        connection.madeFields = makeFields([FOR, connection.remoteAddress, PROTO, connection.protocol, ...host]);
       }
-      headers.push(...from.madeFields.fields);
+      headers.push(...connection.madeFields.fields);
       return;
     }
     // The gateway terminates TLS, so a client's claim about its certificate is unverified.
     removeHeader(headers, CLIENT_CERT);
-    if (this.#mode !== "off") this.#rewrite(request, from);
+    if (this.#mode !== "off") this.#rewrite(request, connection);
   }
 
-  #rewrite({ headers, authority }: HttpRequest, from: Arrival): void {
+  #rewrite({ headers, authority }: HttpRequest, from: ClientConnection): void {
     const trusted = this.#trusts(from);
     const chain = trusted || this.#mode === "append" ? valuesOf(headers, FOR) : [];
     if (!trusted) removeForwarded(headers);
@@ -89,7 +84,7 @@ export class Forwarding {
     else setHeader(headers, HOST, authority);
   }
 
-  #trusts(from: Arrival): boolean {
+  #trusts(from: ClientConnection): boolean {
     if (this.#proxies === undefined) return false;
     let trusted = this.#trusted.get(from);
     if (trusted === undefined) {

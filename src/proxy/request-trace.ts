@@ -61,7 +61,7 @@ export class RequestTrace extends PolicyEvents {
     // What a watcher has asked to be revealed is not for the log.
     if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange);
     // Without request ids, the client's address and port identify the request in the log.
-    const id = requestId ?? formatHostPort(downstream.remoteAddress, downstream.remotePort);
+    const id = requestId ?? formatHostPort(downstream.connection.remoteAddress, downstream.connection.remotePort);
     const log = traceLog.begin(id, startedAt);
     return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange);
   }
@@ -99,15 +99,15 @@ export class RequestTrace extends PolicyEvents {
         startTime: this.#startTime,
       },
       source: {
-        address: downstream.remoteAddress,
-        port: downstream.remotePort,
-        rawAddress: downstream.rawAddress,
-        rawPort: downstream.rawPort,
+        address: downstream.connection.remoteAddress,
+        port: downstream.connection.remotePort,
+        rawAddress: downstream.connection.rawAddress,
+        rawPort: downstream.connection.rawPort,
       },
       destination: {
-        address: downstream.localAddress,
-        port: downstream.localPort,
-        ...(downstream.tls !== undefined && { hostname: downstream.tls.serverName }),
+        address: downstream.connection.localAddress,
+        port: downstream.connection.localPort,
+        ...(downstream.connection.tls !== undefined && { hostname: downstream.connection.tls.serverName }),
       },
       ...this.#requestMetadata(),
       ...(stage === "final request" &&

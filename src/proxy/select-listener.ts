@@ -7,7 +7,7 @@ import type { ExchangeState } from "./exchange-state.ts";
 /** The listener of the bind whose hostname fits best: that of the request, with TLS that of the handshake (reference 2.1). */
 export function selectListener(exchange: ExchangeState): undefined {
   exchange.host = hostOf(exchange.request.authority);
-  const { tls } = exchange.downstream;
+  const { tls } = exchange.downstream.connection;
   exchange.listener = tls === undefined ? exchange.bind.listeners.find(exchange.host) : listenerOf(exchange, tls);
   if (exchange.listener === undefined) {
     exchange.trace?.noListener(tls?.serverName ?? exchange.host, exchange.bind.listeners.entries);
@@ -29,7 +29,7 @@ function listenerOf(exchange: ExchangeState, { serverName, clientCa }: TlsSessio
  * listener that it names would be got round (RFC 9110 7.4).
  */
 export function checkHost(exchange: ExchangeState): void {
-  if (exchange.downstream.tls === undefined) return;
+  if (exchange.downstream.connection.tls === undefined) return;
   const best = exchange.bind.listeners.find(exchange.host);
   if (best === undefined) {
     exchange.trace?.noListener(exchange.host, exchange.bind.listeners.entries);

@@ -64,10 +64,10 @@ export class ExchangeVariables implements Activation {
     return this.#response;
   }
   get source(): SourceParts {
-    return new Source(this.#exchange.downstream, this.#exchange.services.workloads);
+    return new Source(this.#exchange.downstream.connection, this.#exchange.services.workloads);
   }
   get destination(): Activation["destination"] {
-    const { localAddress, localPort, tls } = this.#exchange.downstream;
+    const { localAddress, localPort, tls } = this.#exchange.downstream.connection;
     return { address: localAddress, port: localPort, hostname: tls?.serverName };
   }
   get proxy(): unknown {

@@ -5,7 +5,7 @@ import { ByteQueue } from "../../net/byte-queue.ts";
 import type { TlsSession, Transport } from "../../net/transport.ts";
 import type { MadeFields } from "../h1/serialize.ts";
 import type { HeaderList } from "../message.ts";
-import type { ServerStream, StreamAcceptor } from "../stream.ts";
+import type { ClientConnection, NetworkMetadata, ServerStream, StreamAcceptor } from "../stream.ts";
 import { BodyReader } from "./body-reader.ts";
 import type { ConnectionLimits } from "./limits.ts";
 import { ResponseWriter } from "./response-writer.ts";
@@ -37,7 +37,7 @@ export interface ConnectionSettings {
 }
 
 /** What a connection of a client holds, how long it waits, and how it ends; connection.ts adds what it reads and writes. */
-export abstract class ConnectionState extends Peer implements Sweepable {
+export abstract class ConnectionState extends Peer implements ClientConnection, Sweepable {
   protected readonly transport: Transport;
   protected readonly host: ConnectionSettings;
   protected readonly writer: ResponseWriter;
@@ -49,6 +49,7 @@ export abstract class ConnectionState extends Peer implements Sweepable {
   protected requestDone = true;
   protected keepAlive = true;
   madeFields: MadeFields | undefined;
+  readonly metadata: NetworkMetadata | undefined = undefined;
   #lingerLeft = 0;
   /** When what the connection waits for now is given up; `performance.now()` ms, 0 = never. */
   protected deadline: number;

@@ -32,6 +32,8 @@ export class ServerConnection extends ConnectionState implements TransportHandle
   /** The client has closed its sending side while requests that it had sent before were still waiting. */
   #endWaits = false;
   requestLength = 0;
+  /** One request at a time: its stream is the connection. */
+  readonly connection = this;
 
   constructor(transport: Transport, host: ConnectionHost) {
     super(transport, host);

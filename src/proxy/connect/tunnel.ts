@@ -63,8 +63,9 @@ export class Tunnel implements ServerStream {
 
   /** What expressions of the access log can read: there is no route, and what goes through is nobody's body. */
   get variables(): Activation {
-    const connection = connectionVariables(this.#downstream, this.#downstream.tls?.serverName ?? "", this.#services);
-    return { ...connection, request: this.#request, response: { status: this.#status, headers: [] } };
+    const { connection } = this.#downstream;
+    const variables = connectionVariables(connection, connection.tls?.serverName ?? "", this.#services);
+    return { ...variables, request: this.#request, response: { status: this.#status, headers: [] } };
   }
 
   start(): void {
@@ -75,7 +76,7 @@ export class Tunnel implements ServerStream {
       const port = Number(authority.slice(authority.lastIndexOf(":") + 1));
       const target = this.#targets.findTarget(port);
       if (target === undefined) this.#refuse("TG_BIND_NOT_FOUND");
-      else this.#open(target, insideAddresses(this.#downstream, this.#request, port));
+      else this.#open(target, insideAddresses(this.#downstream.connection, this.#request, port));
     }
   }
 
@@ -150,7 +151,7 @@ export class Tunnel implements ServerStream {
     logAccess(
       {
         time: Date.now(),
-        source: formatHostPort(this.#downstream.remoteAddress, this.#downstream.remotePort),
+        source: formatHostPort(this.#downstream.connection.remoteAddress, this.#downstream.connection.remotePort),
         method: this.#request.method,
         host: this.#request.authority,
         version: this.#request.version,
