@@ -47,7 +47,8 @@ const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly st
 const THREADS: readonly { readonly entry: string; readonly without: RegExp; readonly why: string }[] = [
   {
     entry: "src/worker/worker.ts",
-    without: /^(zod|yaml|commander|react|ink|pprof-format|@grpc\/grpc-js)(\/|$)/,
+    without:
+      /^(zod|yaml|commander|react|ink|pprof-format|@grpc\/grpc-js|node:(http|https|http2|tls|zlib|child_process))(\/|$)/,
     why: "a worker serves requests: it neither reads configuration nor draws or exports",
   },
   {

@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { createSecureContext } from "node:tls";
 import { messageOf } from "../base/errors.ts";
+import { nodeTls } from "../base/lazy-node.ts";
 import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
 import { serverContext } from "./tls-terminator.ts";
@@ -42,7 +42,7 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   if (problem !== undefined) return problem;
   try {
     const identity = dynamicCa === undefined ? tls : mintLeaf(readIssuer(tls.cert, tls.key), PROBE, Date.now());
-    createSecureContext(serverContext(tls, identity));
+    nodeTls().createSecureContext(serverContext(tls, identity));
     return undefined;
   } catch (error) {
     return { field: undefined, message: `cannot be used: ${messageOf(error)}` };

@@ -1,14 +1,8 @@
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
-import {
-  type ConnectionOptions,
-  checkServerIdentity,
-  connect,
-  createSecureContext,
-  type SecureContext,
-  type TLSSocket,
-} from "node:tls";
+import type { ConnectionOptions, SecureContext, TLSSocket } from "node:tls";
+import { nodeTls } from "../base/lazy-node.ts";
 import { socketAddresses } from "../net/addresses.ts";
 import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "../net/transport.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
@@ -36,7 +30,7 @@ export class TlsClient {
   constructor(config: BackendTls) {
     const { cert, key, root, keyExchangeGroups } = config;
     this.#config = config;
-    this.#context = createSecureContext({
+    this.#context = nodeTls().createSecureContext({
       minVersion: "TLSv1.2",
       ...(cert !== undefined && { cert }),
       ...(key !== undefined && { key }),
@@ -78,7 +72,7 @@ export class TlsClient {
     waiter: SecureWaiter,
   ): () => void {
     let failure: Error | undefined;
-    const socket = connect({ ...target, ...this.#options(host, protocols) });
+    const socket = nodeTls().connect({ ...target, ...this.#options(host, protocols) });
     this.#keepSession(socket);
     if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);
     const failed = (error: Error): void => {
@@ -102,7 +96,7 @@ export class TlsClient {
    */
   secure(stream: Duplex, host: string, protocols: readonly string[]): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
-      const socket = connect({
+      const socket = nodeTls().connect({
         ...this.#options(host, protocols),
         socket: stream,
       });
@@ -137,7 +131,7 @@ export class TlsClient {
       checkServerIdentity: (_name, certificate) => {
         if (insecureHost) return undefined;
         const names = subjectAltNames ?? [hostname];
-        const errors = names.map((name) => checkServerIdentity(name, certificate));
+        const errors = names.map((name) => nodeTls().checkServerIdentity(name, certificate));
         return errors.includes(undefined) ? undefined : errors[0];
       },
     };

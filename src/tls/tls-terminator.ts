@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
-import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
+import type { SecureContextOptions, Server, TLSSocket } from "node:tls";
 import { messageOf } from "../base/errors.ts";
+import { nodeTls } from "../base/lazy-node.ts";
 import { type Addresses, Peer } from "../net/addresses.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
 import { ClientCertificate } from "./client-certificate.ts";
@@ -60,6 +61,8 @@ export class TlsTerminator {
 
   /** `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered. `onMade`: with a dynamic CA. */
   constructor(settings: TlsServer, protocols: readonly string[], onMade: LeafListener) {
+    // Loaded here, with the configuration, so that the first client does not wait for it.
+    nodeTls();
     this.#settings = settings;
     this.#protocols = protocols;
     this.#onMade = onMade;
@@ -117,7 +120,7 @@ export class TlsTerminator {
   }
 
   #createServer(identity: ServerIdentity, keyOf: (socket: Socket) => string): Server {
-    const server = createServer({
+    const server = nodeTls().createServer({
       ...serverContext(this.#settings, identity),
       requestCert: this.#settings.clientCa !== undefined,
       rejectUnauthorized: true,

@@ -2,13 +2,13 @@
  * Makes the text of heads, chunk headers and trailers, to be sent as latin1. Nothing is checked here: names and values must
  * come from a parser of this folder or satisfy `isToken` and `isFieldValue`.
  */
-import { STATUS_CODES } from "node:http";
 import type { HeaderList } from "../message.ts";
 import { rememberedNames } from "./names.ts";
+import { REASON_PHRASES } from "./reason-phrases.ts";
 
 /** Status lines by status, made once. */
 const STATUS_LINES: readonly string[] = Array.from({ length: 1000 }, (_, status) => {
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+  return `HTTP/1.1 ${status} ${REASON_PHRASES[status] ?? ""}\r\n`;
 });
 
 /**

@@ -1,8 +1,9 @@
-import { type ClientHttp2Session, connect, constants } from "node:http2";
+import type { ClientHttp2Session } from "node:http2";
 import type { Duplex } from "node:stream";
+import { nodeHttp2 } from "../../base/lazy-node.ts";
 import type { ConnectTimes } from "../connect-attempt.ts";
 import type { UpstreamEvents } from "../upstream.ts";
-import { resetName, type StreamSession, UpstreamStream } from "./stream.ts";
+import { NO_ERROR, resetName, type StreamSession, UpstreamStream } from "./stream.ts";
 
 /** Streams at once on one connection, however many the server would take: beyond that another connection is opened. */
 const MAX_STREAMS = 100;
@@ -68,13 +69,13 @@ export class UpstreamSession implements StreamSession {
     // A server that sends FIN cannot be asked for anything more, nor does it send more.
     stream.allowHalfOpen = false;
     this.#owner = owner;
-    this.#session = connect("http://localhost", { ...OPTIONS, createConnection: () => stream });
+    this.#session = nodeHttp2().connect("http://localhost", { ...OPTIONS, createConnection: () => stream });
     const session = this.#session;
     session.once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW));
     session.on("remoteSettings", ({ maxConcurrentStreams = MAX_STREAMS }) => this.#settle(maxConcurrentStreams));
     session.on("goaway", (code, lastStream) => {
       this.#lastStream = lastStream;
-      if (code !== constants.NGHTTP2_NO_ERROR) this.#failure = `the upstream ended the connection: ${resetName(code)}`;
+      if (code !== NO_ERROR) this.#failure = `the upstream ended the connection: ${resetName(code)}`;
       this.#retire();
     });
     session.on("error", (error) => {

@@ -1,4 +1,4 @@
-import { type ClientHttp2Stream, constants } from "node:http2";
+import type { ClientHttp2Stream } from "node:http2";
 import { ResponseHead } from "../../http/h1/parse-head.ts";
 import { readResponse, readTrailers, trailerObject } from "../../http/h2/fields.ts";
 import { type HeaderList, removeHeader } from "../../http/message.ts";
@@ -6,7 +6,12 @@ import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { lendDelivered } from "../../net/read-buffer.ts";
 import type { Upstream, UpstreamEvents } from "../upstream.ts";
 
-const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants;
+/** The flag of a frame that ends its stream (RFC 9113, section 6). */
+const FLAG_END_STREAM = 0x1;
+/** Error codes (RFC 9113, section 7). */
+export const NO_ERROR = 0x0;
+const REFUSED_STREAM = 0x7;
+const CANCEL = 0x8;
 /** 1xx responses before the final one. */
 const MAX_INTERIM = 32;
 const NO_HEADERS: HeaderList = [];
@@ -68,7 +73,7 @@ export class UpstreamStream implements Upstream {
       this.#tell((events) => this.#informational(raw, events));
     });
     stream.on("response", (_fields, flags, raw: string[]) => {
-      this.#tell((events) => this.#response(raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0, events));
+      this.#tell((events) => this.#response(raw, (flags & FLAG_END_STREAM) !== 0, events));
     });
     stream.on("trailers", (_fields, _flags, raw) => {
       this.#trailers = readTrailers(raw);
@@ -238,10 +243,10 @@ export class UpstreamStream implements Upstream {
   }
 
   #closed(): void {
-    const { rstCode = NGHTTP2_NO_ERROR, id } = this.#stream;
+    const { rstCode = NO_ERROR, id } = this.#stream;
     const { failure } = this.#session;
     if (!this.#ended) {
-      this.#refused = rstCode === NGHTTP2_REFUSED_STREAM || this.#session.passedOver(id);
+      this.#refused = rstCode === REFUSED_STREAM || this.#session.passedOver(id);
       this.#fail(failure ?? `the upstream reset the stream: ${resetName(rstCode)}`);
     }
     this.#session.onStreamClosed();
@@ -265,7 +270,7 @@ export class UpstreamStream implements Upstream {
     stream.resume();
     // While it reads frames the library puts RST_STREAM off, and ends the body of the request before it.
     setImmediate(() => {
-      if (!stream.destroyed) stream.close(NGHTTP2_CANCEL);
+      if (!stream.destroyed) stream.close(CANCEL);
     });
   }
 
