@@ -1,8 +1,8 @@
 /** `npm run generate`: writes the files that are made from code. `--check` only tells which of them are not current. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
-import { commandPage, completionFiles } from "../src/cli/generated.ts";
 import { celPage } from "./lib/cel-docs.ts";
+import { commandPage } from "./lib/command-page.ts";
 import { ConfigReference } from "./lib/config-docs.ts";
 import { configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
@@ -22,7 +22,6 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
-    ...completionFiles(),
   ]);
 }
 

@@ -1,5 +1,4 @@
 import type { Readable, Writable } from "node:stream";
-import type { TraceView } from "./trace/view.ts";
 
 /** What a command may touch of the process it runs in. */
 export interface Context {
@@ -11,8 +10,6 @@ export interface Context {
   readonly json: boolean;
   /** Aborted by SIGINT, SIGTERM, SIGHUP, and when the reader of stdout has gone. */
   readonly signal: AbortSignal;
-  /** Loads the terminal UI; only commands that show it pay for it. */
-  readonly loadTraceView: () => Promise<TraceView>;
 }
 
 /** Writes and waits until the text is handed to the system, so that a slow reader slows the writer. */

@@ -1,6 +1,6 @@
 /**
- * Commands are data: names, help, arguments, options, examples and a handler. The runner parses and reports, the help
- * and the completion scripts are written from the same data.
+ * Commands are data: names, help, arguments, options, examples and a handler. One runner parses and reports for every program
+ * of the project (`tracegate`, `tgctl`); help and shell completion come from the same data.
  */
 import type { Context } from "./context.ts";
 
@@ -9,6 +9,8 @@ interface OptionBase {
   readonly short?: string;
   /** One line, no trailing period. */
   readonly summary: string;
+  /** Neither help nor completion mentions it: for programs of this project that start each other. */
+  readonly hidden?: true;
 }
 
 export type OptionSpec =
@@ -62,7 +64,7 @@ export interface ArgumentSpec {
 
 export interface Example {
   readonly does: string;
-  /** The command line without `tgctl`. */
+  /** The command line without the program's name. */
   readonly run: string;
 }
 
@@ -87,7 +89,8 @@ export interface Command<S extends OptionSpecs = OptionSpecs> {
   readonly rest?: { readonly name: string; readonly summary: string };
   readonly options: S;
   readonly examples: readonly Example[];
-  run(invocation: Invocation<S>, context: Context): Promise<void>;
+  /** Resolves with the exit code; without one the command has succeeded. Rejects with `CliError`. */
+  run(invocation: Invocation<S>, context: Context): Promise<void> | Promise<number>;
 }
 
 export interface Group {
@@ -103,6 +106,20 @@ export interface Group {
 }
 
 export type Node = Command | Group;
+
+/** The root of a program's commands, and what the runner says in its name. */
+export interface Program extends Group {
+  /** Begins the first line of an error: `Error` gives `Error: unknown command`. */
+  readonly errorPrefix: string;
+  /** Environment variables for the help: name and meaning. */
+  readonly environment: readonly (readonly [name: string, meaning: string])[];
+  /** Exit codes for the help: code and meaning. */
+  readonly exitCodes: readonly (readonly [code: number, meaning: string])[];
+  /** Runs for `--version`, and for its short form `-V`. */
+  version(form: "long" | "short", context: Context): Promise<void>;
+  /** How to write what a word that is no command was probably meant to be. */
+  hintFor?(word: string): string | undefined;
+}
 
 /** Types a command's handler by its options. The result is widened, so that commands can stand in one list. */
 export function defineCommand<const S extends OptionSpecs>(command: Command<S>): Command {
@@ -145,7 +162,15 @@ export const COMMON_OPTIONS = {
   help: { type: "switch", short: "h", summary: "Show this help" },
 } as const satisfies OptionSpecs;
 
-/** All options of a command in the order of its help, the common ones last. */
+/** The options of a command that help and completion show, the common ones last. */
 export function optionsOf(command: Command): readonly (readonly [string, OptionSpec])[] {
-  return [...Object.entries(command.options), ...Object.entries(COMMON_OPTIONS)];
+  return [...Object.entries<OptionSpec>(command.options), ...Object.entries<OptionSpec>(COMMON_OPTIONS)].filter(
+    ([, spec]) => spec.hidden !== true,
+  );
+}
+
+/** The command that runs when a group is named without a subcommand. */
+export function fallbackOf(group: Group): Command | undefined {
+  const node = group.commands.find(({ name }) => name === group.fallback);
+  return node === undefined || isGroup(node) ? undefined : node;
 }

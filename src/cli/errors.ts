@@ -9,6 +9,9 @@ export const EXIT_CODES = [
   { code: 143, name: "terminated", meaning: "terminated (SIGTERM)" },
 ] as const;
 
+/** Only a mistake in our own code throws these: the stack helps more than the message. */
+const BUGS = [TypeError, RangeError, ReferenceError];
+
 /** How a command can fail by itself; signals are the runner's. */
 export type Failure = "failure" | "usage" | "unreachable";
 
@@ -31,7 +34,8 @@ export class CliError extends Error {
   /** Anything thrown, as a `CliError`: what is not one already is a plain failure. */
   static from(thrown: unknown): CliError {
     if (thrown instanceof CliError) return thrown;
-    return new CliError("failure", describe(thrown), { cause: thrown });
+    const bug = BUGS.some((kind) => thrown instanceof kind) ? (thrown as Error).stack : undefined;
+    return new CliError("failure", bug ?? describe(thrown), { cause: thrown });
   }
 }
 
@@ -52,9 +56,9 @@ export function exitCode(kind: Failure): number {
   return EXIT_CODES.find((entry) => entry.name === kind)?.code ?? 1;
 }
 
-/** The lines a person sees on stderr. */
-export function renderError(error: CliError): string {
-  const lines = [`Error: ${error.message}`];
+/** The lines a person sees on stderr; `prefix` begins the first. */
+export function renderError(error: CliError, prefix: string): string {
+  const lines = [`${prefix}: ${error.message}`];
   if (error.why !== undefined) lines.push(`Why: ${error.why}`);
   if (error.hint !== undefined) lines.push(`Try: ${error.hint}`);
   return `${lines.join("\n")}\n`;

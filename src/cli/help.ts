@@ -1,28 +1,23 @@
 import {
   type Command,
+  type Found,
+  fallbackOf,
   type Group,
   isGroup,
-  type Node,
   type OptionSpec,
   optionsOf,
+  type Program,
   shortcutsOf,
 } from "./define-command.ts";
-import { EXIT_CODES } from "./errors.ts";
 
 const WIDTH = 100;
 
-/** The environment variables that `tgctl` reads. */
-const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
-  ["TGCTL_ADMIN", "Address of the admin server, host:port or unix:/path; default localhost:15000"],
-  ["NO_COLOR", "When set, the full-screen view uses no colors"],
-];
-
-/** The help of a command or group. `path` is every name before it, `tgctl` first. */
-export function renderHelp(node: Node, path: readonly string[]): string {
-  return isGroup(node) ? groupHelp(node, path) : commandHelp(node, path);
+/** The help of a command or group of the program. */
+export function renderHelp(program: Program, { node, path }: Found): string {
+  return isGroup(node) ? groupHelp(program, node, path) : commandHelp(program, node, path);
 }
 
-function commandHelp(command: Command, path: readonly string[]): string {
+function commandHelp(program: Program, command: Command, path: readonly string[]): string {
   const sections = [
     [command.summary],
     ...(command.description ?? []).map((paragraph) => wrap(paragraph, WIDTH)),
@@ -33,17 +28,17 @@ function commandHelp(command: Command, path: readonly string[]): string {
   if (command.argument) operands.push([operand(command.argument), command.argument.summary]);
   if (command.rest) operands.push([`-- ${command.rest.name}`, command.rest.summary]);
   if (operands.length > 0) sections.push(["Arguments:", ...columns(operands)]);
-  sections.push([
-    "Options:",
-    ...columns(optionsOf(command).map(([name, spec]) => [flags(name, spec), optionSummary(spec)])),
-  ]);
+  sections.push(["Options:", ...optionRows(command)]);
   if (command.examples.length > 0) {
-    sections.push(["Examples:", ...command.examples.flatMap(({ does, run }) => [`  # ${does}`, `  tgctl ${run}`])]);
+    sections.push([
+      "Examples:",
+      ...command.examples.flatMap(({ does, run }) => [`  # ${does}`, `  ${program.name} ${run}`]),
+    ]);
   }
   return `${sections.map((lines) => lines.join("\n")).join("\n\n")}\n`;
 }
 
-function groupHelp(group: Group, path: readonly string[]): string {
+function groupHelp(program: Program, group: Group, path: readonly string[]): string {
   const name = [...path, group.name].join(" ");
   const sections = [
     [group.summary],
@@ -60,16 +55,23 @@ function groupHelp(group: Group, path: readonly string[]): string {
       `  ${names}: the commands of "${name} ${shortcuts.of.name}", without "${shortcuts.of.name}"`,
     ]);
   }
-  if (path.length === 0) {
+  if (group === program) {
+    const fallback = fallbackOf(program);
+    if (fallback !== undefined)
+      sections.push([`Options of ${fallback.name}, the default command:`, ...optionRows(fallback)]);
     sections.push(["Options:", "  -V, --version  Print the version", "  -h, --help     Show this help"]);
-    sections.push(["Environment:", ...columns(ENVIRONMENT)]);
+    sections.push(["Environment:", ...columns(program.environment)]);
     sections.push([
       "Exit codes:",
-      ...columns(EXIT_CODES.map(({ code, meaning }) => [String(code).padStart(3), meaning])),
+      ...columns(program.exitCodes.map(([code, meaning]) => [String(code).padStart(3), meaning])),
     ]);
   }
   sections.push([`Run "${name} <command> --help" for the options and examples of a command.`]);
   return `${sections.map((lines) => lines.join("\n")).join("\n\n")}\n`;
+}
+
+function optionRows(command: Command): string[] {
+  return columns(optionsOf(command).map(([name, spec]) => [flags(name, spec), optionSummary(spec)]));
 }
 
 function usageLine(command: Command, path: readonly string[]): string {

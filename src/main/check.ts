@@ -2,37 +2,36 @@ import { type CheckReport, checkConfig } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 
-/** Prints what is wrong with a configuration, for people or as JSON. Returns the exit code: 0 valid, 1 not. */
+/** Prints what is wrong with a configuration, for people or as JSON. Resolves with the exit code: 0 valid, 1 not. */
 export async function check(
   source: ConfigSource,
   json: boolean,
   env: Readonly<Record<string, string | undefined>>,
-  print: (text: string) => void,
+  print: (text: string) => Promise<void>,
 ): Promise<number> {
-  return printReport(await checkConfig(source, env), json, print);
+  const report = await checkConfig(source, env);
+  await print(json ? `${JSON.stringify(report, undefined, 2)}\n` : renderReport(report));
+  return report.ok ? 0 : 1;
 }
 
-/** The same for a configuration that has been loaded. */
-export function printReport(report: CheckReport, json: boolean, print: (text: string) => void): number {
-  if (json) print(`${JSON.stringify(report, undefined, 2)}\n`);
-  else {
-    print(formatDiagnostics(report.diagnostics));
-    const errors = report.diagnostics.filter((each) => each.severity === "error").length;
-    if (report.summary !== undefined) {
-      const { binds, listeners, routes, tcpRoutes, backends } = report.summary;
-      const counts = [
-        count(binds, "bind"),
-        count(listeners, "listener"),
-        count(routes, "route"),
-        ...(tcpRoutes > 0 ? [count(tcpRoutes, "TCP route")] : []),
-        count(backends, "backend"),
-      ];
-      print(`valid: ${counts.join(", ")}\n`);
-      if (report.startOnly !== undefined)
-        print(`note: read only at startup, so a change needs a restart: ${report.startOnly.join(", ")}\n`);
-    } else print(`${count(errors, "problem")}\n`);
+/** Every diagnostic with its place, then what a valid configuration holds. */
+export function renderReport({ diagnostics, summary, startOnly }: CheckReport): string {
+  const problems = formatDiagnostics(diagnostics);
+  if (summary === undefined) {
+    const errors = diagnostics.filter((each) => each.severity === "error").length;
+    return `${problems}${count(errors, "problem")}\n`;
   }
-  return report.ok ? 0 : 1;
+  const { binds, listeners, routes, tcpRoutes, backends } = summary;
+  const counts = [
+    count(binds, "bind"),
+    count(listeners, "listener"),
+    count(routes, "route"),
+    ...(tcpRoutes > 0 ? [count(tcpRoutes, "TCP route")] : []),
+    count(backends, "backend"),
+  ];
+  const note =
+    startOnly === undefined ? "" : `note: read only at startup, so a change needs a restart: ${startOnly.join(", ")}\n`;
+  return `${problems}valid: ${counts.join(", ")}\n${note}`;
 }
 
 function count(number: number, what: string): string {

@@ -1,140 +1,165 @@
-/** The commands of `tracegate` that need its engine. */
-import { existsSync } from "node:fs";
-import { isatty } from "node:tty";
-import { appRoot } from "../base/app-root.ts";
-import { formatLine, type Logger, LogOutput } from "../base/log.ts";
-import { parseLogFilter } from "../base/log-filter.ts";
-import type { ConfigSource } from "../config/load.ts";
-import type { Settings } from "../config/settings.ts";
-import { check } from "./check.ts";
-import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
-import { startEcho } from "./echo.ts";
-import { Gateway, StartError } from "./gateway.ts";
-import { type GatewayLog, LogSink } from "./log-sink.ts";
-import { migrate } from "./migrate.ts";
-import { oneshot } from "./oneshot.ts";
-import type { Options } from "./options.ts";
-import { print } from "./print.ts";
-import { onOrphaned, tellReady } from "./supervised.ts";
+import { completionCommand, helpCommand } from "../cli/builtin.ts";
+import { write } from "../cli/context.ts";
+import { type Command, defineCommand, type Program } from "../cli/define-command.ts";
+import { usage } from "../cli/errors.ts";
+import { isReadOnce } from "../config/parse/inputs.ts";
+import { versionInfo } from "./version.ts";
 
-/** Where the quick start's configuration and the examples send requests. */
-const ECHO_PORT = 9099;
-/** What the environment may say about how lines look; wins over the configuration (reference 3.29). */
-const { LOG_FORMAT, RUST_LOG } = process.env;
+/**
+ * The commands of `tracegate`. Handlers load what they need when they run: help, completion and a wrong command line must
+ * answer without the engine.
+ */
 
-/** Runs the command that `options` name. Rejects with ExpectedError when its input is at fault. */
-export async function runCommand(options: Exclude<Options, { command: "help" | "version" }>): Promise<void> {
-  switch (options.command) {
-    case "check":
-      process.exitCode = await check({ kind: "file", path: options.file }, options.json, process.env, print);
-      return;
-    case "oneshot":
-      process.exitCode = await oneshot(options);
-      return;
-    case "migrate":
-      process.exitCode = migrate(options.file, print);
-      return;
-    case "quickstart":
-      await quickstart(options.file);
-      return;
-    case "run":
-      await run(options);
-  }
-}
+const FILE = {
+  type: "text",
+  short: "f",
+  value: "file",
+  completes: "file",
+  summary: "Configuration file; - reads standard input once",
+} as const;
 
-async function run(options: Extract<Options, { command: "run" }>): Promise<void> {
-  const { source, byDefault } = sourceOf(options);
-  if (options.validateOnly) {
-    if (byDefault && source.kind === "file" && !existsSync(source.path)) {
-      print("No local configuration\nConfiguration is valid!\n");
-      return;
-    }
-    process.exitCode = await check(source, false, process.env, (text) => void process.stderr.write(text));
-    if (process.exitCode === 0) print("Configuration is valid!\n");
-    return;
-  }
-  const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
-  const introduce = (log: Logger): void => {
-    if (!byDefault || source.kind !== "file") return;
-    log.info(created ? "created a configuration" : "no configuration was named, using the default", {
-      file: source.path,
-    });
-  };
-  await start(source, introduce, options.supervised);
-}
+const CONFIG = {
+  type: "text",
+  short: "c",
+  value: "config",
+  summary: "Configuration as text; it is never reloaded",
+} as const;
 
-/** `introduce` writes the first lines of the log. A `supervised` gateway reports to the process that started it. */
-async function start(
-  source: ConfigSource,
-  introduce: (log: Logger) => void = () => {},
-  supervised = false,
-): Promise<Gateway> {
-  let gateway: Gateway | undefined;
-  // Listened to before the start, or a signal that comes with the first requests would end them. Before that there is
-  // nothing to drain.
-  const stop = (exitCode: number): void => {
-    if (gateway === undefined) process.exit(exitCode);
-    void gateway.shutdown();
-  };
-  // The first signal drains, a second one ends the process at once, whichever it is (reference 7).
-  let signalled = false;
-  const onSignal = (exitCode: number): void => {
-    if (signalled) process.exit(exitCode);
-    signalled = true;
-    stop(exitCode);
-  };
-  process.on("SIGTERM", () => onSignal(143));
-  process.on("SIGINT", () => onSignal(130));
-  // Before the start there is nothing to reload: what has changed by then is noticed.
-  const attended = isatty(0);
-  process.on("SIGHUP", () => {
-    // The terminal is closed, so no user is left to stop the process.
-    if (attended && !isatty(0)) stop(129);
-    else gateway?.reload();
-  });
-  if (supervised) onOrphaned(() => stop(143));
-  const log = (settings: Settings): GatewayLog => {
-    const made = makeLog(settings);
-    introduce(made.output.logger("gateway"));
-    return made;
-  };
-  gateway = await Gateway.start(source, process.env, log, () => process.exit(0));
-  if (supervised) tellReady();
-  return gateway;
-}
+const run = defineCommand({
+  name: "run",
+  summary: "Run a gateway (the default command)",
+  description: [
+    "With -f it runs on a file and reloads it when it changes, or on SIGHUP. Without -f and -c it runs on /config/config.yaml or, if there is no folder /config, on ~/.config/tracegate/config.yaml, which it creates if it does not exist.",
+    "SIGTERM and SIGINT drain it; a second signal stops it at once.",
+  ],
+  options: {
+    file: FILE,
+    config: CONFIG,
+    "validate-only": { type: "switch", summary: "Validate the configuration as a start would, then exit" },
+    supervised: { type: "switch", hidden: true, summary: "Stop with the process that started it and waits for it" },
+  },
+  examples: [
+    { does: "A gateway on a file", run: "-f gateway.yaml" },
+    { does: "Only validate, as a container's start would", run: "-f gateway.yaml --validate-only" },
+  ],
+  async run({ options }, context) {
+    onlyOneSource(options);
+    const { runGateway, validateOnly } = await import("./run.ts");
+    return options["validate-only"] ? validateOnly(options, context) : runGateway(options, options.supervised);
+  },
+});
 
-/** A gateway on `file`, or on a configuration that comes along, with an echo server where all examples have their backend. */
-async function quickstart(file: string | undefined): Promise<void> {
-  await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EADDRINUSE") throw error;
-    throw new StartError(`port ${ECHO_PORT}, that of the echo server, is in use; stop what listens there`);
-  });
-  const gateway = await start({ kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` });
-  const port = Object.values(gateway.supervisor.ports)[0];
-  if (port === undefined) return;
-  const path = file === undefined ? "/api/hello" : "/";
-  gateway.sink.write(`
-tracegate serves http://localhost:${port}. Try, in another terminal:
+const check = defineCommand({
+  name: "check",
+  summary: "Check a configuration file and print every problem",
+  options: { file: FILE },
+  examples: [
+    { does: "Every problem with its place", run: "check -f gateway.yaml" },
+    { does: "The same for a program", run: "check -f gateway.yaml --json" },
+  ],
+  async run({ options: { file } }, context) {
+    if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
+    const { check } = await import("./check.ts");
+    return check({ kind: "file", path: file }, context.json, context.env, (text) => write(context.stdout, text));
+  },
+});
 
-  curl -s "http://localhost:${port}${path}?name=you"
-  npx tgctl proxy trace --local --port ${port} -- http://localhost:${port}${path}
-${file === undefined ? "" : `\nThe echo server listens on 127.0.0.1:${ECHO_PORT}. Examples say in their first lines what to try.\n`}
-Press Ctrl-C to stop.
-`);
-}
+const ONESHOT_USAGE = "tracegate oneshot -f FILE -- COMMAND...";
 
-function makeLog(settings: Settings): GatewayLog {
-  const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
-  const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
-  const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
-  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
-}
+const oneshot = defineCommand({
+  name: "oneshot",
+  summary: "Run a command beside a gateway that starts before it and stops after it",
+  description: ["The exit code is that of the command, or that of the gateway if it does not start."],
+  rest: { name: "command [args]", summary: "The command to run" },
+  options: {
+    file: FILE,
+    config: CONFIG,
+    output: {
+      type: "text",
+      value: "file",
+      completes: "file",
+      summary: "Write the gateway's log to a file instead of standard error",
+    },
+  },
+  examples: [{ does: "Tests against a gateway", run: "oneshot -f gateway.yaml -- npm test" }],
+  async run({ options: { file, config, output }, rest = [] }) {
+    onlyOneSource({ file, config });
+    if (rest.length === 0) throw usage("oneshot needs a command behind --", ONESHOT_USAGE);
+    if (file === undefined && config === undefined) throw usage("oneshot needs a configuration", ONESHOT_USAGE);
+    if (file !== undefined && isReadOnce(file))
+      throw usage(
+        "oneshot leaves standard input to the command",
+        "write the configuration to a file, or pass it with -c",
+      );
+    const { oneshot } = await import("./oneshot.ts");
+    return oneshot({ file, config, output, program: rest });
+  },
+});
 
-/** The configuration that the command line names, or the default one. */
-function sourceOf({ config, file }: Extract<Options, { command: "run" }>): {
-  readonly source: ConfigSource;
-  readonly byDefault: boolean;
-} {
-  if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
-  return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
+const migrate = defineCommand({
+  name: "migrate",
+  summary: "Rewrite settings that have moved, in place",
+  options: { file: FILE },
+  examples: [{ does: "Bring a file up to date", run: "migrate -f gateway.yaml" }],
+  async run({ options: { file } }, context) {
+    if (file === undefined) throw usage("migrate needs a file", "tracegate migrate -f FILE");
+    if (isReadOnce(file)) throw usage(`migrate rewrites a file, which ${file} is not`);
+    const { migrate } = await import("./migrate.ts");
+    return migrate(file, (text) => write(context.stdout, text));
+  },
+});
+
+const quickstart = defineCommand({
+  name: "quickstart",
+  summary: "Run examples/quickstart.yaml, or a file, with an echo server on port 9099",
+  options: { file: FILE },
+  examples: [{ does: "Try a policy", run: "quickstart -f examples/policies/cors.yaml" }],
+  async run({ options: { file } }) {
+    const { quickstart } = await import("./run.ts");
+    return quickstart(file);
+  },
+});
+
+const own: readonly Command[] = [run, check, oneshot, migrate, quickstart];
+
+/** `tracegate` with all its commands. */
+export const tracegate: Program = {
+  name: "tracegate",
+  summary: "A gateway that shows step by step what it did with one request",
+  description: ["Watch a request: tgctl proxy trace --local"],
+  commands: [
+    ...own,
+    helpCommand(
+      () => tracegate,
+      own.map(({ name }) => name),
+      "check",
+    ),
+    completionCommand("tracegate"),
+  ],
+  fallback: "run",
+  errorPrefix: "tracegate",
+  environment: [
+    ["RUST_LOG", "Log filter, such as info or upstream=debug; wins over config.logging.level"],
+    ["LOG_FORMAT", "text or json; wins over config.logging.format"],
+  ],
+  exitCodes: [
+    [0, "success"],
+    [1, "the configuration is invalid, or the start failed"],
+    [2, "the command line is wrong"],
+  ],
+  async version(form, context) {
+    const info = versionInfo();
+    await write(context.stdout, form === "long" ? `${JSON.stringify(info, undefined, 2)}\n` : `${info.version}\n`);
+  },
+  hintFor: (word) => (/\.(ya?ml|json)$/.test(word) ? `tracegate -f ${word}` : undefined),
+};
+
+function onlyOneSource({
+  file,
+  config,
+}: {
+  readonly file?: string | undefined;
+  readonly config?: string | undefined;
+}): void {
+  if (file !== undefined && config !== undefined) throw usage("only one of --config or --file");
 }

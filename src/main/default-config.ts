@@ -2,7 +2,7 @@ import { accessSync, constants, copyFileSync, existsSync, mkdirSync, statSync } 
 import { dirname, isAbsolute, join } from "node:path";
 import { appRoot } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
-import { ExpectedError } from "./expected-error.ts";
+import { CliError } from "../cli/errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -11,7 +11,11 @@ const CONFIG_VOLUME = "/config";
 const TEMPLATE = "examples/default.yaml";
 
 /** There is no place for a configuration; the message says what to do. */
-export class NoConfigError extends ExpectedError {}
+export class NoConfigError extends CliError {
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super("failure", message, options);
+  }
+}
 
 /**
  * The configuration file of a start without `-f` and `-c` (reference 1.1): `LOCAL_XDS_PATH`; else `config.yaml` in `volume`

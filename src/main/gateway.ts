@@ -7,6 +7,7 @@ import { startStatsServer } from "../admin/stats-server.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import { CliError } from "../cli/errors.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { loadWithResources } from "../config/resources/load.ts";
@@ -18,7 +19,6 @@ import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import { clientConnectionsPerWorker } from "./descriptor-limit.ts";
-import { ExpectedError } from "./expected-error.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
@@ -30,7 +30,11 @@ const MIN_EXPORT_MS = 1000;
 const LOG_FLUSH_MS = 1000;
 
 /** The configuration cannot be used; the message holds every problem, ready to be printed. */
-export class StartError extends ExpectedError {}
+export class StartError extends CliError {
+  constructor(message: string) {
+    super("failure", message);
+  }
+}
 
 /** A running gateway: its workers, its own servers, and the watch on its configuration. */
 export class Gateway {

@@ -9,30 +9,30 @@ import { readText } from "../config/parse/read-file.ts";
  * Rewrites in a configuration file what has moved (`migrateConfig`): the whole file or, when something cannot be moved,
  * nothing. Prints what it did. Returns the exit code: 0 when the file says what it should, 1 when not.
  */
-export function migrate(file: string, print: (text: string) => void): number {
+export async function migrate(file: string, print: (text: string) => Promise<void>): Promise<number> {
   let text: string;
   try {
     text = readText(file);
   } catch (error) {
-    print(`${file}: error: cannot read the file: ${messageOf(error)}\n`);
+    await print(`${file}: error: cannot read the file: ${messageOf(error)}\n`);
     return 1;
   }
   const migration = migrateConfig(file, text);
   if (!migration.ok) {
-    print(formatDiagnostics(migration.diagnostics));
+    await print(formatDiagnostics(migration.diagnostics));
     return 1;
   }
   if (!migration.changed) {
-    print(`Nothing to migrate: ${file}\n`);
+    await print(`Nothing to migrate: ${file}\n`);
     return 0;
   }
   try {
     replace(realpathSync(file), migration.text);
   } catch (error) {
-    print(`${file}: error: cannot write the file: ${messageOf(error)}\n`);
+    await print(`${file}: error: cannot write the file: ${messageOf(error)}\n`);
     return 1;
   }
-  print(`Migrated config: ${file}\n`);
+  await print(`Migrated config: ${file}\n`);
   return 0;
 }
 

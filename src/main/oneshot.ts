@@ -5,8 +5,16 @@ import { fileURLToPath } from "node:url";
 import { moduleUrl } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
 import { StartError } from "./gateway.ts";
-import type { OneshotOptions } from "./options.ts";
 import { SUPERVISED } from "./supervised.ts";
+
+/** `program` and its arguments, which run beside a gateway on `config` or `file`. */
+interface OneshotOptions {
+  readonly config: string | undefined;
+  readonly file: string | undefined;
+  /** File for the gateway's log. */
+  readonly output: string | undefined;
+  readonly program: readonly string[];
+}
 
 type Signal = (typeof PASSED_ON)[number];
 

@@ -85,7 +85,7 @@ suite("start", () => {
     const version = await tracegate("-V");
     assert.equal(version.code, 0);
     assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/);
-    assert.match((await tracegate("--help")).stdout, /^tracegate: .*Usage:/s);
+    assert.match((await tracegate("--help")).stdout, /^A gateway that shows .*Usage:/s);
     for (const args of [["--no-such-option"], ["dance"], ["-f", "a", "-c", "b"]]) {
       const { code, stderr } = await tracegate(...args);
       assert.equal(code, 2, args.join(" "));

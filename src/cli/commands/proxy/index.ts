@@ -1,11 +1,12 @@
 import type { Group } from "../../define-command.ts";
+import type { TraceView } from "../../trace/view.ts";
 import { configAll } from "./config-all.ts";
 import { configBackends } from "./config-backends.ts";
 import { configListeners, configPolicies, configRoutes } from "./config-section.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
 import { status } from "./status.ts";
-import { trace } from "./trace.ts";
+import { traceCommand } from "./trace.ts";
 
 const config: Group = {
   name: "config",
@@ -21,8 +22,8 @@ const profile: Group = {
   fallback: "cpu",
 };
 
-export const proxy: Group = {
+export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [trace, status, config, log, profile],
-};
+  commands: [traceCommand(loadTraceView), status, config, log, profile],
+});

@@ -1,107 +1,125 @@
 import { isOnThisMachine, localAdmin, openTrace } from "../../admin.ts";
 import { type Context, write } from "../../context.ts";
-import { defineCommand } from "../../define-command.ts";
+import { type Command, defineCommand } from "../../define-command.ts";
 import { usage } from "../../errors.ts";
 import { recordsOfFile } from "../../trace/file.ts";
 import { injectedRequest } from "../../trace/inject.ts";
 import { liveItems } from "../../trace/live.ts";
 import { printText } from "../../trace/print-text.ts";
 import { printRaw } from "../../trace/raw.ts";
-import type { TraceSource } from "../../trace/view.ts";
+import type { TraceSource, TraceView } from "../../trace/view.ts";
 import { fileOption, RESOURCE, requestHint, requireTarget, TARGET_OPTIONS } from "./target.ts";
 
-export const trace = defineCommand({
-  name: "trace",
-  summary: "Show step by step what the proxy does with one request",
-  description: [
-    "Without a URL it waits for the next request that reaches the proxy, whoever sends it. With a URL after -- it sends the request itself, with curl: to 127.0.0.1 and the listener port of --port; the host of the URL only becomes the Host header and the TLS server name.",
-    "On a terminal it opens a full-screen view. Into a pipe or a file it prints one JSON event per line, with -o text a readable line per event and at the end what decided.",
-  ],
-  argument: RESOURCE,
-  rest: { name: "url [curl args]", summary: "Send this request and trace it" },
-  options: {
-    ...TARGET_OPTIONS,
-    file: fileOption(
-      "Show a saved trace: what --raw printed, or the text of the event stream (- reads standard input)",
-    ),
-    output: {
-      type: "text",
-      short: "o",
-      value: "format",
-      choices: ["text", "json"],
-      refuse: (value: string) => `output format "${value}" not supported`,
-      summary:
-        "Print a line per event instead of opening the full-screen view: text for people and CI logs, json for programs",
+/** `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
+export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =>
+  defineCommand({
+    name: "trace",
+    summary: "Show step by step what the proxy does with one request",
+    description: [
+      "Without a URL it waits for the next request that reaches the proxy, whoever sends it. With a URL after -- it sends the request itself, with curl: to 127.0.0.1 and the listener port of --port; the host of the URL only becomes the Host header and the TLS server name.",
+      "On a terminal it opens a full-screen view. Into a pipe or a file it prints one JSON event per line, with -o text a readable line per event and at the end what decided.",
+    ],
+    argument: RESOURCE,
+    rest: { name: "url [curl args]", summary: "Send this request and trace it" },
+    options: {
+      ...TARGET_OPTIONS,
+      file: fileOption(
+        "Show a saved trace: what --raw printed, or the text of the event stream (- reads standard input)",
+      ),
+      output: {
+        type: "text",
+        short: "o",
+        value: "format",
+        choices: ["text", "json"],
+        refuse: (value: string) => `output format "${value}" not supported`,
+        summary:
+          "Print a line per event instead of opening the full-screen view: text for people and CI logs, json for programs",
+      },
+      raw: { type: "switch", summary: "The same as -o json" },
+      port: {
+        type: "integer",
+        value: "port",
+        min: 1,
+        max: 65535,
+        summary: "Port of the listener that the request after -- goes to",
+      },
+      expression: {
+        type: "text",
+        value: "cel",
+        summary: "Trace the next request for which this CEL expression is true",
+      },
+      reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
     },
-    raw: { type: "switch", summary: "The same as -o json" },
-    port: {
-      type: "integer",
-      value: "port",
-      min: 1,
-      max: 65535,
-      summary: "Port of the listener that the request after -- goes to",
-    },
-    expression: {
-      type: "text",
-      value: "cel",
-      summary: "Trace the next request for which this CEL expression is true",
-    },
-    reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
-  },
-  examples: [
-    { does: "Wait for the next request", run: "proxy trace" },
-    { does: "Send a request and trace it", run: "proxy trace --port 3000 -- http://example.com/api" },
-    {
-      does: "The same with curl arguments, as JSON Lines",
-      run: "proxy trace --raw --port 3000 -- http://example.com/api -X POST -d '{}'",
-    },
-    { does: "A readable trace in a CI log", run: "proxy trace -o text --port 3000 -- http://example.com/api" },
-    { does: "Only requests below /api", run: "proxy trace --expression 'request.path.startsWith(\"/api\")'" },
-    { does: "Look at a saved trace", run: "proxy trace --file trace.jsonl" },
-  ],
-  async run(invocation, context) {
-    const { rest, options } = invocation;
-    requireTarget(invocation);
-    if (options.raw && options.output === "text") throw usage("--raw and -o text are mutually exclusive");
-    const format = options.raw || (context.json && options.output === undefined) ? "json" : options.output;
-    if (options.file !== undefined) {
-      if (options.expression !== undefined) throw usage("--file does not accept --expression");
-      if (options.reveal) throw usage("--file does not accept --reveal: a saved trace holds what was shown then");
-      if (rest !== undefined) throw usage("--file does not accept a request URL after --");
-      const items = recordsOfFile(options.file, context.stdin);
-      return present({ title: options.file === "-" ? "standard input" : options.file, items }, format, context);
-    }
-    if (rest !== undefined && options.port === undefined)
-      throw usage("a request URL requires --port", requestHint(rest[0]));
-    if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
-    const client = localAdmin(options["proxy-admin-port"], context.env);
-    if (rest !== undefined && !isOnThisMachine(client)) {
-      throw usage(
-        `a request URL needs a proxy on this machine, TGCTL_ADMIN is ${context.env.TGCTL_ADMIN}`,
-        "send the request yourself; without a URL the next request is traced",
-      );
-    }
-    const request = rest !== undefined && options.port !== undefined ? injectedRequest(rest, options.port) : undefined;
+    examples: [
+      { does: "Wait for the next request", run: "proxy trace" },
+      { does: "Send a request and trace it", run: "proxy trace --port 3000 -- http://example.com/api" },
+      {
+        does: "The same with curl arguments, as JSON Lines",
+        run: "proxy trace --raw --port 3000 -- http://example.com/api -X POST -d '{}'",
+      },
+      { does: "A readable trace in a CI log", run: "proxy trace -o text --port 3000 -- http://example.com/api" },
+      { does: "Only requests below /api", run: "proxy trace --expression 'request.path.startsWith(\"/api\")'" },
+      { does: "Look at a saved trace", run: "proxy trace --file trace.jsonl" },
+    ],
+    async run(invocation, context) {
+      const { rest, options } = invocation;
+      requireTarget(invocation);
+      if (options.raw && options.output === "text") throw usage("--raw and -o text are mutually exclusive");
+      const format = options.raw || (context.json && options.output === undefined) ? "json" : options.output;
+      if (options.file !== undefined) {
+        if (options.expression !== undefined) throw usage("--file does not accept --expression");
+        if (options.reveal) throw usage("--file does not accept --reveal: a saved trace holds what was shown then");
+        if (rest !== undefined) throw usage("--file does not accept a request URL after --");
+        const items = recordsOfFile(options.file, context.stdin);
+        return present(
+          { title: options.file === "-" ? "standard input" : options.file, items },
+          format,
+          context,
+          loadTraceView,
+        );
+      }
+      if (rest !== undefined && options.port === undefined)
+        throw usage("a request URL requires --port", requestHint(rest[0]));
+      if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
+      const client = localAdmin(options["proxy-admin-port"], context.env);
+      if (rest !== undefined && !isOnThisMachine(client)) {
+        throw usage(
+          `a request URL needs a proxy on this machine, TGCTL_ADMIN is ${context.env.TGCTL_ADMIN}`,
+          "send the request yourself; without a URL the next request is traced",
+        );
+      }
+      const request =
+        rest !== undefined && options.port !== undefined ? injectedRequest(rest, options.port) : undefined;
 
-    // Ends the stream when the reader quits the view before the trace is complete.
-    const done = new AbortController();
-    const signal = AbortSignal.any([context.signal, done.signal]);
-    try {
-      const { expression, reveal } = options;
-      const records = await openTrace(client, { expression, token: request?.token, reveal, signal });
-      await present({ title: client.address, items: liveItems(records, request, signal) }, format, context);
-    } finally {
-      done.abort();
-    }
-  },
-});
+      // Ends the stream when the reader quits the view before the trace is complete.
+      const done = new AbortController();
+      const signal = AbortSignal.any([context.signal, done.signal]);
+      try {
+        const { expression, reveal } = options;
+        const records = await openTrace(client, { expression, token: request?.token, reveal, signal });
+        await present(
+          { title: client.address, items: liveItems(records, request, signal) },
+          format,
+          context,
+          loadTraceView,
+        );
+      } finally {
+        done.abort();
+      }
+    },
+  });
 
 /** Without a format: the full-screen view where the terminal can show it, text where it cannot, JSON into pipes and files. */
-async function present(source: TraceSource, format: string | undefined, context: Context): Promise<void> {
+async function present(
+  source: TraceSource,
+  format: string | undefined,
+  context: Context,
+  loadTraceView: () => Promise<TraceView>,
+): Promise<void> {
   if (format === "text") return printText(source, context);
   if (format !== undefined || !context.stdout.isTTY) return printRaw(source, context);
   const reason = noFullScreen(context);
-  if (reason === undefined) return (await context.loadTraceView()).show(source, context);
+  if (reason === undefined) return (await loadTraceView()).show(source, context);
   await write(context.stderr, `${reason}, printing text; -o text does so without this note\n`);
   return printText(source, context);
 }

@@ -1,0 +1,34 @@
+import { completionCommand, helpCommand } from "./builtin.ts";
+import { proxyGroup } from "./commands/proxy/index.ts";
+import { defineCommand, type Program } from "./define-command.ts";
+import { EXIT_CODES } from "./errors.ts";
+import type { TraceView } from "./trace/view.ts";
+import { writeBuild, writeVersion } from "./version.ts";
+
+/** `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
+export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
+  const proxy = proxyGroup(loadTraceView);
+  const topics = ["version", "completion", ...[proxy, ...proxy.commands].map((node) => node.name)];
+  const program: Program = {
+    name: "tgctl",
+    summary: "Look into a running tracegate proxy: traces, configuration, log levels, profiles",
+    commands: [proxy, version, helpCommand(() => program, topics, "proxy trace"), completionCommand("tgctl")],
+    shortcuts: "proxy",
+    errorPrefix: "Error",
+    environment: [
+      ["TGCTL_ADMIN", "Address of the admin server, host:port or unix:/path; default localhost:15000"],
+      ["NO_COLOR", "When set, the full-screen view uses no colors"],
+    ],
+    exitCodes: EXIT_CODES.map(({ code, meaning }) => [code, meaning]),
+    version: (_form, context) => writeVersion(context),
+  };
+  return program;
+}
+
+const version = defineCommand({
+  name: "version",
+  summary: "Print the version of this client as one line of JSON",
+  options: {},
+  examples: [{ does: "Which version is this?", run: "version" }],
+  run: (_invocation, context) => writeBuild(context),
+});

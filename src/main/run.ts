@@ -1,0 +1,135 @@
+/** Starts a gateway in this process, and ends with it. */
+import { existsSync } from "node:fs";
+import { isatty } from "node:tty";
+import { appRoot } from "../base/app-root.ts";
+import { formatLine, type Logger, LogOutput } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import { type Context, write } from "../cli/context.ts";
+import type { ConfigSource } from "../config/load.ts";
+import type { Settings } from "../config/settings.ts";
+import { check } from "./check.ts";
+import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
+import { startEcho } from "./echo.ts";
+import { Gateway, StartError } from "./gateway.ts";
+import { type GatewayLog, LogSink } from "./log-sink.ts";
+import { onOrphaned, tellReady } from "./supervised.ts";
+
+/** Where the quick start's configuration and the examples send requests. */
+const ECHO_PORT = 9099;
+/** Format and level of the log; they win over the configuration (reference 3.29). */
+const { LOG_FORMAT, RUST_LOG } = process.env;
+
+/** The configuration that a command line names: text, a file, or with neither the default file. */
+interface NamedConfig {
+  readonly file: string | undefined;
+  readonly config: string | undefined;
+}
+
+/** Validates a configuration as a start would. Resolves with the exit code: 0 valid, 1 not. */
+export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: Context): Promise<number> {
+  const { source, byDefault } = sourceOf(named);
+  if (byDefault && source.kind === "file" && !existsSync(source.path)) {
+    await write(stdout, "No local configuration\nConfiguration is valid!\n");
+    return 0;
+  }
+  const code = await check(source, false, env, (text) => write(stderr, text));
+  if (code === 0) await write(stdout, "Configuration is valid!\n");
+  return code;
+}
+
+/**
+ * Runs a gateway until it has been stopped; resolves with the exit code. A `supervised` gateway reports to the process that
+ * started it, and stops with it. Rejects with StartError when it cannot start.
+ */
+export async function runGateway(named: NamedConfig, supervised: boolean): Promise<number> {
+  const { source, byDefault } = sourceOf(named);
+  const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
+  const introduce = (log: Logger): void => {
+    if (!byDefault || source.kind !== "file") return;
+    log.info(created ? "created a configuration" : "no configuration was named, using the default", {
+      file: source.path,
+    });
+  };
+  const { stopped } = await start(source, introduce, supervised);
+  return stopped;
+}
+
+/** `introduce` writes the first lines of the log. `stopped` resolves with the exit code once the gateway has drained. */
+async function start(
+  source: ConfigSource,
+  introduce: (log: Logger) => void = () => {},
+  supervised = false,
+): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
+  const { promise: stopped, resolve } = Promise.withResolvers<number>();
+  let gateway: Gateway | undefined;
+  // Listened to before the start, or a signal that comes with the first requests would end them. Before that there is
+  // nothing to drain.
+  const stop = (exitCode: number): void => {
+    if (gateway === undefined) process.exit(exitCode);
+    void gateway.shutdown();
+  };
+  // The first signal drains, a second one ends the process at once, whichever it is (reference 7).
+  let signalled = false;
+  const onSignal = (exitCode: number): void => {
+    if (signalled) process.exit(exitCode);
+    signalled = true;
+    stop(exitCode);
+  };
+  process.on("SIGTERM", () => onSignal(143));
+  process.on("SIGINT", () => onSignal(130));
+  // Before the start there is nothing to reload: what has changed by then is noticed.
+  const attended = isatty(0);
+  process.on("SIGHUP", () => {
+    // The terminal is closed, so no user is left to stop the process.
+    if (attended && !isatty(0)) stop(129);
+    else gateway?.reload();
+  });
+  if (supervised) onOrphaned(() => stop(143));
+  const log = (settings: Settings): GatewayLog => {
+    const made = makeLog(settings);
+    introduce(made.output.logger("gateway"));
+    return made;
+  };
+  gateway = await Gateway.start(source, process.env, log, () => resolve(0));
+  if (supervised) tellReady();
+  return { gateway, stopped };
+}
+
+/**
+ * Runs a gateway on `file`, or on a configuration of our own, with an echo server where all examples have their backend.
+ * Resolves with the exit code once it has been stopped.
+ */
+export async function quickstart(file: string | undefined): Promise<number> {
+  await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EADDRINUSE") throw error;
+    throw new StartError(`port ${ECHO_PORT}, that of the echo server, is in use; stop what listens there`);
+  });
+  const { gateway, stopped } = await start({ kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` });
+  const port = Object.values(gateway.supervisor.ports)[0];
+  if (port === undefined) return stopped;
+  const path = file === undefined ? "/api/hello" : "/";
+  gateway.sink.write(`
+tracegate serves http://localhost:${port}. Try, in another terminal:
+
+  curl -s "http://localhost:${port}${path}?name=you"
+  npx tgctl proxy trace --local --port ${port} -- http://localhost:${port}${path}
+${file === undefined ? "" : `\nThe echo server listens on 127.0.0.1:${ECHO_PORT}. Examples say in their first lines what to try.\n`}
+Press Ctrl-C to stop.
+`);
+  return stopped;
+}
+
+function makeLog(settings: Settings): GatewayLog {
+  const format = LOG_FORMAT === "json" || LOG_FORMAT === "text" ? LOG_FORMAT : settings.logging.format;
+  const sink = new LogSink((lines) => formatLine(format, "warn", "gateway", "log lines were dropped", { lines }));
+  const filter = parseLogFilter(RUST_LOG ?? settings.logging.level);
+  return { output: new LogOutput(filter, format, (line) => sink.write(line)), sink };
+}
+
+function sourceOf({ config, file }: NamedConfig): {
+  readonly source: ConfigSource;
+  readonly byDefault: boolean;
+} {
+  if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
+  return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
+}
