@@ -1,5 +1,5 @@
 /**
- * Writes src/policies/envoy/testing/descriptors.json: the fields of the messages in src/policies/envoy/ as Envoy publishes
+ * Writes test/helpers/envoy/descriptors.json: the fields of the messages in proto/ as Envoy publishes
  * them, from the descriptors in its Go module. Needs the go command, which downloads and verifies modules; run it after
  * adding a message: node scripts/envoy-descriptors.ts
  */
@@ -17,12 +17,13 @@ import {
   file_google_protobuf_timestamp,
   file_google_protobuf_wrappers,
 } from "@bufbuild/protobuf/wkt";
-import { allTables } from "../src/policies/envoy/testing/tables.ts";
+import { generatedMessages } from "../test/helpers/envoy/generated.ts";
+import { allTables } from "../test/helpers/envoy/tables.ts";
 
 const ENVOY = "github.com/envoyproxy/go-control-plane/envoy@v1.40.0";
 /** As go.sum would have it. */
 const ENVOY_SUM = "h1:G4dcl8KE/HVPnZ25BBdvGZWi8JjyeBfQSvm95U5P1Qc=";
-const TARGET = fileURLToPath(new URL("../src/policies/envoy/testing/descriptors.json", import.meta.url));
+const TARGET = fileURLToPath(new URL("../test/helpers/envoy/descriptors.json", import.meta.url));
 
 type Field = readonly [number: number, kind: string, shape: "one" | "list" | "map"];
 
@@ -105,14 +106,18 @@ function kindOf({ type, typeName }: FieldDescriptorProto): string {
 
 const envoy = download(ENVOY);
 if (envoy.Sum !== ENVOY_SUM) throw new Error(`${ENVOY} has the checksum ${envoy.Sum}, not ${ENVOY_SUM}`);
+const common = download(commonModule(envoy.Dir));
 const known = new Map([
   ...messagesIn(envoy.Dir),
-  ...messagesIn(`${download(commonModule(envoy.Dir)).Dir}/status`),
+  ...messagesIn(`${common.Dir}/status`),
+  ...messagesIn(`${common.Dir}/errdetails`),
   ...[file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_protobuf_wrappers].flatMap(
     ({ proto }) => [...nested(proto.package, proto.messageType)],
   ),
 ]);
-const lines = [...allTables().keys()].sort().map((name) => {
+// The messages of OTLP are compared with what OpenTelemetry publishes.
+const generated = (await generatedMessages()).map(({ typeName }) => typeName).filter((name) => !/^opentel/.test(name));
+const lines = [...new Set([...generated, ...allTables().keys()])].sort().map((name) => {
   const message = known.get(name);
   if (message === undefined) throw new Error(`Envoy has no message ${name}`);
   return `  ${JSON.stringify(name)}: ${JSON.stringify(fieldsOf(message))}`;

@@ -11,6 +11,7 @@ import { generatedPart } from "./lib/generated-part.ts";
 import { KINDS, policyPages } from "./lib/policy-docs.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
+import { generateMessages } from "./messages.ts";
 
 /** Path relative to the checkout → content. */
 function generatedFiles(): ReadonlyMap<string, string> {
@@ -52,6 +53,7 @@ export function checkGenerated(): Result {
 }
 
 if (import.meta.main) {
+  await generateMessages();
   for (const [path, text] of generatedFiles()) {
     mkdirSync(dirname(root + path), { recursive: true });
     writeFileSync(root + path, text);

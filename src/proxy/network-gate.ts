@@ -63,7 +63,7 @@ export class NetworkGate implements TransportHandler, LiveConnection {
   /** `variables`: what expressions read of the connection. The decision comes later, never during this call. */
   ask(authorizer: NetworkAuthorizer, variables: Activation): void {
     authorizer
-      .ask(variables, (cancel) => this.#cancels.push(cancel))
+      .ask(variables, (cancel) => (this.#closed ? cancel() : this.#cancels.push(cancel)))
       .then((decision) => this.#decide(decision))
       .catch((error: unknown) => {
         this.onFault(error);

@@ -1,12 +1,6 @@
 import { asError } from "../base/errors.ts";
 import type { Send, SendOutcome } from "../telemetry/otlp/export-queue.ts";
-import {
-  type Chunk,
-  decodeExportResponse,
-  decodeRetryDelay,
-  EXPORT_METHODS,
-  type Signal,
-} from "../telemetry/otlp/messages.ts";
+import { type Chunk, EXPORT_METHODS, type Signal } from "../telemetry/otlp/messages.ts";
 import { type Callout, reasonOf } from "./callout.ts";
 import { GrpcStatusError } from "./grpc-status.ts";
 import { retryAfter } from "./retry-after.ts";
@@ -52,7 +46,7 @@ export function otlpSender(
     try {
       return await Promise.race([sendOnce(callout(), signal, call, encode(chunks), context), cancelled]);
     } catch (error) {
-      return failed(asError(error));
+      return await failed(asError(error));
     } finally {
       gone.removeEventListener("abort", abort);
     }
@@ -63,7 +57,7 @@ type Context = Parameters<Callout["http"]>[1];
 
 async function sendHttp(
   callout: Callout,
-  _signal: Signal,
+  signal: Signal,
   { path, timeout }: OtlpCall,
   body: Uint8Array,
   context: Context,
@@ -83,7 +77,7 @@ async function sendHttp(
     },
     context,
   );
-  if (status >= 200 && status < 300) return { type: "taken", ...decodeExportResponse(answer) };
+  if (status >= 200 && status < 300) return taken(signal, answer);
   const message = `status ${status}`;
   if (!RETRYABLE_HTTP.has(status)) return { type: "refused", message };
   return { type: "later", waitMs: retryAfter(headers, Date.now()), message };
@@ -97,15 +91,22 @@ async function sendGrpc(
   context: Context,
 ): Promise<SendOutcome> {
   const answer = await callout.unary(EXPORT_METHODS[signal], body, timeout, context);
-  return { type: "taken", ...decodeExportResponse(answer) };
+  return taken(signal, answer);
+}
+
+async function taken(signal: Signal, answer: Uint8Array): Promise<SendOutcome> {
+  if (answer.length === 0) return { type: "taken", rejected: 0, message: "" };
+  const { decodeExportResponse } = await import("../telemetry/otlp/answers.ts");
+  return { type: "taken", ...decodeExportResponse(signal, answer) };
 }
 
 /** Without an answer it is worth another attempt; an answer of gRPC says whether it is. */
-function failed(error: Error): SendOutcome {
+async function failed(error: Error): Promise<SendOutcome> {
   const message = reasonOf(error);
   if (!(error.cause instanceof GrpcStatusError)) return { type: "later", waitMs: undefined, message };
   const { code, status } = error.cause;
-  const waitMs = status === undefined ? undefined : decodeRetryDelay(status);
+  const waitMs =
+    status === undefined ? undefined : (await import("../telemetry/otlp/answers.ts")).decodeRetryDelay(status);
   const retryable = RETRYABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
   return retryable ? { type: "later", waitMs, message } : { type: "refused", message };
 }

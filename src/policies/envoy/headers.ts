@@ -1,10 +1,14 @@
 import { messageOf } from "../../base/errors.ts";
+import type { HeaderValueOption } from "../../gen/envoy/config/core/v3/base_pb.ts";
 import { isFieldValue, isToken } from "../../http/h1/characters.ts";
 import type { HeaderList } from "../../http/message.ts";
 import { applyHeaderEdits, FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import { EditedRequest, REQUEST_PSEUDO } from "../transformations/messages.ts";
 import type { PolicyContext } from "../types.ts";
-import type { HeaderOption } from "./common.ts";
+
+/** A header as a service sets it; lists of plain `HeaderValue`s have no instruction how. */
+export type HeaderInstruction = Pick<HeaderValueOption, "header"> &
+  Partial<Pick<HeaderValueOption, "append" | "appendAction">>;
 
 /** `HeaderValueOption.HeaderAppendAction` by number. */
 const ACTIONS: readonly HeaderEdit["action"][] = ["add", "addAbsent", "set", "setPresent"];
@@ -14,13 +18,13 @@ const ACTIONS: readonly HeaderEdit["action"][] = ["add", "addAbsent", "set", "se
  * the same as `APPEND_IF_EXISTS_OR_ADD`, yet a field about the client must not stand beside one that the client has sent.
  * Fields that frame the message, and what cannot be sent, are left out.
  */
-export function headerEdits(options: readonly HeaderOption[] | undefined, unsaid: "add" | "set"): HeaderEdit[] {
+export function headerEdits(options: readonly HeaderInstruction[] | undefined, unsaid: "add" | "set"): HeaderEdit[] {
   const edits: HeaderEdit[] = [];
-  for (const { header, append, append_action = 0 } of options ?? []) {
+  for (const { header, append, appendAction = 0 } of options ?? []) {
     const name = header?.key?.toLowerCase() ?? "";
-    const value = latin1Of(header?.raw_value?.length ? header.raw_value : Buffer.from(header?.value ?? ""));
+    const value = latin1Of(header?.rawValue?.length ? header.rawValue : Buffer.from(header?.value ?? ""));
     if (!isSendable(name) || !isFieldValue(value)) continue;
-    const said = append === undefined ? ACTIONS[append_action] : append.value === true ? "add" : "set";
+    const said = append === undefined ? ACTIONS[appendAction] : append ? "add" : "set";
     edits.push({ action: said === undefined || (said === "add" && append === undefined) ? unsaid : said, name, value });
   }
   return edits;
@@ -64,9 +68,9 @@ export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
 
 /** As `HeaderMap`, values as bytes: they need not be UTF-8. */
 export function headerMap(headers: HeaderList) {
-  const list: { key: string; raw_value: Uint8Array }[] = [];
+  const list: { key: string; rawValue: Uint8Array }[] = [];
   for (let i = 0; i < headers.length; i += 2)
-    list.push({ key: headers[i] as string, raw_value: Buffer.from(headers[i + 1] as string, "latin1") });
+    list.push({ key: headers[i] as string, rawValue: Buffer.from(headers[i + 1] as string, "latin1") });
   return { headers: list };
 }
 

@@ -1,9 +1,11 @@
 import type { Activation } from "../../cel/index.ts";
+import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { getHeader } from "../../http/message.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
-import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
+import { envoyMethods } from "../envoy/load-methods.ts";
+import { structOf } from "../envoy/struct.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "../policy-set.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
@@ -18,16 +20,17 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callou
   const included = new Set(config.includeRequestHeaders);
   const wants = (name: string): boolean => included.size === 0 || included.has(name);
   const check: AuthzClient["check"] = async (context, body) => {
-    const question = CheckRequest.encode({
+    const { check } = await envoyMethods();
+    const question = check.encode({
       attributes: {
         ...peers(context.variables),
         request: { time: now(), http: describe(context, body, wants, config.includeRequestBody?.packAsBytes === true) },
-        context_extensions: grpc.context ?? {},
-        metadata_context: { filter_metadata: { [NAMESPACE]: evaluateAll(metadata, context.variables) } },
+        contextExtensions: grpc.context ?? {},
+        metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(metadata, context.variables)) } },
       },
     });
-    const answer = await callout.unary(CHECK, question, config.timeout, callFor(context, "ext_authz"));
-    return decisionOf(CheckResponse.decode(answer));
+    const answer = await callout.unary(check.path, question, config.timeout, callFor(context, "ext_authz"));
+    return decisionOf(check.decode(answer));
   };
   // Which fields the service sets is known only from what it says.
   return { expressions: metadata.map(([, expression]) => expression), clears: [], check };
@@ -36,7 +39,12 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callou
 /** Both ends of the connection, as `attributes` have them. */
 export function peers({ source, destination }: Activation) {
   const address = (from: { readonly address: string; readonly port: number }) => ({
-    address: { socket_address: { address: from.address, port_value: from.port } },
+    address: {
+      address: {
+        case: "socketAddress" as const,
+        value: { address: from.address, portSpecifier: { case: "portValue" as const, value: from.port } },
+      },
+    },
   });
   return {
     ...(source !== undefined && {
@@ -63,30 +71,26 @@ function describe(
     path: textOf(request.path + request.search),
     host: textOf(request.authority),
     scheme: request.scheme,
-    size: length === undefined ? -1 : Number(length),
+    size: BigInt(length ?? -1),
     protocol: request.version,
-    ...(body !== undefined && (packAsBytes ? { raw_body: body.bytes } : { body: Buffer.from(body.bytes).toString() })),
+    ...(body !== undefined && (packAsBytes ? { rawBody: body.bytes } : { body: Buffer.from(body.bytes).toString() })),
   };
 }
 
-function now(): { seconds: number; nanos: number } {
+function now(): { seconds: bigint; nanos: number } {
   const ms = Date.now();
-  return { seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1_000_000 };
+  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
 
-export function decisionOf({
-  status,
-  ok_response: ok,
-  denied_response: denied,
-  dynamic_metadata,
-}: CheckAnswer): AuthzDecision {
-  const metadata = dynamic_metadata;
+export function decisionOf({ status, httpResponse, dynamicMetadata: metadata }: CheckResponse): AuthzDecision {
+  const ok = httpResponse.case === "okResponse" ? httpResponse.value : undefined;
+  const denied = httpResponse.case === "deniedResponse" ? httpResponse.value : undefined;
   if ((status?.code ?? 0) === 0 && denied === undefined)
     return {
       allowed: true,
       // Removed first: what the service sets is not to be lost.
-      requestEdits: [...headerRemovals(ok?.headers_to_remove), ...headerEdits(ok?.headers, "set")],
-      responseEdits: headerEdits(ok?.response_headers_to_add, "add"),
+      requestEdits: [...headerRemovals(ok?.headersToRemove), ...headerEdits(ok?.headers, "set")],
+      responseEdits: headerEdits(ok?.responseHeadersToAdd, "add"),
       metadata,
     };
   if (denied === undefined) return { allowed: false, reply: undefined, metadata };
@@ -96,7 +100,7 @@ export function decisionOf({
     reply: {
       status: code >= 200 && code <= 599 ? code : 403,
       headers: replyHeaders(headerEdits(denied.headers, "add")),
-      body: denied.body ?? "",
+      body: denied.body,
       reason: "ExtAuth",
     },
     metadata,

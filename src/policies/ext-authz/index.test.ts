@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
+import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../test/helpers/envoy/auth.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
-import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../envoy/auth.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "../policy-set.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";

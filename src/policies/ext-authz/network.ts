@@ -3,7 +3,8 @@ import { LogThrottle } from "../../base/log-throttle.ts";
 import type { Activation } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
-import { CHECK, CheckRequest, CheckResponse } from "../envoy/auth.ts";
+import { envoyMethods } from "../envoy/load-methods.ts";
+import { structOf } from "../envoy/struct.ts";
 import type { ExtAuthzGrpc, NetworkExtAuthz } from "../policy-set.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import type { CalloutContext } from "../types.ts";
@@ -119,15 +120,16 @@ function askGrpc(
 ): AskAbout {
   const named = compileAll(metadata, "network");
   return async (variables, onCancel) => {
-    const question = CheckRequest.encode({
+    const { check } = await envoyMethods();
+    const question = check.encode({
       attributes: {
         ...peers(variables),
-        context_extensions: context,
-        metadata_context: { filter_metadata: { [NAMESPACE]: evaluateAll(named, variables) } },
+        contextExtensions: context,
+        metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(named, variables)) } },
       },
     });
-    const answer = await callout.unary(CHECK, question, timeoutMs, { onCancel, observer: undefined });
-    const decision = decisionOf(CheckResponse.decode(answer));
+    const answer = await callout.unary(check.path, question, timeoutMs, { onCancel, observer: undefined });
+    const decision = decisionOf(check.decode(answer));
     if (decision.allowed) return { decision: { allowed: true, metadata: decision.metadata }, refusedWith: undefined };
     const status = decision.reply?.status ?? 403;
     return { decision: { allowed: false, why: `the service refuses with ${status}` }, refusedWith: status };

@@ -1,9 +1,11 @@
 import { GatewayError, messageOf } from "../../base/errors.ts";
+import type { ImmediateResponse } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { PolicyDeps } from "../deps.ts";
-import type { Immediate } from "../envoy/ext-proc.ts";
 import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
+import { envoyMethods } from "../envoy/load-methods.ts";
+import { structOf } from "../envoy/struct.ts";
 import type { ExtProc } from "../policy-set.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
@@ -43,21 +45,25 @@ export function create(config: ExtProc, { callouts, phase }: PolicyDeps): Compil
   const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
   const inResponses = responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride;
 
-  const run = async (context: PolicyContext, side: Omit<Side, "context" | "limit">): Promise<Immediate | undefined> => {
+  const run = async (
+    context: PolicyContext,
+    side: Omit<Side, "context" | "limit">,
+  ): Promise<ImmediateResponse | undefined> => {
+    const { process } = await envoyMethods();
     let state = running.get(context);
     if (state === undefined) {
-      state = { session: new Session(callout, context, config.timeout), modes: config.processingOptions };
+      state = { session: new Session(callout, process, context, config.timeout), modes: config.processingOptions };
       running.set(context, state);
     }
     const { session } = state;
     if (session.skipped) return undefined;
     const { variables } = context;
-    const own = evaluateAll(attributes[side.direction], variables);
-    const filter_metadata = Object.fromEntries(
-      metadata.map(([name, values]) => [name, evaluateAll(values, variables)]),
+    const own = structOf(evaluateAll(attributes[side.direction], variables));
+    const filterMetadata = Object.fromEntries(
+      metadata.map(([name, values]) => [name, structOf(evaluateAll(values, variables))]),
     );
     const question = {
-      ...(metadata.length > 0 && { metadata_context: { filter_metadata } }),
+      ...(metadata.length > 0 && { metadataContext: { filterMetadata } }),
       ...(Object.keys(own).length > 0 && { attributes: { [NAMESPACE]: own } }),
     };
     try {
@@ -109,11 +115,11 @@ function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context"
     body: context.requestBody,
     headers: () => [...Object.entries(pseudoHeaders(context)).flat(), ...request.headers],
     hasLength: () => getHeader(request.headers, "content-length") !== undefined,
-    apply({ header_mutation: mutation, clear_route_cache }) {
-      const removed = headerRemovals(mutation?.remove_headers);
-      editRequest(context, [...removed, ...headerEdits(mutation?.set_headers, "set")]);
+    apply({ headerMutation: mutation, clearRouteCache }) {
+      const removed = headerRemovals(mutation?.removeHeaders);
+      editRequest(context, [...removed, ...headerEdits(mutation?.setHeaders, "set")]);
       // Before there is a route, the request as it is now chooses it anyway.
-      if (clear_route_cache === true && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS, "warn");
+      if (clearRouteCache && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS, "warn");
     },
   };
 }
@@ -124,8 +130,8 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
     body: context.responseBody,
     headers: () => [":status", String(response.status), ...response.headers],
     hasLength: () => getHeader(response.headers, "content-length") !== undefined,
-    apply({ header_mutation: mutation }) {
-      const edits = [...headerRemovals(mutation?.remove_headers), ...headerEdits(mutation?.set_headers, "set")];
+    apply({ headerMutation: mutation }) {
+      const edits = [...headerRemovals(mutation?.removeHeaders), ...headerEdits(mutation?.setHeaders, "set")];
       applyHeaderEdits(
         edits.filter(({ name }) => !name.startsWith(":")),
         response.headers,

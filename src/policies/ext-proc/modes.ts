@@ -1,27 +1,45 @@
-import { BODY_MODES, type Mode, SEND, SKIP } from "../envoy/ext-proc.ts";
+import type {
+  ProcessingMode,
+  ProcessingMode_BodySendMode,
+  ProcessingMode_HeaderSendMode,
+} from "../../gen/envoy/extensions/filters/http/ext_proc/v3/processing_mode_pb.ts";
 import type { ExtProcBodyMode, ExtProcOptions } from "../policy-set.ts";
 
 /** The modes of one exchange: configured, then as the service has changed them. */
 export type Modes = Omit<ExtProcOptions, "allowModeOverride">;
 
-/** Applies `mode_override`; what it leaves at its default stays, body modes are always said (Envoy's ProcessingMode). */
-export function overridden(modes: Modes, mode: Mode): Modes {
-  const header = (number: number | undefined, before: "send" | "skip"): "send" | "skip" =>
-    number === SEND ? "send" : number === SKIP ? "skip" : before;
+/** `BodySendMode` by the names of the configuration: what the service learns of the modes. */
+export const BODY_MODES = {
+  none: 0,
+  buffered: 2,
+  bufferedPartial: 3,
+  fullDuplexStreamed: 4,
+} as const satisfies Record<ExtProcBodyMode, ProcessingMode_BodySendMode>;
+
+const SEND: ProcessingMode_HeaderSendMode = 1;
+const SKIP: ProcessingMode_HeaderSendMode = 2;
+
+/**
+ * Applies `mode_override`. Header and trailer modes at DEFAULT stay as they are; body modes have no such value, so theirs
+ * always apply (Envoy's ProcessingMode).
+ */
+export function overridden(modes: Modes, mode: ProcessingMode): Modes {
+  const header = (said: ProcessingMode_HeaderSendMode, before: "send" | "skip"): "send" | "skip" =>
+    said === SEND ? "send" : said === SKIP ? "skip" : before;
   return {
     // The request's headers have been sent already.
     requestHeaderMode: modes.requestHeaderMode,
-    responseHeaderMode: header(mode.response_header_mode, modes.responseHeaderMode),
-    requestBodyMode: bodyMode(mode.request_body_mode),
-    responseBodyMode: bodyMode(mode.response_body_mode),
-    requestTrailerMode: header(mode.request_trailer_mode, modes.requestTrailerMode),
-    responseTrailerMode: header(mode.response_trailer_mode, modes.responseTrailerMode),
+    responseHeaderMode: header(mode.responseHeaderMode, modes.responseHeaderMode),
+    requestBodyMode: bodyMode(mode.requestBodyMode),
+    responseBodyMode: bodyMode(mode.responseBodyMode),
+    requestTrailerMode: header(mode.requestTrailerMode, modes.requestTrailerMode),
+    responseTrailerMode: header(mode.responseTrailerMode, modes.responseTrailerMode),
   };
 }
 
 /** STREAMED is the older form of what full duplex does. */
-function bodyMode(number = 0): ExtProcBodyMode {
-  if (number === BODY_MODES.buffered) return "buffered";
-  if (number === BODY_MODES.bufferedPartial) return "bufferedPartial";
-  return number === BODY_MODES.none ? "none" : "fullDuplexStreamed";
+function bodyMode(said: ProcessingMode_BodySendMode): ExtProcBodyMode {
+  if (said === BODY_MODES.buffered) return "buffered";
+  if (said === BODY_MODES.bufferedPartial) return "bufferedPartial";
+  return said === BODY_MODES.none ? "none" : "fullDuplexStreamed";
 }

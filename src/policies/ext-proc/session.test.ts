@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
+import { PROCESS, ProcessingRequest } from "../../../test/helpers/envoy/ext-proc.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
-import { PROCESS, ProcessingRequest } from "../envoy/ext-proc.ts";
+import { process } from "../envoy/methods.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf } from "../testing/context.ts";
 import { Session } from "./session.ts";
@@ -22,10 +23,11 @@ test("while the call is not open a body waits with the client, not in memory", a
   });
   const context = contextOf();
   const target = { type: "static", host: "127.0.0.1", port: service.port } as const;
-  const session = new Session(calls.callouts(target), context, 5000);
+  const session = new Session(calls.callouts(target), process, context, 5000);
   const drained = Promise.withResolvers<void>();
-  session.listen("request_body", { onAnswer() {}, onFailure: drained.reject, onDrain: drained.resolve });
-  const send = (byte: number): boolean => session.send({ request_body: { body: Uint8Array.of(byte) } });
+  session.listen("requestBody", { onAnswer() {}, onFailure: drained.reject, onDrain: drained.resolve });
+  const send = (byte: number): boolean =>
+    session.send({ request: { case: "requestBody", value: { body: Uint8Array.of(byte) } } });
   assert.deepEqual([send(1), send(2)], [false, false]);
   await drained.promise;
   assert.equal(send(3), true);

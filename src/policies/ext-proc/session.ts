@@ -1,37 +1,35 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../base/errors.ts";
+import type {
+  ImmediateResponse,
+  ProcessingRequestSchema,
+  ProcessingResponse,
+} from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { LocalReply } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { GrpcStream } from "../../upstream/grpc-channel.ts";
 import { callFor } from "../calls/call-for.ts";
-import {
-  type Answer,
-  type Immediate,
-  PROCESS,
-  ProcessingRequest,
-  ProcessingResponse,
-  type Question,
-} from "../envoy/ext-proc.ts";
+import type { process as ProcessMethod } from "../envoy/methods.ts";
 import type { CalloutContext, PolicyContext } from "../types.ts";
 import { immediateReply } from "./immediate.ts";
 
 /** Kind in traces. */
 export const TRACED = "ext_proc";
 
+/** What the gateway sends the service, and what comes back. */
+export type Question = Extract<MessageInitShape<typeof ProcessingRequestSchema>, { readonly $typeName?: never }>;
+export type Answer = ProcessingResponse;
+
 /** The parts of an exchange that the service is asked about, as its answers name them. */
-export type Part =
-  | "request_headers"
-  | "request_body"
-  | "request_trailers"
-  | "response_headers"
-  | "response_body"
-  | "response_trailers";
+export type Part = Exclude<NonNullable<Answer["response"]["case"]>, "immediateResponse">;
 
 /** How far a service may stretch the time for one answer, as a multiple of the configured one. */
 const MAX_STRETCH = 10;
 
 /** Who waits for answers. */
 export interface Listener {
-  /** `immediate_response` comes here too. */
+  /** `immediateResponse` comes here too. */
   onAnswer(answer: Answer): void;
   onFailure(error: GatewayError): void;
   /** The service takes messages again. */
@@ -41,6 +39,7 @@ export interface Listener {
 /** The call to the service for one exchange. It begins with the first message, and is cancelled when the exchange is over. */
 export class Session {
   readonly #callout: Callout<CalloutContext>;
+  readonly #process: typeof ProcessMethod;
   readonly #context: PolicyContext;
   readonly #timeoutMs: number;
   readonly #listeners = new Map<Part, Listener>();
@@ -57,8 +56,15 @@ export class Session {
   /** Bytes of a body have gone to the service, which has them now. */
   consumed = false;
 
-  constructor(callout: Callout<CalloutContext>, context: PolicyContext, timeoutMs: number) {
+  /** `timeoutMs` for each answer. */
+  constructor(
+    callout: Callout<CalloutContext>,
+    process: typeof ProcessMethod,
+    context: PolicyContext,
+    timeoutMs: number,
+  ) {
     this.#callout = callout;
+    this.#process = process;
     this.#context = context;
     this.#timeoutMs = timeoutMs;
     context.onClose(() => this.close());
@@ -67,7 +73,7 @@ export class Session {
   /** False = wait for `onDrain`. */
   send(question: Question): boolean {
     if (this.#closed) return true;
-    const bytes = ProcessingRequest.encode(question);
+    const bytes = this.#process.encode(question);
     if (this.#stream !== undefined) return this.#stream.write(bytes);
     if (this.#waiting === undefined) {
       this.#waiting = [];
@@ -93,10 +99,10 @@ export class Session {
   }
 
   /** Another deadline for the message that has waited longest, once for each message; it begins anew. */
-  #stretch({ seconds = 0, nanos = 0 }: NonNullable<Answer["override_message_timeout"]>): void {
+  #stretch({ seconds, nanos }: Duration): void {
     const { trace } = this.#context;
     const [part] = this.#timers.keys();
-    const ms = seconds * 1000 + nanos / 1_000_000;
+    const ms = Number(seconds) * 1000 + nanos / 1_000_000;
     const max = MAX_STRETCH * this.#timeoutMs;
     if (part === undefined || this.#stretched.has(part) || !(ms >= 1 && ms <= max)) {
       trace?.skipped(
@@ -108,7 +114,8 @@ export class Session {
     }
     this.#stretched.add(part);
     this.#wait(part, ms);
-    trace?.applied(TRACED, { part, timeout: ms });
+    // As the message on the wire is called.
+    trace?.applied(TRACED, { part: part.replace(/[A-Z]/, (letter) => `_${letter.toLowerCase()}`), timeout: ms });
   }
 
   listen(part: Part, listener: Listener): void {
@@ -143,7 +150,7 @@ export class Session {
   }
 
   /** What the service answers in the place of a backend. */
-  reply(immediate: Immediate): LocalReply {
+  reply(immediate: ImmediateResponse): LocalReply {
     return immediateReply(immediate, this.#context.request);
   }
 
@@ -157,7 +164,7 @@ export class Session {
   #open(): void {
     this.#callout
       .stream(
-        PROCESS,
+        this.#process.path,
         {
           onMessage: (message) => this.#receive(message),
           onDrain: () => this.#drain(),
@@ -194,26 +201,28 @@ export class Session {
     if (this.#closed) return;
     let answer: Answer;
     try {
-      answer = ProcessingResponse.decode(message);
+      answer = this.#process.decode(message);
     } catch (error) {
       this.#fail("an answer is no message of the protocol", reasonOf(error));
       return;
     }
     // Such a message says nothing else.
-    if (answer.override_message_timeout !== undefined) {
-      this.#stretch(answer.override_message_timeout);
+    if (answer.overrideMessageTimeout !== undefined) {
+      this.#stretch(answer.overrideMessageTimeout);
       return;
     }
-    if (answer.dynamic_metadata !== undefined)
+    if (answer.dynamicMetadata !== undefined)
       this.#context.requestMetadata.extproc = {
         ...(this.#context.requestMetadata.extproc as object | undefined),
-        ...answer.dynamic_metadata,
+        ...answer.dynamicMetadata,
       };
-    const part = [...this.#listeners.keys()].find((each) =>
-      answer.immediate_response !== undefined ? true : answer[each] !== undefined,
-    );
-    if (part !== undefined) this.#listeners.get(part)?.onAnswer(answer);
-    else if (answer.immediate_response === undefined) this.#fail("an answer to nothing that was asked");
+    const { case: answered } = answer.response;
+    const immediate = answered === "immediateResponse";
+    // Whoever has waited longest gets the answer that ends the exchange.
+    const part = immediate ? [...this.#listeners.keys()][0] : answered;
+    const listener = part === undefined ? undefined : this.#listeners.get(part);
+    if (listener !== undefined) listener.onAnswer(answer);
+    else if (!immediate) this.#fail("an answer to nothing that was asked");
   }
 
   #fail(message: string, cause?: string): void {

@@ -1,20 +1,20 @@
 import { GatewayError } from "../../base/errors.ts";
+import type {
+  CommonResponse,
+  CommonResponse_ResponseStatus,
+  ImmediateResponse,
+} from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HeaderList } from "../../http/message.ts";
-import {
-  type Answer,
-  BODY_MODES,
-  CONTINUE_AND_REPLACE,
-  type Common,
-  type Immediate,
-  type Question,
-} from "../envoy/ext-proc.ts";
 import { headerMap } from "../envoy/headers.ts";
 import type { MessageBody } from "../types.ts";
-import { type Modes, overridden } from "./modes.ts";
+import { BODY_MODES, type Modes, overridden } from "./modes.ts";
 import { PrefixStage } from "./prefix-stage.ts";
-import type { Session } from "./session.ts";
+import type { Question, Session } from "./session.ts";
 import { StreamedBody } from "./streamed-body.ts";
 import { TrailerStage } from "./trailer-stage.ts";
+
+/** The answer to headers brings the whole body with it: the service is not asked about the body any more. */
+const CONTINUE_AND_REPLACE: CommonResponse_ResponseStatus = 1;
 
 /** The request or the response of an exchange. */
 export interface Side {
@@ -27,7 +27,7 @@ export interface Side {
   /** Its length is said in its head: then it has no trailers (RFC 9112 7.1.2). */
   hasLength(): boolean;
   /** What the service says besides the body. */
-  apply(common: Common): void;
+  apply(common: CommonResponse): void;
   /** What goes with the first message. */
   readonly context: Question;
 }
@@ -35,7 +35,7 @@ export interface Side {
 export interface Outcome {
   readonly modes: Modes;
   /** The service answers in the place of whoever would. */
-  readonly immediate?: Immediate;
+  readonly immediate?: ImmediateResponse;
 }
 
 /** Sends one side through the service. Rejects with a GatewayError when that fails. */
@@ -54,24 +54,24 @@ export async function processSide(
   };
   let streaming = false;
   if (modes[`${direction}HeaderMode`] === "send") {
-    const part = `${direction}_headers` as const;
+    const part = `${direction}Headers` as const;
     // The service may want to see the body before it says anything about the headers.
     streaming = bodyMode(modes, side) === "fullDuplexStreamed" && !allowModeOverride;
     const question: Question = {
       ...context,
-      protocol_config: {
-        request_body_mode: BODY_MODES[modes.requestBodyMode],
-        response_body_mode: BODY_MODES[modes.responseBodyMode],
+      protocolConfig: {
+        requestBodyMode: BODY_MODES[modes.requestBodyMode],
+        responseBodyMode: BODY_MODES[modes.responseBodyMode],
       },
-      [part]: { headers: headerMap(side.headers()), end_of_stream: body.empty },
+      request: { case: part, value: { headers: headerMap(side.headers()), endOfStream: body.empty } },
     };
     const asked = session.ask(part, question, !streaming);
     context = {};
     if (streaming) stream();
-    const answer = await asked;
-    if (answer.immediate_response !== undefined) return { modes, immediate: answer.immediate_response };
-    if (allowModeOverride && answer.mode_override !== undefined) modes = overridden(modes, answer.mode_override);
-    const common = answer[part]?.response;
+    const { response, modeOverride } = await asked;
+    if (response.case === "immediateResponse") return { modes, immediate: response.value };
+    if (allowModeOverride && modeOverride !== undefined) modes = overridden(modes, modeOverride);
+    const common = response.case === part ? response.value.response : undefined;
     if (common !== undefined) side.apply(common);
     if (common?.status === CONTINUE_AND_REPLACE && !streaming) {
       const replacement = mutatedBody(common);
@@ -101,17 +101,18 @@ async function processBuffered(
   side: Side,
   { partial, keepTrailers }: { readonly partial: boolean; readonly keepTrailers: boolean },
   context: Question,
-): Promise<Immediate | undefined> {
+): Promise<ImmediateResponse | undefined> {
   const { direction, body, limit } = side;
   const { bytes, complete } = await body.peek(limit);
   if (!complete && !partial) {
     if (direction === "request") throw new GatewayError("TG_BODY_TOO_LARGE");
     throw new GatewayError("TG_EXT_PROC", "the response is too long for the buffer");
   }
-  const part = `${direction}_body` as const;
-  const answer: Answer = await session.ask(part, { ...context, [part]: { body: bytes, end_of_stream: complete } });
-  if (answer.immediate_response !== undefined) return answer.immediate_response;
-  const common = answer[part]?.response;
+  const part = `${direction}Body` as const;
+  const request = { case: part, value: { body: bytes, endOfStream: complete } };
+  const { response } = await session.ask(part, { ...context, request });
+  if (response.case === "immediateResponse") return response.value;
+  const common = response.case === part ? response.value.response : undefined;
   if (common !== undefined) side.apply(common);
   const replacement = mutatedBody(common);
   if (replacement === undefined) return undefined;
@@ -122,9 +123,19 @@ async function processBuffered(
 }
 
 /** What the service puts in the place of a body; undefined: nothing. */
-function mutatedBody(common: Common | undefined): Uint8Array | undefined {
-  const { body, clear_body, streamed_response } = common?.body_mutation ?? {};
-  return clear_body === true ? new Uint8Array(0) : (body ?? streamed_response?.body);
+function mutatedBody(common: CommonResponse | undefined): Uint8Array | undefined {
+  const { mutation } = common?.bodyMutation ?? {};
+  switch (mutation?.case) {
+    case "body":
+      return mutation.value;
+    case "clearBody":
+      return mutation.value ? new Uint8Array(0) : undefined;
+    case "streamedResponse":
+      // Only says that the body goes on, as far as it has no bytes.
+      return mutation.value.body.length > 0 ? mutation.value.body : undefined;
+    default:
+      return undefined;
+  }
 }
 
 function bodyMode(modes: Modes, { direction, body }: Side): Modes["requestBodyMode"] {

@@ -1,10 +1,10 @@
 import type { GatewayError } from "../../base/errors.ts";
+import type { BodyResponse } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { Answer, Question } from "../envoy/ext-proc.ts";
 import { headerMap } from "../envoy/headers.ts";
 import type { BodySink, BodyStage } from "../types.ts";
-import { editTrailers } from "./edit-trailers.ts";
-import type { Listener, Part, Session } from "./session.ts";
+import type { Answer, Listener, Question, Session } from "./session.ts";
+import { editTrailers } from "./trailer-stage.ts";
 
 /** A body that goes to the service piece by piece while the pieces of another come from it. */
 export class StreamedBody implements BodyStage, Listener {
@@ -40,7 +40,7 @@ export class StreamedBody implements BodyStage, Listener {
     if (this.#state === "bypassed") this.#sink.write(bytes);
     if (this.#state !== "streaming") return true;
     this.#session.consumed = true;
-    return this.#send({ [`${this.#direction}_body`]: { body: bytes } });
+    return this.#send({ case: `${this.#direction}Body`, value: { body: bytes } });
   }
 
   end(trailers: HeaderList): void {
@@ -48,32 +48,41 @@ export class StreamedBody implements BodyStage, Listener {
     this.#trailers = trailers;
     if (this.#state === "bypassed") this.#sink.end(trailers);
     if (this.#state !== "streaming") return;
-    this.#session.expect(`${this.#direction}_body`);
+    this.#session.expect(`${this.#direction}Body`);
     if (trailers.length > 0 && this.#sendTrailers)
-      this.#send({ [`${this.#direction}_trailers`]: { trailers: headerMap(trailers) } });
-    else this.#send({ [`${this.#direction}_body`]: { end_of_stream: true } });
+      this.#send({ case: `${this.#direction}Trailers`, value: { trailers: headerMap(trailers) } });
+    else this.#send({ case: `${this.#direction}Body`, value: { endOfStream: true } });
   }
 
-  #send(question: Question): boolean {
+  #send(request: NonNullable<Question["request"]>): boolean {
     const context = this.#context;
     this.#context = {};
-    return this.#session.send({ ...context, ...question });
+    return this.#session.send({ ...context, request });
   }
 
-  onAnswer(answer: Answer): void {
-    if (answer.immediate_response !== undefined) {
+  onAnswer({ response }: Answer): void {
+    if (response.case === "immediateResponse") {
       this.#finish();
       this.#session.close();
-      this.#sink.breakOff(this.#session.reply(answer.immediate_response));
+      this.#sink.breakOff(this.#session.reply(response.value));
       return;
     }
-    if (this.#ended) this.#session.expect(`${this.#direction}_body`);
-    const mutation = answer[`${this.#direction}_body`]?.response?.body_mutation;
-    const streamed = mutation?.streamed_response;
-    this.#sink.write(streamed?.body ?? mutation?.body ?? NO_BYTES);
-    const trailers = answer[`${this.#direction}_trailers`];
-    if (trailers !== undefined) editTrailers(this.#trailers, trailers.header_mutation);
-    if (trailers === undefined && streamed?.end_of_stream !== true) return;
+    const [body, trailers] = this.#parts();
+    if (this.#ended) this.#session.expect(body);
+    if (response.case === trailers) {
+      editTrailers(this.#trailers, response.value.headerMutation);
+      this.#finish();
+      this.#sink.end(this.#trailers);
+    } else if (response.case === body) this.#answered(response.value);
+  }
+
+  #answered({ response }: BodyResponse): void {
+    const { mutation } = response?.bodyMutation ?? {};
+    if (mutation?.case === "body") this.#sink.write(mutation.value);
+    if (mutation?.case !== "streamedResponse") return;
+    const { body, endOfStream } = mutation.value;
+    this.#sink.write(body);
+    if (!endOfStream) return;
     this.#finish();
     this.#sink.end(this.#trailers);
   }
@@ -98,9 +107,7 @@ export class StreamedBody implements BodyStage, Listener {
     for (const part of this.#parts()) this.#session.unlisten(part);
   }
 
-  #parts(): Part[] {
-    return [`${this.#direction}_body`, `${this.#direction}_trailers`];
+  #parts() {
+    return [`${this.#direction}Body`, `${this.#direction}Trailers`] as const;
   }
 }
-
-const NO_BYTES = new Uint8Array(0);

@@ -1,10 +1,10 @@
 import type { GatewayError } from "../../base/errors.ts";
+import type { HeaderMutation } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { Question } from "../envoy/ext-proc.ts";
-import { headerMap } from "../envoy/headers.ts";
+import { headerEdits, headerMap, headerRemovals } from "../envoy/headers.ts";
+import { applyHeaderEdits } from "../shared/header-edits.ts";
 import type { BodySink, BodyStage } from "../types.ts";
-import { editTrailers } from "./edit-trailers.ts";
-import type { Session } from "./session.ts";
+import type { Question, Session } from "./session.ts";
 
 /** Shows the service the trailers of a body, which itself flows past; the service may change them. */
 export class TrailerStage implements BodyStage {
@@ -40,16 +40,17 @@ export class TrailerStage implements BodyStage {
   }
 
   #ask(trailers: HeaderList): void {
-    const part = `${this.#direction}_trailers` as const;
-    this.#session.ask(part, { ...this.#context, [part]: { trailers: headerMap(trailers) } }).then(
-      ({ immediate_response, [part]: answer }) => {
-        if (immediate_response === undefined) {
-          editTrailers(trailers, answer?.header_mutation);
-          this.#sink.end(trailers);
+    const part = `${this.#direction}Trailers` as const;
+    const request = { case: part, value: { trailers: headerMap(trailers) } };
+    this.#session.ask(part, { ...this.#context, request }).then(
+      ({ response }) => {
+        if (response.case === "immediateResponse") {
+          this.#session.close();
+          this.#sink.breakOff(this.#session.reply(response.value));
           return;
         }
-        this.#session.close();
-        this.#sink.breakOff(this.#session.reply(immediate_response));
+        if (response.case === part) editTrailers(trailers, response.value.headerMutation);
+        this.#sink.end(trailers);
       },
       (error: GatewayError) => {
         if (this.#failOpen && !this.#session.consumed) this.#sink.end(trailers);
@@ -57,4 +58,13 @@ export class TrailerStage implements BodyStage {
       },
     );
   }
+}
+
+/** Applies what the service makes of trailers; pseudo headers have no place in them (RFC 9113 8.1). */
+export function editTrailers(trailers: HeaderList, mutation: HeaderMutation | undefined): void {
+  const edits = [...headerRemovals(mutation?.removeHeaders), ...headerEdits(mutation?.setHeaders, "set")];
+  applyHeaderEdits(
+    edits.filter(({ name }) => !name.startsWith(":")),
+    trailers,
+  );
 }

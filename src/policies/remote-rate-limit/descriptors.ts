@@ -1,9 +1,23 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CelError, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
-import { type Descriptor, UNITS } from "../envoy/rate-limit.ts";
+import type { RateLimitDescriptorSchema } from "../../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts";
+import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.ts";
 import type { RateLimitDescriptor } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
 
+/** What one descriptor of the configuration becomes for one request. */
+export type Descriptor = MessageInitShape<typeof RateLimitDescriptorSchema>;
+
 const MAX_UINT32 = 0xffff_ffff;
+/** `RateLimitUnit` by the names of the configuration. */
+const UNITS: ReadonlyMap<string, RateLimitUnit> = new Map([
+  ["second", 1],
+  ["minute", 2],
+  ["hour", 3],
+  ["day", 4],
+  ["month", 5],
+  ["year", 6],
+]);
 
 /** A descriptor whose expressions are compiled. */
 export class DescriptorMaker {
@@ -27,7 +41,7 @@ export class DescriptorMaker {
     const entries = this.#entries.map(({ key, value }) => ({ key, value: textOf(value.evaluate(variables)) }));
     return {
       entries,
-      ...(this.#cost !== undefined && { hits_addend: { value: countOf(this.#cost.evaluate(variables)) } }),
+      ...(this.#cost !== undefined && { hitsAddend: BigInt(countOf(this.#cost.evaluate(variables))) }),
       ...(this.#override !== undefined && { limit: limitOf(this.#override.evaluate(variables)) }),
     };
   }
@@ -47,7 +61,7 @@ function countOf(value: unknown): number {
 
 function limitOf(value: CelValue): NonNullable<Descriptor["limit"]> {
   const { unit, requestsPerUnit } = toJson(value) as { unit?: unknown; requestsPerUnit?: unknown };
-  const number = UNITS[String(unit).toLowerCase() as keyof typeof UNITS] as number | undefined;
-  if (number === undefined) throw new Error("unit is not one of second, minute, hour, day, month, year");
-  return { unit: number, requests_per_unit: countOf(requestsPerUnit) };
+  const known = UNITS.get(String(unit).toLowerCase());
+  if (known === undefined) throw new Error("unit is not one of second, minute, hour, day, month, year");
+  return { unit: known, requestsPerUnit: countOf(requestsPerUnit) };
 }

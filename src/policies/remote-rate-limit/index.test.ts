@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import {
+  OVER_LIMIT,
+  RateLimitRequest,
+  RateLimitResponse,
+  SHOULD_RATE_LIMIT,
+} from "../../../test/helpers/envoy/rate-limit.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
-import { OVER_LIMIT, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT } from "../envoy/rate-limit.ts";
 import type { RemoteRateLimit } from "../policy-set.ts";
 import { effectivePolicy } from "../redact.ts";
 import { TestCallouts } from "../testing/callouts.ts";
@@ -86,7 +91,8 @@ test("descriptors are asked about in their order, with costs and limits of their
       descriptors: [
         { entries: [user, { key: "path", value: "/shop/cart" }, { key: "size", value: "4" }] },
         { entries: [user], hits_addend: { value: 2 }, limit: { requests_per_unit: 5, unit: 3 } },
-        { entries: [user], hits_addend: { value: 0 } },
+        // 0, the default of the value, has no bytes.
+        { entries: [user], hits_addend: {} },
       ],
     },
   ]);

@@ -1,27 +1,27 @@
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { CelError } from "../../cel/index.ts";
+import type {
+  RateLimitResponse,
+  RateLimitResponse_Code,
+  RateLimitResponse_DescriptorStatus,
+} from "../../gen/envoy/service/ratelimit/v3/rls_pb.ts";
 import type { LocalReply } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import type { PolicyDeps } from "../deps.ts";
-import { editRequest, headerEdits, replyHeaders } from "../envoy/headers.ts";
-import {
-  type Descriptor,
-  type LimitStatus,
-  OVER_LIMIT,
-  RateLimitRequest,
-  RateLimitResponse,
-  SHOULD_RATE_LIMIT,
-} from "../envoy/rate-limit.ts";
+import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "../envoy/headers.ts";
+import { envoyMethods } from "../envoy/load-methods.ts";
 import type { RemoteRateLimit } from "../policy-set.ts";
 import { afterWholeBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
 import type { CalloutContext, CompiledPolicy, PolicyContext } from "../types.ts";
-import { DescriptorMaker } from "./descriptors.ts";
+import { type Descriptor, DescriptorMaker } from "./descriptors.ts";
 
 const KIND = "remoteRateLimit";
 const FAILED: ErrorCode = "TG_RATE_LIMIT_SERVICE";
+/** `overall_code`, and the `code` of each limit. */
+const OVER_LIMIT: RateLimitResponse_Code = 2;
 
 /**
  * Asks a rate limit service whether the request is within its limits (reference 3.2). The answer to the client says how much
@@ -66,18 +66,15 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, fai
 async function limit(
   { domain, failureMode, timeout }: RemoteRateLimit,
   callout: Callout<CalloutContext>,
-  descriptors: readonly Descriptor[],
+  descriptors: Descriptor[],
   context: PolicyContext,
 ): Promise<LocalReply | undefined> {
-  let answer: ReturnType<typeof RateLimitResponse.decode>;
+  let answer: RateLimitResponse;
   try {
-    const bytes = await callout.unary(
-      SHOULD_RATE_LIMIT,
-      RateLimitRequest.encode({ domain, descriptors }),
-      timeout,
-      callFor(context, "rate_limit"),
-    );
-    answer = RateLimitResponse.decode(bytes);
+    const { shouldRateLimit } = await envoyMethods();
+    const question = shouldRateLimit.encode({ domain, descriptors });
+    const bytes = await callout.unary(shouldRateLimit.path, question, timeout, callFor(context, "rate_limit"));
+    answer = shouldRateLimit.decode(bytes);
   } catch (error) {
     const outcome = { result: "failed", error: reasonOf(error) };
     if (failureMode === "failOpen") {
@@ -87,52 +84,48 @@ async function limit(
     context.trace?.decided(KIND, false, outcome);
     throw new GatewayError(FAILED, undefined, new Error(reasonOf(error)));
   }
-  const limited = answer.overall_code === OVER_LIMIT;
+  const limited = answer.overallCode === OVER_LIMIT;
   context.trace?.decided(KIND, !limited, { result: limited ? "limited" : "allowed", descriptors: descriptors.length });
-  const toClient = [
-    ...limitHeaders(answer.statuses ?? []),
-    ...headerEdits(asOptions(answer.response_headers_to_add), "set"),
-  ];
+  const toClient = [...limitHeaders(answer.statuses), ...headerEdits(asOptions(answer.responseHeadersToAdd), "set")];
   if (limited) return reply(context, answer, toClient);
-  editRequest(context, headerEdits(asOptions(answer.request_headers_to_add), "set"));
+  editRequest(context, headerEdits(asOptions(answer.requestHeadersToAdd), "set"));
   for (const edit of toClient) context.editResponse(edit);
   return undefined;
 }
 
-function asOptions(headers: readonly { readonly key?: string; readonly value?: string }[] | undefined) {
-  return headers?.map((header) => ({ header }));
+function asOptions(headers: RateLimitResponse["responseHeadersToAdd"]): HeaderInstruction[] {
+  return headers.map((header) => ({ header }));
 }
 
 function reply(
   { request }: PolicyContext,
-  { statuses = [], raw_body }: ReturnType<typeof RateLimitResponse.decode>,
+  { statuses, rawBody: body }: RateLimitResponse,
   edits: readonly HeaderEdit[],
 ): LocalReply {
   const waits = statuses.filter(({ code }) => code === OVER_LIMIT).map(secondsUntilReset);
   const retry = waits.length > 0 ? Math.max(...waits) : 0;
   const own = retry > 0 && !edits.some(({ name }) => name === "retry-after");
   const headers = replyHeaders([...edits, ...(own ? [set("retry-after", retry)] : [])]);
-  const body = raw_body ?? new Uint8Array(0);
   // Without a body of the service the gateway answers as for its own limits.
   if (body.length === 0) throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers });
   return refuse(request, { status: 429, headers, body, reason: "RateLimit" }, "TG_RATE_LIMITED");
 }
 
 /** `x-ratelimit-*` of the limit that leaves least. */
-function limitHeaders(statuses: readonly LimitStatus[]): HeaderEdit[] {
+function limitHeaders(statuses: readonly RateLimitResponse_DescriptorStatus[]): HeaderEdit[] {
   const [tightest] = statuses
-    .filter(({ current_limit }) => current_limit !== undefined)
-    .sort((a, b) => (a.limit_remaining ?? 0) - (b.limit_remaining ?? 0));
+    .filter(({ currentLimit }) => currentLimit !== undefined)
+    .sort((a, b) => a.limitRemaining - b.limitRemaining);
   if (tightest === undefined) return [];
   return [
-    set("x-ratelimit-limit", tightest.current_limit?.requests_per_unit ?? 0),
-    set("x-ratelimit-remaining", tightest.limit_remaining ?? 0),
+    set("x-ratelimit-limit", tightest.currentLimit?.requestsPerUnit ?? 0),
+    set("x-ratelimit-remaining", tightest.limitRemaining),
     set("x-ratelimit-reset", secondsUntilReset(tightest)),
   ];
 }
 
-function secondsUntilReset({ duration_until_reset: left }: LimitStatus): number {
-  return (left?.seconds ?? 0) + ((left?.nanos ?? 0) > 0 ? 1 : 0);
+function secondsUntilReset({ durationUntilReset: left }: RateLimitResponse_DescriptorStatus): number {
+  return Number(left?.seconds ?? 0) + ((left?.nanos ?? 0) > 0 ? 1 : 0);
 }
 
 function set(name: string, value: number): HeaderEdit {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { attributesOf, type Decoded, decode, listOf } from "../../../test/helpers/otlp/decode.ts";
+import { decodeExportResponse, decodeRetryDelay } from "./answers.ts";
 import { encodeLogRecord, encodeSpan } from "./entries.ts";
-import { decodeExportResponse, decodeRetryDelay, encodeChunk, encodeExportRequest } from "./messages.ts";
+import { encodeChunk, encodeExportRequest } from "./messages.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";
@@ -109,9 +110,9 @@ test("chunks of several threads become one request", () => {
 test("what a collector has not taken, and when it wants to be asked again", () => {
   // partial_success { rejected_spans: 3, error_message: "no" }, after a field of the future.
   const answer = Buffer.from([0x7a, 1, 0, 0x0a, 6, 0x08, 3, 0x12, 2, 0x6e, 0x6f]);
-  assert.deepEqual(decodeExportResponse(answer), { rejected: 3, message: "no" });
-  assert.deepEqual(decodeExportResponse(new Uint8Array(0)), { rejected: 0, message: "" });
-  assert.deepEqual(decodeExportResponse(Buffer.from("<html>")), { rejected: 0, message: "" });
+  assert.deepEqual(decodeExportResponse("traces", answer), { rejected: 3, message: "no" });
+  assert.deepEqual(decodeExportResponse("traces", new Uint8Array(0)), { rejected: 0, message: "" });
+  assert.deepEqual(decodeExportResponse("traces", Buffer.from("<html>")), { rejected: 0, message: "" });
 
   const type = Buffer.from("type.googleapis.com/google.rpc.RetryInfo");
   // RetryInfo { retry_delay { seconds: 2, nanos: 5000000 } } as a detail of a Status.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../src/policies/envoy/auth.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../helpers/envoy/auth.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";

@@ -12,7 +12,7 @@ import {
   RateLimitRequest,
   RateLimitResponse,
   SHOULD_RATE_LIMIT,
-} from "../../../src/policies/envoy/rate-limit.ts";
+} from "../../helpers/envoy/rate-limit.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 

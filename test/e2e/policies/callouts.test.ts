@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { CHECK, CheckResponse } from "../../../src/policies/envoy/auth.ts";
-import { PROCESS, ProcessingRequest, ProcessingResponse } from "../../../src/policies/envoy/ext-proc.ts";
-import { RateLimitResponse, SHOULD_RATE_LIMIT } from "../../../src/policies/envoy/rate-limit.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { CHECK, CheckResponse } from "../../helpers/envoy/auth.ts";
+import { PROCESS, ProcessingRequest, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
+import { RateLimitResponse, SHOULD_RATE_LIMIT } from "../../helpers/envoy/rate-limit.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";

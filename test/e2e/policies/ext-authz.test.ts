@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../src/policies/envoy/auth.ts";
 import type { ExtAuthz, PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../helpers/envoy/auth.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 

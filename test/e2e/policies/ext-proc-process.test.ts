@@ -6,7 +6,7 @@ import {
   ProcessingRequest,
   ProcessingResponse,
   type Question,
-} from "../../../src/policies/envoy/ext-proc.ts";
+} from "../../helpers/envoy/ext-proc.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";

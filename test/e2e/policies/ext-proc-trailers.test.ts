@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ExtProc, ExtProcBodyMode, ExtProcOptions, PolicySet } from "../../../src/policies/policy-set.ts";
+import { TestPlane } from "../../helpers/data-plane.ts";
 import {
   type Answer,
   PROCESS,
   ProcessingRequest,
   ProcessingResponse,
   type Question,
-} from "../../../src/policies/envoy/ext-proc.ts";
-import type { ExtProc, ExtProcBodyMode, ExtProcOptions, PolicySet } from "../../../src/policies/policy-set.ts";
-import { TestPlane } from "../../helpers/data-plane.ts";
+} from "../../helpers/envoy/ext-proc.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 

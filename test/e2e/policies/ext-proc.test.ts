@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ExtProc, ExtProcOptions, PolicySet } from "../../../src/policies/policy-set.ts";
+import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import {
   type Answer,
   PROCESS,
   ProcessingRequest,
   ProcessingResponse,
   type Question,
-} from "../../../src/policies/envoy/ext-proc.ts";
-import type { ExtProc, ExtProcOptions, PolicySet } from "../../../src/policies/policy-set.ts";
-import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+} from "../../helpers/envoy/ext-proc.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { CHECK, CheckResponse } from "../../../src/policies/envoy/auth.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
+import { CHECK, CheckResponse } from "../../helpers/envoy/auth.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
 

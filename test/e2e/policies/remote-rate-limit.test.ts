@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  OVER_LIMIT,
-  RateLimitRequest,
-  RateLimitResponse,
-  SHOULD_RATE_LIMIT,
-} from "../../../src/policies/envoy/rate-limit.ts";
 import type { PolicySet, RemoteRateLimit } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+import { OVER_LIMIT, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT } from "../../helpers/envoy/rate-limit.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CHECK, CheckResponse } from "../../../src/policies/envoy/auth.ts";
+import { CHECK, CheckResponse } from "../../helpers/envoy/auth.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type Entry, TestCollector } from "../../helpers/otlp/collector.ts";

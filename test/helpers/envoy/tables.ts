@@ -1,8 +1,8 @@
-import * as auth from "../auth.ts";
-import * as common from "../common.ts";
-import * as extProc from "../ext-proc.ts";
-import * as rateLimit from "../rate-limit.ts";
-import { type Fields, MessageType } from "../wire.ts";
+import * as auth from "./auth.ts";
+import * as common from "./common.ts";
+import * as extProc from "./ext-proc.ts";
+import * as rateLimit from "./rate-limit.ts";
+import { type Fields, MessageType } from "./wire.ts";
 
 /** Every message of the gateway's tables, also those that only other messages name. */
 export function allTables(): ReadonlyMap<string, Fields> {

@@ -1,0 +1,56 @@
+/**
+ * What collectors answer. Most answers are empty, and the messages with the library below them take 2.4 MB of heap, so this
+ * module is only loaded by `import()`, when an answer has something to read.
+ */
+import { fromBinary } from "@bufbuild/protobuf";
+import { anyUnpack } from "@bufbuild/protobuf/wkt";
+import { RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
+import { ExportLogsServiceResponseSchema } from "../../gen/opentelemetry/proto/collector/logs/v1/logs_service_pb.ts";
+import { ExportTraceServiceResponseSchema } from "../../gen/opentelemetry/proto/collector/trace/v1/trace_service_pb.ts";
+import type { Signal } from "./messages.ts";
+
+/** What a collector has not taken of a request that it otherwise took. */
+export interface PartialSuccess {
+  /** Spans or log records. */
+  readonly rejected: number;
+  /** May be there without rejected entries, as a warning. */
+  readonly message: string;
+}
+
+const ALL_TAKEN: PartialSuccess = { rejected: 0, message: "" };
+
+/** Reads an `Export…ServiceResponse`. Other bytes, as some collectors answer in text, say that all was taken. */
+export function decodeExportResponse(signal: Signal, bytes: Uint8Array): PartialSuccess {
+  try {
+    const part =
+      signal === "traces"
+        ? fromBinary(ExportTraceServiceResponseSchema, bytes).partialSuccess
+        : fromBinary(ExportLogsServiceResponseSchema, bytes).partialSuccess;
+    if (part === undefined) return ALL_TAKEN;
+    const rejected = "rejectedSpans" in part ? part.rejectedSpans : part.rejectedLogRecords;
+    return { rejected: Number(rejected), message: part.errorMessage };
+  } catch {
+    return ALL_TAKEN;
+  }
+}
+
+/**
+ * Milliseconds after which a service wants to be called again, from the `google.rpc.Status` of its answer; undefined when that
+ * has no `RetryInfo` (OTLP specification, "OTLP/gRPC Throttling").
+ */
+export function decodeRetryDelay(status: Uint8Array): number | undefined {
+  try {
+    for (const detail of fromBinary(StatusSchema, status).details) {
+      const info = anyUnpack(detail, RetryInfoSchema);
+      if (info !== undefined) return durationMs(info.retryDelay);
+    }
+  } catch {
+    // Not a status.
+  }
+  return undefined;
+}
+
+function durationMs(delay: { readonly seconds: bigint; readonly nanos: number } | undefined): number {
+  return delay === undefined ? 0 : Number(delay.seconds) * 1000 + delay.nanos / 1e6;
+}
