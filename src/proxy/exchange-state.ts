@@ -318,7 +318,7 @@ export abstract class ExchangeState implements PolicyContext {
       // A tunnel has no answer to classify: it has worked.
       const result = status === 0 ? NO_RESPONSE : (outcome ?? { healthy: status < 500, wait: undefined });
       const before = endpoint.evictedUntil;
-      health.end(endpoint, result, seconds, this.retry?.backoff ?? 0);
+      health.record(endpoint, result, seconds, this.retry?.backoff ?? 0);
       if (this.trace !== undefined && endpoint.evictedUntil > before) this.trace.evicted(endpoint);
     }
   }

@@ -1,15 +1,31 @@
-import { type ErrorCode, GatewayError, messageOf } from "../base/errors.ts";
+import { GatewayError, messageOf } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
 import { requestFields } from "../http/h2/fields.ts";
 import type { HeaderList } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
+import type { Balancer } from "./balancer.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { UpstreamSession } from "./h2/session.ts";
-import type { UpstreamWaiter } from "./h2/session-pool.ts";
-import { mayResend } from "./resend.ts";
-import type { OnCancel, Upstream, UpstreamEvents } from "./upstream.ts";
+import type { Pool } from "./pool.ts";
+import type { OnCancel, Upstream } from "./upstream.ts";
+import {
+  type CallFailure,
+  type CallProtocol,
+  type CallTarget,
+  UpstreamCall,
+  type UpstreamCaller,
+} from "./upstream-call.ts";
+
+/** Who is told of a call. */
+export interface CallObserver {
+  /** Sent with the call, unless its policies remove it (W3C Trace Context). */
+  readonly traceparent?: string;
+  /** `target` as `host:port`. */
+  started(target: string): void;
+  ended(status: number | null, error: string | null): void;
+}
 
 /** A call of the gateway's own: to an authorization service, to a mirror. */
 export interface CallRequest {
@@ -39,91 +55,109 @@ export interface CallResponse {
 const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
 
 /**
- * Sends a request on the endpoint's pool and reads the whole response. Rejects with a GatewayError: TG_UPSTREAM_TIMEOUT,
- * TG_UPSTREAM_FAILED or TG_DNS_FAILED; never settles when it is cancelled.
+ * Sends a request to an endpoint of the balancer and reads the whole response. Rejects with a GatewayError:
+ * TG_NO_HEALTHY_BACKENDS, TG_POOL_FULL, TG_UPSTREAM_TIMEOUT, TG_UPSTREAM_FAILED or TG_DNS_FAILED, the reason being its `cause`;
+ * never settles when it is cancelled.
  */
-export function callUpstream(endpoint: Endpoint, request: CallRequest, onCancel: OnCancel): Promise<CallResponse> {
+export function callUpstream(
+  balancer: Balancer,
+  request: CallRequest,
+  onCancel: OnCancel,
+  observer?: CallObserver,
+): Promise<CallResponse> {
   return new Promise((resolve, reject) => {
-    const call = new Call(endpoint, request, resolve, reject);
+    const call = new BufferedCall(balancer, request, observer, resolve, reject);
     onCancel(() => call.cancel());
-    call.start(false);
+    call.start();
   });
 }
 
-class Call implements UpstreamEvents, UpstreamWaiter {
-  readonly #endpoint: Endpoint;
+/** Calls of the gateway's own have no rules about the health of their service. */
+const TARGET: CallTarget = { calls: undefined, outliers: undefined };
+
+class BufferedCall implements UpstreamCaller {
+  readonly #call = new UpstreamCall(this, TARGET);
+  readonly #balancer: Balancer;
   readonly #request: CallRequest;
+  readonly #observer: CallObserver | undefined;
   readonly #resolve: (response: CallResponse) => void;
   readonly #reject: (error: GatewayError) => void;
-  readonly #timer: NodeJS.Timeout;
-  readonly #startedAt = performance.now();
   readonly #chunks: Buffer[] = [];
   #size = 0;
-  #sends = 0;
   #status = 0;
   #headers: HeaderList = [];
-  #upstream: Upstream | undefined;
-  #cancelConnect: (() => void) | undefined;
+  #started = false;
   #closed = false;
+  /** The whole request is in memory and is sent at once. */
+  readonly replayable = true;
+  readonly requestSent = true;
 
   constructor(
-    endpoint: Endpoint,
+    balancer: Balancer,
     request: CallRequest,
+    observer: CallObserver | undefined,
     resolve: (response: CallResponse) => void,
     reject: (error: GatewayError) => void,
   ) {
-    this.#endpoint = endpoint;
+    this.#balancer = balancer;
     this.#request = request;
+    this.#observer = observer;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = setTimeout(() => this.#fail("TG_UPSTREAM_TIMEOUT", "no answer in time"), request.timeoutMs);
-    endpoint.begin();
   }
 
-  /** `fresh`: not on a pooled connection, which proved to be stale. */
-  start(fresh: boolean): void {
+  get method(): string {
+    return this.#request.method;
+  }
+
+  start(): void {
     if (this.#closed) return;
-    const { pool } = this.#endpoint;
-    this.#cancelConnect = pool.acquire(pool.http2 === "always" || pool.http2 === "offered", fresh, this);
+    if (!this.#call.start(this.#request.timeoutMs, "response"))
+      this.#reject(new GatewayError("TG_NO_HEALTHY_BACKENDS"));
   }
 
-  /** Nobody waits any more. */
   cancel(): void {
-    if (this.#closed) return;
-    this.#end();
-    this.#endpoint.abandon();
+    this.#closed = true;
+    this.#call.abandon({ countFailure: false });
   }
 
-  onConnection(connection: UpstreamConnection): void {
+  chooseEndpoint(): Endpoint | undefined {
+    return this.#balancer.choose();
+  }
+
+  /** A replay is part of the same call: it is reported once. */
+  prepare({ pool }: Endpoint): CallProtocol {
+    if (!this.#started) this.#observer?.started(pool.name);
+    this.#started = true;
+    return pool.http2 === "always" || pool.http2 === "offered" ? "http2" : "http1";
+  }
+
+  onConnection(connection: UpstreamConnection, call: UpstreamCall): void {
+    const pool = call.endpoint?.pool;
     const { method, path, body } = this.#request;
-    const { viaProxy: via } = this.#endpoint.pool;
+    const via = pool?.viaProxy;
     // A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2).
-    const authority = via?.authority ?? this.#authority();
+    const authority = via?.authority ?? this.#authority(pool);
     // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
     const target = via === undefined ? path : via.origin + (path === "*" ? "" : path);
     const credentials = via?.authorization === undefined ? [] : ["proxy-authorization", via.authorization];
     const head = requestHeadText(method, target, authority, [...this.#requestHeaders(), ...credentials], null, "");
-    this.#upstream = connection;
-    connection.send(head, method, body.length, false, this);
+    call.sendHead(connection, head, body.length, false);
     this.#sendBody(connection);
   }
 
-  onSession(session: UpstreamSession): void {
+  onSession(session: UpstreamSession, call: UpstreamCall): void {
+    const pool = call.endpoint?.pool;
     const { method, path, body } = this.#request;
-    const scheme = this.#endpoint.pool.target.tls === undefined ? "http" : "https";
-    const head = { method, authority: this.#authority(), path, search: "", headers: this.#requestHeaders() };
-    const stream = session.send(requestFields(head, scheme, false), method, body.length, this);
-    this.#upstream = stream;
-    this.#sendBody(stream);
+    const scheme = pool?.target.tls === undefined ? "http" : "https";
+    const head = { method, authority: this.#authority(pool), path, search: "", headers: this.#requestHeaders() };
+    this.#sendBody(call.openStream(session, requestFields(head, scheme, false), body.length));
   }
 
-  onConnectFailure(code: ErrorCode, message: string): void {
-    this.#fail(code, message);
-  }
-
-  #authority(): string {
-    const { pool } = this.#endpoint;
-    return this.#request.authority ?? pool.hostname ?? ("path" in pool.target ? "localhost" : pool.name);
+  #authority(pool: Pool | undefined): string {
+    const { authority } = this.#request;
+    if (authority !== undefined || pool === undefined) return authority ?? "";
+    return pool.hostname ?? ("path" in pool.target ? "localhost" : pool.name);
   }
 
   #requestHeaders(): HeaderList {
@@ -142,19 +176,16 @@ class Call implements UpstreamEvents, UpstreamWaiter {
   onInformational(): void {}
 
   onResponse(head: ResponseHead, length: number): void {
-    if (length === TUNNEL) {
-      this.#fail("TG_UPSTREAM_FAILED", "the answer is a switch to another protocol that nobody asked for");
-      return;
-    }
+    if (length === TUNNEL) this.#refuse("the answer is a switch to another protocol that nobody asked for");
     this.#status = head.status;
     this.#headers = head.headers;
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
-    if (this.#closed || this.#request.dropBody === true) return;
+    const { dropBody, maxBytes } = this.#request;
+    if (this.#closed || dropBody === true) return;
     this.#size += to - from;
-    if (this.#size > this.#request.maxBytes)
-      this.#fail("TG_UPSTREAM_FAILED", `the answer is longer than ${this.#request.maxBytes} bytes`);
+    if (this.#size > maxBytes) this.#refuse(`the answer is longer than ${maxBytes} bytes`);
     else this.#chunks.push(Buffer.from(buffer.subarray(from, to)));
   }
 
@@ -162,37 +193,26 @@ class Call implements UpstreamEvents, UpstreamWaiter {
 
   onResponseEnd(): void {
     if (this.#closed) return;
-    this.#upstream = undefined;
-    this.#end();
-    this.#endpoint.end(this.#status < 500, (performance.now() - this.#startedAt) / 1000);
+    this.#closed = true;
+    this.#observer?.ended(this.#status, null);
     this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.concat(this.#chunks, this.#size) });
-  }
-
-  onUpstreamFailure(message: string, answered: boolean): void {
-    const upstream = this.#upstream;
-    this.#upstream = undefined;
-    if (upstream !== undefined && mayResend(upstream, this.#request.method, answered, ++this.#sends)) this.start(true);
-    else this.#fail("TG_UPSTREAM_FAILED", message);
   }
 
   onUpstreamDrain(): void {}
 
-  onUpstreamFault(error: unknown): void {
-    this.#fail("TG_UPSTREAM_FAILED", messageOf(error));
-  }
-
-  #fail(code: ErrorCode, message: string): void {
-    if (this.#closed) return;
-    this.#end();
-    if (code === "TG_POOL_FULL") this.#endpoint.abandon();
-    else this.#endpoint.end(false, 0);
+  onCallFailure({ code, message }: Pick<CallFailure, "code" | "message">): void {
+    this.#closed = true;
+    this.#observer?.ended(null, message);
     this.#reject(new GatewayError(code, undefined, new Error(message)));
   }
 
-  #end(): void {
-    this.#closed = true;
-    clearTimeout(this.#timer);
-    this.#cancelConnect?.();
-    this.#upstream?.destroy();
+  onUpstreamFault(error: unknown): void {
+    this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message: messageOf(error) });
+  }
+
+  /** The response cannot be used, which is the endpoint's fault. */
+  #refuse(message: string): void {
+    this.#call.abandon({ countFailure: true });
+    this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message });
   }
 }

@@ -1,19 +1,10 @@
 import { GatewayError } from "../base/errors.ts";
 import { type HeaderList, type HttpRequest, setHeader } from "../http/message.ts";
 import type { Balancer } from "./balancer.ts";
-import { type CallRequest, type CallResponse, callUpstream } from "./call.ts";
+import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { GrpcStream, GrpcStreamEvents } from "./grpc-channel.ts";
 import type { OnCancel } from "./upstream.ts";
-
-/** Who is told of a call. */
-export interface CallObserver {
-  /** Sent with the call, unless its policies remove it (W3C Trace Context). */
-  readonly traceparent?: string;
-  /** `target` as `host:port`. */
-  started(target: string): void;
-  ended(status: number | null, error: string | null): void;
-}
 
 /** For whom the gateway asks, and who is told. */
 interface CallContext<CalloutContext> {
@@ -60,24 +51,19 @@ export class Callout<CalloutContext = never> {
     const head: CallHead = headOf("HTTP/1.1", method, path, query, authority, [...request.headers]);
     head.body = request.body;
     const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
-    return observed(
-      this.#choose(),
+    return callUpstream(
+      this.#balancer,
+      {
+        ...request,
+        method: head.method,
+        path: head.path + head.search,
+        headers: head.headers,
+        body: head.body ?? request.body,
+        timeoutMs,
+        ...(head.authority !== "" && { authority: head.authority }),
+      },
+      context.onCancel,
       context.observer,
-      ({ status }) => status,
-      (endpoint) =>
-        callUpstream(
-          endpoint,
-          {
-            ...request,
-            method: head.method,
-            path: head.path + head.search,
-            headers: head.headers,
-            body: head.body ?? request.body,
-            timeoutMs,
-            ...(head.authority !== "" && { authority: head.authority }),
-          },
-          context.onCancel,
-        ),
     );
   }
 

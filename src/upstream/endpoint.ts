@@ -64,24 +64,26 @@ export class Endpoint {
 
   /**
    * A call has failed where failures evict (reference 3.26): for `duration` ms, times the evictions since the last success.
-   * The calls that were under way when it was evicted do not prolong that. `now` as of `performance.now()`.
+   * The calls that were under way when it was evicted do not prolong that. `now` as of `performance.now()`. Returns whether it
+   * is evicted for this failure.
    */
-  fail(eviction: Eviction, duration: number, now: number): void {
+  fail(eviction: Eviction, duration: number, now: number): boolean {
     const evicted = this.isEvicted(now);
     const before = this.health;
     this.end(false, 0);
-    if (evicted) return;
+    if (evicted) return false;
     const { consecutiveFailures, healthThreshold } = eviction;
     const due =
       (consecutiveFailures === undefined && healthThreshold === undefined) ||
       (healthThreshold !== undefined && before < healthThreshold) ||
       (consecutiveFailures !== undefined && this.consecutiveFailures >= consecutiveFailures);
-    if (!due) return;
+    if (!due) return false;
     this.timesEjected++;
     this.evictedUntil = now + duration * this.timesEjected;
     this.#restoreHealth = eviction.restoreHealth;
     const { key, timesEjected } = this;
     this.#onEvicted({ key, ms: duration * timesEjected, timesEjected, restoreHealth: eviction.restoreHealth });
+    return true;
   }
 
   /** Another thread has evicted the endpoint for what it has seen. */

@@ -14,7 +14,7 @@ import { rendezvous } from "./rendezvous.ts";
 import { retryAfter } from "./retry-after.ts";
 import type { Eviction, Health, SessionAffinity } from "./settings.ts";
 
-/** Of evictions for which nothing gives another time (reference 3.26). */
+/** Milliseconds of an eviction whose length nothing else determines (reference 3.26). */
 const DEFAULT_EVICTION_MS = 3000;
 
 /** What the policies of a backend say about the choice and the health of its endpoints. */
@@ -38,71 +38,82 @@ export function endpointRules({
   };
 }
 
-/** What the answer to one call says about the endpoint. */
+/** What one call says about its endpoint. */
 export interface CallOutcome {
   healthy: boolean;
-  /** Milliseconds that the answer asks for until the next call. */
+  /** Milliseconds until the endpoint wants the next call: `Retry-After` of a 429 and fields like it. */
   readonly wait: number | undefined;
-  /** The head of an answer that an expression judges again when gRPC has told how the call went. */
+  /** The head of a gRPC response, which the expression classifies again once the trailers have brought the status. */
   readonly head?: HttpResponse | undefined;
 }
 
-/** The part of an exchange that decides its outcome. */
-interface ClassifiedCall {
+/** The call worked, without a response to classify: a TCP connection or a tunnel. */
+export const SUCCEEDED: CallOutcome = { healthy: true, wait: undefined };
+/** There was no usable response. */
+export const NO_RESPONSE: CallOutcome = { healthy: false, wait: undefined };
+
+/** What `unhealthyExpression` reads: the request, and the response that is set while it is evaluated. */
+export interface OutcomeContext {
   response: HttpResponse | undefined;
   trailers: HeaderList;
   readonly variables: Activation;
 }
 
-/** There was no usable answer. */
-export const NO_RESPONSE: CallOutcome = { healthy: false, wait: undefined };
-
-/** Which calls have failed, and what follows from that for the endpoint (reference 3.26). */
+/**
+ * Outlier detection of a backend (`health`, reference 3.26): which calls have failed, and when failures evict the endpoint.
+ * Passive: it learns from calls, it sends no probes.
+ */
 export class OutlierDetector {
   readonly #unhealthy: Condition | undefined;
   readonly #eviction: Eviction | undefined;
 
+  /** Throws CelError for an expression that cannot be used. */
   constructor({ unhealthyExpression, eviction }: Health) {
     this.#unhealthy = unhealthyExpression === undefined ? undefined : compileCondition(unhealthyExpression, "response");
     this.#eviction = eviction;
   }
 
-  /** Called with the response as the backend has sent it: policies may change it. */
-  classify(x: ClassifiedCall, response: HttpResponse): CallOutcome {
+  /** `response` is as the backend has sent it: policies may change it afterwards. */
+  classify(context: OutcomeContext, response: HttpResponse): CallOutcome {
     const wait = response.status === 429 ? retryAfter(response.headers, Date.now()) : undefined;
     const healthy = response.status < 500 && grpcSucceeded(response.headers);
     if (this.#unhealthy === undefined) return { healthy, wait };
     const { status, headers } = response;
     const head = isGrpc(headers) ? { status, headers: [...headers] } : undefined;
-    return { healthy: !matches(this.#unhealthy, x, response, x.trailers, !healthy), wait, head };
+    return { healthy: !matches(this.#unhealthy, context, response, context.trailers, !healthy), wait, head };
   }
 
-  /** gRPC says at the end how a call went: then `response.grpcStatus` is there, and the head as the backend has sent it. */
-  classifyTrailers(x: ClassifiedCall, outcome: CallOutcome, trailers: HeaderList): void {
+  /** gRPC says at the end how a call went: `response.grpcStatus` exists now, beside the head as the backend has sent it. */
+  classifyTrailers(context: OutcomeContext, outcome: CallOutcome, trailers: HeaderList): void {
     const status = grpcStatusIn(trailers);
     if (status === undefined) return;
+    const { head } = outcome;
     if (this.#unhealthy === undefined) outcome.healthy &&= status === 0;
-    else if (outcome.head !== undefined)
-      outcome.healthy = !matches(
-        this.#unhealthy,
-        x,
-        outcome.head,
-        trailers,
-        outcome.head.status >= 500 || status !== 0,
-      );
+    else if (head !== undefined)
+      outcome.healthy = !matches(this.#unhealthy, context, head, trailers, head.status >= 500 || status !== 0);
   }
 
-  /** The call is over after `seconds`. `backoff`: of the retry policy, ms; 0 = none. */
-  end(endpoint: Endpoint, outcome: CallOutcome, seconds: number, backoff: number): void {
+  /**
+   * The call is over after `seconds`. `backoff`: milliseconds of the retry policy, which an eviction lasts when nothing else
+   * gives its length; 0 = none. Returns whether the endpoint is evicted for this call.
+   */
+  record(endpoint: Endpoint, outcome: CallOutcome, seconds: number, backoff: number): boolean {
     const now = performance.now();
     if (outcome.healthy) {
+      // Ends an eviction whose time is over, so that its `restoreHealth` is set before this success counts.
       endpoint.isEvicted(now);
       endpoint.end(true, seconds);
-    } else if (this.#eviction === undefined) endpoint.end(false, 0);
-    else {
-      const duration = this.#eviction.duration ?? outcome.wait ?? (backoff || DEFAULT_EVICTION_MS);
-      endpoint.fail(this.#eviction, duration, now);
+      return false;
     }
+    if (this.#eviction === undefined) {
+      endpoint.end(false, 0);
+      return false;
+    }
+    return endpoint.fail(
+      this.#eviction,
+      this.#eviction.duration ?? outcome.wait ?? (backoff || DEFAULT_EVICTION_MS),
+      now,
+    );
   }
 }
 
@@ -133,26 +144,27 @@ export class Affinity {
 }
 
 /**
- * What the condition says of an answer that is not the one that the client gets, or not yet. `otherwise`: what holds without
- * the condition, and where it fails. It may read the request, so a failure alone must not let a client evict endpoints.
+ * Whether the condition matches a response that is not the one that the client gets, or not yet. `otherwise`: the result
+ * without a condition, and where it fails. A condition may read the request, so a failure alone must not let a client evict
+ * endpoints.
  */
 function matches(
   condition: Condition,
-  x: ClassifiedCall,
+  context: OutcomeContext,
   response: HttpResponse,
   trailers: HeaderList,
   otherwise: boolean,
 ): boolean {
-  const before = { response: x.response, trailers: x.trailers };
-  x.response = response;
-  x.trailers = trailers;
-  const matched = condition.matches(x.variables, () => otherwise);
-  x.response = before.response;
-  x.trailers = before.trailers;
+  const before = { response: context.response, trailers: context.trailers };
+  context.response = response;
+  context.trailers = trailers;
+  const matched = condition.matches(context.variables, () => otherwise);
+  context.response = before.response;
+  context.trailers = before.trailers;
   return matched;
 }
 
-/** HTTP without gRPC succeeds as far as gRPC is concerned. */
+/** A response without `grpc-status` has not failed as far as gRPC is concerned. */
 function grpcSucceeded(fields: HeaderList): boolean {
   return (grpcStatusIn(fields) ?? 0) === 0;
 }

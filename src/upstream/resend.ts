@@ -1,13 +1,8 @@
 import type { Upstream } from "./upstream.ts";
+import { isIdempotent } from "./upstream-call.ts";
 
-/** Methods whose requests have the same effect once or several times (RFC 9110 9.2.2). */
-const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 /** Connections of a pool may all be stale, or servers may all be about to go away; after this many the call fails. */
 const MAX_SENDS = 3;
-
-export function isIdempotent(method: string): boolean {
-  return IDEMPOTENT.has(method);
-}
 
 /**
  * Whether a call that failed is made again without a `retry` policy, the caller having its whole body: any method when

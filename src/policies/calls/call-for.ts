@@ -1,4 +1,4 @@
-import type { CallObserver } from "../../upstream/callout.ts";
+import type { CallObserver } from "../../upstream/call.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
 import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../types.ts";
 

@@ -4,21 +4,20 @@ import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
-import type { ConnectWaiter } from "../../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
-import { isLoop, LOOP_DETECTED } from "../../upstream/dynamic.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
-import { type CallOutcome, NO_RESPONSE, type OutlierDetector } from "../../upstream/outlier.ts";
-import type { UpstreamEvents } from "../../upstream/upstream.ts";
+import {
+  type CallFailure,
+  type CallProtocol,
+  UpstreamCall,
+  type UpstreamCaller,
+} from "../../upstream/upstream-call.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
 import { connectionVariables } from "../connection-variables.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
 import type { LiveConnection } from "./live-connection.ts";
-
-/** The backend was connected, and neither side broke off. */
-const SERVED: CallOutcome = { healthy: true, wait: undefined };
 
 /** The bind of a connection. */
 export interface TcpHost {
@@ -43,7 +42,7 @@ const NOTHING = Buffer.alloc(0);
  * One client connection whose bytes are copied to a backend and back. Each direction ends by itself (half-close), and a
  * side that takes nothing stops the other one from being read, so that no more than one read of each side is held.
  */
-export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConnection, Sweepable {
+export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConnection, Sweepable {
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly #origin: TcpOrigin;
@@ -52,13 +51,10 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
   readonly #services: Services;
   readonly #startedAt = performance.now();
   #route: CompiledTcpRoute | undefined;
-  #endpoint: Endpoint | undefined;
-  #health: OutlierDetector | undefined;
+  #backend: CompiledBackend | undefined;
+  #call: UpstreamCall | undefined;
   #endpointName: string | undefined;
   #upstream: UpstreamConnection | undefined;
-  #cancelConnect: (() => void) | undefined;
-  /** Seconds until the backend was connected. */
-  #connectSeconds = 0;
   /** What was read of the client before this connection got it: the backend's first bytes. */
   #early: Buffer = NOTHING;
   #clientEnded = false;
@@ -189,10 +185,12 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#transport.resume();
   }
 
-  onUpstreamFailure(message: string): void {
+  onCallFailure({ code, message, sent }: CallFailure): void {
     if (this.#closed) return;
-    this.#fail("TG_UPSTREAM_FAILED", `${ERRORS.TG_UPSTREAM_FAILED.message}: ${message}`);
-    this.#transport.reset();
+    this.#fail(code, `${ERRORS[code].message}: ${message}`);
+    // A client that has got bytes must not take what it got for the whole.
+    if (sent) this.#transport.reset();
+    else this.#transport.destroy();
   }
 
   onUpstreamFault(error: unknown): void {
@@ -208,49 +206,41 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
     const backend = pick(this.#route, this.#services.random);
     if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
-    const endpoint = this.#choose(backend);
-    this.#endpoint = endpoint;
-    this.#health = backend.rules?.health;
-    this.#endpointName = endpoint.pool.name;
-    endpoint.begin();
-    backend.calls.total++;
-    const waiter: ConnectWaiter<UpstreamConnection> = {
-      onConnection: (upstream: UpstreamConnection) => {
-        if (backend.target.type !== "dynamic" || !isLoop(this.#transport, upstream)) this.#connected(upstream);
-        else {
-          upstream.destroy();
-          waiter.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, upstream.times);
-        }
-      },
-      onConnectFailure: (code: ErrorCode, message: string) => {
-        this.#cancelConnect = undefined;
-        this.#fail(code, `${ERRORS[code].message}: ${message}`);
-        this.#transport.destroy();
-      },
-    };
-    this.#cancelConnect = endpoint.pool.connect(waiter, true);
+    this.#backend = backend;
+    this.#call = new UpstreamCall(this, { calls: backend.calls, outliers: backend.rules?.health });
+    if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 
-  #choose(backend: CompiledBackend): Endpoint {
+  // ── the call to the backend ──
+
+  /** A tunnel of bytes is set up like that of CONNECT, and cannot be sent a second time. */
+  readonly method = "CONNECT";
+  readonly replayable = false;
+  readonly requestSent = true;
+
+  get loopGuard(): Transport | undefined {
+    return this.#backend?.target.type === "dynamic" ? this.#transport : undefined;
+  }
+
+  chooseEndpoint(): Endpoint | undefined {
     const { serverName, transport } = this.#origin;
-    if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
+    const backend = this.#backend;
+    if (backend === undefined || backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
+    if (backend.balancer !== undefined) return backend.balancer.choose();
     // A dynamic backend is the server that the client asked TLS for, on the port that it came to (reference 3.33).
     const target = backend.dynamic?.read(this.variables) ?? (backend.target.type === "dynamic" ? serverName : "");
-    if (backend.balancer === undefined && target === "") throw new GatewayError("TG_NO_BACKENDS");
-    const endpoint =
-      backend.balancer === undefined
-        ? this.#services.dynamic(target, transport.localPort, backend.connection)
-        : backend.balancer.choose();
-    if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
-    return endpoint;
+    if (target === "") throw new GatewayError("TG_NO_BACKENDS");
+    return this.#services.dynamic(target, transport.localPort, backend.connection);
   }
 
-  #connected(upstream: UpstreamConnection): void {
-    this.#cancelConnect = undefined;
-    this.#connectSeconds = (performance.now() - this.#startedAt) / 1000;
+  prepare(endpoint: Endpoint): CallProtocol {
+    this.#endpointName = endpoint.pool.name;
+    return "raw";
+  }
+
+  onConnection(upstream: UpstreamConnection): void {
     this.#movedAt = performance.now();
     this.#upstream = upstream;
-    upstream.openTunnel(this);
     const early = this.#early;
     this.#early = NOTHING;
     if (early.length > 0) this.#send(early, early.length);
@@ -267,37 +257,21 @@ export class TcpConnection implements TransportHandler, UpstreamEvents, LiveConn
     this.#transport.pause();
   }
 
+  /** Ends the connection with an error. A call that is still open ends with it: the backend is not to blame. */
   #fail(code: ErrorCode, message: string): void {
     if (this.#closed) return;
-    const { reason } = ERRORS[code];
-    this.#cancelConnect?.();
-    this.#cancelConnect = undefined;
-    const upstream = this.#upstream;
-    this.#upstream = undefined;
-    upstream?.destroy();
-    if (code === "TG_CLIENT_GONE" || code === "TG_INTERNAL" || code === "TG_POOL_FULL") this.#endpoint?.abandon();
-    else this.#release(NO_RESPONSE);
-    this.#endpoint = undefined;
-    this.#finish(message, reason);
+    this.#call?.abandon({ countFailure: false });
+    this.#finish(message, ERRORS[code].reason);
   }
 
   /** Accounts for a connection that has ended, one way or another. */
   #finish(error: string | undefined, reason: Reason): void {
     if (this.#closed) return;
     this.#closed = true;
-    // What is written may still be on its way; nothing refers to the backend any more.
     this.#upstream = undefined;
-    this.#release(SERVED);
-    this.#endpoint = undefined;
+    this.#call?.settle();
+    this.#call = undefined;
     if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason);
-  }
-
-  /** What the connection says about its endpoint (reference 3.26): there are no responses to classify by. */
-  #release(outcome: CallOutcome): void {
-    const endpoint = this.#endpoint;
-    if (endpoint === undefined) return;
-    if (this.#health === undefined) endpoint.end(outcome.healthy, this.#connectSeconds);
-    else this.#health.end(endpoint, outcome, this.#connectSeconds, 0);
   }
 
   #logAccess(error: string | undefined, reason: Reason): void {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Sweeper } from "../../../src/base/sweeper.ts";
+import { SingleEndpoint } from "../../../src/upstream/balancer.ts";
 import { callUpstream } from "../../../src/upstream/call.ts";
 import { Endpoints } from "../../../src/upstream/endpoints.ts";
 import { Pools } from "../../../src/upstream/pools.ts";
@@ -63,7 +64,7 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
       const endpoint = endpoints.acquire({ host: "127.0.0.1", port: upstream.port }, 1);
       const call = (how: string): Promise<unknown> =>
         callUpstream(
-          endpoint,
+          new SingleEndpoint(endpoint),
           { method: how, path: "/", headers: [], body: new Uint8Array(0), timeoutMs: 10_000, maxBytes: 100 },
           () => {},
         );
