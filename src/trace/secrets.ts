@@ -1,3 +1,4 @@
+import { cookiePairs } from "../base/cookies.ts";
 import { SensitiveNames, SensitiveParameters } from "../base/sensitive-names.ts";
 import { REDACTED, shownHeaders, shownSearch, shownUrls } from "./redaction.ts";
 
@@ -93,10 +94,10 @@ export class TraceSecrets {
 
   /** The whole value, and the secret parts of it: `Bearer <token>`, `name=<value>; name=<value>`. */
   #remember(name: string, value: string): void {
-    const cookies = value.split(/;\s*/);
+    const cookies = cookiePairs(value);
     // What follows in a Set-Cookie are attributes, such as a path.
-    if (name === "set-cookie") cookies.length = 1;
-    const parts = [value, ...cookies.map((cookie) => cookie.slice(cookie.indexOf("=") + 1))];
+    if (name === "set-cookie") cookies.length = Math.min(1, cookies.length);
+    const parts = [value, ...cookies.map((cookie) => cookie.value ?? cookie.name)];
     const scheme = /^[\w-]+ +(\S.*)$/.exec(value)?.[1];
     if (scheme !== undefined) parts.push(scheme);
     for (const part of parts) if (part.length >= MIN_SECRET) this.#values.add(part);

@@ -1,4 +1,5 @@
 import { RE2JS } from "re2js";
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import { messageOf } from "../../base/errors.ts";
 import { charge, endBudget, startBudget } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
@@ -11,7 +12,7 @@ const PER_CHARACTER = 32;
 /** Steps for each character of a pattern that a request brings: compiling counted repetitions takes up to 25 µs each. */
 const PER_PATTERN_CHARACTER = 8192;
 const MAX_CACHED = 256;
-const cache = new Map<string, RE2JS>();
+const cache = new BoundedCache<RE2JS>(MAX_CACHED);
 
 /**
  * Whether RE2 `pattern` fits any part of `text`: what CEL means by `matches`, in time linear in the text. Fails when the
@@ -36,8 +37,6 @@ export function compilePattern(source: string): RE2JS | Failure {
     const why = messageOf(error);
     return fail(`${why}; write the pattern in RE2 syntax`);
   }
-  // The oldest goes; a pattern in use comes back at the cost of one compilation.
-  if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value ?? "");
   cache.set(source, pattern);
   return pattern;
 }

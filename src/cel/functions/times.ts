@@ -1,3 +1,4 @@
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import { DURATION, INT, STRING, TIMESTAMP } from "../check/types.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import { CelDuration, CelTimestamp } from "../values/types.ts";
@@ -76,8 +77,7 @@ function datePart({ nanos }: CelTimestamp, part: Part, shift: number): bigint {
   return BigInt(part(new Date(Number(milliseconds) + shift), nanos));
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>();
-const MAX_FORMATS = 64;
+const formats = new BoundedCache<Intl.DateTimeFormat>(64);
 
 /** How far `zone` is from UTC at `time`, in milliseconds. Zones are IANA names or `[+-]hh:mm`. */
 function offset(zone: string, time: CelTimestamp): number | Failure {
@@ -86,7 +86,6 @@ function offset(zone: string, time: CelTimestamp): number | Failure {
   try {
     const format =
       formats.get(zone) ?? new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
-    if (formats.size >= MAX_FORMATS) formats.clear();
     formats.set(zone, format);
     const parts = format.formatToParts(new Date(Number(time.nanos / 1_000_000n)));
     const name = parts.find(({ type }) => type === "timeZoneName")?.value ?? "";

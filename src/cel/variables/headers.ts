@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { findCookie } from "../../base/cookies.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../../base/sensitive-names.ts";
 import { charge } from "../evaluate/budget.ts";
 import { markRepeated } from "../values/repeated.ts";
@@ -144,19 +145,4 @@ function encodeLatin1(text: string): string {
   for (let i = 0; i < text.length; i++)
     if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, "utf8").toString("latin1");
   return text;
-}
-
-/** RFC 6265 5.4: pairs with `; ` between; the first of the name counts. */
-export function findCookie(text: string, name: string): string | undefined {
-  for (let at = 0; at < text.length; ) {
-    while (text[at] === " ") at++;
-    const semicolon = text.indexOf(";", at);
-    const end = semicolon === -1 ? text.length : semicolon;
-    if (text.startsWith(name, at) && text[at + name.length] === "=") {
-      const value = text.slice(at + name.length + 1, end).trim();
-      return value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
-    }
-    at = end + 1;
-  }
-  return undefined;
 }

@@ -1,5 +1,5 @@
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import type { TokenCache as Config } from "../policy-set.ts";
-import { BoundedCache } from "../shared/credentials/verified.ts";
 import type { IssuedToken } from "./token-endpoint.ts";
 
 /** Milliseconds before its end at which a token is not used any more: the backend has to get it in time. */

@@ -1,3 +1,4 @@
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -5,7 +6,7 @@ import type { BasicAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
-import { BoundedCache, secretDigest } from "../shared/credentials/verified.ts";
+import { secretDigest } from "../shared/credentials/verified.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 import { isSlow, verifyPassword } from "./hashes.ts";
 import { parseHtpasswd } from "./htpasswd.ts";

@@ -1,3 +1,4 @@
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import { parseDuration } from "../../base/durations.ts";
 import {
   type Activation,
@@ -21,18 +22,17 @@ interface Entry<AuthzDecision> {
 /** Refusals with other statuses may be about something else than the client. */
 const KEPT_REFUSALS = new Set([401, 403]);
 
-/** Verdicts by key, for their time to live; the oldest goes when there is no room. */
+/** Decisions by key, for their time to live. */
 export class DecisionCache<AuthzDecision> {
   readonly #key: readonly Expression[];
   readonly #ttl: number | Expression;
-  readonly #maxEntries: number;
-  readonly #entries = new Map<string, Entry<AuthzDecision>>();
+  readonly #entries: BoundedCache<Entry<AuthzDecision>>;
 
   /** `scope`: what the expressions may read. Throws CelError for those that cannot be used. */
   constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>, scope: Scope) {
     this.#key = key.map((text) => compileExpression(text, scope));
     this.#ttl = parseDuration(ttl) ?? compileExpression(ttl, scope);
-    this.#maxEntries = maxEntries;
+    this.#entries = new BoundedCache(maxEntries);
   }
 
   get expressions(): readonly Expression[] {
@@ -62,10 +62,7 @@ export class DecisionCache<AuthzDecision> {
     if (refusedWith !== undefined && !KEPT_REFUSALS.has(refusedWith)) return;
     const ttl = this.#ttlOf(variables);
     if (ttl <= 0) return;
-    this.#entries.delete(key);
     this.#entries.set(key, { decision, until: performance.now() + ttl });
-    const [oldest] = this.#entries.size > this.#maxEntries ? this.#entries.keys() : [];
-    if (oldest !== undefined) this.#entries.delete(oldest);
   }
 
   /** Milliseconds from now; 0 when the expression gives neither a duration nor a time. */

@@ -1,8 +1,8 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import { messageOf } from "../../base/errors.ts";
 import { CelSecret } from "../../cel/index.ts";
 import type { JwtProvider } from "../policy-set.ts";
-import { BoundedCache } from "../shared/credentials/verified.ts";
 import { parseKeys, type VerificationKey } from "./keys.ts";
 
 /** Seconds by which clocks may differ. */

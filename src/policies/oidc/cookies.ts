@@ -1,3 +1,4 @@
+import { cookiePairs } from "../../base/cookies.ts";
 import type { HeaderList } from "../../http/message.ts";
 import { oidcFailure } from "./failure.ts";
 import { type Opened, open, seal } from "./sealed.ts";
@@ -33,15 +34,9 @@ export function takeCookies(headers: HeaderList): Map<string, string> {
 
 function takeFrom(field: string, taken: Map<string, string>): string {
   const kept: string[] = [];
-  for (const part of field.split(";")) {
-    const pair = part.trim();
-    if (!pair.startsWith(COOKIE_PREFIX) && !pair.startsWith(HOST_PREFIX)) {
-      if (pair !== "") kept.push(pair);
-      continue;
-    }
-    const equals = pair.indexOf("=");
-    const name = equals < 0 ? pair : pair.slice(0, equals);
-    if (!taken.has(name)) taken.set(name, equals < 0 ? "" : pair.slice(equals + 1));
+  for (const { name, value = "", text } of cookiePairs(field)) {
+    if (!name.startsWith(COOKIE_PREFIX) && !name.startsWith(HOST_PREFIX)) kept.push(text);
+    else if (!taken.has(name)) taken.set(name, value);
   }
   return kept.join("; ");
 }

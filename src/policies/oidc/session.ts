@@ -1,4 +1,4 @@
-import { BoundedCache } from "../shared/credentials/verified.ts";
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
 import type { Opened } from "./sealed.ts";
 

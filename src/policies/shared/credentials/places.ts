@@ -1,4 +1,5 @@
 /** Queries and cookies as text: what nobody asks for stays byte for byte as the client sent it. */
+import { cookiePairs, findCookie } from "../../../base/cookies.ts";
 import type { HeaderList } from "../../../http/message.ts";
 
 /**
@@ -41,14 +42,8 @@ function decode(part: string): readonly [name: string, value: string] | undefine
 export function cookieOf(headers: HeaderList, name: string): string | undefined {
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== "cookie") continue;
-    for (const pair of (headers[i + 1] as string).split(";")) {
-      const equals = pair.indexOf("=");
-      if (equals >= 0 && pair.slice(0, equals).trim() === name)
-        return pair
-          .slice(equals + 1)
-          .trim()
-          .replace(/^"(.*)"$/, "$1");
-    }
+    const value = findCookie(headers[i + 1] as string, name);
+    if (value !== undefined) return value;
   }
   return undefined;
 }
@@ -61,9 +56,8 @@ export function removeCookie(headers: HeaderList, name: string): HeaderList {
     const value = headers[i + 1] as string;
     if (field !== "cookie") kept.push(field, value);
     else {
-      const pairs = value.split(";").filter((pair) => (pair.split("=", 1)[0] ?? "").trim() !== name);
-      const rest = pairs.join(";").trim();
-      if (rest !== "") kept.push(field, rest);
+      const pairs = cookiePairs(value).filter((pair) => pair.name !== name);
+      if (pairs.length > 0) kept.push(field, pairs.map(({ text }) => text).join("; "));
     }
   }
   return kept;

@@ -1,0 +1,42 @@
+/**
+ * The one reader of Cookie fields (RFC 6265 4.2.1): policies, expressions and redaction must agree on what a cookie is, or a
+ * client could show one of them what another does not see.
+ */
+
+/** One pair of a Cookie field. */
+export interface CookiePair {
+  /** Text before the first `=`, or all of it where there is none. */
+  readonly name: string;
+  /** Text after the first `=`, with its quotes; undefined where there is none. */
+  readonly value: string | undefined;
+  /** The pair as it was sent, without the white space around it. */
+  readonly text: string;
+}
+
+/** The pairs of one field, in order; empty ones are left out. White space around names and values does not belong to them. */
+export function cookiePairs(field: string): CookiePair[] {
+  const pairs: CookiePair[] = [];
+  for (const part of field.split(";")) {
+    const text = trim(part);
+    if (text === "") continue;
+    const equals = text.indexOf("=");
+    if (equals < 0) pairs.push({ name: text, value: undefined, text });
+    else pairs.push({ name: trim(text.slice(0, equals)), value: trim(text.slice(equals + 1)), text });
+  }
+  return pairs;
+}
+
+/** The value of the first cookie of the name, without quotes around it; undefined when there is none with a value. */
+export function findCookie(field: string, name: string): string | undefined {
+  const value = cookiePairs(field).find((pair) => pair.name === name && pair.value !== undefined)?.value;
+  return value === undefined ? undefined : unquoted(value);
+}
+
+function unquoted(value: string): string {
+  return value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
+}
+
+/** Spaces and tabs alone: `String.trim` also takes the byte A0, with which UTF-8 text may end. */
+function trim(text: string): string {
+  return text.replace(/^[ \t]+|[ \t]+$/g, "");
+}
