@@ -3,14 +3,7 @@
  * Run: node bench/cel.ts
  */
 import { Environment } from "@marcbachmann/cel-js";
-import {
-  type Activation,
-  compileCondition,
-  compileExpression,
-  compileFunctions,
-  type Expression,
-  withFunctions,
-} from "../src/cel/index.ts";
+import { type Activation, CelEnvironment, STANDARD_ENVIRONMENT as cel, type Expression } from "../src/cel/index.ts";
 
 const ITERATIONS = 300_000;
 const ROUNDS = 7;
@@ -114,9 +107,9 @@ const FAILED = (): boolean => false;
 
 console.log("    own   cel-js  by hand  (ns)");
 for (const row of ROWS) {
-  const expression = compileExpression(row.text, "request");
+  const expression = cel.compileExpression(row.text, "request");
   // `"user " + jwt.sub` is no condition.
-  const condition = expression.type === "string" ? undefined : compileCondition(row.text, "request");
+  const condition = expression.type === "string" ? undefined : cel.compileCondition(row.text, "request");
   const own = measure((activation) =>
     condition === undefined ? expression.evaluate(activation) : condition.matches(activation, FAILED),
   ).toFixed(0);
@@ -126,7 +119,7 @@ for (const row of ROWS) {
 }
 
 /** What a call of a function of the configuration adds to the same expression without it. */
-const FUNCTIONS = compileFunctions(`
+const FUNCTIONS = CelEnvironment.defining(`
   internal() { request.headers["x-user"] == "admin" }
   this.under(prefix) { this.startsWith(prefix + "/") }
   joined(first, rest...) { first + rest.join(",") }
@@ -138,10 +131,7 @@ const CALLS: readonly (readonly [call: string, inline: string])[] = [
 ];
 console.log("   call  without  (ns)");
 for (const texts of CALLS) {
-  const [call, inline] = texts.map((text) => withFunctions(FUNCTIONS, () => compileExpression(text, "request"))) as [
-    Expression,
-    Expression,
-  ];
+  const [call, inline] = texts.map((text) => FUNCTIONS.compileExpression(text, "request")) as [Expression, Expression];
   const cells = [call, inline].map((it) =>
     measure((activation) => it.evaluate(activation))
       .toFixed(0)

@@ -1,5 +1,5 @@
 import { FUNCTIONS } from "../../src/cel/functions/functions.ts";
-import { type Activation, CelSecret, compileExpression, toJson } from "../../src/cel/index.ts";
+import { type Activation, CelSecret, STANDARD_ENVIRONMENT, toJson } from "../../src/cel/index.ts";
 import { CEL_EXAMPLES } from "./cel-examples.ts";
 
 /** What the examples are evaluated over. */
@@ -47,7 +47,7 @@ function row(text: string, value: string): string {
 
 function evaluated(text: string): string {
   try {
-    const value = toJson(compileExpression(text, "response").evaluate(ACTIVATION));
+    const value = toJson(STANDARD_ENVIRONMENT.compileExpression(text, "response").evaluate(ACTIVATION));
     return JSON.stringify(value) ?? "";
   } catch (error) {
     return `error: ${error instanceof Error ? error.message.split("\n", 1)[0] : ""}`;

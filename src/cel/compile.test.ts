@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Budget, CelError, compileCondition, compileExpression, HttpRequestView, type RequestParts } from "./index.ts";
+import { Budget, CelError, STANDARD_ENVIRONMENT as cel, HttpRequestView, type RequestParts } from "./index.ts";
 
 const REQUEST: RequestParts = {
   method: "GET",
@@ -13,16 +13,16 @@ const REQUEST: RequestParts = {
 };
 
 function evaluate(text: string, request: RequestParts = REQUEST): unknown {
-  return compileExpression(text).evaluate({ request });
+  return cel.compileExpression(text).evaluate({ request });
 }
 
 function matches(text: string, request: RequestParts = REQUEST): boolean {
-  return compileCondition(text).matches(new HttpRequestView().reset(request), () => assert.fail(`${text} failed`));
+  return cel.compileCondition(text).matches(new HttpRequestView().reset(request), () => assert.fail(`${text} failed`));
 }
 
 function errorOf(text: string): CelError {
   try {
-    compileExpression(text);
+    cel.compileExpression(text);
   } catch (error) {
     assert.ok(error instanceof CelError);
     return error;
@@ -44,7 +44,7 @@ test("every field of the request can be read", () => {
   const view = new HttpRequestView().reset(REQUEST);
   const startTime = 'request.startTime > timestamp("2024-01-01T00:00:00Z")';
   assert.equal(
-    compileCondition(startTime).matches(view, () => false),
+    cel.compileCondition(startTime).matches(view, () => false),
     true,
   );
 });
@@ -123,7 +123,7 @@ test("headers are looked at only when the expression reads them", () => {
 });
 
 test("a view that is reset forgets the request before", () => {
-  const expression = compileExpression("request.headers.host");
+  const expression = cel.compileExpression("request.headers.host");
   const view = new HttpRequestView();
   assert.equal(expression.evaluate(view.reset(REQUEST)), "Shop.example:8443");
   assert.equal(expression.evaluate(view.reset({ ...REQUEST, authority: "other" })), "other");
@@ -149,7 +149,7 @@ test("a condition over what is absent is not met", () => {
 /** What `matches` hands over when a condition fails. */
 function failureOf(text: string, request: RequestParts = REQUEST): string {
   let failure = "";
-  const result = compileCondition(text).matches({ request }, (error) => {
+  const result = cel.compileCondition(text).matches({ request }, (error) => {
     failure = error.what;
     return true;
   });
@@ -188,7 +188,7 @@ test("the work of all expressions for one request adds up", () => {
   const budget = new Budget();
   const outcomes = Array.from({ length: 4 }, () => {
     let failed = false;
-    compileCondition(text).matches({ request, budget }, () => {
+    cel.compileCondition(text).matches({ request, budget }, () => {
       failed = true;
       return false;
     });
@@ -197,7 +197,7 @@ test("the work of all expressions for one request adds up", () => {
   assert.deepEqual(outcomes, [false, false, true, true]);
   assert.equal(failureOf(text, request), "", "an evaluation of its own has a budget of its own");
   assert.equal(
-    compileCondition("request.path == '/cart/items'").matches({ request, budget }, () => false),
+    cel.compileCondition("request.path == '/cart/items'").matches({ request, budget }, () => false),
     true,
   );
 });
@@ -252,8 +252,8 @@ test("a long line is cut around the place", () => {
 });
 
 test("names are known in the scope that has their values", () => {
-  assert.throws(() => compileExpression("response.code == 200"), /unknown variable response/);
-  const condition = compileCondition(
+  assert.throws(() => cel.compileExpression("response.code == 200"), /unknown variable response/);
+  const condition = cel.compileCondition(
     'response.code == 200 && proxy.route.name == "r" && source.port > 1024',
     "response",
   );
@@ -266,9 +266,12 @@ test("names are known in the scope that has their values", () => {
 });
 
 test("a condition must be able to be true or false", () => {
-  assert.equal(compileCondition('request.path == "/"').type, "bool");
-  assert.equal(compileCondition('dyn(request.path) == "/" ? dyn(true) : false').type.startsWith("dyn"), true);
-  assert.throws(() => compileCondition("request.path"), /gives a value of type string where true or false is needed/);
+  assert.equal(cel.compileCondition('request.path == "/"').type, "bool");
+  assert.equal(cel.compileCondition('dyn(request.path) == "/" ? dyn(true) : false').type.startsWith("dyn"), true);
+  assert.throws(
+    () => cel.compileCondition("request.path"),
+    /gives a value of type string where true or false is needed/,
+  );
 });
 
 test("matches uses linear-time patterns and finds them anywhere", () => {

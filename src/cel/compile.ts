@@ -6,6 +6,7 @@ import type { Checked } from "./check/checked.ts";
 import { check } from "./check/checker.ts";
 import type { Environment } from "./check/environment.ts";
 import { formatType } from "./check/types.ts";
+import { compileFunctions } from "./custom/compile-functions.ts";
 import { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
 import { endBudget, startBudget } from "./evaluate/budget.ts";
 import { compileNode } from "./evaluate/compile.ts";
@@ -48,53 +49,59 @@ export interface Condition extends Expression {
 /** What a condition that failed counts as. It may throw instead. */
 export type WhenFailed = (error: CelError) => boolean;
 
-let custom = NO_FUNCTIONS;
-
 /**
- * Calls `compile`; the expressions that are compiled meanwhile may call these functions besides those of CEL. For
- * synchronous work only: what `compile` leaves for later does not see them.
+ * What the expressions of one configuration may name: CEL itself, the gateway's variables and functions, and the functions that
+ * the configuration defines. Whoever compiles an expression is given one, so two configurations cannot see each other's.
  */
-export function withFunctions<T>(functions: CustomFunctions, compile: () => T): T {
-  const before = custom;
-  custom = functions;
-  try {
-    return compile();
-  } finally {
-    custom = before;
+export class CelEnvironment {
+  readonly #functions: CustomFunctions;
+
+  /** `functions`: those that the configuration defines. */
+  constructor(functions: CustomFunctions) {
+    this.#functions = functions;
+  }
+
+  /** From the text of `config.customFunctions`. Throws CelError for the first mistake in it. */
+  static defining(text: string): CelEnvironment {
+    return text === "" ? STANDARD_ENVIRONMENT : new CelEnvironment(compileFunctions(text));
+  }
+
+  /**
+   * Compiles a CEL expression of at most 4096 characters. Throws CelError for syntax, unknown names, types that do not fit,
+   * constant patterns that are not RE2, and expressions that could run for long.
+   */
+  compileExpression(text: string, scope: Scope = "arrival"): Expression {
+    return compileIn(this.#in(scope), text);
+  }
+
+  /** Like compileExpression, for expressions that decide: one that can never be true or false is a CelError. */
+  compileCondition(text: string, scope: Scope = "arrival"): Condition {
+    const expression = compileIn(this.#in(scope), text);
+    if (expression.type !== "bool" && expression.type !== "dyn")
+      throw new CelError(
+        `the condition gives a value of type ${expression.type} where true or false is needed`,
+        text,
+        0,
+      );
+    return expression;
+  }
+
+  /** What a `deny` rule would let pass because it is absent. Throws CelError for an expression that cannot be used. */
+  absenceTraps(text: string, scope: Scope): readonly AbsenceTrap[] {
+    const node = parse(text, LIMITS);
+    return absenceTraps(node, check(node, text, this.#in(scope)));
+  }
+
+  #in(scope: Scope): Environment {
+    const custom = this.#functions;
+    return { variables: VARIABLES[scope], functions: FUNCTIONS, custom, container: "", lenient: false };
   }
 }
 
-const environmentOf = (scope: Scope): Environment => ({
-  variables: VARIABLES[scope],
-  functions: FUNCTIONS,
-  custom,
-  container: "",
-  lenient: false,
-});
+/** The environment of a configuration that defines no functions. */
+export const STANDARD_ENVIRONMENT = new CelEnvironment(NO_FUNCTIONS);
 
-/**
- * Compiles a CEL expression of at most 4096 characters. Throws CelError for syntax, unknown names, types that do not fit,
- * constant patterns that are not RE2, and expressions that could run for long.
- */
-export function compileExpression(text: string, scope: Scope = "arrival"): Expression {
-  return compileIn(environmentOf(scope), text);
-}
-
-/** Like compileExpression, for expressions that decide: one that can never be true or false is a CelError. */
-export function compileCondition(text: string, scope: Scope = "arrival"): Condition {
-  const expression = compileIn(environmentOf(scope), text);
-  if (expression.type !== "bool" && expression.type !== "dyn")
-    throw new CelError(`the condition gives a value of type ${expression.type} where true or false is needed`, text, 0);
-  return expression;
-}
-
-/** What a `deny` rule would let pass because it is absent. Throws CelError for an expression that cannot be used. */
-export function absenceTrapsOf(text: string, scope: Scope): readonly AbsenceTrap[] {
-  const node = parse(text, LIMITS);
-  return absenceTraps(node, check(node, text, environmentOf(scope)));
-}
-
-/** Like compileExpression, with other variables and functions than the gateway's. */
+/** Compiles an expression over any variables and functions, such as those of the conformance tests. */
 export function compileIn(environment: Environment, text: string): Condition {
   if (text.length > MAX_LENGTH)
     throw new CelError(`the expression has ${text.length} characters, at most ${MAX_LENGTH} are allowed`, text);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Environment } from "@marcbachmann/cel-js";
 import { fc } from "../../test/helpers/property.ts";
-import { CelError, compileExpression, toJson } from "./index.ts";
+import { CelError, STANDARD_ENVIRONMENT as cel, toJson } from "./index.ts";
 
 /** Another implementation of the language. Where the two disagree, one of them is wrong, or the language leaves it open. */
 const other = new Environment({ homogeneousAggregateLiterals: false }).registerVariable("jwt", "dyn");
@@ -61,7 +61,7 @@ type Outcome = { readonly value: unknown } | "error" | "too long";
 
 function own(text: string): Outcome {
   try {
-    return { value: toJson(compileExpression(text, "request").evaluate({ jwt: JWT })) };
+    return { value: toJson(cel.compileExpression(text, "request").evaluate({ jwt: JWT })) };
   } catch (error) {
     // Expressions that could run for long are refused here only.
     const isLong = error instanceof CelError && /^more than|^nested deeper/.test(error.message);

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Activation, CelDuration, CelError, compileExpression, toBytes, toJson, toText } from "./index.ts";
+import {
+  type Activation,
+  CelDuration,
+  CelError,
+  STANDARD_ENVIRONMENT as cel,
+  toBytes,
+  toJson,
+  toText,
+} from "./index.ts";
 
 const ACTIVATION: Activation = {
   request: {
@@ -32,7 +40,7 @@ const ACTIVATION: Activation = {
 };
 
 function evaluate(text: string): unknown {
-  return toJson(compileExpression(text, "response").evaluate(ACTIVATION));
+  return toJson(cel.compileExpression(text, "response").evaluate(ACTIVATION));
 }
 
 /** Expressions that are true, by what they show. */
@@ -137,7 +145,7 @@ test("only own properties of data can be read", () => {
 });
 
 test("absent variables are null, and has() of their fields is false", () => {
-  const given = (text: string): unknown => compileExpression(text, "response").evaluate({});
+  const given = (text: string): unknown => cel.compileExpression(text, "response").evaluate({});
   for (const text of [
     "jwt == null && backend == null && response == null && request == null",
     "!has(jwt.sub) && !has(jwt.realm.roles) && !has(response.code) && !has(request.headers.accept)",
@@ -150,7 +158,7 @@ test("absent variables are null, and has() of their fields is false", () => {
 });
 
 test("an expression tells what it reads", () => {
-  const reads = (text: string): string[] => [...compileExpression(text, "response").reads].sort();
+  const reads = (text: string): string[] => [...cel.compileExpression(text, "response").reads].sort();
   assert.deepEqual(reads('request.path == "/" && jwt.sub == "x"'), ["jwt", "request"]);
   assert.deepEqual(reads("size(request.body) > 1"), ["request", "request.body"]);
   assert.deepEqual(reads("toJson(response)"), ["response", "response.body", "response.bodyPrefix"]);
@@ -158,17 +166,17 @@ test("an expression tells what it reads", () => {
 });
 
 test("constants that can never work are errors of the expression", () => {
-  assert.throws(() => compileExpression('cidr("10.0.0.0/40").containsIP("1.2.3.4")'), /is not a network such as/);
+  assert.throws(() => cel.compileExpression('cidr("10.0.0.0/40").containsIP("1.2.3.4")'), /is not a network such as/);
   assert.throws(
-    () => compileExpression('base64.encod("a")'),
+    () => cel.compileExpression('base64.encod("a")'),
     /unknown function base64\.encod; did you mean base64\.encode\?/,
   );
-  assert.throws(() => compileExpression("request.heders"), /request has no field heders; did you mean headers\?/);
-  assert.throws(() => compileExpression("fail('stop')").evaluate({}), /^CelError: stop/);
+  assert.throws(() => cel.compileExpression("request.heders"), /request has no field heders; did you mean headers\?/);
+  assert.throws(() => cel.compileExpression("fail('stop')").evaluate({}), /^CelError: stop/);
 });
 
 test("values as JSON, text and bytes", () => {
-  const value = (text: string) => compileExpression(text, "response").evaluate(ACTIVATION);
+  const value = (text: string) => cel.compileExpression(text, "response").evaluate(ACTIVATION);
   assert.deepEqual(
     toJson(value('{"n": 1, "u": 2u, "big": 9223372036854775807, "b": b"hi", "d": duration("1.5s"), "x": null}')),
     {

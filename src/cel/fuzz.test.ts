@@ -3,15 +3,15 @@ import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
 import {
   type Activation,
+  CelEnvironment,
   CelError,
   type CustomFunctions,
-  compileCondition,
-  compileExpression,
+  STANDARD_ENVIRONMENT as cel,
+  type Expression,
   NO_FUNCTIONS,
   readFunctions,
   toJson,
   toText,
-  withFunctions,
 } from "./index.ts";
 
 const ACTIVATION: Activation = {
@@ -54,9 +54,9 @@ const PIECES = [
 /** Compiles and runs the text. Everything but a CelError is a defect. */
 function run(text: string): void {
   try {
-    const expression = compileExpression(text, "response");
+    const expression = cel.compileExpression(text, "response");
     if (expression.type === "bool" || expression.type === "dyn")
-      compileCondition(text, "response").matches(ACTIVATION, (error) => error instanceof CelError);
+      cel.compileCondition(text, "response").matches(ACTIVATION, (error) => error instanceof CelError);
     const value = expression.evaluate(ACTIVATION);
     JSON.stringify(toJson(value));
     try {
@@ -147,9 +147,9 @@ test("a call gives what the body gives with its parameter bound to the argument"
 });
 
 function outcome(text: string, functions: CustomFunctions = NO_FUNCTIONS): unknown {
-  let compiled: ReturnType<typeof compileExpression>;
+  let compiled: Expression;
   try {
-    compiled = withFunctions(functions, () => compileExpression(text, "response"));
+    compiled = new CelEnvironment(functions).compileExpression(text, "response");
   } catch {
     return "refused";
   }

@@ -1,13 +1,11 @@
 export type { Activation, DestinationParts, RequestParts, ResponseParts, SourceParts } from "./activation.ts";
 export { CelError, type Position } from "./cel-error.ts";
 export {
-  absenceTrapsOf,
+  CelEnvironment,
   type Condition,
-  compileCondition,
-  compileExpression,
   type Expression,
+  STANDARD_ENVIRONMENT,
   type WhenFailed,
-  withFunctions,
 } from "./compile.ts";
 export { compileFunctions, readFunctions } from "./custom/compile-functions.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Activation, Inputs } from "./index.ts";
+import { type Activation, Inputs, STANDARD_ENVIRONMENT } from "./index.ts";
 
 const ACTIVATION = {
   request: {
@@ -17,7 +17,9 @@ const ACTIVATION = {
 } as unknown as Activation;
 
 const inputs = (text: string): Record<string, unknown> =>
-  Object.fromEntries(new Inputs(text, "request").of(ACTIVATION).map(({ text: path, value }) => [path, value]));
+  Object.fromEntries(
+    new Inputs(text, "request", STANDARD_ENVIRONMENT).of(ACTIVATION).map(({ text: path, value }) => [path, value]),
+  );
 
 test("the longest paths that an expression reads, each once, with their values", () => {
   assert.deepEqual(inputs('jwt.sub == "bob" || jwt.sub == "eve" || request.path.startsWith("/admin")'), {

@@ -1,6 +1,6 @@
 import type { Activation } from "./activation.ts";
 import { CelError } from "./cel-error.ts";
-import { compileExpression, type Expression } from "./compile.ts";
+import type { CelEnvironment, Expression } from "./compile.ts";
 import { LIMITS } from "./limits.ts";
 import type { Node } from "./syntax/ast.ts";
 import { children } from "./syntax/children.ts";
@@ -31,11 +31,11 @@ export class Inputs {
   }[];
 
   /** `text` is a valid expression of the scope. */
-  constructor(text: string, scope: Scope) {
+  constructor(text: string, scope: Scope, cel: CelEnvironment) {
     const found = new Map<string, readonly string[]>();
     collect(parse(text, LIMITS), new Set(), found);
     this.#paths = [...found].slice(0, MAX_INPUTS).flatMap(([each, path]) => {
-      const expression = compiled(each, scope);
+      const expression = compiled(each, scope, cel);
       return expression === undefined ? [] : [{ text: each, path, expression }];
     });
   }
@@ -54,9 +54,9 @@ export class Inputs {
 }
 
 /** A path that cannot stand alone is not shown. */
-function compiled(text: string, scope: Scope): Expression | undefined {
+function compiled(text: string, scope: Scope, cel: CelEnvironment): Expression | undefined {
   try {
-    return compileExpression(text, scope);
+    return cel.compileExpression(text, scope);
   } catch {
     return undefined;
   }

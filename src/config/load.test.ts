@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { closeSync, openSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { rereadable } from "./load.ts";
+import { loadConfig, rereadable } from "./load.ts";
 
 test("what can be read only once is read; other sources stay as they are", () => {
   const descriptor = openSync(fileURLToPath(import.meta.url), "r");
@@ -17,4 +17,33 @@ test("what can be read only once is read; other sources stay as they are", () =>
     { kind: "text", text: "{}" },
   ] as const)
     assert.equal(rereadable(each), each);
+});
+
+test("configurations with different functions are checked side by side", () => {
+  const configuration = (functions: string, expression: string): string =>
+    JSON.stringify({
+      config: { customFunctions: functions, metrics: { fields: { add: { label: expression } } } },
+      frontendPolicies: { accessLog: { filter: `${expression} == "x"` } },
+      gateways: { default: { port: 0, authorization: { rules: [{ deny: `${expression} == "x"` }] } } },
+      backends: [{ name: "any", dynamic: { target: expression } }],
+      routes: [{ backends: [{ backend: "/any" }], policies: { delay: { duration: expression } } }],
+    });
+  const load = (functions: string, expression: string): string[] => {
+    const loaded = loadConfig({ kind: "text", text: configuration(functions, expression) }, {});
+    return loaded.ok ? [] : loaded.diagnostics.map(({ path, message }) => `${path}: ${message.split("\n")[0]}`);
+  };
+  const [one, other] = ['one() { "a:1" }', 'other() { "b:2" }'];
+  const everywhere = (name: string): string[] =>
+    [
+      "config.metrics.fields.add.label",
+      "frontendPolicies.accessLog.filter",
+      "gateways.default.authorization.rules[0].deny",
+      "backends[0].dynamic.target",
+      "routes[0].policies.delay.duration",
+    ].map((path) => `${path}: unknown function ${name}`);
+  assert.deepEqual(load(one, "one()"), []);
+  assert.deepEqual(load(other, "other()"), []);
+  assert.deepEqual(load(other, "one()").sort(), everywhere("one").sort());
+  assert.deepEqual(load("", "other()").sort(), everywhere("other").sort());
+  assert.deepEqual(load(one, "one()"), []);
 });

@@ -1,6 +1,7 @@
 import { messageOf } from "../base/errors.ts";
-import { withFunctions } from "../cel/index.ts";
+import { CelEnvironment } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
+import { parsingWith } from "../policies/shared/cel-schema.ts";
 import { adviseOnAdmin } from "./explain/advice.ts";
 import { cookieSecretProblem } from "./explain/cookie-secret.ts";
 import { otherProgram } from "./explain/foreign-config.ts";
@@ -53,6 +54,8 @@ interface LoadContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly resources: Resources;
   readonly reader: InputReader;
+  /** What expressions may name. */
+  readonly cel: CelEnvironment;
 }
 
 const FIELDS = knownFields(configFile);
@@ -91,13 +94,13 @@ export function loadConfig(
   }
   const functions = customFunctions(document);
   if (functions === undefined) return refused(document.diagnostics);
-  return withFunctions(functions, () => checkAndTranslate(value, document, { file, env, resources, reader }));
+  return checkAndTranslate(value, document, { file, env, resources, reader, cel: new CelEnvironment(functions) });
 }
 
 /** The rest of `loadConfig`, for which the functions that expressions may call are known. */
 function checkAndTranslate(value: object, document: ConfigDocument, context: LoadContext): LoadResult {
-  const { file, env, resources, reader } = context;
-  const checked = check(setAside(value, FIELDS, document), document);
+  const { file, env, resources, reader, cel } = context;
+  const checked = check(setAside(value, FIELDS, document), document, cel);
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);
@@ -113,10 +116,11 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
     file,
     home: env.HOME,
     enableIpv6: settings.enableIpv6,
+    cel,
     leafCaching: settings.leafCaching,
     resources,
     reader,
-    formerTracing: formerTracing(data.config.tracing, env, document),
+    formerTracing: formerTracing(data.config.tracing, env, document, cel),
   };
   const { ir, urls } = translate(data, surroundings, report, incomplete);
   adviseOnAdmin(settings.adminAddr, ir.binds, report);
@@ -136,11 +140,12 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
 }
 
 /** The configuration, or what is left of it when the wrong parts, which are reported, are taken away. */
-function check(value: object, document: ConfigDocument): Salvaged<ConfigFile> | undefined {
-  const result = configFile.safeParse(value);
+function check(value: object, document: ConfigDocument, cel: CelEnvironment): Salvaged<ConfigFile> | undefined {
+  const parse = (each: unknown) => configFile.safeParse(each, parsingWith(cel));
+  const result = parse(value);
   if (result.success) return { ...UNDAMAGED, data: result.data };
   reportIssues(document, result.error.issues, FIELDS);
-  return keepValidParts(configFile, value, result.error.issues);
+  return keepValidParts(parse, value, result.error.issues);
 }
 
 /** A source that can be read again: what can be read only once, such as standard input, as its text. */

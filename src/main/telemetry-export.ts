@@ -1,6 +1,6 @@
 import type { Logger } from "../base/log.ts";
 import { Sweeper } from "../base/sweeper.ts";
-import { compileFunctions, withFunctions } from "../cel/index.ts";
+import { CelEnvironment } from "../cel/index.ts";
 import type { Collector, Ir } from "../ir/ir.ts";
 import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { type CompilerServices, IrCompiler } from "../proxy/compile-ir.ts";
@@ -67,13 +67,12 @@ export class TelemetryExport {
   /** Makes ready for what workers with this configuration hand over. */
   use(ir: Ir): void {
     const compiler = new IrCompiler(0, { ...ir, binds: [], routeGroups: [] }, this.#services, this.#endpoints);
-    withFunctions(compileFunctions(ir.customFunctions ?? ""), () => {
-      for (const { frontend } of ir.binds) {
-        if (frontend.tracing !== undefined) this.#connect("traces", frontend.tracing.collector, compiler);
-        const logs = frontend.accessLog?.otlp;
-        if (logs !== undefined) this.#connect("logs", logs.collector, compiler);
-      }
-    });
+    const cel = CelEnvironment.defining(ir.customFunctions ?? "");
+    for (const { frontend } of ir.binds) {
+      if (frontend.tracing !== undefined) this.#connect("traces", frontend.tracing.collector, compiler, cel);
+      const logs = frontend.accessLog?.otlp;
+      if (logs !== undefined) this.#connect("logs", logs.collector, compiler, cel);
+    }
     const before = this.#held;
     this.#held = compiler.finish().endpoints;
     this.#endpoints.release(before);
@@ -113,11 +112,11 @@ export class TelemetryExport {
     this.#held = [];
   }
 
-  #connect(signal: Signal, collector: Collector, compiler: IrCompiler): void {
+  #connect(signal: Signal, collector: Collector, compiler: IrCompiler, cel: CelEnvironment): void {
     const key = exporterKey(signal, collector);
     let exporter = this.#exporters.get(key);
     if (exporter === undefined) {
-      exporter = new Exporter(signal, collector, this.#countsOf(signal), this.#surroundings);
+      exporter = new Exporter(signal, collector, this.#countsOf(signal), this.#surroundings, cel);
       this.#exporters.set(key, exporter);
     }
     // The same collector may be reached in another way, such as by other endpoints of its service.
@@ -144,8 +143,9 @@ class Exporter {
     collector: Collector,
     counts: ExportCounts,
     { env, shownEnv, version, log }: ExportSurroundings,
+    cel: CelEnvironment,
   ) {
-    const resource = resourceAttributes(collector.resources, env, shownEnv, version);
+    const resource = resourceAttributes(collector.resources, env, shownEnv, version, cel);
     const scope = { name: "tracegate", version };
     const encode = (chunks: readonly Chunk[]): Uint8Array => encodeExportRequest(resource, scope, chunks);
     this.queue = new ExportQueue(

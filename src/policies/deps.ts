@@ -1,4 +1,5 @@
 import type { Logger } from "../base/log.ts";
+import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { Target } from "../upstream/target.ts";
@@ -28,6 +29,8 @@ export interface ThreadEnvironment {
 
 /** What the policies of one configuration share. */
 export interface PolicyEnvironment extends ThreadEnvironment {
+  /** What expressions may name, with the functions that this configuration defines. */
+  readonly cel: CelEnvironment;
   /** A service lives as long as the configuration that names it. */
   readonly callouts: Callouts;
   /** Policies that read credentials add where. */

@@ -1,4 +1,4 @@
-import { type CustomFunctions, compileFunctions, withFunctions } from "../cel/index.ts";
+import { CelEnvironment } from "../cel/index.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, TcpRoute } from "../ir/ir.ts";
 import { Rules } from "../policies/authorization/rules.ts";
 import { compileCallPolicies } from "../policies/calls/compile.ts";
@@ -83,7 +83,6 @@ export class IrCompiler {
   readonly #calls = new Map<string, BackendCalls>();
   readonly #ir: Ir;
   readonly #generation: number;
-  readonly #functions: CustomFunctions;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
   readonly #callouts = new Map<string, Callout<CalloutContext>>();
@@ -99,6 +98,7 @@ export class IrCompiler {
   ) {
     this.#policies = {
       ...policies,
+      cel: CelEnvironment.defining(ir.customFunctions ?? ""),
       callouts: (target, policies) => this.callout(target, policies),
       credentials: new CredentialNames(),
       ownFields: new OwnFields(),
@@ -108,7 +108,6 @@ export class IrCompiler {
     this.#random = random;
     this.#generation = generation;
     this.#ir = ir;
-    this.#functions = compileFunctions(ir.customFunctions ?? "");
     this.#metrics = metrics;
     this.#customLabels = customLabels;
     this.#endpoints = endpoints;
@@ -127,9 +126,7 @@ export class IrCompiler {
     const builder = this.#routers.get(slice.owner);
     const labels = this.#owners.get(slice.owner);
     if (builder === undefined || labels === undefined) return;
-    withFunctions(this.#functions, () => {
-      for (const route of slice.routes) builder.add(route, this.#route(route, labels));
-    });
+    for (const route of slice.routes) builder.add(route, this.#route(route, labels));
   }
 
   finish(): Generation {
@@ -139,10 +136,7 @@ export class IrCompiler {
       const builder = this.#routers.get(groupOwner(group.name));
       if (builder !== undefined) groups.set(group.name, builder.finish());
     }
-    const binds = withFunctions(
-      this.#functions,
-      () => new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)])),
-    );
+    const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
     const endpoints = [...this.#held.values()];
     return { generation: this.#generation, binds, endpoints, calls: this.#calls, workloads: this.#ir.workloads };
   }
@@ -159,10 +153,11 @@ export class IrCompiler {
       value: this.#listener(bind, listener),
     }));
     const service = bind.frontend.networkExtAuthz;
+    const { cel } = this.#policies;
     const { accessLog: log, tracing: spans, maxBufferSize } = bind.frontend;
-    const accessLog = log && new AccessLogEdits(log);
-    const logExport = log?.otlp && new LogExport(log.otlp, this.#exports);
-    const tracing = spans && new RequestTracing(spans, this.#exports, this.#random);
+    const accessLog = log && new AccessLogEdits(log, cel);
+    const logExport = log?.otlp && new LogExport(log.otlp, this.#exports, cel);
+    const tracing = spans && new RequestTracing(spans, this.#exports, this.#random, cel);
     return {
       key: bind.key,
       host: bind.host,
@@ -173,20 +168,20 @@ export class IrCompiler {
       logExport,
       tracing,
       recordedBodies: bodyCaptureOptions([accessLog, logExport, tracing, this.#customLabels], maxBufferSize),
-      network: bind.frontend.networkAuthorization && new Rules(bind.frontend.networkAuthorization, "network"),
+      network: bind.frontend.networkAuthorization && new Rules(bind.frontend.networkAuthorization, "network", cel),
       networkAuthorizer: service && this.#networkAuthorizer(service),
       frontend: bind.frontend,
       forwarding: new Forwarding(bind.frontend),
       listeners: new ListenerTable(listeners),
       policies: this.#policies,
-      functions: this.#functions,
       groups,
       series: new SeriesCache(this.#metrics, { ...UNROUTED, bind: bind.key }),
     };
   }
 
   #networkAuthorizer(service: NetworkExtAuthz): NetworkAuthorizer {
-    return new NetworkAuthorizer(service, this.callout(service.target, service.policies), this.#policies.log);
+    const { cel, log } = this.#policies;
+    return new NetworkAuthorizer(service, this.callout(service.target, service.policies), cel, log);
   }
 
   #listener(bind: Bind, listener: Listener): CompiledListener {
@@ -236,11 +231,11 @@ export class IrCompiler {
       balancer,
       target,
       calls: this.#callsOf(backend.key),
-      rules: endpointRules(backend.policies),
+      rules: endpointRules(backend.policies, this.#policies.cel),
       series: new SeriesCache(this.#metrics, labels, backend.key),
       key: backend.key,
       weight: backend.weight,
-      dynamic: expression === undefined ? undefined : new DynamicTarget(expression, scope),
+      dynamic: expression === undefined ? undefined : new DynamicTarget(expression, scope, this.#policies.cel),
       connection: target.type === "dynamic" ? this.#dynamicConnection(backend.policies) : undefined,
     };
   }

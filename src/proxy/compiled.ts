@@ -1,5 +1,5 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
-import type { CustomFunctions } from "../cel/index.ts";
+
 import type { Frontend, Listener } from "../ir/ir.ts";
 import type { Rules } from "../policies/authorization/rules.ts";
 import type { CompiledChain } from "../policies/compile.ts";
@@ -45,8 +45,6 @@ export interface CompiledBind {
   readonly listeners: ListenerTable<CompiledListener>;
   /** For policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;
-  /** What the expressions of such policies may call. */
-  readonly functions: CustomFunctions;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
   /** Counters of requests that reach no listener. */
   readonly series: SeriesCache;

@@ -1,5 +1,4 @@
 import { GatewayError } from "../base/errors.ts";
-import { withFunctions } from "../cel/index.ts";
 import { type CompiledChain, compilePolicies } from "../policies/compile.ts";
 import { mergePolicies } from "../policies/merge.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
@@ -76,7 +75,7 @@ const MERGED = new WeakMap<CompiledRoute, Map<string, CompiledChain>>();
 function mergedPolicies(
   route: CompiledRoute,
   parents: readonly CompiledRoute[],
-  { policies, functions }: CompiledBind,
+  { policies }: CompiledBind,
 ): CompiledChain {
   let known = MERGED.get(route);
   if (known === undefined) {
@@ -88,7 +87,7 @@ function mergedPolicies(
   if (chain === undefined) {
     const sets = [...parents, route].map((each) => each.policySet);
     const merged = mergePolicies(...sets);
-    chain = withFunctions(functions, () => compilePolicies(merged, "route", policies, `${key} ${route.key}`));
+    chain = compilePolicies(merged, "route", policies, `${key} ${route.key}`);
     known.set(key, chain);
   }
   return chain;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import { AccessLogEdits } from "./access-log-edits.ts";
 
 const RECORD = {
@@ -26,16 +27,24 @@ const VARIABLES = {
 };
 
 test("without fields to change the line is the usual one", () => {
-  const edits = new AccessLogEdits({ filter: "true" });
+  const edits = new AccessLogEdits({ filter: "true" }, STANDARD_ENVIRONMENT);
   assert.match(edits.format(RECORD, "text", VARIABLES), /^1970\S+\tinfo\trequest http\.method=GET http\.path="\/a b" /);
 });
 
 test("fields are added, replaced and removed; one that fails is left out", () => {
-  const edits = new AccessLogEdits({
-    add: { user: 'request.headers["x-user"]', code: "response.code", duration: '"long"', none: "request.headers.none" },
-    remove: ["http.method"],
-  });
-  const kept = new AccessLogEdits({ remove: ["error"] }).format(RECORD, "text", VARIABLES);
+  const edits = new AccessLogEdits(
+    {
+      add: {
+        user: 'request.headers["x-user"]',
+        code: "response.code",
+        duration: '"long"',
+        none: "request.headers.none",
+      },
+      remove: ["http.method"],
+    },
+    STANDARD_ENVIRONMENT,
+  );
+  const kept = new AccessLogEdits({ remove: ["error"] }, STANDARD_ENVIRONMENT).format(RECORD, "text", VARIABLES);
   assert.match(kept, / protocol=http bytes\.received=3 bytes\.sent=4 duration=\d+ms$/);
   const text =
     '\tinfo\trequest http.path="/a b" protocol=http error="gone" bytes.received=3 bytes.sent=4 duration=long user="zoe smith" code=404';
@@ -45,7 +54,10 @@ test("fields are added, replaced and removed; one that fails is left out", () =>
 });
 
 test("a filter decides; one that fails is false", () => {
-  assert.equal(new AccessLogEdits({ filter: "response.code >= 400" }).wants(VARIABLES), true);
-  assert.equal(new AccessLogEdits({ filter: "response.code >= 500" }).wants(VARIABLES), false);
-  assert.equal(new AccessLogEdits({ filter: 'request.headers.none == ""' }).wants(VARIABLES), false);
+  assert.equal(new AccessLogEdits({ filter: "response.code >= 400" }, STANDARD_ENVIRONMENT).wants(VARIABLES), true);
+  assert.equal(new AccessLogEdits({ filter: "response.code >= 500" }, STANDARD_ENVIRONMENT).wants(VARIABLES), false);
+  assert.equal(
+    new AccessLogEdits({ filter: 'request.headers.none == ""' }, STANDARD_ENVIRONMENT).wants(VARIABLES),
+    false,
+  );
 });

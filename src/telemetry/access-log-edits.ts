@@ -1,12 +1,5 @@
 import { quote, quoteIfNeeded } from "../base/log-quote.ts";
-import {
-  type Activation,
-  type Condition,
-  compileCondition,
-  compileExpression,
-  type Expression,
-  toJson,
-} from "../cel/index.ts";
+import { type Activation, type CelEnvironment, type Condition, type Expression, toJson } from "../cel/index.ts";
 import { type AccessLogFormat, type AccessRecord, formatAccessLog, shownDuration } from "./access-log.ts";
 import type { LogFields } from "./settings.ts";
 
@@ -22,9 +15,9 @@ export class AccessLogEdits {
   readonly reads: ReadonlySet<string>;
 
   /** Throws CelError for an expression that cannot be used. */
-  constructor({ filter, add = {}, remove = [] }: LogFields) {
-    this.#filter = filter === undefined ? undefined : compileCondition(filter, "response");
-    this.#add = Object.entries(add).map(([name, text]) => [name, compileExpression(text, "response")] as const);
+  constructor({ filter, add = {}, remove = [] }: LogFields, cel: CelEnvironment) {
+    this.#filter = filter === undefined ? undefined : cel.compileCondition(filter, "response");
+    this.#add = Object.entries(add).map(([name, text]) => [name, cel.compileExpression(text, "response")] as const);
     this.#remove = remove;
     const expressions = this.#add.map(([, expression]) => expression);
     this.reads = readsOf(this.#filter === undefined ? expressions : [this.#filter, ...expressions]);

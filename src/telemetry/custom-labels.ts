@@ -1,4 +1,4 @@
-import { type Activation, compileExpression, type Expression, toText } from "../cel/index.ts";
+import { type Activation, type CelEnvironment, type Expression, toText } from "../cel/index.ts";
 import { readsOf } from "./access-log-edits.ts";
 import { REQUEST_LABELS } from "./metric-table.ts";
 
@@ -14,8 +14,8 @@ export class CustomLabels {
   readonly reads: ReadonlySet<string>;
 
   /** Throws CelError for an expression that cannot be used. */
-  constructor(fields: Readonly<Record<string, string>>) {
-    this.#expressions = Object.values(fields).map(compileLabel);
+  constructor(fields: Readonly<Record<string, string>>, cel: CelEnvironment) {
+    this.#expressions = Object.values(fields).map((text) => compileLabel(text, cel));
     this.reads = readsOf(this.#expressions);
   }
 
@@ -26,8 +26,8 @@ export class CustomLabels {
 }
 
 /** Throws CelError for an expression that cannot be used. */
-export function compileLabel(text: string): Expression {
-  return compileExpression(text, "response");
+export function compileLabel(text: string, cel: CelEnvironment): Expression {
+  return cel.compileExpression(text, "response");
 }
 
 /** Why a name cannot be that of a label (Prometheus' data model); undefined when it can. */

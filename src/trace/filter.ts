@@ -1,4 +1,4 @@
-import { type Condition, compileCondition, compileFunctions, withFunctions } from "../cel/index.ts";
+import { CelEnvironment, type Condition } from "../cel/index.ts";
 
 /** Which request a trace waits for. */
 export interface TraceFilter {
@@ -13,5 +13,5 @@ export interface TraceFilter {
 /** The condition of a filter, undefined without one. Throws CelError for an expression that cannot be used. */
 export function compileFilter({ expression, functions }: TraceFilter): Condition | undefined {
   if (expression === undefined) return undefined;
-  return withFunctions(compileFunctions(functions), () => compileCondition(expression));
+  return CelEnvironment.defining(functions).compileCondition(expression);
 }

@@ -1,5 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
-import { type Activation, CelError, compileExpression, type Expression } from "../cel/index.ts";
+import { type Activation, type CelEnvironment, CelError, type Expression } from "../cel/index.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -14,8 +14,8 @@ export class DynamicTarget {
   readonly #expression: Expression;
 
   /** Throws CelError when the expression cannot be used. */
-  constructor(text: string, scope: "request" | "network") {
-    this.#expression = compileExpression(text, scope);
+  constructor(text: string, scope: "request" | "network", cel: CelEnvironment) {
+    this.#expression = cel.compileExpression(text, scope);
     const { type, reads } = this.#expression;
     if (type !== "string" && type !== "dyn")
       throw new CelError(`the target is of type ${type}; it has to be text such as "name.example:443"`, text, 0);

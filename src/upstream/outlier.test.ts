@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Activation } from "../cel/index.ts";
+import { type Activation, STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import { OutlierDetector } from "./outlier.ts";
 
 test("an unhealthyExpression that fails judges as none would: clients must not be able to evict endpoints", () => {
-  const rule = new OutlierDetector({
-    unhealthyExpression: 'json(request.headers["x"]).broken || response.code == 418',
-  });
+  const rule = new OutlierDetector(
+    {
+      unhealthyExpression: 'json(request.headers["x"]).broken || response.code == 418',
+    },
+    STANDARD_ENVIRONMENT,
+  );
   const outcome = (x: string, status: number): boolean => {
     const response = { status, reason: "", headers: [] };
     const judged = {

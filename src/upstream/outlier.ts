@@ -1,11 +1,4 @@
-import {
-  type Activation,
-  CelError,
-  type Condition,
-  compileCondition,
-  compileExpression,
-  type Expression,
-} from "../cel/index.ts";
+import { type Activation, type CelEnvironment, CelError, type Condition, type Expression } from "../cel/index.ts";
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import type { Balancer } from "./balancer.ts";
@@ -24,17 +17,20 @@ export interface EndpointRules {
 }
 
 /** undefined, as for most backends, when they say nothing. Throws CelError for expressions that cannot be used. */
-export function endpointRules({
-  health,
-  sessionAffinity,
-}: {
-  readonly health?: Health;
-  readonly sessionAffinity?: SessionAffinity;
-}): EndpointRules | undefined {
+export function endpointRules(
+  {
+    health,
+    sessionAffinity,
+  }: {
+    readonly health?: Health;
+    readonly sessionAffinity?: SessionAffinity;
+  },
+  cel: CelEnvironment,
+): EndpointRules | undefined {
   if (health === undefined && sessionAffinity === undefined) return undefined;
   return {
-    health: health && new OutlierDetector(health),
-    affinity: sessionAffinity && new Affinity(sessionAffinity),
+    health: health && new OutlierDetector(health, cel),
+    affinity: sessionAffinity && new Affinity(sessionAffinity, cel),
   };
 }
 
@@ -68,8 +64,9 @@ export class OutlierDetector {
   readonly #eviction: Eviction | undefined;
 
   /** Throws CelError for an expression that cannot be used. */
-  constructor({ unhealthyExpression, eviction }: Health) {
-    this.#unhealthy = unhealthyExpression === undefined ? undefined : compileCondition(unhealthyExpression, "response");
+  constructor({ unhealthyExpression, eviction }: Health, cel: CelEnvironment) {
+    this.#unhealthy =
+      unhealthyExpression === undefined ? undefined : cel.compileCondition(unhealthyExpression, "response");
     this.#eviction = eviction;
   }
 
@@ -121,8 +118,8 @@ export class OutlierDetector {
 export class Affinity {
   readonly #source: Expression;
 
-  constructor({ source }: SessionAffinity) {
-    this.#source = compileExpression(source, "request");
+  constructor({ source }: SessionAffinity, cel: CelEnvironment) {
+    this.#source = cel.compileExpression(source, "request");
   }
 
   choose(variables: Activation, balancer: Balancer): Endpoint | undefined {

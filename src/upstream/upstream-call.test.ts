@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { closedPort, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
 import type { HttpResponse } from "../http/message.ts";
@@ -50,7 +51,10 @@ class Caller implements UpstreamCaller {
   /** The first send goes to the first endpoint, a replay to the next. */
   constructor(endpoints: readonly Endpoint[], health?: Health) {
     this.#endpoints = endpoints;
-    this.call = new UpstreamCall(this, { calls: this.calls, outliers: health && new OutlierDetector(health) });
+    this.call = new UpstreamCall(this, {
+      calls: this.calls,
+      outliers: health && new OutlierDetector(health, STANDARD_ENVIRONMENT),
+    });
   }
 
   /** The events, once the last one has come. */

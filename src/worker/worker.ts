@@ -3,7 +3,7 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { LogThrottle } from "../base/log-throttle.ts";
 import { Sweeper } from "../base/sweeper.ts";
-import { compileFunctions, withFunctions } from "../cel/index.ts";
+import { CelEnvironment } from "../cel/index.ts";
 import { SocketBudget } from "../net/acceptor.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
@@ -155,7 +155,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
 }
 
 function makeLabels({ metricLabels, customFunctions }: WorkerOptions): CustomLabels {
-  return withFunctions(compileFunctions(customFunctions), () => new CustomLabels(metricLabels));
+  return new CustomLabels(metricLabels, CelEnvironment.defining(customFunctions));
 }
 
 if (parentPort !== null) main(parentPort, workerData as WorkerOptions);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { absenceTrapsOf } from "../index.ts";
+import { STANDARD_ENVIRONMENT as cel } from "../index.ts";
 
-const safeForms = (text: string): readonly string[] => absenceTrapsOf(text, "request").map(({ safe }) => safe);
+const safeForms = (text: string): readonly string[] => cel.absenceTraps(text, "request").map(({ safe }) => safe);
 
 test("what a rule negates or compares may be absent", () => {
   const traps: readonly (readonly [text: string, ...safe: string[]])[] = [

@@ -2,14 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   type Activation,
+  CelEnvironment,
   CelError,
-  compileCondition,
-  compileExpression,
-  compileFunctions,
+  STANDARD_ENVIRONMENT as cel,
   type Expression,
   readFunctions,
   type Scope,
-  withFunctions,
 } from "../index.ts";
 
 const ACTIVATION: Activation = {
@@ -26,7 +24,7 @@ const ACTIVATION: Activation = {
 };
 
 function compile(definitions: string, text: string, scope: Scope = "request"): Expression {
-  return withFunctions(compileFunctions(definitions), () => compileExpression(text, scope));
+  return CelEnvironment.defining(definitions).compileExpression(text, scope);
 }
 
 function evaluate(definitions: string, text: string): unknown {
@@ -120,7 +118,7 @@ test("an error inside a function names it and points at the call", () => {
     (error: CelError) =>
       error.what === "in outer(): in inner(name): no such key: absent" && error.position?.column === 11,
   );
-  const condition = withFunctions(compileFunctions(definitions), () => compileCondition("1 == 2 || outer() == ''"));
+  const condition = CelEnvironment.defining(definitions).compileCondition("1 == 2 || outer() == ''");
   assert.equal(
     condition.matches(ACTIVATION, () => true),
     false,
@@ -165,7 +163,7 @@ test("the type of a function's value is known", () => {
   const types = ["yes()", "text(1)", "any(1)"].map((text) => compile(definitions, text).type);
   assert.deepEqual(types, ["bool", "string", "dyn"]);
   assert.throws(
-    () => withFunctions(compileFunctions(definitions), () => compileCondition("text(1)")),
+    () => CelEnvironment.defining(definitions).compileCondition("text(1)"),
     /the condition gives a value of type string/,
   );
 });
@@ -252,7 +250,7 @@ test("what is no definition is told where it begins", () => {
 
 test("calls of functions with mistakes are not mistakes themselves", () => {
   const { functions } = readFunctions("broken() { nobody() }\nf() { broken() }");
-  assert.equal(withFunctions(functions, () => compileExpression("f()")).type, "dyn");
+  assert.equal(new CelEnvironment(functions).compileExpression("f()").type, "dyn");
 });
 
 test("functions that multiply each other's work are stopped by the budget, whatever is around them", () => {
@@ -269,10 +267,11 @@ test("loops inside each other count through calls", () => {
   assert.equal(evaluate("f(x) { x.all(a, a > 0) }", "f([1]) && f([2]) && [[1]].all(x, [x].all(y, f(y)))"), true);
 });
 
-test("only what is compiled inside knows the functions", () => {
-  withFunctions(compileFunctions("f() { 1 }"), () => {
-    assert.throws(() => withFunctions(compileFunctions(""), () => compileExpression("f()")), /unknown function f/);
-    assert.equal(compileExpression("f()").evaluate({}), 1n);
-  });
-  assert.throws(() => compileExpression("f()"), /unknown function f/);
+test("environments do not know each other's functions", () => {
+  const [one, two, other] = ["f() { 1 }", "f() { 2 }", "g() { 3 }"].map((text) => CelEnvironment.defining(text));
+  assert.equal(one?.compileExpression("f()").evaluate({}), 1n);
+  assert.equal(two?.compileExpression("f()").evaluate({}), 2n);
+  assert.equal(one?.compileExpression("f()").evaluate({}), 1n);
+  assert.throws(() => other?.compileExpression("f()"), /unknown function f/);
+  assert.throws(() => cel.compileExpression("f()"), /unknown function f/);
 });

@@ -1,4 +1,4 @@
-import { absenceTrapsOf, type Scope } from "../../cel/index.ts";
+import type { CelEnvironment, Scope } from "../../cel/index.ts";
 import type { AuthorizationRule } from "../../policies/policy-set.ts";
 import type { Path, Report } from "../translate/report.ts";
 
@@ -8,10 +8,11 @@ export function warnAboutDenyRules(
   scope: Scope,
   path: Path,
   report: Report,
+  cel: CelEnvironment,
 ): void {
   for (const [i, { mode, expression }] of rules.entries()) {
     if (mode !== "deny") continue;
-    for (const { reads, safe } of absenceTrapsOf(expression, scope))
+    for (const { reads, safe } of cel.absenceTraps(expression, scope))
       report([...path, i, "deny"], {
         message: `denies nothing where ${reads} is absent, so a request without it passes; to handle absence, write ${safe}`,
         warning: true,

@@ -24,11 +24,11 @@ const MAX_DEPTH = 100;
  * Leaves out what a schema refuses, as little as possible, so that the rest can be checked further: optional fields, else
  * the object or list element that cannot be without them. Undefined when nothing useful is left.
  */
-export function keepValidParts<S extends z.ZodType>(
-  schema: S,
+export function keepValidParts<T>(
+  parse: (value: unknown) => z.ZodSafeParseResult<T>,
   value: unknown,
   found: readonly z.core.$ZodIssue[],
-): Salvaged<z.output<S>> | undefined {
+): Salvaged<T> | undefined {
   if (isDeeperThan(value, MAX_DEPTH)) return undefined;
   const rest = structuredClone(value);
   /** Indices as written of the elements that are left in a list. */
@@ -53,7 +53,7 @@ export function keepValidParts<S extends z.ZodType>(
       );
       list.splice(0, list.length, ...list.filter((_, i) => !gone.has(i)));
     }
-    const result = schema.safeParse(rest);
+    const result = parse(rest);
     if (result.success)
       return {
         data: result.data,

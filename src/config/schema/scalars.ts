@@ -5,6 +5,7 @@ import { messageOf } from "../../base/errors.ts";
 import { parseListenAddress } from "../../base/listen-address.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
+import { celText } from "../../policies/shared/cel-schema.ts";
 import { FRAMING } from "../../policies/shared/header-edits.ts";
 import { CIPHER_SUITES } from "../../tls/tls-ciphers.ts";
 import { DynamicTarget } from "../../upstream/dynamic.ts";
@@ -115,14 +116,7 @@ export const pathText = z
 
 /** CEL that gives `host:port`. */
 export const dynamicTarget = (scope: "request" | "network") =>
-  z.string().check((context) => {
-    try {
-      new DynamicTarget(context.value, scope);
-    } catch (error) {
-      const message = messageOf(error);
-      context.issues.push({ code: "custom", input: context.value, message });
-    }
-  });
+  celText((text, cel) => new DynamicTarget(text, scope, cel));
 
 /** `forward`, or a path that replaces that of the request. */
 export const internalPath = z

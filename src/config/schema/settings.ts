@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { messageOf } from "../../base/errors.ts";
+import { celText } from "../../policies/shared/cel-schema.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
@@ -21,14 +21,7 @@ const level = z
   .describe("`info`, `info,request=off`, or a list of `module=level`.");
 
 /** CEL for the value of a label. */
-const labelValue = z.string().check((context) => {
-  try {
-    compileLabel(context.value);
-  } catch (error) {
-    const message = messageOf(error);
-    context.issues.push({ code: "custom", input: context.value, message });
-  }
-});
+const labelValue = celText(compileLabel);
 
 const labelName = z.string().check((context) => {
   const message = wrongLabelName(context.value);

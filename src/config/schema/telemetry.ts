@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
-import { compileExpression } from "../../cel/index.ts";
 import { calledService } from "../../policies/calls/schema.ts";
-import { condition, expression } from "../../policies/shared/cel-schema.ts";
+import { celText, condition, expression } from "../../policies/shared/cel-schema.ts";
 import { duration } from "../../policies/shared/duration-schema.ts";
 import { parsePathAndQuery } from "../../policies/shared/target-parts.ts";
 
@@ -15,24 +14,11 @@ const attributeEdits = z.strictObject({
 });
 
 /** CEL for an attribute of the resource. */
-const resource = expression("network").check(({ value, issues }) => {
-  const others = readsOf(value).filter((name) => name !== "env");
+const resource = celText((text, cel) => {
+  const others = [...cel.compileExpression(text, "network").reads].filter((name) => name !== "env");
   if (others.length > 0)
-    issues.push({
-      code: "custom",
-      input: value,
-      message: `reads ${others.join(", ")}; a resource is the same for all requests and can read env only`,
-    });
+    throw new Error(`reads ${others.join(", ")}; a resource is the same for all requests and can read env only`);
 });
-
-function readsOf(text: string): readonly string[] {
-  try {
-    return [...compileExpression(text, "network").reads];
-  } catch {
-    // What is wrong with it is told already.
-    return [];
-  }
-}
 
 const path = z.string().check(({ value, issues }) => {
   try {

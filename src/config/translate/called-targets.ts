@@ -1,3 +1,4 @@
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { CallPolicies } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { ConfigFile } from "../schema/config.ts";
@@ -43,6 +44,7 @@ export interface CallContext {
   readonly sources: Sources;
   readonly calledTargets: CalledTargets;
   readonly report: Report;
+  readonly cel: CelEnvironment;
 }
 
 /** Translates policies of backends. */
@@ -55,6 +57,7 @@ export class CalledTargets {
   readonly #attached: AttachedPolicies;
   readonly #sources: Sources;
   readonly #context: TargetContext;
+  readonly #cel: CelEnvironment;
   readonly #translated = new Map<string, CallPolicies>();
   #withoutDiagnostics: CallContext | undefined;
 
@@ -64,7 +67,9 @@ export class CalledTargets {
     services: TargetContext["services"],
     report: TargetContext["report"],
     incomplete: TargetContext["incomplete"],
+    cel: CelEnvironment,
   ) {
+    this.#cel = cel;
     this.#config = config;
     this.#backends = new Map(config.backends.map((each) => [each.name, each]));
     this.#attached = new AttachedPolicies(config);
@@ -83,8 +88,10 @@ export class CalledTargets {
         services,
         silentReport,
         incomplete,
+        this.#cel,
       ),
       report: silentReport,
+      cel: this.#cel,
     };
     return this.#withoutDiagnostics;
   }
@@ -184,7 +191,7 @@ export class CalledTargets {
   }
 
   #loud(): CallContext {
-    return { sources: this.#sources, calledTargets: this, report: this.#context.report };
+    return { sources: this.#sources, calledTargets: this, report: this.#context.report, cel: this.#cel };
   }
 
   /** Many may name the same backend, whose files need to be read once. */

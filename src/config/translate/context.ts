@@ -1,3 +1,4 @@
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
@@ -37,6 +38,8 @@ export interface Targeted {
 
 /** What translating one part needs to know of the others. */
 export interface Context extends TargetContext {
+  /** What expressions of this configuration may name. */
+  readonly cel: CelEnvironment;
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
   /** The policies that stand at the named backends themselves. */

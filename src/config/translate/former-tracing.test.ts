@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { ConfigDocument } from "../parse/document.ts";
 import { formerTracing as schema } from "../schema/telemetry.ts";
 import { formerTracing } from "./former-tracing.ts";
@@ -9,7 +10,7 @@ type Env = Readonly<Record<string, string>>;
 function read(env: Env, configured?: object) {
   const document = new ConfigDocument("f.yaml", configured === undefined ? "{}" : "config: {tracing: {}}", {});
   const input = configured === undefined ? undefined : schema.parse(configured);
-  const found = formerTracing(input, env, document);
+  const found = formerTracing(input, env, document, STANDARD_ENVIRONMENT);
   return { found, problems: document.diagnostics.filter(({ severity }) => severity === "error") };
 }
 

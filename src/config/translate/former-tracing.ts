@@ -1,3 +1,5 @@
+import type { CelEnvironment } from "../../cel/index.ts";
+import { parsingWith } from "../../policies/shared/cel-schema.ts";
 import type { ConfigDocument } from "../parse/document.ts";
 import { type FormerTracingInput, type TracingInput, tracing } from "../schema/telemetry.ts";
 
@@ -30,6 +32,7 @@ export function formerTracing(
   input: FormerTracingInput | undefined,
   env: Env,
   document: ConfigDocument,
+  cel: CelEnvironment,
 ): TracingInput | undefined {
   if (input !== undefined)
     document.report(PATH, {
@@ -48,19 +51,22 @@ export function formerTracing(
   }
   const protocol = protocolOf(input, env, document);
   const headers = headersOf(input, env, document);
-  return tracing.parse({
-    host: place.host,
-    protocol,
-    path: input?.path ?? exportPath(place, endpoint),
-    policies: {
-      ...(place.secure && { backendTLS: {} }),
-      ...(Object.keys(headers).length > 0 && { requestHeaderModifier: { set: headers } }),
+  return tracing.parse(
+    {
+      host: place.host,
+      protocol,
+      path: input?.path ?? exportPath(place, endpoint),
+      policies: {
+        ...(place.secure && { backendTLS: {} }),
+        ...(Object.keys(headers).length > 0 && { requestHeaderModifier: { set: headers } }),
+      },
+      attributes: input?.fields?.add,
+      remove: input?.fields?.remove,
+      clientSampling: input?.clientSampling,
+      randomSampling: input?.randomSampling,
     },
-    attributes: input?.fields?.add,
-    remove: input?.fields?.remove,
-    clientSampling: input?.clientSampling,
-    randomSampling: input?.randomSampling,
-  });
+    parsingWith(cel),
+  );
 }
 
 function variables(name: string): string[] {

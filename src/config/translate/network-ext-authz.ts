@@ -11,7 +11,7 @@ const KIND = "networkExtAuthz";
 /** `frontendPolicies.networkExtAuthz` as a runtime type; what is wrong with it is reported. undefined = there is none. */
 export function translateNetworkExtAuthz(
   { [KIND]: input }: FrontendInput,
-  { calledTargets, report }: Pick<Context, "calledTargets" | "report">,
+  { calledTargets, report, cel }: Pick<Context, "calledTargets" | "report" | "cel">,
 ): NetworkExtAuthz | undefined {
   if (input === undefined) return undefined;
   const path = ["frontendPolicies", KIND];
@@ -26,7 +26,7 @@ export function translateNetworkExtAuthz(
     protocol: "grpc" in protocol ? { grpc: withoutUndefined(protocol.grpc) } : { http: withoutUndefined(http) },
   };
   const config = calledTargets.fill(KIND, cleaned, path, translateCallPolicies) as NetworkExtAuthz;
-  const refusal = refusalBy(KIND, () => new NetworkAuthorizer(config, NO_UPSTREAM));
+  const refusal = refusalBy(KIND, () => new NetworkAuthorizer(config, NO_UPSTREAM, cel));
   if (refusal !== undefined) report(["frontendPolicies", ...fieldPath(refusal.field)], { message: refusal.message });
   return config;
 }

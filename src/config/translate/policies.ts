@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_CALLOUTS, type PolicyEnvironment } from "../../policies/deps.ts";
 import { createBuckets, TokenBuckets } from "../../policies/local-rate-limit/buckets.ts";
@@ -32,16 +33,16 @@ export function translatePolicies(
   input: PolicyInput | undefined,
   phase: Phase,
   path: Path,
-  { sources, calledTargets, report }: Pick<Context, "sources" | "calledTargets" | "report">,
+  { sources, calledTargets, report, cel }: Pick<Context, "sources" | "calledTargets" | "report" | "cel">,
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
   const set = toPolicySet(input, path, sources, calledTargets, report);
-  if (tryPolicies(set, phase, path, report)) {
-    noteRetry(set, path, report);
+  if (tryPolicies(set, phase, path, report, cel)) {
+    noteRetry(set, path, report, cel);
     adviseOnPolicies(set, path, report);
     const { authorization } = set;
     if (authorization !== undefined)
-      warnAboutDenyRules(authorization.rules, "request", [...path, "authorization", "rules"], report);
+      warnAboutDenyRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);
   }
   return set;
 }
@@ -78,7 +79,7 @@ export function withoutUndefined(value: unknown): unknown {
 }
 
 /** Policies are created here only to hear what they refuse. */
-const CHECKING: PolicyEnvironment = {
+const CHECKING: Omit<PolicyEnvironment, "cel"> = {
   hidden: sensitiveHeaders([]),
   callouts: NO_CALLOUTS,
   credentials: new CredentialNames(),
@@ -88,22 +89,28 @@ const CHECKING: PolicyEnvironment = {
 };
 
 /** Reports what the policies themselves refuse, such as a header that may not be set, as near as they tell. False when one does. */
-function tryPolicies(set: PolicySet, phase: Phase, path: Path, report: Context["report"]): boolean {
+function tryPolicies(
+  set: PolicySet,
+  phase: Phase,
+  path: Path,
+  report: Context["report"],
+  cel: CelEnvironment,
+): boolean {
   let usable = true;
   for (const [kind, value] of Object.entries(set)) {
-    const refusal = refusalOf(kind, value, phase);
+    const refusal = refusalOf(kind, value, phase, cel);
     if (refusal === undefined) continue;
     usable = false;
     const { field, message } = refusal;
-    const edits = kind.endsWith("HeaderModifier") ? wrongEdits(kind, value as HeaderModifier, phase) : [];
+    const edits = kind.endsWith("HeaderModifier") ? wrongEdits(kind, value as HeaderModifier, phase, cel) : [];
     if (edits.length === 0) report([...path, ...fieldPath(field)], { message });
     for (const edit of edits) report([...path, kind, ...edit.at], { message: edit.message }, edit.key);
   }
   return usable;
 }
 
-function noteRetry({ retry }: PolicySet, path: Path, report: Context["report"]): void {
-  if (retry === undefined || namesMethods(retry)) return;
+function noteRetry({ retry }: PolicySet, path: Path, report: Context["report"], cel: CelEnvironment): void {
+  if (retry === undefined || namesMethods(retry, cel)) return;
   const message = `repeats every method, so a POST may take effect twice; to keep it to idempotent methods, add precondition: ${IDEMPOTENT}`;
   report([...path, "retry"], { message, note: true });
 }
@@ -118,23 +125,28 @@ interface WrongEdit {
 }
 
 /** A modifier tells the first header that it refuses: asked header by header, it tells all. */
-function wrongEdits(kind: string, { add = {}, set = {}, remove = [] }: HeaderModifier, phase: Phase): WrongEdit[] {
+function wrongEdits(
+  kind: string,
+  { add = {}, set = {}, remove = [] }: HeaderModifier,
+  phase: Phase,
+  cel: CelEnvironment,
+): WrongEdit[] {
   const wrong: WrongEdit[] = [];
   for (const [action, headers] of Object.entries({ add, set }))
     for (const [name, value] of Object.entries(headers)) {
-      const refusal = refusalOf(kind, { [action]: { [name]: value } }, phase);
+      const refusal = refusalOf(kind, { [action]: { [name]: value } }, phase, cel);
       if (refusal !== undefined) wrong.push({ at: [action], key: name, message: refusal.message });
     }
   for (const [i, name] of remove.entries()) {
-    const refusal = refusalOf(kind, { remove: [name] }, phase);
+    const refusal = refusalOf(kind, { remove: [name] }, phase, cel);
     if (refusal !== undefined) wrong.push({ at: ["remove", i], message: refusal.message });
   }
   return wrong;
 }
 
 /** Why a policy cannot be used, and the field that its message begins with: `urlRewrite.path.prefix: …`. */
-function refusalOf(kind: string, value: unknown, phase: Phase): Refusal | undefined {
-  return refusalBy(kind, () => compilePolicies({ [kind]: value }, phase, CHECKING, ""));
+function refusalOf(kind: string, value: unknown, phase: Phase, cel: CelEnvironment): Refusal | undefined {
+  return refusalBy(kind, () => compilePolicies({ [kind]: value }, phase, { ...CHECKING, cel }, ""));
 }
 
 interface Refusal {

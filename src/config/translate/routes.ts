@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
@@ -103,7 +104,7 @@ export function translateTcpRoute(
       const at = [...path, "backends", i];
       const inherited = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, common) };
       const translated = translateBackend(backend, `/${key}/backend${i}`, inherited, at, context);
-      const wrong = backend.backend === undefined ? undefined : unusable(translated.target);
+      const wrong = backend.backend === undefined ? undefined : unusable(translated.target, context.cel);
       if (wrong !== undefined) context.report([...at, "backend"], { message: wrong });
       return { ...translated, policies: withoutHttp(translated.policies) };
     }),
@@ -118,11 +119,11 @@ function withoutHttp(policies: PolicySet): PolicySet {
 }
 
 /** Why a named backend is none for connections. */
-function unusable(target: Target): string | undefined {
+function unusable(target: Target, cel: CelEnvironment): string | undefined {
   if (target.type === "internal") return "is internal, and the admin API is HTTP; give it an HTTP route";
   if (target.type !== "dynamic" || target.expression === undefined) return undefined;
   try {
-    new DynamicTarget(target.expression, "network");
+    new DynamicTarget(target.expression, "network", cel);
     return undefined;
   } catch (error) {
     return `its target needs a request: ${messageOf(error)}`;

@@ -15,7 +15,7 @@ const NONE: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend:
 /** Reads `policies[]` (reference 1.9); what is wrong inside an entry is reported. */
 export function translateTargeted(
   config: ConfigFile,
-  context: Pick<Context, "report" | "sources" | "calledTargets" | "incomplete">,
+  context: Pick<Context, "report" | "sources" | "calledTargets" | "incomplete" | "cel">,
 ): Targeted {
   const { report, incomplete } = context;
   const list = config.policies.map((input, i) => {

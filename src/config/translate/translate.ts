@@ -1,3 +1,4 @@
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
@@ -39,6 +40,8 @@ export interface TranslateInput {
   /** What `~/` at the beginning of a path stands for. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
+  /** What expressions of this configuration may name. */
+  readonly cel: CelEnvironment;
   readonly leafCaching: LeafCaching;
   /** What is behind the URLs that it names. */
   readonly resources: Resources;
@@ -54,7 +57,7 @@ export interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, leafCaching, resources, reader, formerTracing }: TranslateInput,
+  { file, home, enableIpv6, cel, leafCaching, resources, reader, formerTracing }: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
@@ -62,15 +65,16 @@ export function translate(
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicySet>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
-  const calledTargets = new CalledTargets(config, sources, services, report, incomplete);
+  const calledTargets = new CalledTargets(config, sources, services, report, incomplete, cel);
   const context: Context = {
     report,
     incomplete,
+    cel,
     backends,
     backendPolicies,
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
     services,
-    targeted: translateTargeted(config, { report, sources, calledTargets, incomplete }),
+    targeted: translateTargeted(config, { report, sources, calledTargets, incomplete, cel }),
     inline: [],
     calledTargets,
     tls: config.frontendPolicies.tls ?? {},
@@ -86,7 +90,7 @@ export function translate(
   const frontend = translateFrontend(config.frontendPolicies, calling);
   adviseOnBodies(frontend, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
-  warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report);
+  warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, context);
   const ir: Ir = {
     binds,

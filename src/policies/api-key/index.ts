@@ -16,7 +16,7 @@ const KIND = "apiKey";
  * Lets in who has one of the keys (reference 3.7). Keys are known by their SHA-256 only, and looked up by a keyed digest of
  * that: how long a look-up takes tells nothing about them. Throws for keys that are there twice.
  */
-export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): CompiledPolicy {
+export function create(config: ApiKeyAuth, { credentials, cel }: PolicyDeps): CompiledPolicy {
   const { mode, location } = config;
   const keys = new Map<string, object>();
   for (const [i, { hash, metadata }] of config.keys.entries()) {
@@ -24,7 +24,7 @@ export function create(config: ApiKeyAuth, { credentials }: PolicyDeps): Compile
     if (keys.has(known)) throw new Error(`${KIND}.keys.${i}: the same key is listed above; remove one of them`);
     keys.set(known, { ...metadata });
   }
-  const finder = credentialFinder(location, credentials);
+  const finder = credentialFinder(location, credentials, cel);
   // No registered scheme fits keys in headers of their own, in cookies or in queries.
   const challenge = challengeFor(location, "ApiKey");
   return {

@@ -1,8 +1,8 @@
 import {
   type Activation,
+  type CelEnvironment,
   type CelError,
   type Condition,
-  compileCondition,
   Inputs,
   type Scope,
 } from "../../cel/index.ts";
@@ -29,18 +29,20 @@ const grantsNothing = (): boolean => false;
 export class Rules {
   readonly #all: readonly Rule[];
   readonly #scope: Scope;
+  readonly #cel: CelEnvironment;
   readonly #deny: readonly Condition[];
   readonly #require: readonly Condition[];
   readonly #allow: readonly Condition[];
 
   /** `scope`: what the rules may read. Throws CelError for a rule that cannot be used. */
-  constructor(rules: readonly AuthorizationRule[], scope: Scope) {
+  constructor(rules: readonly AuthorizationRule[], scope: Scope, cel: CelEnvironment) {
     this.#all = rules.map((rule) => ({
       ...rule,
-      condition: compileCondition(rule.expression, scope),
+      condition: cel.compileCondition(rule.expression, scope),
       inputs: undefined,
     }));
     this.#scope = scope;
+    this.#cel = cel;
     const of = (mode: Mode): Condition[] =>
       this.#all.filter((rule) => rule.mode === mode).map(({ condition }) => condition);
     this.#deny = of("deny");
@@ -62,7 +64,7 @@ export class Rules {
 
   /** Decides as `allows` does, with the outcome of every rule, also of those that the decision does not need. */
   explain(variables: Activation): { readonly allowed: boolean; readonly results: readonly AuthorizationRuleResult[] } {
-    const results = this.#all.map((rule) => resultOf(rule, this.#scope, variables));
+    const results = this.#all.map((rule) => resultOf(rule, this.#scope, this.#cel, variables));
     const of = (mode: Mode): AuthorizationRuleResult[] => results.filter((result) => result.mode === mode);
     const allow = of("allow");
     const allowed =
@@ -73,14 +75,14 @@ export class Rules {
   }
 }
 
-function resultOf(rule: Rule, scope: Scope, variables: Activation): AuthorizationRuleResult {
+function resultOf(rule: Rule, scope: Scope, cel: CelEnvironment, variables: Activation): AuthorizationRuleResult {
   const { expression, mode, condition } = rule;
   let error: CelError | undefined;
   const matched = condition.matches(variables, (failed) => {
     error = failed;
     return false;
   });
-  rule.inputs ??= new Inputs(expression, scope);
+  rule.inputs ??= new Inputs(expression, scope, cel);
   const inputs = rule.inputs.of(variables);
   return {
     name: expression,

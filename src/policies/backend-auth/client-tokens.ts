@@ -1,7 +1,7 @@
 import { decodeJwt, type JWTPayload } from "jose";
+import type { PolicyDeps } from "../deps.ts";
 import type { CredentialLocation } from "../policy-set.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
-import type { CredentialNames } from "../shared/credentials/names.ts";
 import type { OutgoingContext } from "../types.ts";
 
 /** Takes a token of the client out of requests. */
@@ -12,9 +12,13 @@ export interface ClientToken {
   remove(context: OutgoingContext): void;
 }
 
-/** Adds the place to `names`. Throws for an expression that cannot be used. */
-export function clientToken(source: CredentialLocation, names: CredentialNames, field: string): ClientToken {
-  const finder = credentialFinder(source, names);
+/** Adds the place to `credentials`. Throws for an expression that cannot be used. */
+export function clientToken(
+  source: CredentialLocation,
+  field: string,
+  { credentials, cel }: Pick<PolicyDeps, "credentials" | "cel">,
+): ClientToken {
+  const finder = credentialFinder(source, credentials, cel);
   if (finder.expressions.some(({ reads }) => reads.has("request.body") || reads.has("request.bodyPrefix")))
     throw new Error(`${field}: a token cannot be read from a body; use a header, a cookie or a query parameter`);
   const place = JSON.stringify(source);

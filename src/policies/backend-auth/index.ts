@@ -10,7 +10,7 @@ import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.t
 const KIND = "backendAuth";
 const BEARER: CredentialTarget = { header: { name: "authorization", prefix: "Bearer " } };
 
-type Deps = Pick<PolicyDeps, "callouts" | "credentials" | "hidden">;
+type Deps = Pick<PolicyDeps, "callouts" | "credentials" | "cel" | "hidden">;
 type Put = (context: OutgoingContext, credential: string) => undefined;
 type Step = (context: OutgoingContext) => RequestOutcome;
 

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import { compileExpression } from "../../cel/index.ts";
+
 import type { PolicyDeps } from "../deps.ts";
 import type { CrossAppAccess, TokenExchange } from "../policy-set.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
@@ -12,7 +12,7 @@ const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 type Form = readonly (readonly [string, string])[];
-type Deps = Pick<PolicyDeps, "callouts" | "credentials">;
+type Deps = Pick<PolicyDeps, "callouts" | "credentials" | "cel">;
 
 /** Gives a token for the backend in exchange for the client's, which it takes out of the request. */
 export type Exchange = (context: OutgoingContext) => Promise<string>;
@@ -20,10 +20,10 @@ export type Exchange = (context: OutgoingContext) => Promise<string>;
 /** `oauthTokenExchange`. Throws an Error that begins with `field` for keys and expressions that cannot be used. */
 export function tokenExchange(config: TokenExchange, field: string, deps: Deps): Exchange {
   const endpoint = new TokenEndpoint(config, field, deps.callouts);
-  const subject = clientToken(config.subjectToken.source, deps.credentials, `${field}.subjectToken.source`);
+  const subject = clientToken(config.subjectToken.source, `${field}.subjectToken.source`, deps);
   const actor = config.actorToken && actorToken(config.actorToken, field, deps);
   const cache = new TokenCache(config.cache);
-  const parameters = additional(config.additionalParams, field);
+  const parameters = additional(config.additionalParams, field, deps);
   const { requestedTokenType } = config;
   const fixed: Form = [
     ...config.audiences.map((audience) => ["audience", audience] as const),
@@ -61,7 +61,7 @@ export function crossAppAccess(config: CrossAppAccess, field: string, deps: Deps
     `${field}.resourceAuthorizationServer`,
     deps.callouts,
   );
-  const subject = clientToken(config.subjectToken.source, deps.credentials, `${field}.subjectToken.source`);
+  const subject = clientToken(config.subjectToken.source, `${field}.subjectToken.source`, deps);
   const cache = new TokenCache(config.cache);
   const { scopes, accessTokenScopes = scopes } = config;
   const exchange = async (token: string, context: OutgoingContext): Promise<IssuedToken> => {
@@ -116,9 +116,9 @@ interface ActorToken {
 function actorToken(
   { source, tokenType, enforceMayAct }: NonNullable<TokenExchange["actorToken"]>,
   field: string,
-  { credentials }: Deps,
+  deps: Deps,
 ): ActorToken {
-  const token = clientToken(source, credentials, `${field}.actorToken.source`);
+  const token = clientToken(source, `${field}.actorToken.source`, deps);
   return {
     token,
     find(context, subject) {
@@ -136,9 +136,13 @@ function actorToken(
 }
 
 /** Parameters that expressions make. One that fails refuses the request, since the token might allow too much without it. */
-function additional(parameters: TokenExchange["additionalParams"], field: string): (context: OutgoingContext) => Form {
+function additional(
+  parameters: TokenExchange["additionalParams"],
+  field: string,
+  { cel }: Deps,
+): (context: OutgoingContext) => Form {
   const compiled = Object.entries(parameters).map(
-    ([name, text]) => [name, compileExpression(text, "request")] as const,
+    ([name, text]) => [name, cel.compileExpression(text, "request")] as const,
   );
   for (const [name, { reads }] of compiled)
     if (reads.has("request.body") || reads.has("request.bodyPrefix"))

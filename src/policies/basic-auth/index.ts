@@ -36,12 +36,12 @@ interface Credentials {
  * because a good hash takes longer than everything else of a request; so is a wrong one for a while. Throws for a list of
  * users that cannot be used.
  */
-export function create(config: BasicAuth, { credentials }: PolicyDeps): CompiledPolicy {
+export function create(config: BasicAuth, { credentials, cel }: PolicyDeps): CompiledPolicy {
   const { mode, authorizationLocation } = config;
   const users = usersOf(config);
   const [anyone] = users.values();
   const known = new BoundedCache<true>(MAX_KNOWN);
-  const finder = credentialFinder(authorizationLocation, credentials);
+  const finder = credentialFinder(authorizationLocation, credentials, cel);
   const challenge = challengeFor(authorizationLocation, "Basic", config.realm);
 
   const wrong = new BoundedCache<true>(MAX_WRONG);

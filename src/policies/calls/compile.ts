@@ -16,11 +16,11 @@ const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefin
  */
 export function compileCallPolicies(
   { backendAuth: auth, transformations, requestHeaderModifier: modifier }: CallPolicies,
-  deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials">,
+  deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials" | "cel">,
 ): PrepareCall<CalloutContext> | undefined {
   const credentials = auth && backendAuth(auth, deps);
   const headers = modifier && requestHeaderModifier(modifier, { ...deps, ownFields: new OwnFields() });
-  const transform = transformations && callTransformer(transformations);
+  const transform = transformations && callTransformer(transformations, deps.cel);
   if (credentials === undefined && transform === undefined && headers === undefined) return undefined;
   return (request, calloutContext = NO_CALLOUT_CONTEXT) => {
     const { requestMetadata, trace, span } = calloutContext;

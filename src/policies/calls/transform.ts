@@ -1,3 +1,4 @@
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { CallHead } from "../../upstream/callout.ts";
 import type { Transformations } from "../policy-set.ts";
 import { withVariables } from "../shared/with-variables.ts";
@@ -11,11 +12,12 @@ const NOTHING = new Uint8Array(0);
  * What `transformations.request` does to a call: expressions read the call as `request`, and what is known of the client that
  * it is made for. What it sets aside as `metadata` is for this call alone. Throws as `compileProgram`; undefined = nothing.
  */
-export function callTransformer({
-  request,
-}: Transformations): ((call: CallHead, calloutContext: CalloutContext) => void) | undefined {
+export function callTransformer(
+  { request }: Transformations,
+  cel: CelEnvironment,
+): ((call: CallHead, calloutContext: CalloutContext) => void) | undefined {
   if (request === undefined) return undefined;
-  const program = compileProgram("transformations.request", request, "request");
+  const program = compileProgram("transformations.request", request, "request", cel);
   return (call, { requestMetadata, trace, variables }) => {
     const metadata = { ...requestMetadata.metadata };
     const own: RequestMetadata = { metadata };

@@ -1,5 +1,5 @@
 import { GatewayError, messageOf } from "../../base/errors.ts";
-import { type CelError, type Condition, compileCondition, type WhenFailed } from "../../cel/index.ts";
+import type { CelError, Condition, WhenFailed } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { Conditional, PolicyKind } from "../policy-set.ts";
 import { afterRequestBody, afterWholeBody } from "../shared/bodies.ts";
@@ -42,7 +42,7 @@ export function conditional<Config, Entry extends object>(
           `${where}: the entries after one without condition never apply; add one, or move it to the end`,
         );
       return {
-        condition: condition === undefined ? undefined : compileCondition(condition, "request"),
+        condition: condition === undefined ? undefined : deps.cel.compileCondition(condition, "request"),
         policy: createAt(where, kind, () =>
           createEntry(rest as unknown as Entry, { ...deps, identity: `${deps.identity} ${i}` }),
         ),

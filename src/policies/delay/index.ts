@@ -1,5 +1,6 @@
 import { parseDuration } from "../../base/durations.ts";
-import { type Activation, CelDuration, type CelValue, compileExpression } from "../../cel/index.ts";
+import { type Activation, CelDuration, type CelEnvironment, type CelValue } from "../../cel/index.ts";
+import type { PolicyDeps } from "../deps.ts";
 import type { Delay } from "../policy-set.ts";
 import type { CompiledPolicy, PolicyContext } from "../types.ts";
 
@@ -8,8 +9,8 @@ const KIND = "delay";
 const MAX_DELAY = 2 ** 31 - 1;
 
 /** Makes a request wait (reference 3.20). Throws CelError for an expression that cannot be used. */
-export function create(config: Delay): CompiledPolicy {
-  const delayOf = readerOf(config.duration);
+export function create(config: Delay, { cel }: PolicyDeps): CompiledPolicy {
+  const delayOf = readerOf(config.duration, cel);
   return {
     kind: KIND,
     onRequest(context) {
@@ -24,10 +25,10 @@ export function create(config: Delay): CompiledPolicy {
   };
 }
 
-function readerOf(text: string): (variables: Activation) => number {
+function readerOf(text: string, cel: CelEnvironment): (variables: Activation) => number {
   const fixed = parseDuration(text);
   if (fixed !== undefined) return () => fixed;
-  const expression = compileExpression(text, "request");
+  const expression = cel.compileExpression(text, "request");
   return (variables) => {
     try {
       return milliseconds(expression.evaluate(variables));

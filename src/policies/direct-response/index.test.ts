@@ -6,7 +6,7 @@ import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { create as createPolicy } from "./index.ts";
 
-const create = (config: DirectResponse): CompiledPolicy => createPolicy(config);
+const create = (config: DirectResponse): CompiledPolicy => createPolicy(config, DEPS);
 
 test("answers with status and body and adds no content-type", () => {
   const policy = create({ status: 418, body: "tea" });

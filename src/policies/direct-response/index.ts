@@ -1,6 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
-import { type Activation, compileExpression, type Expression, toText } from "../../cel/index.ts";
+import { type Activation, type Expression, toText } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
+import type { PolicyDeps } from "../deps.ts";
 import type { DirectResponse } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
@@ -21,7 +22,7 @@ interface Field {
  * that fits. A header whose expression fails is left out; for a body that is TG_FILTER_FAILED. Throws when the status is no
  * final one or cannot have the body, for two bodies, and for headers that may not be set.
  */
-export function create(config: DirectResponse): CompiledPolicy {
+export function create(config: DirectResponse, { cel }: PolicyDeps): CompiledPolicy {
   const { status, body = "", bodyExpression } = config;
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new Error(`${KIND}.status: ${status} is not a status from 200 to 599`);
@@ -32,11 +33,11 @@ export function create(config: DirectResponse): CompiledPolicy {
       `${KIND}.${bodyExpression === undefined ? "body" : "bodyExpression"}: a response with status ${status} has no body; remove it or choose another status`,
     );
   const fixed = typeof body === "string" ? body : Uint8Array.from(body);
-  const expression = bodyExpression === undefined ? undefined : compileExpression(bodyExpression, "request");
+  const expression = bodyExpression === undefined ? undefined : cel.compileExpression(bodyExpression, "request");
   const fields = Object.entries(config.headers ?? {}).map(
     ([name, text]): Field => ({
       name: fieldName(`${KIND}.headers`, name),
-      expression: compileExpression(text, "request"),
+      expression: cel.compileExpression(text, "request"),
     }),
   );
   const expressions = fields.map((field) => field.expression).concat(expression ?? []);

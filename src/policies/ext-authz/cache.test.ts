@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { contextOf } from "../testing/context.ts";
 import { DecisionCache } from "./cache.ts";
 
@@ -7,6 +8,7 @@ test("keys are short, however long what clients send, and tell values apart", ()
   const cache = new DecisionCache<string>(
     { key: ["request.path", "request.method"], ttl: "1m", maxEntries: 2 },
     "request",
+    STANDARD_ENVIRONMENT,
   );
   const keyOf = (path: string, method: string): string => cache.keyOf(contextOf({ path, method }).variables) ?? "";
   const keys = [keyOf(`/${"a".repeat(60_000)}`, "GET"), keyOf("/a", "GET"), keyOf("/aG", "ET"), keyOf("/a", "PUT")];

@@ -3,9 +3,9 @@ import { parseDuration } from "../../base/durations.ts";
 import {
   type Activation,
   CelDuration,
+  type CelEnvironment,
   CelTimestamp,
   type CelValue,
-  compileExpression,
   type Expression,
   type Scope,
   toJson,
@@ -29,9 +29,9 @@ export class DecisionCache<AuthzDecision> {
   readonly #entries: BoundedCache<Entry<AuthzDecision>>;
 
   /** `scope`: what the expressions may read. Throws CelError for those that cannot be used. */
-  constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>, scope: Scope) {
-    this.#key = key.map((text) => compileExpression(text, scope));
-    this.#ttl = parseDuration(ttl) ?? compileExpression(ttl, scope);
+  constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>, scope: Scope, cel: CelEnvironment) {
+    this.#key = key.map((text) => cel.compileExpression(text, scope));
+    this.#ttl = parseDuration(ttl) ?? cel.compileExpression(ttl, scope);
     this.#entries = new BoundedCache(maxEntries);
   }
 

@@ -1,4 +1,4 @@
-import type { Activation } from "../../cel/index.ts";
+import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { getHeader } from "../../http/message.ts";
 import type { Callout } from "../../upstream/callout.ts";
@@ -15,8 +15,13 @@ import type { AuthzClient, AuthzDecision } from "./decision.ts";
 export const NAMESPACE = "envoy.filters.http.ext_authz";
 
 /** Asks by `Authorization/Check`. */
-export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, callout: Callout<CalloutContext>): AuthzClient {
-  const metadata = compileAll(grpc.metadata ?? {}, "request");
+export function grpcClient(
+  config: ExtAuthz,
+  grpc: ExtAuthzGrpc,
+  callout: Callout<CalloutContext>,
+  cel: CelEnvironment,
+): AuthzClient {
+  const metadata = compileAll(grpc.metadata ?? {}, "request", cel);
   const included = new Set(config.includeRequestHeaders);
   const wants = (name: string): boolean => included.size === 0 || included.has(name);
   const check: AuthzClient["check"] = async (context, body) => {

@@ -1,4 +1,4 @@
-import { type Activation, compileExpression, type Expression, type Scope } from "../../cel/index.ts";
+import type { Activation, CelEnvironment, Expression, Scope } from "../../cel/index.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
@@ -44,20 +44,21 @@ export class HttpQuestion {
     kind: string,
     { path, body, addRequestHeaders, metadata }: Pick<ExtAuthzHttp, "path" | "body" | "addRequestHeaders" | "metadata">,
     scopes: QuestionScopes,
+    cel: CelEnvironment,
   ) {
     this.#kind = kind;
     const compile = (text: string | undefined): Expression | undefined =>
-      text === undefined ? undefined : compileExpression(text, scopes.question);
+      text === undefined ? undefined : cel.compileExpression(text, scopes.question);
     this.#path = compile(path);
     this.#body = compile(body);
     const added: [string, Expression][] = [];
-    for (const [name, expression] of compileAll(addRequestHeaders, scopes.question)) {
+    for (const [name, expression] of compileAll(addRequestHeaders, scopes.question, cel)) {
       const pseudo = PSEUDO[name.toLowerCase()];
       if (pseudo === undefined) added.push([questionField(kind, name), expression]);
       else this.#pseudo.set(pseudo, expression);
     }
     this.#added = added;
-    this.#metadata = compileAll(metadata, scopes.answer);
+    this.#metadata = compileAll(metadata, scopes.answer, cel);
   }
 
   get expressions(): readonly Expression[] {

@@ -1,4 +1,4 @@
-import { type Activation, compileExpression, type Expression } from "../../cel/index.ts";
+import type { Activation, CelEnvironment, Expression } from "../../cel/index.ts";
 import { type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import type { Callout } from "../../upstream/callout.ts";
@@ -14,9 +14,14 @@ import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
 const NO_BYTES = new Uint8Array(0);
 
 /** Asks with a request of the same method, unless the configuration names one. */
-export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, callout: Callout<CalloutContext>): AuthzClient {
-  const question = new HttpQuestion("extAuthz", http, { question: "request", answer: "response" });
-  const redirect = http.redirect === undefined ? undefined : compileExpression(http.redirect, "request");
+export function httpClient(
+  config: ExtAuthz,
+  http: ExtAuthzHttp,
+  callout: Callout<CalloutContext>,
+  cel: CelEnvironment,
+): AuthzClient {
+  const question = new HttpQuestion("extAuthz", http, { question: "request", answer: "response" }, cel);
+  const redirect = http.redirect === undefined ? undefined : cel.compileExpression(http.redirect, "request");
   const included = new Set(config.includeRequestHeaders.length > 0 ? config.includeRequestHeaders : ["authorization"]);
   const copied = new Set(http.includeResponseHeaders);
 

@@ -22,13 +22,15 @@ const BEARER = 'Bearer realm="Restricted"';
  * Asks a service whether the request may go on (reference 3.8). The service may change the request's headers, add some to the
  * response, and answer in the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtAuthz, { callouts, ownFields }: PolicyDeps): CompiledPolicy {
+export function create(config: ExtAuthz, { callouts, ownFields, cel }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const { protocol, failureMode } = config;
   const client =
-    "grpc" in protocol ? grpcClient(config, protocol.grpc, callout) : httpClient(config, protocol.http, callout);
+    "grpc" in protocol
+      ? grpcClient(config, protocol.grpc, callout, cel)
+      : httpClient(config, protocol.http, callout, cel);
   for (const { name } of client.clears) ownFields.add(name);
-  const cache = config.cache === undefined ? undefined : new DecisionCache<AuthzDecision>(config.cache, "request");
+  const cache = config.cache === undefined ? undefined : new DecisionCache<AuthzDecision>(config.cache, "request", cel);
   return {
     kind: KIND,
     onRequest: afterRequestBody([...client.expressions, ...(cache?.expressions ?? [])], async (context) => {

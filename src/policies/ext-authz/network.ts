@@ -1,6 +1,6 @@
 import type { Logger } from "../../base/log.ts";
 import { LogThrottle } from "../../base/log-throttle.ts";
-import type { Activation } from "../../cel/index.ts";
+import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
@@ -48,13 +48,15 @@ export class NetworkAuthorizer {
    * `log` hears of clients that come in because the service has failed. Throws CelError for expressions that cannot be used,
    * and an Error for headers that cannot be set.
    */
-  constructor(config: NetworkExtAuthz, callout: Callout<CalloutContext>, log?: Logger) {
+  constructor(config: NetworkExtAuthz, callout: Callout<CalloutContext>, cel: CelEnvironment, log?: Logger) {
     this.#config = config;
     this.#log = log;
     const { protocol, timeout } = config;
     this.#ask =
-      "grpc" in protocol ? askGrpc(protocol.grpc, timeout, callout) : askHttp(protocol.http, timeout, callout);
-    this.#cache = config.cache === undefined ? undefined : new DecisionCache(config.cache, "network");
+      "grpc" in protocol
+        ? askGrpc(protocol.grpc, timeout, callout, cel)
+        : askHttp(protocol.http, timeout, callout, cel);
+    this.#cache = config.cache === undefined ? undefined : new DecisionCache(config.cache, "network", cel);
   }
 
   /** `variables` are those of the connection. Never rejects; never settles when it is cancelled. */
@@ -89,8 +91,9 @@ function askHttp(
   http: ConstructorParameters<typeof HttpQuestion>[1],
   timeoutMs: number,
   callout: Callout<CalloutContext>,
+  cel: CelEnvironment,
 ): AskAbout {
-  const question = new HttpQuestion(KIND, http, { question: "network", answer: "networkResponse" });
+  const question = new HttpQuestion(KIND, http, { question: "network", answer: "networkResponse" }, cel);
   return async (variables, onCancel) => {
     const target = question.target(variables);
     const authority = question.authority(variables);
@@ -117,8 +120,9 @@ function askGrpc(
   { context = {}, metadata = {} }: ExtAuthzGrpc,
   timeoutMs: number,
   callout: Callout<CalloutContext>,
+  cel: CelEnvironment,
 ): AskAbout {
-  const named = compileAll(metadata, "network");
+  const named = compileAll(metadata, "network", cel);
   return async (variables, onCancel) => {
     const { check } = await envoyMethods();
     const question = check.encode({

@@ -31,14 +31,14 @@ interface Running {
  * Sends requests and responses through a processing service (reference 3.9). It may change headers and bodies, and answer in
  * the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtProc, { callouts, phase }: PolicyDeps): CompiledPolicy {
+export function create(config: ExtProc, { callouts, phase, cel }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
   const metadata = Object.entries(config.metadataContext).map(
-    ([namespace, values]) => [namespace, compileAll(values, "request")] as const,
+    ([namespace, values]) => [namespace, compileAll(values, "request", cel)] as const,
   );
   const attributes = {
-    request: compileAll(config.requestAttributes, "request"),
-    response: compileAll(config.responseAttributes, "response"),
+    request: compileAll(config.requestAttributes, "request", cel),
+    response: compileAll(config.responseAttributes, "response", cel),
   };
   const running = new WeakMap<PolicyContext, Running>();
   const failOpen = config.failureMode === "failOpen";

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DEPS } from "../testing/context.ts";
 import { create } from "./index.ts";
 import { schema } from "./schema.ts";
 
 test("an expression over the body of the response is refused: nobody keeps that", () => {
   assert.throws(
-    () => create({ unhealthyExpression: 'string(response.body).contains("error")' }),
+    () => create({ unhealthyExpression: 'string(response.body).contains("error")' }, DEPS),
     /head of a response: leave out response\.body/,
   );
-  create({ unhealthyExpression: "response.code == 500" });
+  create({ unhealthyExpression: "response.code == 500" }, DEPS);
 });
 
 test("shares are from 0 to 1, counts from 1, durations have a unit", () => {

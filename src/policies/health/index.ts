@@ -1,5 +1,6 @@
-import { CelError, compileCondition } from "../../cel/index.ts";
+import { CelError } from "../../cel/index.ts";
 import type { Health } from "../../upstream/settings.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy } from "../types.ts";
 
@@ -7,10 +8,10 @@ import type { CompiledPolicy } from "../types.ts";
  * Says which calls have failed and when endpoints are evicted (reference 3.26); the balancer and the call go by it. Throws
  * CelError for an expression that cannot be used.
  */
-export function create(config: Health): CompiledPolicy {
+export function create(config: Health, { cel }: PolicyDeps): CompiledPolicy {
   const { unhealthyExpression: text } = config;
   if (text !== undefined) {
-    const { reads } = compileCondition(text, "response");
+    const { reads } = cel.compileCondition(text, "response");
     if (reads.has("response.body") || reads.has("response.bodyPrefix"))
       throw new CelError(
         "the health of an endpoint is told by the head of a response: leave out response.body",

@@ -15,10 +15,10 @@ const NO_TOKEN = "no bearer token found";
  * Lets in who shows a token that one of the providers has signed (reference 3.4). Throws for key sets and expressions that
  * cannot be used.
  */
-export function create(config: JwtAuth, { credentials }: PolicyDeps): CompiledPolicy {
+export function create(config: JwtAuth, { credentials, cel }: PolicyDeps): CompiledPolicy {
   const { mode, location } = config;
   const verifier = new TokenVerifier(providersOf(config));
-  const finder = credentialFinder(location, credentials);
+  const finder = credentialFinder(location, credentials, cel);
   const challenge = challengeFor(location, "Bearer");
 
   const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import { compileExpression, type Expression, toJson } from "../../cel/index.ts";
+import { type Expression, toJson } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import type { LocalLimit, LocalRateLimit } from "../policy-set.ts";
@@ -38,9 +38,9 @@ export function redact(config: LocalRateLimit | LocalLimit): unknown {
   return "fillInterval" in config ? withDurations(config, "fillInterval") : config.map(redact);
 }
 
-function compile(config: LocalRateLimit, { identity, buckets }: PolicyDeps): CompiledPolicy {
+function compile(config: LocalRateLimit, { identity, buckets, cel }: PolicyDeps): CompiledPolicy {
   const limits = config.map((limit, i): Limit => {
-    const expression = limit.key === undefined ? undefined : compileExpression(limit.key, "request");
+    const expression = limit.key === undefined ? undefined : cel.compileExpression(limit.key, "request");
     return { ...limit, name: `${identity} ${i}`, expression };
   });
   const expressions = limits.map(({ expression }) => expression).filter((each) => each !== undefined);

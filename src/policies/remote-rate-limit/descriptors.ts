@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { CelError, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
+import { type CelEnvironment, CelError, type CelValue, type Expression, toJson, toText } from "../../cel/index.ts";
 import type { RateLimitDescriptorSchema } from "../../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts";
 import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.ts";
 import type { RateLimitDescriptor } from "../policy-set.ts";
@@ -27,10 +27,10 @@ export class DescriptorMaker {
   readonly #override: Expression | undefined;
 
   /** Throws CelError for expressions that cannot be used. */
-  constructor({ entries, cost, limitOverride }: RateLimitDescriptor) {
-    this.#entries = entries.map(({ key, value }) => ({ key, value: compileExpression(value, "request") }));
-    this.#cost = cost === undefined ? undefined : compileExpression(cost, "request");
-    this.#override = limitOverride === undefined ? undefined : compileExpression(limitOverride, "request");
+  constructor({ entries, cost, limitOverride }: RateLimitDescriptor, cel: CelEnvironment) {
+    this.#entries = entries.map(({ key, value }) => ({ key, value: cel.compileExpression(value, "request") }));
+    this.#cost = cost === undefined ? undefined : cel.compileExpression(cost, "request");
+    this.#override = limitOverride === undefined ? undefined : cel.compileExpression(limitOverride, "request");
     this.expressions = [...this.#entries.map(({ value }) => value), this.#cost, this.#override].filter(
       (each) => each !== undefined,
     );

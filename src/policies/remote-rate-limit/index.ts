@@ -27,9 +27,9 @@ const OVER_LIMIT: RateLimitResponse_Code = 2;
  * Asks a rate limit service whether the request is within its limits (reference 3.2). The answer to the client says how much
  * is left. Throws CelError for expressions that cannot be used.
  */
-export function create(config: RemoteRateLimit, { callouts }: PolicyDeps): CompiledPolicy {
+export function create(config: RemoteRateLimit, { callouts, cel }: PolicyDeps): CompiledPolicy {
   const callout = callouts(config.target, config.policies);
-  const makers = config.descriptors.map((descriptor) => new DescriptorMaker(descriptor));
+  const makers = config.descriptors.map((descriptor) => new DescriptorMaker(descriptor, cel));
   return {
     kind: KIND,
     onRequest: afterWholeBody(

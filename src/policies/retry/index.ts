@@ -1,4 +1,5 @@
-import { compileCondition, type Expression } from "../../cel/index.ts";
+import type { CelEnvironment, Expression } from "../../cel/index.ts";
+import type { PolicyDeps } from "../deps.ts";
 import type { Retry } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { CompiledPolicy, RetryPlan } from "../types.ts";
@@ -6,8 +7,8 @@ import type { CompiledPolicy, RetryPlan } from "../types.ts";
 const KIND = "retry";
 
 /** Whether the policy says by itself which methods it repeats. Throws CelError for a precondition that cannot be used. */
-export function namesMethods({ precondition }: Retry): boolean {
-  return precondition !== undefined && readsMethod(compileCondition(precondition, "request"));
+export function namesMethods({ precondition }: Retry, cel: CelEnvironment): boolean {
+  return precondition !== undefined && readsMethod(cel.compileCondition(precondition, "request"));
 }
 
 function readsMethod({ reads }: Expression): boolean {
@@ -21,14 +22,15 @@ const doNotRepeat = (): boolean => false;
  * Tries a failed call again (reference 3.18): on the statuses in `codes`, when `condition` holds, when connecting fails, when
  * the upstream breaks off before it answers or does not answer in time. Throws CelError for expressions that cannot be used.
  */
-export function create(config: Retry): CompiledPolicy {
-  const precondition = config.precondition === undefined ? undefined : compileCondition(config.precondition, "request");
+export function create(config: Retry, { cel }: PolicyDeps): CompiledPolicy {
+  const precondition =
+    config.precondition === undefined ? undefined : cel.compileCondition(config.precondition, "request");
   const plan: RetryPlan = {
     attempts: config.attempts,
     backoff: config.backoff,
     namesMethods: precondition !== undefined && readsMethod(precondition),
     codes: new Set(config.codes),
-    condition: config.condition === undefined ? undefined : compileCondition(config.condition, "response"),
+    condition: config.condition === undefined ? undefined : cel.compileCondition(config.condition, "response"),
   };
   return {
     kind: KIND,

@@ -1,4 +1,4 @@
-import type { ResponseParts, SourceParts } from "../../cel/index.ts";
+import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { NO_CALLOUTS, type PolicyDeps } from "../deps.ts";
@@ -21,6 +21,7 @@ import type {
 export const DEPS: PolicyDeps = {
   hidden: sensitiveHeaders([]),
   callouts: NO_CALLOUTS,
+  cel: STANDARD_ENVIRONMENT,
   credentials: new CredentialNames(),
   ownFields: new OwnFields(),
   buckets: new TokenBuckets(),

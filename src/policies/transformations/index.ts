@@ -12,11 +12,11 @@ const KIND = "transformations";
  * expression fails is empty. Waits for bodies only where an expression reads them. Throws CelError for expressions that
  * cannot be used, and an Error for headers that may not be touched.
  */
-export function create(config: Transformations, { ownFields }: PolicyDeps): CompiledPolicy {
+export function create(config: Transformations, { ownFields, cel }: PolicyDeps): CompiledPolicy {
   const { request, response } = config;
-  const onWay = request && compileProgram(`${KIND}.request`, request, "request");
+  const onWay = request && compileProgram(`${KIND}.request`, request, "request", cel);
   for (const name of onWay?.names ?? []) ownFields.add(name);
-  const back = response && compileProgram(`${KIND}.response`, response, "response");
+  const back = response && compileProgram(`${KIND}.response`, response, "response", cel);
   const wanted = bodyNeeds([...(onWay?.expressions ?? []), ...(back?.expressions ?? [])]);
   return {
     kind: KIND,

@@ -1,5 +1,12 @@
 import { messageOf } from "../../base/errors.ts";
-import { type Activation, type CelValue, compileExpression, type Expression, toJson, toText } from "../../cel/index.ts";
+import {
+  type Activation,
+  type CelEnvironment,
+  type CelValue,
+  type Expression,
+  toJson,
+  toText,
+} from "../../cel/index.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import type { Transformation } from "../policy-set.ts";
@@ -28,9 +35,14 @@ export interface Program {
  * Compiles one side, in the order metadata, replace, add, set, remove, body (reference 3.10); each expression sees what those
  * before it have changed. Throws an Error that begins with `where` for headers that may not be touched.
  */
-export function compileProgram(where: string, config: Transformation, side: "request" | "response"): Program {
+export function compileProgram(
+  where: string,
+  config: Transformation,
+  side: "request" | "response",
+  cel: CelEnvironment,
+): Program {
   const pseudo = side === "request" ? REQUEST_PSEUDO : RESPONSE_PSEUDO;
-  const compile = (text: string): Expression => compileExpression(text, side);
+  const compile = (text: string): Expression => cel.compileExpression(text, side);
   const named = (field: "add" | "set"): Named[] =>
     Object.entries(config[field] ?? {}).map(([name, text]) => ({
       name: pseudo.has(name.toLowerCase()) ? name.toLowerCase() : fieldName(`${where}.${field}`, name),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { CustomLabels } from "../../telemetry/custom-labels.ts";
 import { BufferBudget, BufferShare } from "./buffer-budget.ts";
@@ -8,20 +9,26 @@ import { bodyCaptureOptions, RecordedBodies } from "./recorded-bodies.ts";
 const MIB = 1024 * 1024;
 
 test("nothing is recorded where no expression names a body", () => {
-  const log = new AccessLogEdits({
-    filter: "response.code >= 500",
-    add: { type: 'request.headers["content-type"]', subject: "jwt.sub" },
-    remove: ["duration"],
-  });
-  assert.equal(bodyCaptureOptions([log, new CustomLabels({ host: "request.host" }), undefined], MIB), undefined);
+  const log = new AccessLogEdits(
+    {
+      filter: "response.code >= 500",
+      add: { type: 'request.headers["content-type"]', subject: "jwt.sub" },
+      remove: ["duration"],
+    },
+    STANDARD_ENVIRONMENT,
+  );
+  assert.equal(
+    bodyCaptureOptions([log, new CustomLabels({ host: "request.host" }, STANDARD_ENVIRONMENT), undefined], MIB),
+    undefined,
+  );
 });
 
 test("what is named is recorded, up to 64 KiB or the limit for bodies of the configuration", () => {
-  const filter = new AccessLogEdits({ filter: 'string(request.body).contains("a")' });
-  const label = new CustomLabels({ kind: "json(response.bodyPrefix).kind" });
+  const filter = new AccessLogEdits({ filter: 'string(request.body).contains("a")' }, STANDARD_ENVIRONMENT);
+  const label = new CustomLabels({ kind: "json(response.bodyPrefix).kind" }, STANDARD_ENVIRONMENT);
   assert.deepEqual(bodyCaptureOptions([filter, undefined], MIB), { request: true, response: false, limit: 65_536 });
   assert.deepEqual(bodyCaptureOptions([undefined, label], 1000), { request: false, response: true, limit: 1000 });
-  const all = new AccessLogEdits({ add: { all: "variables()" } });
+  const all = new AccessLogEdits({ add: { all: "variables()" } }, STANDARD_ENVIRONMENT);
   assert.deepEqual(bodyCaptureOptions([all], MIB), { request: true, response: true, limit: 65_536 });
 });
 

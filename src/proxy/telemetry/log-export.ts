@@ -1,4 +1,4 @@
-import type { Activation } from "../../cel/index.ts";
+import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import type { AccessLog } from "../../ir/ir.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-log.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
@@ -12,9 +12,9 @@ export class LogExport {
   readonly #sink: EntrySink;
 
   /** Throws CelError for an expression that cannot be used. */
-  constructor({ collector, ...fields }: NonNullable<AccessLog["otlp"]>, sink: EntrySink) {
+  constructor({ collector, ...fields }: NonNullable<AccessLog["otlp"]>, sink: EntrySink, cel: CelEnvironment) {
     this.#exporter = exporterKey("logs", collector);
-    this.#edits = new AccessLogEdits(fields);
+    this.#edits = new AccessLogEdits(fields, cel);
     this.#sink = sink;
   }
 

@@ -1,4 +1,4 @@
-import type { Activation } from "../../cel/index.ts";
+import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { type HttpRequest, removeHeader, setHeader } from "../../http/message.ts";
 import type { Tracing } from "../../ir/ir.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
@@ -23,12 +23,12 @@ export class RequestTracing {
   readonly #rules: SpanRules;
 
   /** `random` is uniform in [0, 1). Throws CelError for an expression that cannot be used. */
-  constructor(config: Tracing, sink: EntrySink, random: () => number) {
+  constructor(config: Tracing, sink: EntrySink, random: () => number, cel: CelEnvironment) {
     const { collector, attributes, remove, filter } = config;
     const exporter = exporterKey("traces", collector);
-    this.#sampler = new Sampler(config, random);
+    this.#sampler = new Sampler(config, random, cel);
     this.#rules = {
-      edits: new AccessLogEdits({ add: attributes, remove, ...(filter !== undefined && { filter }) }),
+      edits: new AccessLogEdits({ add: attributes, remove, ...(filter !== undefined && { filter }) }, cel),
       export: (span) => sink.add(exporter, span),
     };
   }

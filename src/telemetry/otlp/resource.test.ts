@@ -1,23 +1,27 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { test } from "node:test";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { resourceAttributes } from "./resource.ts";
 
 test("what is known of the process, in Kubernetes too", () => {
-  const alone = resourceAttributes({}, {}, {}, "1.2");
+  const alone = resourceAttributes({}, {}, {}, "1.2", STANDARD_ENVIRONMENT);
   assert.deepEqual(
     [alone["service.name"], alone["service.version"], alone["host.name"], alone["service.namespace"]],
     ["tracegate", "1.2", hostname(), undefined],
   );
   assert.match(String(alone["service.instance.id"]), /^[0-9a-f-]{36}$/);
-  assert.equal(resourceAttributes({}, {}, {}, "")["service.instance.id"], alone["service.instance.id"]);
+  assert.equal(
+    resourceAttributes({}, {}, {}, "", STANDARD_ENVIRONMENT)["service.instance.id"],
+    alone["service.instance.id"],
+  );
   const env = { GATEWAY: "edge", NAMESPACE: "shop", POD_NAME: "edge-0", NODE_NAME: "n1", INSTANCE_IP: "10.0.0.1" };
   const {
     "service.instance.id": _id,
     "service.version": _v,
     "host.name": _h,
     ...rest
-  } = resourceAttributes({}, env, {}, "");
+  } = resourceAttributes({}, env, {}, "", STANDARD_ENVIRONMENT);
   assert.deepEqual(rest, {
     "service.name": "edge",
     "service.namespace": "shop",
@@ -31,14 +35,14 @@ test("what is known of the process, in Kubernetes too", () => {
 test("the configuration wins over OTEL_SERVICE_NAME, that over OTEL_RESOURCE_ATTRIBUTES, that over what is known", () => {
   const attributes = "service.name=listed,team=a%2Cb, odd , =x,bad=%zz,region=eu";
   const env = { GATEWAY: "edge", OTEL_RESOURCE_ATTRIBUTES: attributes };
-  const listed = resourceAttributes({}, env, {}, "");
+  const listed = resourceAttributes({}, env, {}, "", STANDARD_ENVIRONMENT);
   assert.deepEqual(
     [listed["service.name"], listed.team, listed.region, "bad" in listed, "" in listed],
     ["listed", "a,b", "eu", false, false],
   );
   const named = { ...env, OTEL_SERVICE_NAME: "named" };
-  assert.equal(resourceAttributes({}, named, {}, "")["service.name"], "named");
+  assert.equal(resourceAttributes({}, named, {}, "", STANDARD_ENVIRONMENT)["service.name"], "named");
   const configured = { "service.name": '"configured"', pod: "env.podName", none: "env.gateway" };
-  const known = resourceAttributes(configured, named, { podName: "edge-0" }, "");
+  const known = resourceAttributes(configured, named, { podName: "edge-0" }, "", STANDARD_ENVIRONMENT);
   assert.deepEqual([known["service.name"], known.pod, "none" in known], ["configured", "edge-0", false]);
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { compileExpression, toJson } from "../../cel/index.ts";
+import { type CelEnvironment, toJson } from "../../cel/index.ts";
 import type { Attributes } from "./attributes.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -18,6 +18,7 @@ export function resourceAttributes(
   env: Env,
   shownEnv: Readonly<Record<string, string>>,
   version: string,
+  cel: CelEnvironment,
 ): Attributes {
   const attributes: Record<string, unknown> = {
     "service.name": set(env.GATEWAY) ?? "tracegate",
@@ -34,7 +35,7 @@ export function resourceAttributes(
   const name = set(env.OTEL_SERVICE_NAME);
   if (name !== undefined) attributes["service.name"] = name;
   for (const [key, text] of Object.entries(configured)) {
-    const expression = compileExpression(text, "network");
+    const expression = cel.compileExpression(text, "network");
     try {
       attributes[key] = toJson(expression.evaluate({ env: shownEnv }));
     } catch {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { Sampling } from "../settings.ts";
 import { Sampler } from "./sampling.ts";
 
@@ -18,11 +19,11 @@ function wants(rule: Sampling, random = 0.5): boolean {
     assert.equal(typeof rule, "string", "only expressions need to know the request");
     return { request };
   };
-  return new Sampler({ randomSampling: rule }, () => random).wants("random", variables);
+  return new Sampler({ randomSampling: rule }, () => random, STANDARD_ENVIRONMENT).wants("random", variables);
 }
 
 test("by default a trace that a client has begun goes on, and no other begins", () => {
-  const sampler = new Sampler({}, () => 0);
+  const sampler = new Sampler({}, () => 0, STANDARD_ENVIRONMENT);
   assert.deepEqual(
     (["client", "random"] as const).map((origin) => sampler.wants(origin, () => ({}))),
     [true, false],

@@ -1,4 +1,4 @@
-import { type Activation, compileExpression, type Expression, toJson } from "../../cel/index.ts";
+import { type Activation, type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
 import type { SamplingRules } from "../settings.ts";
 
 /** Who began the trace: the client, or nobody yet. */
@@ -10,8 +10,8 @@ export class Sampler {
   readonly #random: () => number;
 
   /** `random` is uniform in [0, 1). Throws CelError for an expression that cannot be used. */
-  constructor({ clientSampling, randomSampling }: SamplingRules, random: () => number) {
-    this.#rules = { client: compile(clientSampling ?? true), random: compile(randomSampling ?? false) };
+  constructor({ clientSampling, randomSampling }: SamplingRules, random: () => number, cel: CelEnvironment) {
+    this.#rules = { client: compile(clientSampling ?? true, cel), random: compile(randomSampling ?? false, cel) };
     this.#random = random;
   }
 
@@ -26,8 +26,8 @@ export class Sampler {
 /** A share of the requests from 0 to 1, or what gives it. */
 type Rule = number | Expression;
 
-function compile(rule: boolean | number | string): Rule {
-  return typeof rule === "string" ? compileExpression(rule, "request") : Number(rule);
+function compile(rule: boolean | number | string, cel: CelEnvironment): Rule {
+  return typeof rule === "string" ? cel.compileExpression(rule, "request") : Number(rule);
 }
 
 function evaluate(expression: Expression, variables: Activation): number {

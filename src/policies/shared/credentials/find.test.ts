@@ -9,7 +9,7 @@ import { credentialFinder } from "./find.ts";
 /** The credential, then the request without it. */
 function taken(location: CredentialLocation, request: Partial<HttpRequest>): [string | undefined, string, string[]] {
   const context = contextOf({ search: "", ...request });
-  const finder = credentialFinder(location, DEPS.credentials);
+  const finder = credentialFinder(location, DEPS.credentials, DEPS.cel);
   const found = finder.find(context);
   finder.remove(context);
   return [found, context.request.search, context.request.headers];

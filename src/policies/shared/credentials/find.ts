@@ -1,5 +1,5 @@
 import { GatewayError } from "../../../base/errors.ts";
-import { CelError, compileExpression, type Expression } from "../../../cel/index.ts";
+import { type CelEnvironment, CelError, type Expression } from "../../../cel/index.ts";
 import { getHeader, removeHeader } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../policy-set.ts";
 import type { OutgoingContext } from "../../types.ts";
@@ -27,12 +27,16 @@ export interface CredentialFinder {
 }
 
 /** Adds the place to `names`. Throws CelError for an expression that cannot be used. */
-export function credentialFinder(location: CredentialLocation, names: CredentialNames): CredentialFinder {
+export function credentialFinder(
+  location: CredentialLocation,
+  names: CredentialNames,
+  cel: CelEnvironment,
+): CredentialFinder {
   names.add(location);
   if ("header" in location) return headerFinder(location.header.name, location.header.prefix);
   if ("queryParameter" in location) return queryFinder(location.queryParameter.name);
   if ("cookie" in location) return cookieFinder(location.cookie.name);
-  return expressionFinder(compileExpression(location.expression, "request"));
+  return expressionFinder(cel.compileExpression(location.expression, "request"));
 }
 
 function headerFinder(name: string, prefix: string): CredentialFinder {
