@@ -12,10 +12,11 @@ import type { CompiledBind, CompiledListener } from "./compiled.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./connect/tunnel.ts";
 import { TunnelHost } from "./connect/tunnel-host.ts";
 import { connectionVariables } from "./connection-variables.ts";
-import { Exchange } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
+import { recordRefused } from "./finish.ts";
+import { openExchange } from "./handle-request.ts";
 import { ListeningPort } from "./listening-port.ts";
 import { type Arrival, NetworkGate, type NetworkGateHost, type NetworkMetadata } from "./network-gate.ts";
-import { recordRefused } from "./record-refused.ts";
 import type { Services } from "./services.ts";
 import type { LiveConnection } from "./tcp/live-connection.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./tcp/proxy-header.ts";
@@ -114,7 +115,7 @@ export class BindServer
   }
 
   open(downstream: Downstream, request: HttpRequest): Exchange {
-    const exchange = new Exchange(downstream, request, this.#bind, this.#services);
+    const exchange = openExchange(downstream, request, this.#bind, this.#services);
     const requestMetadata =
       this.#requestMetadata.size === 0
         ? undefined

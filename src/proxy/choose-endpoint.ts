@@ -1,9 +1,9 @@
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { CompiledBackend } from "./compiled.ts";
-import type { ExchangeState } from "./exchange-state.ts";
+import type { Exchange } from "./exchange.ts";
 
 /** The endpoint of one attempt; undefined when none is left to choose. */
-export function chooseEndpoint(exchange: ExchangeState, backend: CompiledBackend): Endpoint | undefined {
+export function chooseEndpoint(exchange: Exchange, backend: CompiledBackend): Endpoint | undefined {
   const { balancer, rules, target } = backend;
   if (balancer !== undefined) {
     const affinity = rules?.affinity;
@@ -13,7 +13,7 @@ export function chooseEndpoint(exchange: ExchangeState, backend: CompiledBackend
     const { authority, scheme } = exchange.request;
     const { connection } = backend;
     const secure = scheme === "https" || connection?.settings.tls !== undefined;
-    return exchange.services.dynamic(exchange.dynamicTarget || authority, secure ? 443 : 80, connection);
+    return exchange.services.dynamic(exchange.selected.dynamicTarget || authority, secure ? 443 : 80, connection);
   }
   // A path in the configuration stands for one endpoint of the admin API; parameters are the client's.
   if (target.path !== "forward") exchange.request.path = target.path;

@@ -1,24 +1,178 @@
-import { asError, ERRORS, type ErrorCode, GatewayError } from "../base/errors.ts";
-import type { ResponseHead } from "../http/h1/parse-head.ts";
-import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
-import { type ServerStream, TUNNEL } from "../http/stream.ts";
-import type { ConnectTimes } from "../upstream/connect-attempt.ts";
-import type { UpstreamConnection } from "../upstream/connection.ts";
-import { isLoop, LOOP_DETECTED } from "../upstream/dynamic.ts";
-import type { UpstreamSession } from "../upstream/h2/session.ts";
-import { attempt, canResend, sendHttp1, sendHttp2 } from "./attempt.ts";
-import { type CallingExchange, ExchangeState, RESPOND } from "./exchange-state.ts";
-import { endUpstream, finish } from "./finish.ts";
-import { BACKEND_POLICIES, handleRequest, PHASES } from "./handle-request.ts";
-import { fail, failWith, respond, respondLocally } from "./respond.ts";
-import { canRepeat, prepareRepeat, reasonToRepeat } from "./retry.ts";
+/**
+ * One request on its way through the gateway. A protocol engine of `http` opens it for every request that it has read, and calls
+ * it as the `ServerStream` of that request; `handle-request.ts` carries it through its phases. Policies see it as their
+ * `PolicyContext`. What only one stage needs is in a part of its own: the choices of phases 2 to 6, the request's and the
+ * response's side with the bytes that they carry, the call to the backend, and the result that telemetry reports.
+ */
+import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
+import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/errors.ts";
+import type { Activation } from "../cel/index.ts";
+import type { HeaderList, HttpRequest, LocalReply } from "../http/message.ts";
+import type { Downstream, ServerStream } from "../http/stream.ts";
+import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
+import type { HeaderEdit } from "../policies/shared/header-edits.ts";
+import type { IncomingBody, MessageBody, PolicyContext, RequestMetadata, RetryPlan } from "../policies/types.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import { BufferShare } from "./body/buffer-budget.ts";
+import { RecordedBodies } from "./body/recorded-bodies.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import { RequestSide } from "./request-side.ts";
+import { RequestTrace } from "./request-trace.ts";
+import { ResponseSide } from "./response-side.ts";
+import type { Services } from "./services.ts";
+import type { RequestSpan } from "./telemetry/request-span.ts";
+import { ExchangeVariables } from "./variables.ts";
 
-/** One request on its way through the gateway, and the traffic between the client's side and the upstream's side. */
-export class Exchange extends ExchangeState implements ServerStream, CallingExchange {
-  #upstreamEnded = false;
+/** What a phase returns when an event will carry the exchange on, by one of the methods of `Lifecycle`. */
+export const WAIT = Symbol("wait");
 
-  start(): void {
-    handleRequest(this);
+/** undefined = go on with the next phase; a reply is an error exit. */
+export type PhaseResult = undefined | LocalReply | typeof WAIT | Promise<undefined | LocalReply>;
+
+/** Carries exchanges through their phases: handle-request.ts. Nothing happens to an exchange that is closed. */
+export interface Lifecycle {
+  /** In their order; `Exchange.phase` is an index. */
+  readonly phases: readonly { readonly name: string }[];
+  /** Runs the current phase and those after it, until one waits. */
+  run(exchange: Exchange): void;
+  /** What the current phase waited for has happened: runs the next ones. */
+  resume(exchange: Exchange): void;
+  /** The attempt has a response: passes it on, or tries again. */
+  attemptAnswered(exchange: Exchange): void;
+  /** The attempt has failed with `error`: tries again if the retry policy allows it. `why` is for the trace. */
+  attemptFailed(exchange: Exchange, error: GatewayError, why: string): void;
+  /** Answers the client at once; aborts a response whose head has been sent. */
+  exit(exchange: Exchange, answer: GatewayError | LocalReply): void;
+  /** `exit` with what was thrown; anything but a GatewayError is a defect and becomes TG_INTERNAL. */
+  fail(exchange: Exchange, error: unknown): void;
+  /** Goes straight to the last phase: there is nothing to answer any more. */
+  end(exchange: Exchange): void;
+}
+
+/** What phases 2 to 6 choose. */
+class Selection {
+  /** Host of the request, lower-case, without port. */
+  host = "";
+  listener: CompiledListener | undefined;
+  route: CompiledRoute | undefined;
+  /** The route's policies, merged with those of the routes that delegated to it. */
+  routePolicies: CompiledChain = NO_POLICIES;
+  /** The prefix of the path that the route's match consumed; undefined for exact and regular expression matches. */
+  matchedPrefix: string | undefined;
+  /** Chosen with the route. */
+  backend: CompiledBackend | undefined;
+  /** No policy of the gateway or the route has answered in the backend's place: metrics count the request as the backend's. */
+  reachedBackend = false;
+  /** Authority that the target expression of a `dynamic` backend has given; empty: that of the request. */
+  dynamicTarget = "";
+}
+
+/** How a request ended, for metrics, access log and traces. */
+class Result {
+  /** Of the response that was sent; 0 = none. */
+  status = 0;
+  reason: Reason = "Upstream";
+  error: string | undefined;
+  /** `performance.now()` ms; 0 = not yet. */
+  endedAt = 0;
+}
+
+/** The call to the backend over all its attempts; attempt.ts makes it. */
+export interface BackendCall {
+  /** Attempts so far, replays included. */
+  readonly attempts: number;
+  /** The endpoint of the last attempt. */
+  readonly endpointName: string | undefined;
+  /** `performance.now()` ms of the last attempt and of its response's head; 0 = not yet. */
+  readonly startedAt: number;
+  readonly answeredAt: number;
+  /** What the request is sent on; undefined while there is no connection, and after the end of the response. */
+  readonly upstream: Upstream | undefined;
+  attempt(): void;
+  /** The whole response has been sent; `status` is the client's. */
+  complete(status: number): void;
+  /** Drops the attempt that is under way, if any. `countFailure`: outlier detection counts it against the endpoint. */
+  abandon(how: { readonly countFailure: boolean }): void;
+  /** The deadline of the whole request has passed. */
+  expire(): void;
+  /** Drops a response that the retry policy does not pass on. */
+  discardResponse(status: number): void;
+  /** The gateway answers in the backend's place, for this reason. */
+  answeredInstead(error: string | null): void;
+}
+
+/** State of the `retry` policy over the attempts of one request. */
+export interface RetryState {
+  /** Retries so far. */
+  count: number;
+  /** The request before the policies of the backend have changed it: what each retry starts from. */
+  readonly original: HttpRequest;
+}
+
+const NO_METADATA: RequestMetadata = Object.freeze({});
+
+export class Exchange implements ServerStream, PolicyContext {
+  readonly downstream: Downstream;
+  /** As policies have changed it so far. */
+  readonly request: HttpRequest;
+  /** The configuration that was in force when the request came. */
+  readonly bind: CompiledBind;
+  readonly services: Services;
+  readonly #lifecycle: Lifecycle;
+
+  /** `performance.now()` ms. */
+  readonly startedAt = performance.now();
+  /** Identifies the request in logs, traces and spans; undefined where the configuration turns ids off. */
+  readonly requestId: string | undefined;
+  /** Only while a watcher follows the request, or the log explains it. */
+  readonly trace: RequestTrace | undefined;
+  /** Only of sampled requests. */
+  span: RequestSpan | undefined;
+  /** Beginnings of both bodies, where the access log, metrics or spans read them. */
+  recorded: RecordedBodies | undefined;
+
+  /** Index into the phases of the lifecycle. */
+  phase = 0;
+  /** The last phase has begun: whatever happens now comes too late. */
+  closed = false;
+  readonly selected = new Selection();
+  readonly requestSide: RequestSide;
+  /** From the first attempt on. */
+  call: BackendCall | undefined;
+  readonly responseSide: ResponseSide;
+  readonly result = new Result();
+
+  requestTimeout = 0;
+  backendRequestTimeout = 0;
+  authorityMode: "auto" | "fixed" = "auto";
+  retry: RetryPlan | undefined;
+  /** Only with a retry policy, from `backend-policies` on. */
+  retries: RetryState | undefined;
+
+  #deadline: NodeJS.Timeout | undefined;
+  #variables: Activation | undefined;
+  #requestMetadata: RequestMetadata | undefined;
+  #share: BufferShare | undefined;
+  #onClose: (() => void)[] | undefined;
+
+  constructor(
+    downstream: Downstream,
+    request: HttpRequest,
+    bind: CompiledBind,
+    services: Services,
+    lifecycle: Lifecycle,
+  ) {
+    this.downstream = downstream;
+    this.request = request;
+    this.bind = bind;
+    this.services = services;
+    this.#lifecycle = lifecycle;
+    this.requestId = bind.forwarding.requestId(request, downstream);
+    this.requestSide = new RequestSide(this);
+    this.responseSide = new ResponseSide(this);
+    this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies, this.bufferShare);
+    this.trace = RequestTrace.of(this);
+    services.metrics.inFlight.count++;
   }
 
   /** For the task dump. */
@@ -29,247 +183,169 @@ export class Exchange extends ExchangeState implements ServerStream, CallingExch
     readonly request: string;
   } {
     return {
-      phase: PHASES[this.phase]?.name ?? "",
-      attempt: this.attempts,
+      phase: this.#lifecycle.phases[this.phase]?.name ?? "",
+      attempt: this.call?.attempts ?? 0,
       ageMs: performance.now() - this.startedAt,
       request: `${this.request.method} ${this.request.authority}${this.request.path}`,
     };
   }
 
-  // ── from the client ──
+  // ── through the phases ──
+
+  start(): void {
+    this.#lifecycle.run(this);
+  }
+
+  attemptAnswered(): void {
+    this.#lifecycle.attemptAnswered(this);
+  }
+
+  attemptFailed(error: GatewayError, why: string): void {
+    this.#lifecycle.attemptFailed(this, error, why);
+  }
+
+  exit(answer: GatewayError | LocalReply): void {
+    this.#lifecycle.exit(this, answer);
+  }
+
+  fail(error: unknown): void {
+    this.#lifecycle.fail(this, error);
+  }
+
+  /** The end of the response has been sent. */
+  responseComplete(): void {
+    this.call?.complete(this.result.status);
+    this.#lifecycle.resume(this);
+  }
+
+  /** A defect of the gateway has cut a response short. */
+  abort(): void {
+    this.downstream.abort();
+    this.#lifecycle.end(this);
+  }
+
+  /** Records why the gateway answers in place of a backend, or cuts the backend's response short. */
+  blame(code: ErrorCode, message: string): void {
+    this.result.reason = ERRORS[code].reason;
+    this.result.error = message;
+  }
+
+  /** Starts the deadline of the whole request, from when something has to be waited for. */
+  startDeadline(): void {
+    if (this.requestTimeout === 0 || this.#deadline !== undefined) return;
+    const left = Math.max(0, this.requestTimeout - (performance.now() - this.startedAt));
+    this.#deadline = setTimeout(() => {
+      if (this.closed || this.responseSide.started) return;
+      this.call?.expire();
+      this.exit(new GatewayError("TG_REQUEST_TIMEOUT"));
+    }, left);
+  }
+
+  /** There is a response: how long its body takes is up to its sender and the client. */
+  stopDeadline(): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = undefined;
+  }
+
+  /** The last phase begins: lets go of everything that works for this exchange. */
+  close(): void {
+    this.closed = true;
+    this.stopDeadline();
+    this.#share?.close();
+    for (const callback of this.#onClose ?? []) callback();
+  }
+
+  onClose(callback: () => void): void {
+    if (this.closed) callback();
+    else {
+      this.#onClose ??= [];
+      this.#onClose.push(callback);
+    }
+  }
+
+  // ── from the client's connection ──
 
   onBody(buffer: Buffer, from: number, to: number): void {
-    const { upstream, body } = this;
-    if (body !== undefined) {
-      this.noteRequestBody(buffer, from, to);
-      if (!body.receive(buffer, from, to, upstream)) this.downstream.pauseBody();
-      return;
-    }
-    if (upstream === undefined) return;
-    this.bodySent = true;
-    this.noteRequestBody(buffer, from, to);
-    if (!upstream.sendBody(buffer, from, to)) this.downstream.pauseBody();
+    if (!this.requestSide.receive(buffer, from, to)) this.downstream.pauseBody();
   }
 
   onBodyEnd(trailers: HeaderList): void {
-    this.requestEnded = true;
-    this.sieveTrailers(trailers);
-    this.trace?.requestBodyEnded();
-    if (this.body === undefined) this.upstream?.sendEnd(trailers);
-    else this.body.end(trailers, this.upstream);
-    if (this.tunnel && this.#upstreamEnded) endUpstream(this);
+    this.requestSide.end(trailers);
+    if (this.responseSide.tunnel) this.responseSide.onTunnelEnd();
   }
 
   onBodyBatch(): void {
-    if (this.upstream?.flush() === false) this.downstream.pauseBody();
+    if (this.call?.upstream?.flush() === false) this.downstream.pauseBody();
   }
 
   onClientGone(code: ErrorCode, message: string): void {
     if (this.closed) return;
-    this.error ??= message;
-    if (!this.responded) {
-      this.reason = ERRORS[code].reason;
+    const { result } = this;
+    result.error ??= message;
+    if (!this.responseSide.started) {
+      result.reason = ERRORS[code].reason;
       // What the engine has answered; nothing to a client that is gone.
-      if (code !== "TG_CLIENT_GONE") this.status = ERRORS[code].status;
+      if (code !== "TG_CLIENT_GONE") result.status = ERRORS[code].status;
     }
-    this.abandonAttempt({ countFailure: false });
-    finish(this);
+    this.call?.abandon({ countFailure: false });
+    this.#lifecycle.end(this);
   }
 
   onClientDrain(): void {
-    this.upstream?.resume();
+    this.call?.upstream?.resume();
   }
 
-  breakOff(answer: GatewayError | LocalReply): void {
-    if (this.closed) return;
-    this.abandonAttempt({ countFailure: false });
-    if (!this.responded) {
-      this.heldResponse = undefined;
-      if (answer instanceof GatewayError) failWith(this, answer);
-      else respondLocally(this, answer);
-      return;
-    }
-    if (answer instanceof GatewayError) this.blame(answer.code, answer.message);
-    else this.error ??= "a policy broke the response off";
-    this.downstream.abort();
-    finish(this);
+  // ── for policies ──
+
+  get matchedPrefix(): string | undefined {
+    return this.selected.matchedPrefix;
   }
 
-  // ── from the upstream ──
-
-  onInformational(head: ResponseHead): void {
-    this.downstream.sendInformational(head.status, head.headers);
+  get variables(): Activation {
+    this.#variables ??= new ExchangeVariables(this);
+    return this.#variables;
   }
 
-  onResponse(head: ResponseHead, length: number): void {
-    this.answeredAt = performance.now();
-    clearTimeout(this.attemptTimer);
-    clearTimeout(this.requestTimer);
-    const response: HttpResponse = { status: head.status, headers: head.headers };
-    this.callEnded(head.status, null, head.headers);
-    this.trace?.responseSnapshot("raw response", response);
-    this.outcome = this.backend?.rules?.health?.classify(this, response);
-    if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
-    this.trace?.responseSnapshot("backend response ready", response);
-    this.responseHasBody = length !== 0 && length !== TUNNEL;
-    if (this.retry !== undefined && length !== TUNNEL && this.#retryOf(response)) return;
-    this.#respond(response, length, head.rawNames);
+  get requestMetadata(): RequestMetadata {
+    this.#requestMetadata ??= {};
+    return this.#requestMetadata;
   }
 
-  #respond(response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
-    try {
-      respond(this, response, length, rawNames);
-    } catch (error) {
-      this.abandonAttempt({ countFailure: false });
-      failWith(this, error);
-      return;
-    }
-    if (length === TUNNEL && this.responded) this.openTunnel();
+  /** Read-only view; allocated only once a policy has added something. */
+  get found(): RequestMetadata {
+    return this.#requestMetadata ?? NO_METADATA;
   }
 
-  openTunnel(): void {
-    if (this.tunnel) return;
-    this.tunnel = true;
-    // What goes through a tunnel is nobody's body.
-    this.recorded = undefined;
-    this.downstream.flush();
-    this.downstream.readBody();
+  get maxBufferSize(): number {
+    return this.bind.frontend.maxBufferSize;
   }
 
-  onResponseBody(buffer: Buffer, from: number, to: number): void {
-    if (this.heldResponse !== undefined) {
-      this.heldResponse.receive(buffer, from, to);
-      return;
-    }
-    this.noteResponseBody(buffer, from, to);
-    if (!this.downstream.sendBody(buffer, from, to)) this.upstream?.pause();
+  get requestBody(): IncomingBody {
+    return this.requestSide.body;
   }
 
-  onResponseBatch(): void {
-    if (!this.closed && this.responded && !this.downstream.flush()) this.upstream?.pause();
+  get responseBody(): MessageBody {
+    return this.responseSide.body;
   }
 
-  onResponseEnd(trailers: HeaderList): void {
-    if (this.closed) return;
-    if (this.outcome !== undefined) this.backend?.rules?.health?.classifyTrailers(this, this.outcome, trailers);
-    this.span?.callTrailers(trailers);
-    if (this.heldResponse !== undefined) {
-      this.upstream = undefined;
-      this.heldResponse.end(trailers);
-      return;
-    }
-    this.sendEnd(trailers);
-    if (this.tunnel && !this.requestEnded) {
-      this.#upstreamEnded = true;
-      return;
-    }
-    endUpstream(this);
+  editResponse(edit: HeaderEdit): void {
+    this.responseSide.edit(edit);
   }
 
-  onUpstreamFailure(message: string, answered: boolean): void {
-    if (this.closed) return;
-    const upstream = this.upstream;
-    this.upstream = undefined;
-    this.callEnded(null, message);
-    const stale = !this.responded && upstream !== undefined && canResend(this, upstream, answered);
-    // That a connection was closed while it idled says nothing about the endpoint.
-    this.abandonAttempt({ countFailure: !stale });
-    if (this.responded) {
-      this.blame("TG_UPSTREAM_FAILED", `upstream call failed: ${message}`);
-      this.downstream.abort();
-      finish(this);
-    } else if (stale) attempt(this, true);
-    else if (this.phase < RESPOND && this.retryCall(message)) return;
-    else fail(this, "TG_UPSTREAM_FAILED", message);
+  claimField(name: string): void {
+    this.requestSide.claimField(name);
   }
 
-  onUpstreamFault(error: unknown): void {
-    this.services.log.error("a request failed inside the gateway", { error: asError(error) });
-    if (this.closed) return;
-    this.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
-    this.abandonAttempt({ countFailure: false });
-    this.downstream.abort();
-    finish(this);
+  claimAllFields(): void {
+    this.requestSide.claimAllFields();
   }
 
-  onUpstreamDrain(): void {
-    this.downstream.resumeBody();
-  }
-
-  // ── from the attempt ──
-
-  onConnection(connection: UpstreamConnection): void {
-    this.cancelConnect = undefined;
-    this.trace?.connected(connection);
-    if (this.backend?.target.type === "dynamic" && isLoop(this.downstream.connection, connection)) {
-      connection.destroy();
-      this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, connection.times);
-    } else if (this.request.method === "CONNECT") this.#onTunnel(connection);
-    else sendHttp1(this, connection);
-  }
-
-  onSession(session: UpstreamSession): void {
-    this.cancelConnect = undefined;
-    this.trace?.connected(session);
-    sendHttp2(this, session);
-  }
-
-  #onTunnel(upstream: UpstreamConnection): void {
-    this.upstream = upstream;
-    this.answeredAt = performance.now();
-    clearTimeout(this.attemptTimer);
-    clearTimeout(this.requestTimer);
-    upstream.openTunnel(this);
-    this.callEnded(200, null);
-    this.#respond({ status: 200, headers: [] }, TUNNEL, null);
-  }
-
-  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
-    this.cancelConnect = undefined;
-    if (this.closed) return;
-    this.trace?.notConnected(times);
-    this.callEnded(null, message);
-    // That too many requests wait says nothing about the endpoint.
-    this.abandonAttempt({ countFailure: code !== "TG_POOL_FULL" });
-    if (!this.retryCall(message)) fail(this, code, message);
-  }
-
-  retryCall(why: string): boolean {
-    if (!canRepeat(this)) return false;
-    prepareRepeat(this, why, () => {
-      this.phase = BACKEND_POLICIES;
-      handleRequest(this);
-    });
-    return true;
-  }
-
-  /** An answer that the retry policy would rather not pass on is dropped for another attempt. */
-  #retryOf(response: HttpResponse): boolean {
-    if (!canRepeat(this)) return false;
-    this.response = response;
-    const why = reasonToRepeat(this, response);
-    this.response = undefined;
-    if (why === undefined) return false;
-    const seconds = (performance.now() - this.calledAt) / 1000;
-    this.dropUpstream();
-    this.endCall(response.status, seconds);
-    this.answeredAt = 0;
-    return this.retryCall(why);
-  }
-
-  /** The upstream may only switch to the protocol that the client asked for (RFC 9110 7.8). */
-  #acceptsTunnel(head: ResponseHead): boolean {
-    const asked = this.downstream.upgrade;
-    if (asked !== "" && head.upgrade.toLowerCase() === asked.toLowerCase()) {
-      head.headers.push("connection", "upgrade", "upgrade", head.upgrade);
-      return true;
-    }
-    this.abandonAttempt({ countFailure: true });
-    fail(
-      this,
-      "TG_UPGRADE_MISMATCH",
-      `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`,
+  /** This exchange's part of the worker's budget for bodies. */
+  get bufferShare(): BufferShare {
+    this.#share ??= new BufferShare(
+      this.services.buffers,
+      this.bind.frontend.maxBufferedBytes ?? DEFAULT_BUFFERED_BYTES,
     );
-    return false;
+    return this.#share;
   }
 }

@@ -1,105 +1,122 @@
+/**
+ * The phase `finish`: accounts once for every exchange, however it ended, in metrics, access log, spans and trace. Requests that
+ * could not be read are accounted for here too.
+ */
+import { ERRORS, type ErrorCode } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
+import type { Addresses } from "../net/addresses.ts";
 import type { AccessRecord } from "../telemetry/access-log.ts";
 import { shownSearch } from "../trace/redaction.ts";
-import { type ExchangeState, FINISH } from "./exchange-state.ts";
+import { severityOf } from "../trace/tracer.ts";
+import type { CompiledBind } from "./compiled.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Services } from "./services.ts";
 import { isLogged, logAccess } from "./telemetry/log-access.ts";
 
-/** Accounts for an exchange that has ended, one way or another: metrics, access log, end of the trace. */
-export function finish(exchange: ExchangeState): void {
-  if (exchange.closed) return;
-  exchange.closed = true;
-  exchange.phase = FINISH;
-  clearTimeout(exchange.requestTimer);
-  clearTimeout(exchange.attemptTimer);
-  exchange.notifyClosed();
-  const now = performance.now();
-  exchange.endedAt = now;
-  const { services } = exchange;
+export function finish(exchange: Exchange): undefined {
+  exchange.close();
+  const { services, result, bind, span, trace, responseSide } = exchange;
+  result.endedAt = performance.now();
   services.metrics.inFlight.count--;
-  const cache = (
-    (exchange.backendSelected ? exchange.backend : undefined) ??
-    exchange.route ??
-    exchange.listener ??
-    exchange.bind
-  ).series;
-  const custom = services.customLabels?.read(exchange.variables);
-  const { method } = exchange.request;
-  const series =
-    custom === undefined
-      ? cache.get(method, exchange.status, exchange.reason)
-      : cache.getCustom(method, exchange.status, exchange.reason, custom);
-  const { requests } = services.metrics;
-  requests.count(series, (now - exchange.startedAt) / 1000, exchange.responseBytes, Math.max(0, exchange.attempts - 1));
-  if (exchange.answeredAt !== 0) {
-    requests.countProcessing(
-      series,
-      (exchange.calledAt - exchange.startedAt) / 1000,
-      (now - exchange.answeredAt) / 1000,
-    );
-    services.upstreamCall.observe((exchange.answeredAt - exchange.calledAt) / 1000);
-  }
-  if (exchange.span !== undefined || isLogged(exchange.bind, services.accessLog)) record(exchange, now);
-  exchange.trace?.finished(
-    exchange.status === 0 ? null : exchange.status,
-    exchange.error ?? null,
-    exchange.responseHasBody,
-  );
+  count(exchange);
+  if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange);
+  trace?.finished(result.status === 0 ? null : result.status, result.error ?? null, responseSide.hasBody);
 }
 
-/** The upstream's answer is complete. */
-export function endUpstream(exchange: ExchangeState): void {
-  const now = performance.now();
-  exchange.upstream = undefined;
-  exchange.endCall(exchange.status, (now - exchange.calledAt) / 1000);
-  finish(exchange);
+/** Counts the request where its labels are known best: at its backend, else at route, listener or bind. */
+function count(exchange: Exchange): void {
+  const { services, selected, bind, request, result, startedAt, call, responseSide } = exchange;
+  const { status, reason, endedAt } = result;
+  const { backend, reachedBackend, route, listener } = selected;
+  const cache = ((reachedBackend ? backend : undefined) ?? route ?? listener ?? bind).series;
+  const custom = services.customLabels?.read(exchange.variables);
+  const { method } = request;
+  const series =
+    custom === undefined ? cache.get(method, status, reason) : cache.getCustom(method, status, reason, custom);
+  const { requests } = services.metrics;
+  const retries = call === undefined ? 0 : Math.max(0, call.attempts - 1);
+  requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries);
+  if (call === undefined || call.answeredAt === 0) return;
+  requests.countProcessing(series, (call.startedAt - startedAt) / 1000, (endedAt - call.answeredAt) / 1000);
+  services.upstreamCall.observe((call.answeredAt - call.startedAt) / 1000);
 }
 
 /** What a request leaves behind: a line in the access log, and what collectors get. */
-function record(exchange: ExchangeState, now: number): void {
-  const facts = factsOf(exchange, now);
-  logAccess(facts, exchange.bind, exchange.services.accessLog, exchange);
-  exchange.span?.finished(facts, exchange.request.scheme, exchange.variables);
+function record(exchange: Exchange): void {
+  const { bind, services, span, request } = exchange;
+  const facts = factsOf(exchange);
+  logAccess(facts, bind, services.accessLog, exchange);
+  if (span !== undefined) span.finished(facts, request.scheme, exchange.variables);
 }
 
-function factsOf(exchange: ExchangeState, now: number): AccessRecord {
-  const { request, span } = exchange;
+function factsOf(exchange: Exchange): AccessRecord {
+  const { request, downstream, selected, call, responseSide, result, span } = exchange;
+  const attempts = call?.attempts ?? 0;
   return {
     time: Date.now(),
     requestId: exchange.requestId,
-    gateway: exchange.listener?.gateway,
-    listener: exchange.listener?.name,
-    routeRule: exchange.route?.rule,
-    route: exchange.route?.label,
-    endpoint: exchange.endpointName,
-    source: formatHostPort(exchange.downstream.connection.remoteAddress, exchange.downstream.connection.remotePort),
+    gateway: selected.listener?.gateway,
+    listener: selected.listener?.name,
+    routeRule: selected.route?.rule,
+    route: selected.route?.label,
+    endpoint: call?.endpointName,
+    source: formatHostPort(downstream.connection.remoteAddress, downstream.connection.remotePort),
     method: request.method,
-    host: exchange.host,
-    path: shownTarget(exchange),
+    host: selected.host,
+    path: redactedTarget(exchange),
     version: request.version,
-    status: exchange.status,
-    grpcStatus: exchange.grpcStatus,
+    status: result.status,
+    grpcStatus: responseSide.grpcStatus,
     traceId: span?.traceId,
     spanId: span?.spanId,
     jwtSubject: subjectOf(exchange.found.jwt),
     protocol: "http",
-    retryAttempt: exchange.attempts > 1 ? exchange.attempts - 1 : undefined,
-    error: exchange.error,
-    reason: exchange.reason,
-    bytesReceived: exchange.downstream.bodyBytes,
-    bytesSent: exchange.responseBytes,
-    durationMs: now - exchange.startedAt,
+    retryAttempt: attempts > 1 ? attempts - 1 : undefined,
+    error: result.error,
+    reason: result.reason,
+    bytesReceived: downstream.bodyBytes,
+    bytesSent: responseSide.bytes,
+    durationMs: result.endedAt - exchange.startedAt,
   };
 }
 
-/** Path and query as the client has sent them, without its secrets. */
-function shownTarget({ arrivedTarget, bind }: ExchangeState): string {
+/** Path and query as the client sent them, without its secrets. */
+function redactedTarget({ requestSide, bind }: Exchange): string {
+  const { arrivedTarget } = requestSide;
   const query = arrivedTarget.indexOf("?");
   if (query === -1) return arrivedTarget;
-  const hidden = bind.policies.credentials.parametersAt(arrivedTarget.slice(0, query));
-  return hidden.size === 0 ? arrivedTarget : shownSearch(arrivedTarget, hidden);
+  const secret = bind.policies.credentials.parametersAt(arrivedTarget.slice(0, query));
+  return secret.size === 0 ? arrivedTarget : shownSearch(arrivedTarget, secret);
 }
 
 function subjectOf(jwt: unknown): string | undefined {
   const subject = (jwt as { readonly sub?: unknown } | undefined)?.sub;
   return typeof subject === "string" ? subject : undefined;
+}
+
+/** A request that the engine has answered with an error because it could not be read. */
+interface Refusal {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  /** What has arrived of it; undefined when it is the rest of a body. */
+  readonly received: Buffer | undefined;
+}
+
+/** Accounts for a request that never became an exchange: metrics, access log, and the trace of a waiting watcher. */
+export function recordRefused(
+  from: Addresses,
+  { code, detail, received }: Refusal,
+  { series }: Pick<CompiledBind, "series">,
+  { metrics, accessLog, watchers }: Pick<Services, "metrics" | "accessLog" | "watchers">,
+): void {
+  const { status, message } = ERRORS[code];
+  metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
+  const source = formatHostPort(from.remoteAddress, from.remotePort);
+  accessLog.info("refused", { "src.addr": source, "http.status": status, error: detail });
+  const tracer = received && watchers.claimRefused(received, performance.now());
+  if (tracer === undefined) return;
+  const error = `${message}: ${detail}`;
+  tracer.emit("info", { type: "requestStarted" });
+  tracer.emit(severityOf(status, error), { type: "requestFinished", status, error });
+  tracer.finish();
 }

@@ -1,125 +1,195 @@
-import { GatewayError } from "../base/errors.ts";
-import type { LocalReply } from "../http/message.ts";
-import { attempt, startRequestTimer } from "./attempt.ts";
+/**
+ * The life of a request, from top to bottom; docs/lifecycle.md describes the same phases with every error exit. A phase returns
+ * undefined to go on, a reply to leave the path, or `WAIT` (or a promise) while the network or a policy has to answer first.
+ * `bind-server.ts` opens an exchange for each request; its events come back here through `LIFECYCLE`.
+ */
+import { asError, GatewayError } from "../base/errors.ts";
+import type { HttpRequest, LocalReply } from "../http/message.ts";
+import type { Downstream } from "../http/stream.ts";
+import { attempt } from "./attempt.ts";
 import { dropImitations } from "./client-fields.ts";
-import { type CallingExchange, RESPOND } from "./exchange-state.ts";
-import { matchRoute } from "./match-route.ts";
-import { failWith, respondLocally } from "./respond.ts";
-import { rememberRequest } from "./retry.ts";
-import { runChain } from "./run-chain.ts";
-import { selectBackend } from "./select-backend.ts";
+import type { CompiledBind } from "./compiled.ts";
+import { Exchange, type Lifecycle, type PhaseResult, WAIT } from "./exchange.ts";
+import { finish } from "./finish.ts";
+import { matchRoute, selectBackend } from "./match-route.ts";
+import { answerInstead, respond } from "./respond.ts";
+import { afterBackoff, reasonToRetry, retryAllowed } from "./retry.ts";
+import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectListener } from "./select-listener.ts";
-
-/** undefined = go on with the next phase; a reply ends the request side; PENDING = an event will carry the exchange on. */
-type Outcome = undefined | LocalReply | typeof PENDING | Promise<undefined | LocalReply>;
-const PENDING = Symbol("pending");
+import type { Services } from "./services.ts";
 
 interface PhaseSpec {
   readonly name: string;
-  readonly run: (exchange: CallingExchange) => Outcome;
+  readonly run: (exchange: Exchange) => PhaseResult;
 }
 
-/** The life of a request, from top to bottom; docs/lifecycle.md draws the same names with every way out. */
 export const PHASES: readonly PhaseSpec[] = [
-  // The engine has read, checked and normalised the head before an exchange exists.
+  // The protocol engine has read, checked and normalised the head before an exchange exists.
   { name: "accept", run: accept },
   { name: "select-listener", run: chooseListener },
   { name: "gateway-policies", run: gatewayPolicies },
   { name: "match-route", run: matchRoute },
   { name: "route-policies", run: routePolicies },
   { name: "select-backend", run: selectBackend },
+  // Retries come back here: see `attemptAnswered` and `attemptFailed`.
   { name: "backend-policies", run: backendPolicies },
-  { name: "attempt", run: callBackend },
-  // Entered by the upstream's answer or by a reply of the gateway's own: see respond.ts and finish.ts.
-  { name: "respond", run: () => PENDING },
-  { name: "finish", run: () => PENDING },
+  // Waits for the response's head.
+  { name: "attempt", run: attempt },
+  // Errors and replies of policies come in here: see `exit`.
+  { name: "response-policies", run: responsePolicies },
+  // Waits for the end of the response's body.
+  { name: "respond", run: respond },
+  { name: "finish", run: finish },
 ];
 
-/** Where another attempt begins: endpoint and backend policies anew. */
-export const BACKEND_POLICIES = PHASES.findIndex(({ name }) => name === "backend-policies");
+const BACKEND_POLICIES = PHASES.findIndex(({ name }) => name === "backend-policies");
+const ATTEMPT = BACKEND_POLICIES + 1;
+const RESPONSE_POLICIES = ATTEMPT + 1;
+const RESPOND = RESPONSE_POLICIES + 1;
+const FINISH = RESPOND + 1;
 
-/** Runs the phases; a thrown GatewayError or a reply ends the request side and becomes the response. */
-export function handleRequest(exchange: CallingExchange): void {
-  try {
-    while (exchange.phase < RESPOND) {
-      const outcome = (PHASES[exchange.phase] as PhaseSpec).run(exchange);
-      if (outcome === PENDING) return;
-      if (outcome instanceof Promise) {
-        startRequestTimer(exchange);
-        outcome.then(
-          (reply) => resume(exchange, reply),
-          (error: unknown) => failWith(exchange, error),
-        );
-        return;
-      }
-      if (outcome !== undefined) {
-        respondLocally(exchange, outcome);
-        return;
-      }
-      exchange.phase++;
+const LIFECYCLE: Lifecycle = {
+  phases: PHASES,
+  run,
+  resume,
+  attemptAnswered,
+  attemptFailed,
+  exit,
+  fail,
+  end,
+};
+
+/** Opens the exchange of a request; `start` begins its first phase. */
+export function openExchange(
+  downstream: Downstream,
+  request: HttpRequest,
+  bind: CompiledBind,
+  services: Services,
+): Exchange {
+  return new Exchange(downstream, request, bind, services, LIFECYCLE);
+}
+
+function run(exchange: Exchange): void {
+  while (exchange.phase < PHASES.length) {
+    const { phase } = exchange;
+    let result: PhaseResult;
+    try {
+      result = (PHASES[phase] as PhaseSpec).run(exchange);
+    } catch (error) {
+      fail(exchange, error);
+      return;
     }
-  } catch (error) {
-    failWith(exchange, error);
-  }
-}
-
-function resume(exchange: CallingExchange, reply: LocalReply | undefined): void {
-  // A stage of the body may have answered in the meantime.
-  if (exchange.closed || exchange.phase >= RESPOND) return;
-  if (reply !== undefined) respondLocally(exchange, reply);
-  else {
+    // A stage of a body may have answered in the meantime.
+    if (result === WAIT || exchange.phase !== phase) return;
+    if (result instanceof Promise) {
+      waitFor(exchange, result);
+      return;
+    }
+    if (result !== undefined) {
+      exit(exchange, result);
+      return;
+    }
     exchange.phase++;
-    handleRequest(exchange);
   }
 }
 
-function accept(exchange: CallingExchange): Outcome {
-  const { method } = exchange.request;
+function waitFor(exchange: Exchange, result: Promise<undefined | LocalReply>): void {
+  const { phase } = exchange;
+  if (phase < ATTEMPT) exchange.startDeadline();
+  result.then(
+    (reply) => {
+      if (exchange.phase !== phase) return;
+      if (reply === undefined) resume(exchange);
+      else exit(exchange, reply);
+    },
+    (error: unknown) => {
+      if (exchange.phase === phase) fail(exchange, error);
+    },
+  );
+}
+
+function resume(exchange: Exchange): void {
+  if (exchange.closed) return;
+  exchange.phase++;
+  run(exchange);
+}
+
+// ── retries: from the end of an attempt back to the policies of the backend ──
+
+function attemptAnswered(exchange: Exchange): void {
+  const why = exchange.retry === undefined ? undefined : reasonToRetry(exchange);
+  if (why === undefined) resume(exchange);
+  else {
+    const status = exchange.responseSide.discard();
+    exchange.call?.discardResponse(status);
+    retry(exchange, why);
+  }
+}
+
+function attemptFailed(exchange: Exchange, error: GatewayError, why: string): void {
+  // After the response's head, the rest of the response cannot come from elsewhere.
+  if (exchange.phase === ATTEMPT && retryAllowed(exchange)) retry(exchange, why);
+  else exit(exchange, error);
+}
+
+function retry(exchange: Exchange, why: string): void {
+  afterBackoff(exchange, why, () => {
+    exchange.phase = BACKEND_POLICIES;
+    run(exchange);
+  });
+}
+
+// ── error exits ──
+
+function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
+  if (exchange.closed) return;
+  exchange.call?.abandon({ countFailure: false });
+  if (exchange.responseSide.started) {
+    if (answer instanceof GatewayError) exchange.blame(answer.code, answer.message);
+    else exchange.result.error ??= "a policy broke the response off";
+    exchange.abort();
+    return;
+  }
+  answerInstead(exchange, answer);
+  // What the policies of a response answer or throw is not for them to see again.
+  exchange.phase = exchange.phase < RESPONSE_POLICIES ? RESPONSE_POLICIES : RESPOND;
+  run(exchange);
+}
+
+function fail(exchange: Exchange, error: unknown): void {
+  const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
+  if (known.code === "TG_INTERNAL")
+    exchange.services.log.error("a request failed inside the gateway", { error: asError(error) });
+  exit(exchange, known);
+}
+
+function end(exchange: Exchange): void {
+  if (exchange.closed) return;
+  exchange.phase = FINISH;
+  run(exchange);
+}
+
+// ── phases that have no file of their own ──
+
+function accept(exchange: Exchange): undefined {
+  const { request, downstream, bind } = exchange;
+  const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
   // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT opens the way to the backends' ports.
-  if (method === "TRACE" || (method === "CONNECT" && exchange.bind.frontend.connect !== "route"))
+  if (method === "TRACE" || (method === "CONNECT" && bind.frontend.connect !== "route"))
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");
-  if (method === "CONNECT" && exchange.downstream.requestLength !== 0)
+  if (method === "CONNECT" && downstream.requestLength !== 0)
     throw new GatewayError("TG_INVALID_REQUEST", "CONNECT has no body");
-  const { ownFields } = exchange.bind.policies;
-  if (exchange.downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(exchange.request.headers, ownFields);
-  exchange.bind.forwarding.apply(exchange.request, exchange.downstream, exchange.requestId);
-  return undefined;
+  const { ownFields } = bind.policies;
+  if (downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(request.headers, ownFields);
+  bind.forwarding.apply(request, downstream, exchange.requestId);
 }
 
-/** Requests that reach no listener may be recorded as well. */
-function chooseListener(exchange: CallingExchange): Outcome {
+/** Requests that reach no listener may leave spans as well. */
+function chooseListener(exchange: Exchange): undefined {
   try {
     return selectListener(exchange);
   } finally {
     exchange.span = exchange.bind.tracing?.begin(exchange);
   }
-}
-
-function gatewayPolicies(exchange: CallingExchange): Outcome {
-  const chain = exchange.listener?.policies;
-  if (chain === undefined) return undefined;
-  exchange.trace?.policySelection("gateway", chain.effective);
-  return runChain(exchange, chain, "gateway", "gateway policies");
-}
-
-function routePolicies(exchange: CallingExchange): Outcome {
-  const chain = exchange.routePolicies;
-  exchange.trace?.policySelection("route", chain.effective);
-  const { unlessCors } = exchange.requestMetadata;
-  if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
-  return runChain(exchange, chain, "route", "route policies");
-}
-
-function backendPolicies(exchange: CallingExchange): Outcome {
-  const chain = exchange.backend?.policies;
-  if (exchange.retry !== undefined) rememberRequest(exchange);
-  if (chain === undefined) return undefined;
-  exchange.trace?.policySelection("backend", chain.effective);
-  return runChain(exchange, chain, "backend", undefined);
-}
-
-function callBackend(exchange: CallingExchange): Outcome {
-  attempt(exchange, false);
-  return PENDING;
 }

@@ -2,28 +2,29 @@ import { GatewayError } from "../base/errors.ts";
 import { type CompiledChain, compilePolicies } from "../policies/compile.ts";
 import { mergePolicies } from "../policies/merge.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
-import type { ExchangeState } from "./exchange-state.ts";
+import type { Exchange } from "./exchange.ts";
 import type { Router } from "./match/router.ts";
 import { checkHost } from "./select-listener.ts";
 
 /** Chooses the route, through route groups to the leaf, and a backend by weight (reference 2.2, 2.3). */
-export function matchRoute(exchange: ExchangeState): undefined {
+export function matchRoute(exchange: Exchange): undefined {
   checkHost(exchange);
-  const listener = exchange.listener as CompiledListener;
+  const listener = exchange.selected.listener as CompiledListener;
   let route = select(exchange, listener.router);
   if (route.only !== undefined) {
-    exchange.route = route;
-    exchange.backend = route.only;
-    exchange.routePolicies = route.policies;
+    exchange.selected.route = route;
+    exchange.selected.backend = route.only;
+    exchange.selected.routePolicies = route.policies;
     return undefined;
   }
   let chain: CompiledRoute[] | undefined;
   for (;;) {
     const backend = pick(route, exchange.services.random);
     if (backend?.target.type !== "routeGroup") {
-      exchange.route = route;
-      exchange.backend = backend;
-      exchange.routePolicies = chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
+      exchange.selected.route = route;
+      exchange.selected.backend = backend;
+      exchange.selected.routePolicies =
+        chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
       return undefined;
     }
     chain ??= [];
@@ -35,21 +36,33 @@ export function matchRoute(exchange: ExchangeState): undefined {
   }
 }
 
-function select(exchange: ExchangeState, router: Router<CompiledRoute>): CompiledRoute {
+function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRoute {
   const { request } = exchange;
   // `OPTIONS *` is about the server as a whole, and CONNECT has no path: they go where the path `/` goes.
   const { path } = request;
   const pathless = path === "*" || path === "";
   if (pathless) request.path = "/";
   if (exchange.trace !== undefined) {
-    exchange.trace.routeSelection(router.explain(request, exchange.host, exchange.trace.secretHeaders));
+    exchange.trace.routeSelection(router.explain(request, exchange.selected.host, exchange.trace.secretHeaders));
   }
-  const selected = router.select(request, exchange.host);
+  const match = router.select(request, exchange.selected.host);
   if (pathless) request.path = path;
-  if (selected === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-  exchange.matchedPrefix = selected.matchedPrefix;
-  exchange.span?.matched(selected.path);
-  return selected.route;
+  if (match === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+  exchange.selected.matchedPrefix = match.matchedPrefix;
+  exchange.span?.matched(match.path);
+  return match.route;
+}
+
+/** A request that comes this far needs a backend that can be called. */
+export function selectBackend(exchange: Exchange): undefined {
+  const { selected } = exchange;
+  const { backend } = selected;
+  if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+  selected.reachedBackend = true;
+  const { type } = backend.target;
+  if (backend.dynamic !== undefined) selected.dynamicTarget = backend.dynamic.read(exchange.variables);
+  if (backend.balancer !== undefined || type === "dynamic" || type === "internal") return undefined;
+  throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
 }
 
 /** Weighted random choice; undefined when no backend has weight. */

@@ -29,12 +29,11 @@ interface TracedExchange {
   readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
   readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
   readonly found: RequestMetadata;
-  readonly backend: CompiledBackend | undefined;
+  readonly selected: { readonly backend: CompiledBackend | undefined };
   readonly requestId: string | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
-  readonly calledAt: number;
-  readonly answeredAt: number;
+  readonly call: { readonly startedAt: number; readonly answeredAt: number } | undefined;
 }
 
 /** Tells a watcher what happens to one exchange: every event of interface.md in its order. Exists only while it is traced. */
@@ -84,7 +83,8 @@ export class RequestTrace extends PolicyEvents {
 
   requestSnapshot(stage: string): void {
     if (!this.#tracer.snapshots) return;
-    const { request, downstream, services, backend } = this.#exchange;
+    const { request, downstream, services, selected } = this.#exchange;
+    const { backend } = selected;
     const pathAndQuery = request.path + this.#secrets.search(request.search);
     const state: RequestState = {
       request: {
@@ -135,15 +135,16 @@ export class RequestTrace extends PolicyEvents {
 
   responseSnapshot(stage: string, response: HttpResponse): void {
     if (!this.#tracer.snapshots) return;
-    const { services, startedAt, calledAt, answeredAt } = this.#exchange;
+    const { services, startedAt, call } = this.#exchange;
     const state: RequestState = {
       response: { code: response.status, headers: this.#secrets.headers(response.headers) },
-      ...(stage === "raw response" && {
-        proxy: {
-          requestProcessingDuration: seconds(calledAt - startedAt),
-          upstreamDuration: seconds(answeredAt - calledAt),
-        },
-      }),
+      ...(stage === "raw response" &&
+        call !== undefined && {
+          proxy: {
+            requestProcessingDuration: seconds(call.startedAt - startedAt),
+            upstreamDuration: seconds(call.answeredAt - call.startedAt),
+          },
+        }),
       env: services.env,
     };
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });

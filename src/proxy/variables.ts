@@ -17,23 +17,26 @@ import type { Services } from "./services.ts";
 /** What expressions can read of an exchange. */
 interface ReadableExchange {
   readonly request: HttpRequest;
-  readonly requestBytes: Uint8Array | undefined;
-  readonly response: HttpResponse | undefined;
-  readonly heldResponse: { readonly bytes: Uint8Array | undefined } | undefined;
-  readonly grpcStatus: number | undefined;
+  readonly requestSide: { readonly bytes: Uint8Array | undefined };
+  readonly responseSide: {
+    readonly head: HttpResponse | undefined;
+    readonly heldBytes: Uint8Array | undefined;
+    readonly grpcStatus: number | undefined;
+  };
   readonly recorded: RecordedBodies | undefined;
   readonly downstream: Downstream;
   readonly bind: CompiledBind;
-  readonly listener: CompiledListener | undefined;
-  readonly route: CompiledRoute | undefined;
-  readonly backend: CompiledBackend | undefined;
+  readonly selected: {
+    readonly listener: CompiledListener | undefined;
+    readonly route: CompiledRoute | undefined;
+    readonly backend: CompiledBackend | undefined;
+  };
   readonly services: Pick<Services, "env" | "workloads" | "sensitive">;
   readonly requestMetadata: RequestMetadata;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
-  readonly calledAt: number;
-  readonly answeredAt: number;
-  readonly endedAt: number;
+  readonly call: { readonly startedAt: number; readonly answeredAt: number } | undefined;
+  readonly result: { readonly endedAt: number };
 }
 
 /** What expressions read of one exchange; everything is looked up when an expression asks for it. */
@@ -51,7 +54,7 @@ export class ExchangeVariables implements Activation {
 
   /** Telemetry has a budget of its own: the log must have its fields also where the policies have used up theirs. */
   get budget(): Budget {
-    if (this.#exchange.endedAt !== 0) {
+    if (this.#exchange.result.endedAt !== 0) {
       this.#telemetryBudget ??= new Budget();
       return this.#telemetryBudget;
     }
@@ -59,7 +62,7 @@ export class ExchangeVariables implements Activation {
     return this.#budget;
   }
   get response(): ResponseParts | undefined {
-    if (this.#exchange.response === undefined) return undefined;
+    if (this.#exchange.responseSide.head === undefined) return undefined;
     this.#response ??= new ResponseVariable(this.#exchange);
     return this.#response;
   }
@@ -71,7 +74,10 @@ export class ExchangeVariables implements Activation {
     return { address: localAddress, port: localPort, hostname: tls?.serverName };
   }
   get proxy(): unknown {
-    const { bind, listener, route, startedAt, calledAt, answeredAt, endedAt } = this.#exchange;
+    const { bind, selected, startedAt, call, result } = this.#exchange;
+    const { listener, route } = selected;
+    const { startedAt: calledAt = 0, answeredAt = 0 } = call ?? {};
+    const { endedAt } = result;
     const [namespace, name] = listener?.gateway.split("/") ?? [];
     const [routeNamespace, routeName] = route?.label.split("/") ?? [];
     return {
@@ -89,7 +95,7 @@ export class ExchangeVariables implements Activation {
     return this.#exchange.services.env;
   }
   get backend(): unknown {
-    const { backend } = this.#exchange;
+    const { backend } = this.#exchange.selected;
     return backend && { name: backend.key, type: backend.target.type, protocol: "http" };
   }
   get jwt(): unknown {
@@ -156,15 +162,15 @@ class RequestVariable implements RequestParts {
     return sensitiveNames(this.#exchange);
   }
   get body(): Uint8Array | undefined {
-    const { recorded, endedAt, requestBytes } = this.#exchange;
+    const { recorded, result, requestSide } = this.#exchange;
     // Until then it is there for those who have read it to its end alone.
-    return (endedAt === 0 ? undefined : recorded?.request?.bytes) ?? requestBytes;
+    return (result.endedAt === 0 ? undefined : recorded?.request?.bytes) ?? requestSide.bytes;
   }
   get startTime(): Date {
     return new Date(performance.timeOrigin + this.#exchange.startedAt);
   }
   get endTime(): Date | undefined {
-    const { endedAt } = this.#exchange;
+    const { endedAt } = this.#exchange.result;
     return endedAt === 0 ? undefined : new Date(performance.timeOrigin + endedAt);
   }
 }
@@ -176,19 +182,19 @@ class ResponseVariable implements ResponseParts {
     this.#exchange = exchange;
   }
   get status(): number {
-    return this.#exchange.response?.status ?? 0;
+    return this.#exchange.responseSide.head?.status ?? 0;
   }
   get headers(): readonly string[] {
-    return this.#exchange.response?.headers ?? [];
+    return this.#exchange.responseSide.head?.headers ?? [];
   }
   get sensitive(): SensitiveNames {
     return sensitiveNames(this.#exchange);
   }
   get body(): Uint8Array | undefined {
-    const { recorded, endedAt, heldResponse } = this.#exchange;
-    return (endedAt === 0 ? undefined : recorded?.response?.bytes) ?? heldResponse?.bytes;
+    const { recorded, result, responseSide } = this.#exchange;
+    return (result.endedAt === 0 ? undefined : recorded?.response?.bytes) ?? responseSide.heldBytes;
   }
   get grpcStatus(): number | undefined {
-    return this.#exchange.grpcStatus;
+    return this.#exchange.responseSide.grpcStatus;
   }
 }

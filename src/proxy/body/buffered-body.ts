@@ -1,65 +1,331 @@
-import type { HeaderList } from "../../http/message.ts";
+/**
+ * A message body that passes through the gateway's hands: held until it may go on, read whole by policies, replaced by them,
+ * piped through stages, or kept for a replay. One class for both directions: the side of the exchange that owns the body says
+ * where its bytes come from and go to. A body that no policy works on has no `BufferedBody`; its bytes go straight on.
+ */
+import { GatewayError } from "../../base/errors.ts";
+import { type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
+import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/types.ts";
 import type { BufferShare } from "./buffer-budget.ts";
+import { type StageOutput, Stages } from "./stages.ts";
 
-/** Body bytes that wait for something. */
-export class BufferedBody {
+/** Where the bytes go. `buffer[from, to)` is valid during the call only. False = wait. */
+export interface BodyDestination {
+  sendBody(buffer: Buffer, from: number, to: number): boolean;
+  sendEnd(trailers: HeaderList): void;
+  /** Sends what was gathered. */
+  flush(): boolean;
+}
+
+/** The side of an exchange that a body belongs to. */
+export interface BodySide {
+  /** The exchange is over: nothing that the body still yields is wanted. */
+  readonly closed: boolean;
+  /** undefined = nothing takes the bytes yet, so they are held. */
+  readonly destination: BodyDestination | undefined;
+  pauseSource(): void;
+  /** Also starts a source that has not been read from yet. */
+  resumeSource(): void;
+  /** The body cannot go on: answers the client, or aborts a response whose head has been sent. */
+  breakOff(answer: GatewayError | LocalReply): void;
+}
+
+/** Bytes that stages may yield before there is a destination; then the source is paused. */
+const STAGED_BYTES = 64 * 1024;
+
+/** A reader that waits for the end of the body while at most `limit` bytes are held. */
+interface Waiter {
+  readonly limit: number;
+  readonly done: (whole: Uint8Array | undefined) => void;
+}
+
+export class BufferedBody implements IncomingBody, StageOutput {
+  readonly #message: { readonly headers: HeaderList };
+  /** Bytes, UNKNOWN_LENGTH or TUNNEL, as the sender announced them. */
+  readonly #announced: number;
+  readonly #side: BodySide;
   readonly #share: BufferShare | undefined;
   #chunks: Buffer[] = [];
-  size = 0;
-  /** The last byte has come. */
-  ended = false;
-  trailers: HeaderList = [];
+  #size = 0;
+  /** The last byte has come, out of the last stage if there are any. */
+  #ended = false;
+  #trailers: HeaderList = [];
+  /** A policy's bytes stand in place of those that came. */
+  #replaced = false;
+  /** What the sender still sends is dropped. */
+  #dropsRest = false;
+  /** Bytes kept after they were sent, so that they can be sent again. */
+  #keep = 0;
+  /** Bytes have been sent that are not held any more. */
+  #lost = false;
+  #waiters: Waiter[] = [];
+  #stages: Stages | undefined;
 
-  /** `share`: where the bytes are counted; undefined for those of the gateway's own answers. */
-  constructor(share: BufferShare | undefined) {
+  /** `share` accounts for the bytes that are held; undefined for bodies that the gateway itself made. */
+  constructor(
+    message: { readonly headers: HeaderList },
+    announced: number,
+    side: BodySide,
+    share: BufferShare | undefined,
+  ) {
+    this.#message = message;
+    this.#announced = announced;
+    this.#side = side;
     this.#share = share;
   }
 
-  /** False = there is no room left in the worker's budget, and nothing was added. */
-  add(buffer: Buffer, from: number, to: number): boolean {
+  /** A body that is there from the beginning: an empty one, or that of a response that the gateway itself makes. */
+  static of(
+    bytes: Buffer,
+    message: { readonly headers: HeaderList },
+    side: BodySide,
+    share: BufferShare | undefined,
+  ): BufferedBody {
+    const body = new BufferedBody(message, bytes.length, side, share);
+    if (bytes.length > 0) body.#put(bytes);
+    body.#ended = true;
+    return body;
+  }
+
+  /** Bytes for the receiver to expect, or UNKNOWN_LENGTH or TUNNEL. */
+  get length(): number {
+    if (this.#replaced) return this.#size;
+    return this.#stages === undefined ? this.#announced : UNKNOWN_LENGTH;
+  }
+
+  get empty(): boolean {
+    return this.length === 0 || this.#announced === TUNNEL;
+  }
+
+  /** Bytes are held, or may still come. */
+  get mayHaveBytes(): boolean {
+    return this.#size > 0 || !this.#ended;
+  }
+
+  /** The body can be sent from its first byte on. */
+  get repeatable(): boolean {
+    return !this.#lost;
+  }
+
+  /** Bytes pass through stages, so they must not bypass this object. */
+  get staged(): boolean {
+    return this.#stages !== undefined;
+  }
+
+  /** Trailers that have come and were not sent yet. */
+  get trailers(): HeaderList {
+    return this.#trailers;
+  }
+
+  /** The whole body once it is there. */
+  get bytes(): Uint8Array | undefined {
+    return this.#complete && !this.#lost ? this.#whole() : undefined;
+  }
+
+  get #complete(): boolean {
+    return this.#ended || this.#replaced;
+  }
+
+  // ── for policies ──
+
+  buffer(limit: number): Promise<Uint8Array | undefined> {
+    if (!this.#complete && this.length > limit) return Promise.resolve(undefined);
+    return this.#read(limit);
+  }
+
+  async peek(limit: number): Promise<BodyStart> {
+    const whole = await this.#read(limit);
+    if (whole !== undefined) return { bytes: whole, complete: true };
+    return { bytes: this.#whole().subarray(0, limit), complete: false };
+  }
+
+  copy(limit: number): Promise<Uint8Array | undefined> {
+    if (this.#complete) return this.buffer(limit);
+    if (this.length > limit) return Promise.resolve(undefined);
+    this.keep(limit);
+    return this.#wait(limit);
+  }
+
+  replace(bytes: Uint8Array): void {
+    this.#replaced = true;
+    this.#clear();
+    // Counted where there is room, and never refused: the policy holds the bytes already.
+    this.#share?.take(bytes.length);
+    if (bytes.length > 0) this.#put(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    const { headers } = this.#message;
+    removeHeader(headers, "trailer");
+    setHeader(headers, "content-length", String(bytes.length));
+  }
+
+  through(make: (sink: BodySink) => BodyStage): void {
+    const chunks = this.#chunks;
+    const trailers = this.#trailers;
+    const replaced = this.#replaced;
+    const ended = this.#ended;
+    removeHeader(this.#message.headers, "content-length");
+    this.#clear();
+    this.#ended = false;
+    this.#replaced = false;
+    this.#dropsRest ||= replaced;
+    this.#stages ??= new Stages(this);
+    // A stage may yield bytes at once: what it works on is out of the way by now.
+    const stage = this.#stages.add(make);
+    for (const chunk of chunks) stage.write(chunk);
+    if (ended || replaced) stage.end(replaced ? [] : trailers);
+    else this.#side.resumeSource();
+  }
+
+  // ── from the source ──
+
+  /** False = the source has to wait. */
+  receive(buffer: Buffer, from: number, to: number): boolean {
+    if (this.#dropsRest || this.#replaced) return true;
+    return this.#stages === undefined ? this.#accept(buffer, from, to) : this.#stages.write(buffer, from, to);
+  }
+
+  /** The last byte has come. */
+  end(trailers: HeaderList): void {
+    if (this.#stages === undefined) this.#finish(trailers);
+    else if (!this.#dropsRest && !this.#replaced) this.#stages.end(trailers);
+  }
+
+  // ── to the destination ──
+
+  /** Keeps up to `limit` bytes after they were sent, for another attempt. */
+  keep(limit: number): void {
+    this.#keep = Math.max(this.#keep, limit);
+  }
+
+  /** Sends what is held and lets the rest follow. */
+  sendTo(destination: BodyDestination): void {
+    let more = true;
+    for (const chunk of this.#chunks) more = destination.sendBody(chunk, 0, chunk.length);
+    if (this.#complete) destination.sendEnd(this.#replaced ? [] : this.#trailers);
+    else if (this.#size > this.#keep) this.#lose();
+    if (this.#ended || this.#side.closed) return;
+    more = destination.flush() && more;
+    // The rest of a body that was replaced is read and dropped.
+    if (more || this.#replaced) this.#side.resumeSource();
+  }
+
+  // ── from the last stage ──
+
+  take(bytes: Buffer): void {
+    if (this.#side.closed) return;
+    const more = this.#accept(bytes, 0, bytes.length);
+    const { destination } = this.#side;
+    // Without a destination, stages may need more input before they yield anything.
+    const paused = destination === undefined ? !more && this.#size > STAGED_BYTES : !more || !destination.flush();
+    if (paused) this.#side.pauseSource();
+  }
+
+  finish(trailers: HeaderList): void {
+    if (!this.#side.closed) this.#finish(trailers);
+  }
+
+  resume(): void {
+    if (!this.#side.closed) this.#side.resumeSource();
+  }
+
+  breakOff(answer: GatewayError | LocalReply): void {
+    this.#side.breakOff(answer);
+  }
+
+  #accept(buffer: Buffer, from: number, to: number): boolean {
+    if (this.#replaced) return true;
+    const { destination } = this.#side;
+    const held = destination === undefined || (!this.#lost && this.#size + to - from <= this.#keep);
+    if (!held) this.#lose();
+    else if (!this.#add(buffer, from, to)) {
+      // Only bytes without a destination must be held; copies are optional.
+      if (destination === undefined) {
+        this.#reject();
+        return true;
+      }
+      this.#lose();
+    }
+    this.#dismissWaiters();
+    return destination === undefined ? this.#waiters.length > 0 : destination.sendBody(buffer, from, to);
+  }
+
+  #finish(trailers: HeaderList): void {
+    this.#ended = true;
+    this.#trailers = trailers;
+    if (!this.#replaced) this.#side.destination?.sendEnd(trailers);
+    if (this.#waiters.length > 0) this.#answer(this.#lost ? undefined : this.#whole());
+  }
+
+  /** The worker's budget for buffered bodies is used up. */
+  #reject(): void {
+    this.#dropsRest = true;
+    this.#clear();
+    this.#side.breakOff(new GatewayError("TG_BUFFERS_FULL"));
+  }
+
+  #lose(): void {
+    this.#lost = true;
+    this.#clear();
+    this.#answer(undefined);
+  }
+
+  // ── readers ──
+
+  #read(limit: number): Promise<Uint8Array | undefined> {
+    if (this.#complete) return Promise.resolve(this.#size <= limit ? this.#whole() : undefined);
+    // Tunnelled bytes are not a message body.
+    if (this.#announced === TUNNEL) return Promise.resolve(NO_BYTES);
+    if (this.#size > limit) return Promise.resolve(undefined);
+    const whole = this.#wait(limit);
+    this.#side.resumeSource();
+    return whole;
+  }
+
+  #wait(limit: number): Promise<Uint8Array | undefined> {
+    return new Promise((done) => this.#waiters.push({ limit, done }));
+  }
+
+  /** Readers for whom the body has become too long wait no longer. */
+  #dismissWaiters(): void {
+    if (this.#waiters.length === 0) return;
+    const dismissed = this.#waiters.filter(({ limit }) => this.#size > limit);
+    this.#waiters = this.#waiters.filter(({ limit }) => this.#size <= limit);
+    for (const { done } of dismissed) done(undefined);
+  }
+
+  #answer(whole: Uint8Array | undefined): void {
+    for (const { done } of this.#waiters.splice(0)) done(whole);
+  }
+
+  // ── held bytes ──
+
+  /** False = the worker's budget has no room, and nothing was added. */
+  #add(buffer: Buffer, from: number, to: number): boolean {
     if (to === from) return true;
     if (this.#share?.take(to - from) === false) return false;
-    // What the engine hands over is valid during the call only.
-    this.#chunks.push(Buffer.from(buffer.subarray(from, to)));
-    this.size += to - from;
+    // What the source hands over is valid during the call only.
+    this.#put(Buffer.from(buffer.subarray(from, to)));
     return true;
   }
 
-  end(trailers: HeaderList): void {
-    this.ended = true;
-    this.trailers = trailers;
+  #put(bytes: Buffer): void {
+    this.#chunks.push(bytes);
+    this.#size += bytes.length;
   }
 
-  /** All bytes so far, in one piece. */
-  whole(): Buffer {
-    const [only, ...others] = this.#chunks;
-    if (only === undefined) return EMPTY;
-    if (others.length > 0) this.#chunks = [Buffer.concat(this.#chunks, this.size)];
-    return this.#chunks[0] as Buffer;
-  }
-
-  /** The first `limit` bytes of what is there. */
-  start(limit: number): Buffer {
-    return this.whole().subarray(0, limit);
-  }
-
-  /** The new bytes are counted where there is room, and never refused: the policy has them already. */
-  replace(bytes: Uint8Array): void {
-    this.#share?.give(this.size);
-    this.#share?.take(bytes.length);
-    this.#chunks = bytes.length === 0 ? [] : [Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)];
-    this.size = bytes.length;
-  }
-
-  get chunks(): readonly Buffer[] {
-    return this.#chunks;
-  }
-
-  clear(): void {
-    this.#share?.give(this.size);
+  #clear(): void {
+    this.#share?.give(this.#size);
     this.#chunks = [];
-    this.size = 0;
+    this.#size = 0;
+  }
+
+  /** All bytes that are held, in one piece. */
+  #whole(): Buffer {
+    const [only, ...others] = this.#chunks;
+    if (only === undefined) return NO_BYTES;
+    if (others.length > 0) this.#chunks = [Buffer.concat(this.#chunks, this.#size)];
+    return this.#chunks[0] as Buffer;
   }
 }
 
-const EMPTY = Buffer.alloc(0);
+export const NO_BYTES = Buffer.alloc(0);

@@ -2,23 +2,24 @@ import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList, LocalReply } from "../../http/message.ts";
 import type { BodySink, BodyStage } from "../../policies/types.ts";
 
-/** What a chain of stages works for. */
-export interface StagedBody {
-  /** What comes out at the end. */
+/** The body whose bytes pass through a chain of stages. */
+export interface StageOutput {
+  /** Bytes from the last stage. */
   take(bytes: Buffer): void;
   finish(trailers: HeaderList): void;
-  /** The source may send again. */
+  /** The first stage accepts bytes again. */
   resume(): void;
+  /** Ends the exchange in place of the body; see `BodySink`. */
   breakOff(answer: GatewayError | LocalReply): void;
 }
 
-/** The stages that a body flows through, in their order. */
+/** The stages of one body, in the order in which policies added them. Each writes to the next, the last to the body. */
 export class Stages {
-  readonly #body: StagedBody;
+  readonly #body: StageOutput;
   #first: BodyStage | undefined;
   #last: Sink | undefined;
 
-  constructor(body: StagedBody) {
+  constructor(body: StageOutput) {
     this.#body = body;
   }
 
@@ -26,7 +27,7 @@ export class Stages {
     return this.#first === undefined;
   }
 
-  /** Puts a stage at the end. Returns it, for what is there of the body already. */
+  /** Appends a stage. Returns it, so that bytes that were held can be written to it. */
   add(make: (sink: BodySink) => BodyStage): BodyStage {
     const sink = new Sink(this.#body);
     const stage = make(sink);
@@ -36,9 +37,9 @@ export class Stages {
     return stage;
   }
 
-  /** From the source. False = it has to wait. */
+  /** From the source. False = the source has to wait. */
   write(buffer: Buffer, from: number, to: number): boolean {
-    // What the engine hands over is valid during the call only.
+    // The source's bytes are valid during the call only.
     return this.#first?.write(Buffer.from(buffer.subarray(from, to))) ?? true;
   }
 
@@ -47,11 +48,12 @@ export class Stages {
   }
 }
 
+/** Where one stage writes: to the next stage, or out of the chain. */
 class Sink implements BodySink {
   next: BodyStage | undefined;
-  readonly #body: StagedBody;
+  readonly #body: StageOutput;
 
-  constructor(body: StagedBody) {
+  constructor(body: StageOutput) {
     this.#body = body;
   }
 

@@ -1,0 +1,216 @@
+/**
+ * The response's half of an exchange: its head, from the upstream or made by the gateway, and body bytes on their way to the
+ * client. Bytes of the upstream go straight to the client's connection unless the head has not been sent yet, or a policy works
+ * on the body; then they pass through a `BufferedBody`.
+ */
+import type { GatewayError } from "../base/errors.ts";
+import { grpcStatusIn } from "../http/grpc-reply.ts";
+import { alignNames } from "../http/h1/names.ts";
+import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
+import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
+import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import type { BufferShare } from "./body/buffer-budget.ts";
+import { type BodyDestination, type BodySide, BufferedBody } from "./body/buffered-body.ts";
+import type { RecordedBodies } from "./body/recorded-bodies.ts";
+import type { RequestTrace } from "./request-trace.ts";
+
+/** What the response's side needs of its exchange. */
+interface Owner {
+  readonly downstream: Downstream;
+  readonly trace: RequestTrace | undefined;
+  recorded: RecordedBodies | undefined;
+  readonly bufferShare: BufferShare;
+  readonly closed: boolean;
+  readonly call: { readonly upstream: Upstream | undefined } | undefined;
+  readonly requestSide: { readonly complete: boolean; openTunnel(): void };
+  readonly result: { status: number };
+  responseComplete(): void;
+  exit(answer: GatewayError | LocalReply): void;
+}
+
+const NO_HEADERS: HeaderList = [];
+const NO_RESPONSE: HttpResponse = { status: 0, headers: [] };
+
+export class ResponseSide implements BodySide, BodyDestination {
+  readonly #exchange: Owner;
+  /** Status and headers, as policies have changed them so far; undefined until there is a response. */
+  head: HttpResponse | undefined;
+  /** The fields after the body, once they have come. */
+  trailers: HeaderList = NO_HEADERS;
+  /** The head has been sent to the client: nothing else can answer any more. */
+  started = false;
+  /** After a 101 or a CONNECT: both sides send bytes until both have ended. */
+  tunnel = false;
+  /** Bytes of the body, or of the tunnel, that were sent to the client. */
+  bytes = 0;
+  /** The response may have had body bytes, so its trace shows a body. */
+  hasBody = false;
+  /** Bytes, UNKNOWN_LENGTH or TUNNEL. */
+  #length = UNKNOWN_LENGTH;
+  /** Names of the upstream's fields in their original case; null where that is not preserved. */
+  #rawNames: readonly string[] | null = null;
+  /** The body, while it waits for the head to be sent or policies work on it. */
+  #body: BufferedBody | undefined;
+  /** Edits by policies that hold for every response to this request, also for errors. */
+  #edits: HeaderEdit[] | undefined;
+  #upstreamEnded = false;
+
+  constructor(exchange: Owner) {
+    this.#exchange = exchange;
+  }
+
+  /** How a gRPC call went, by the response's head or trailers; undefined when neither says. */
+  get grpcStatus(): number | undefined {
+    return this.head && (grpcStatusIn(this.head.headers) ?? grpcStatusIn(this.trailers));
+  }
+
+  // ── a response comes to be ──
+
+  /** The upstream's response; `length`: bytes, UNKNOWN_LENGTH or TUNNEL. */
+  begin(head: HttpResponse, length: number, rawNames: readonly string[] | null): void {
+    this.head = head;
+    this.#length = length;
+    this.#rawNames = rawNames;
+    this.hasBody = length !== 0 && length !== TUNNEL;
+  }
+
+  /** Drops the upstream's response, because the request is to be tried once more. Returns its status. */
+  discard(): number {
+    const status = this.head?.status ?? 0;
+    this.head = undefined;
+    this.hasBody = false;
+    return status;
+  }
+
+  /** A response that the gateway itself makes; it takes the place of an upstream's whose head has not been sent. */
+  replace(head: HttpResponse, body: Buffer): void {
+    this.begin(head, body.length, null);
+    this.#body = BufferedBody.of(body, head, this, undefined);
+  }
+
+  edit(edit: HeaderEdit): void {
+    this.#edits ??= [];
+    this.#edits.push(edit);
+  }
+
+  /** The body as policies see it. */
+  get body(): BufferedBody {
+    this.#body ??= new BufferedBody(this.head ?? NO_RESPONSE, this.#length, this, this.#exchange.bufferShare);
+    return this.#body;
+  }
+
+  /** From now on the body waits for its head to be sent. */
+  hold(): void {
+    void this.body;
+  }
+
+  /** The whole body while it is held. */
+  get heldBytes(): Uint8Array | undefined {
+    return this.#body?.bytes;
+  }
+
+  /** Sends the head and what is there of the body; the rest follows as it comes. */
+  send(): void {
+    const head = this.head;
+    const body = this.#body;
+    if (head === undefined) throw new Error("there is no response to send");
+    const length = body === undefined ? this.#length : body.length;
+    if (body !== undefined) this.hasBody = length !== TUNNEL && body.mayHaveBytes;
+    this.#sendHead(head, length);
+    if (length === TUNNEL) this.#openTunnel();
+    if (body === undefined) return;
+    // Only stages still have to see what follows.
+    if (!body.staged) this.#body = undefined;
+    body.sendTo(this);
+  }
+
+  #sendHead(head: HttpResponse, length: number): void {
+    const { trace, result, downstream } = this.#exchange;
+    if (this.#edits !== undefined) {
+      applyHeaderEdits(this.#edits, head.headers);
+      this.#edits = undefined;
+      trace?.responseSnapshot("response headers", head);
+    }
+    trace?.responseSnapshot("final response", head);
+    result.status = head.status;
+    this.started = true;
+    const names = this.#rawNames === null ? null : alignNames(head.headers, this.#rawNames);
+    downstream.sendHead(head, length, names);
+  }
+
+  /** Tunnelled bytes are not a message body, so they are not recorded. */
+  #openTunnel(): void {
+    const exchange = this.#exchange;
+    this.tunnel = true;
+    exchange.recorded = undefined;
+    exchange.downstream.flush();
+    exchange.requestSide.openTunnel();
+  }
+
+  // ── from the upstream ──
+
+  receive(buffer: Buffer, from: number, to: number): void {
+    const more = this.#body === undefined ? this.sendBody(buffer, from, to) : this.#body.receive(buffer, from, to);
+    if (!more) this.pauseSource();
+  }
+
+  /** The bytes of one read have all been received. */
+  endBatch(): void {
+    if (this.started && !this.closed && !this.flush()) this.pauseSource();
+  }
+
+  end(trailers: HeaderList): void {
+    if (this.#body === undefined) this.sendEnd(trailers);
+    else this.#body.end(trailers);
+  }
+
+  /** The client has ended its direction of a tunnel. */
+  onTunnelEnd(): void {
+    if (this.#upstreamEnded) this.#exchange.responseComplete();
+  }
+
+  // ── to the client ──
+
+  sendBody(buffer: Buffer, from: number, to: number): boolean {
+    const { trace, recorded, downstream } = this.#exchange;
+    this.bytes += to - from;
+    trace?.responseBody(buffer, from, to);
+    recorded?.response?.add(buffer, from, to);
+    return downstream.sendBody(buffer, from, to);
+  }
+
+  sendEnd(trailers: HeaderList): void {
+    const exchange = this.#exchange;
+    this.trailers = trailers;
+    exchange.downstream.sendEnd(trailers);
+    if (this.tunnel && !exchange.requestSide.complete) this.#upstreamEnded = true;
+    else exchange.responseComplete();
+  }
+
+  flush(): boolean {
+    return this.#exchange.downstream.flush();
+  }
+
+  // ── for the body ──
+
+  get closed(): boolean {
+    return this.#exchange.closed;
+  }
+
+  get destination(): BodyDestination | undefined {
+    return this.started ? this : undefined;
+  }
+
+  pauseSource(): void {
+    this.#exchange.call?.upstream?.pause();
+  }
+
+  resumeSource(): void {
+    this.#exchange.call?.upstream?.resume();
+  }
+
+  breakOff(answer: GatewayError | LocalReply): void {
+    this.#exchange.exit(answer);
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The phases that run policies: gateway, route and backend on the request's side, and all three on the response's. A chain stays
+ * synchronous until one of its policies waits.
+ */
+import type { HttpResponse, LocalReply } from "../http/message.ts";
+import { type CompiledChain, NO_POLICIES, stageName } from "../policies/compile.ts";
+import type { PolicyKind } from "../policies/policy-set.ts";
+import type { CompiledPolicy } from "../policies/types.ts";
+import type { Phase } from "../trace/events.ts";
+import type { Exchange, PhaseResult } from "./exchange.ts";
+import { prepareAttempt } from "./retry.ts";
+
+export function gatewayPolicies(exchange: Exchange): PhaseResult {
+  const chain = exchange.selected.listener?.policies;
+  if (chain === undefined) return undefined;
+  exchange.trace?.policySelection("gateway", chain.effective);
+  return runChain(exchange, chain, 0, "gateway", "gateway policies");
+}
+
+export function routePolicies(exchange: Exchange): PhaseResult {
+  const chain = exchange.selected.routePolicies;
+  exchange.trace?.policySelection("route", chain.effective);
+  const { unlessCors } = exchange.found;
+  if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
+  return runChain(exchange, chain, 0, "route", "route policies");
+}
+
+export function backendPolicies(exchange: Exchange): PhaseResult {
+  const chain = exchange.selected.backend?.policies;
+  prepareAttempt(exchange);
+  if (chain === undefined) return undefined;
+  exchange.trace?.policySelection("backend", chain.effective);
+  return runChain(exchange, chain, 0, "backend", undefined);
+}
+
+/** Runs a chain from its policy `from` on. `stage`: of the snapshot after the whole chain. */
+function runChain(
+  exchange: Exchange,
+  chain: CompiledChain,
+  from: number,
+  phase: Phase,
+  stage: string | undefined,
+): undefined | LocalReply | Promise<undefined | LocalReply> {
+  const { request } = chain;
+  for (let i = from; i < request.length; i++) {
+    const policy = request[i];
+    const outcome = policy?.onRequest?.(exchange);
+    if (outcome instanceof Promise) {
+      return outcome.then((reply) => {
+        if (policy !== undefined) snapshot(exchange, policy.kind, phase);
+        return reply ?? runChain(exchange, chain, i + 1, phase, stage);
+      });
+    }
+    if (exchange.trace !== undefined && policy !== undefined) snapshot(exchange, policy.kind, phase);
+    if (outcome !== undefined) return outcome;
+  }
+  if (stage !== undefined) exchange.trace?.requestSnapshot(stage);
+  return undefined;
+}
+
+/** After each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
+function snapshot(exchange: Exchange, kind: PolicyKind, phase: Phase): void {
+  if (kind !== "timeout") exchange.trace?.requestSnapshot(stageName(kind, phase));
+}
+
+/** One policy of one chain, waiting for its turn. */
+interface ResponseStep {
+  readonly policy: CompiledPolicy;
+  readonly phase: Phase;
+}
+
+/** The chains in the order route, backend, gateway (reference 4.1, step 11). While a policy waits, the body is held. */
+export function responsePolicies(exchange: Exchange): PhaseResult {
+  const { selected, responseSide } = exchange;
+  const route = selected.route === undefined ? NO_POLICIES : selected.routePolicies;
+  const backend = selected.backend?.policies ?? NO_POLICIES;
+  const gateway = selected.listener?.policies ?? NO_POLICIES;
+  if (route.response.length + backend.response.length + gateway.response.length === 0) return undefined;
+  const steps = [
+    ...stepsOf(exchange, route, "route"),
+    ...stepsOf(exchange, backend, "backend"),
+    ...stepsOf(exchange, gateway, "gateway"),
+  ];
+  const { head } = responseSide;
+  const waiting = head && runSteps(exchange, steps, 0, head);
+  if (waiting !== undefined) responseSide.hold();
+  return waiting;
+}
+
+function stepsOf({ call }: Exchange, chain: CompiledChain, phase: Phase): ResponseStep[] {
+  const fromUpstream = call !== undefined && call.answeredAt !== 0;
+  return chain.response
+    .filter((policy) => fromUpstream || policy.upstreamOnly !== true)
+    .map((policy) => ({ policy, phase }));
+}
+
+function runSteps(
+  exchange: Exchange,
+  steps: readonly ResponseStep[],
+  from: number,
+  response: HttpResponse,
+): undefined | Promise<undefined> {
+  for (let i = from; i < steps.length; i++) {
+    const { policy, phase } = steps[i] as ResponseStep;
+    const outcome = policy.onResponse?.(exchange, response);
+    if (outcome instanceof Promise)
+      return outcome.then(() => {
+        if (exchange.closed) return undefined;
+        exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+        return runSteps(exchange, steps, i + 1, response);
+      });
+    exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+  }
+  return undefined;
+}
