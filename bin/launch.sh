@@ -37,19 +37,21 @@ find_node() {
   exit 1
 }
 
-# launch MODULE ARGUMENT...: MODULE is a path below src/ (checkout) or dist/ (installed package), without extension.
+# launch MODULE ARGUMENT...: MODULE is a path below src/ (checkout) or dist/ (installed package), without extension. A checkout
+# keeps compiled code between starts; the package was built with it.
 launch() {
   entry=$root/src/$1.ts
-  cache=$root/src/base/compile-cache.ts
-  [ -f "$entry" ] || {
-    entry=$root/dist/$1.js
-    cache=$root/dist/base/compile-cache.js
-  }
-  if [ ! -f "$entry" ]; then
-    echo "${0##*/}: $root has neither src/$1.ts nor dist/$1.js; reinstall the package, or run \"npm run build\"." >&2
+  bundle=$root/dist/$1.cjs
+  if [ -f "$entry" ]; then
+    shift
+    find_node
+    exec "$node" --require "$root/src/base/compile-cache.ts" "$entry" "$@"
+  fi
+  if [ ! -f "$bundle" ]; then
+    echo "${0##*/}: $root has neither src/$1.ts nor dist/$1.cjs; reinstall the package, or run \"npm run build\"." >&2
     exit 1
   fi
   shift
   find_node
-  exec "$node" --require "$cache" "$entry" "$@"
+  exec "$node" "$bundle" "$@"
 }

@@ -1,9 +1,16 @@
-/** `npm run build`: compiles src/ to dist/ for the published package, from nothing, so that no removed module lives on. */
+/**
+ * `npm run build`: makes dist/ for the published package and for images, from nothing, so that no removed module lives on: a bundle
+ * for each program and each kind of thread, the code that V8 compiles of them, and the licenses of what is in them.
+ */
 import { rmSync } from "node:fs";
+import { bundle } from "./bundle/bundle.ts";
+import { recordCodeCache } from "./bundle/code-cache.ts";
+import { writeNotices } from "./bundle/notices.ts";
 import { root } from "./lib/files.ts";
-import { run } from "./lib/process.ts";
 
-rmSync(`${root}dist`, { recursive: true, force: true });
-const { code, output } = await run("tsc", ["-p", "tsconfig.build.json"]);
-process.stdout.write(output);
-process.exitCode = code;
+const dist = `${root}dist`;
+rmSync(dist, { recursive: true, force: true });
+const { files, modules } = await bundle(dist);
+writeNotices(`${dist}/THIRD-PARTY-NOTICES.txt`, modules);
+await recordCodeCache(dist);
+process.stdout.write(`build: ${files.length} bundles in dist/\n`);

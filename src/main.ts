@@ -2,5 +2,5 @@
 import { runProcess } from "./cli/process.ts";
 import { tracegate } from "./main/commands.ts";
 
-// The commands handle signals themselves: a gateway drains first.
-await runProcess(tracegate, {});
+// The commands handle signals themselves: a gateway drains first. Without a top-level `await`, which a bundle in CommonJS cannot have.
+void runProcess(tracegate, {});

@@ -1,12 +1,16 @@
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The package's folder, with a slash at its end: holds package.json, schema/ and examples/, in a checkout and when installed. */
+/**
+ * The package's folder, with a slash at its end: holds package.json, schema/ and examples/, in a checkout and when installed.
+ * A bundle with a copy of this module has to be as deep as this file, as dist/code/ is.
+ */
 export const appRoot: string = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
  * The URL of a module of this program, for `new Worker()` and other places where the compiler cannot rewrite a path.
- * `path` is relative to src/ and without extension, such as `worker/thread`: `.ts` in a checkout, `.js` when compiled.
+ * `path` is relative to src/ and without extension, such as `worker/thread`; `.ts` in a checkout, `.cjs` below dist/ in the
+ * package, where it starts the bundle of that module (scripts/bundle/bundle.ts).
  */
 export function moduleUrl(path: string): URL {
   return new URL(`../${path}${extname(import.meta.url)}`, import.meta.url);

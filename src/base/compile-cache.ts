@@ -1,7 +1,7 @@
 /**
- * Preloaded by the launchers (`node --require`): keeps compiled code between starts, which halves the time of a start. Only
- * for a folder with `node_modules` that this user may write to, as in a checkout; elsewhere nothing happens. A variable
- * `NODE_COMPILE_CACHE` goes before it.
+ * Preloaded by the launchers of a checkout (`node --require`): keeps compiled code between starts, which halves the time of a
+ * start. Only where this user may write to `node_modules`; elsewhere nothing happens. A variable `NODE_COMPILE_CACHE` takes
+ * precedence. The published package brings its own code cache, see scripts/bundle/loader.ts.
  */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";

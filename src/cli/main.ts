@@ -2,7 +2,8 @@
 import { INTERRUPTS, runProcess } from "./process.ts";
 import { tgctl } from "./tgctl.ts";
 
-await runProcess(
+// Without a top-level `await`, which a bundle in CommonJS cannot have.
+void runProcess(
   // The only place of the client that knows the terminal UI.
   tgctl(async () => (await import("../tui/trace-view.ts")).traceView),
   INTERRUPTS,

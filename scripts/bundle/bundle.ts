@@ -1,0 +1,103 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, relative } from "node:path/posix";
+import { type OutputChunk, type Plugin, rolldown } from "rolldown";
+import { root } from "../lib/files.ts";
+
+/**
+ * What is started by name: programs by the launchers, threads through `moduleUrl`; paths below src/ without extension. Each has
+ * a bundle of its own, so that it loads what it needs and nothing else, whatever others share with it.
+ */
+const ENTRIES = [
+  "main",
+  "worker/worker",
+  "config/load-worker",
+  "policies/basic-auth/hashing-thread",
+  "cli/main",
+] as const;
+
+/**
+ * The terminal UI: an ES module, because its layout library starts with a top-level `await`. The terminal library is only
+ * loaded when there is a terminal to draw on, so it has no code cache.
+ */
+const TERMINAL_UI = "tui/trace-view";
+/** Ink asks for it only when DEV is set. */
+const NOT_INSTALLED = ["react-devtools-core"];
+
+/** Below dist/: one level deep, because src/base/app-root.ts, of which it holds copies, expects to be. */
+const FOLDER = "code";
+
+export interface Bundled {
+  /** Paths of the bundles. */
+  readonly files: readonly string[];
+  /** Absolute paths of all files that are in them. */
+  readonly modules: ReadonlySet<string>;
+}
+
+/** Writes `dist/code/`, and for each entry a file of its name in `dist/` that starts it. */
+export async function bundle(dist: string): Promise<Bundled> {
+  mkdirSync(`${dist}/${FOLDER}`, { recursive: true });
+  const [loader] = await chunksOf("scripts/bundle/loader", "loader", "cjs");
+  const files: string[] = [];
+  const modules = new Set<string>();
+  const write = (chunks: readonly OutputChunk[], wrap: (code: string) => string): void => {
+    for (const { fileName, code, moduleIds } of chunks) {
+      files.push(`${dist}/${FOLDER}/${fileName}`);
+      writeFileSync(`${dist}/${FOLDER}/${fileName}`, wrap(code));
+      for (const id of moduleIds) modules.add(id);
+    }
+  };
+  for (const entry of ENTRIES) {
+    const name = entry.replaceAll("/", "-");
+    write(await chunksOf(`src/${entry}`, name, "cjs"), wrapped);
+    const start = `${dist}/${entry}.cjs`;
+    mkdirSync(dirname(start), { recursive: true });
+    const folder = `\`\${__dirname}/${relative(dirname(start), `${dist}/${FOLDER}`)}\``;
+    writeFileSync(start, `${loader?.code}run(${folder}, "${name}.cjs");\n`);
+  }
+  write(await chunksOf(`src/${TERMINAL_UI}`, TERMINAL_UI.replaceAll("/", "-"), "esm"), (code) => code);
+  return { files, modules };
+}
+
+/** Names are kept and lines are those of formatted code, so a stack trace can be read without a source map. */
+async function chunksOf(entry: string, name: string, format: "cjs" | "esm"): Promise<OutputChunk[]> {
+  const extension = format === "cjs" ? "cjs" : "mjs";
+  const made = await rolldown({
+    input: { [name]: `${root}${entry}.ts` },
+    cwd: root,
+    platform: "node",
+    external: NOT_INSTALLED,
+    // React brings a development build, three times the size, and takes it unless told otherwise.
+    transform: { define: { "process.env.NODE_ENV": '"production"', "process.env.DEV": "undefined" } },
+    plugins: format === "cjs" ? [terminalUi] : [],
+    logLevel: "warn",
+  });
+  try {
+    const { output } = await made.generate({
+      format,
+      entryFileNames: `[name].${extension}`,
+      chunkFileNames: `${name}-[name].${extension}`,
+      comments: false,
+    });
+    return output.filter((item) => item.type === "chunk");
+  } finally {
+    await made.close();
+  }
+}
+
+/** `import()` of the terminal UI becomes that of its own bundle. */
+const terminalUi: Plugin = {
+  name: "terminal-ui",
+  resolveId: (source) =>
+    source.endsWith(`/${TERMINAL_UI}.ts`)
+      ? { id: `./${TERMINAL_UI.replaceAll("/", "-")}.mjs`, external: true }
+      : undefined,
+};
+
+/**
+ * As loader.cts runs it. Escapes keep the text in one byte a character, in memory too; a comment could not hold them, but there
+ * is none left. What is in the line before the code stays in the code's first line, so positions are those of the bundle.
+ */
+function wrapped(code: string): string {
+  const ascii = code.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return `(function (exports, require, module, __filename, __dirname) {${ascii}\n})`;
+}

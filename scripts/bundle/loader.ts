@@ -1,0 +1,52 @@
+/**
+ * The start of every program and thread of the published package; `npm run build` puts a copy in front of each. Runs a bundle
+ * from the code that V8 compiled when the package was built. V8 looks at its version and flags first: another Node.js compiles
+ * anew, which only takes longer. Nothing is ever written, so the package may belong to another user or be read-only.
+ *
+ * Not Node's own compile cache: it is bound to the user id that wrote it, and hashes every source to find it.
+ */
+import { readFileSync } from "node:fs";
+import { constants, Script } from "node:vm";
+
+/** What a bundle is wrapped in. */
+type Wrapper = (
+  exports: object,
+  require: (id: string) => unknown,
+  module: Loaded,
+  file: string,
+  folder: string,
+) => void;
+
+interface Loaded {
+  exports: object;
+}
+
+const modules = new Map<string, Loaded>();
+
+/** Runs the bundle `name` of `folder`, once; returns what it exports. */
+export function run(folder: string, name: string): object {
+  const file = `${folder}/${name}`;
+  const known = modules.get(file);
+  if (known !== undefined) return known.exports;
+  const module: Loaded = { exports: {} };
+  modules.set(file, module);
+  const script = new Script(readFileSync(file, "latin1"), {
+    filename: file,
+    cachedData: cachedCode(file),
+    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+  });
+  const wrapper: Wrapper = script.runInThisContext();
+  // Bundles import each other by relative paths, everything else is part of Node.js.
+  const load = (id: string): unknown => (id.startsWith("./") ? run(folder, id.slice(2)) : process.getBuiltinModule(id));
+  wrapper(module.exports, load, module, file, folder);
+  return module.exports;
+}
+
+/** Undefined while the build has not made it yet. */
+function cachedCode(file: string): Buffer | undefined {
+  try {
+    return readFileSync(`${file}.cache`);
+  } catch {
+    return undefined;
+  }
+}

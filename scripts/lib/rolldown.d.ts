@@ -1,0 +1,32 @@
+/** The part of the bundler's interface that the build uses. */
+declare module "rolldown" {
+  export interface OutputChunk {
+    readonly type: "chunk";
+    readonly fileName: string;
+    readonly code: string;
+    /** Absolute paths of the files in it. */
+    readonly moduleIds: readonly string[];
+  }
+  export interface Plugin {
+    readonly name: string;
+    resolveId?(source: string, importer: string | undefined): { id: string; external: true } | undefined;
+  }
+  export interface Bundle {
+    generate(options: {
+      readonly format: "cjs" | "esm";
+      readonly entryFileNames: string;
+      readonly chunkFileNames: string;
+      readonly comments: false;
+    }): Promise<{ readonly output: readonly (OutputChunk | { readonly type: "asset" })[] }>;
+    close(): Promise<void>;
+  }
+  export function rolldown(options: {
+    readonly input: Readonly<Record<string, string>>;
+    readonly cwd: string;
+    readonly platform: "node";
+    readonly external: readonly string[];
+    readonly transform: { readonly define: Readonly<Record<string, string>> };
+    readonly plugins: readonly Plugin[];
+    readonly logLevel: "warn";
+  }): Promise<Bundle>;
+}
