@@ -1,9 +1,12 @@
+import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
 import { isConditional } from "./conditional/index.ts";
-import type { PolicyDeps, PolicyEnvironment } from "./deps.ts";
+import type { PolicyEnvironment } from "./deps.ts";
+import { kindsOf } from "./merge.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
+import type { Bind, Hidden } from "./policy.ts";
+import { PolicyError, type PolicyProblem } from "./policy-error.ts";
 import type { PolicyKind, PolicySet } from "./policy-set.ts";
-import { effectivePolicy } from "./redact.ts";
 import { REGISTRY } from "./registry.ts";
 import type { CompiledPolicy } from "./types.ts";
 
@@ -48,8 +51,8 @@ export const NO_POLICIES: CompiledChain = Object.freeze({
 
 /**
  * Compiles the policies that apply in `phase`. `owner` is what they are attached to: the key of a listener, route or
- * backend. Throws an Error that begins with the kind when a policy cannot run in this phase or its configuration cannot
- * work.
+ * backend. Throws a PolicyError, whose path begins with the kind, when a policy cannot run in this phase or its
+ * configuration cannot work.
  */
 export function compilePolicies(
   set: PolicySet,
@@ -57,20 +60,35 @@ export function compilePolicies(
   environment: PolicyEnvironment,
   owner: string,
 ): CompiledChain {
+  const kinds = kindsOf(set);
+  if (kinds.length === 0) return NO_POLICIES;
   const created = new Map<PolicyKind, CompiledPolicy>();
-  for (const kind of Object.keys(set) as PolicyKind[]) {
-    const policy = create(kind, set, phase, { ...environment, phase, identity: `${phase} ${owner} ${kind}` });
-    if (policy !== undefined) created.set(kind, policy);
+  const effective: Record<string, unknown> = { ...NONE_EFFECTIVE };
+  for (const kind of kinds) {
+    const deps = { ...environment, phase, identity: `${phase} ${owner} ${kind}` };
+    const hooks = prepareKind(kind, set, phase, environment.cel)?.(deps);
+    if (hooks === undefined) continue;
+    created.set(kind, { kind, ...hooks });
+    effective[REGISTRY[kind].traceKey ?? kind] = traceView(kind, set, environment.hidden);
   }
-  if (created.size === 0) return NO_POLICIES;
-  const redacted = [...created.keys()].map(
-    (kind) => [REGISTRY[kind].traceKey ?? kind, effectivePolicy(kind, set[kind], environment.hidden)] as const,
-  );
   return {
     request: select(REQUEST_ORDER[phase], created, "onRequest"),
     response: select(RESPONSE_ORDER[phase], created, "onResponse"),
-    effective: { ...NONE_EFFECTIVE, ...Object.fromEntries(redacted) },
+    effective,
   };
+}
+
+/** What keeps policies from running in `phase`, which their schemas do not say; empty when nothing does. Needs no data plane. */
+export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment): readonly PolicyProblem[] {
+  return kindsOf(set).flatMap((kind) => {
+    try {
+      prepareKind(kind, set, phase, cel);
+      return [];
+    } catch (error) {
+      if (error instanceof PolicyError) return error.problems;
+      throw error;
+    }
+  });
 }
 
 /** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (reference 4.2). */
@@ -80,20 +98,33 @@ export function stageName(kind: PolicyKind, phase: Phase): string {
   return `${phase} ${phase === "gateway" ? gatewayTraceStage : traceStage}`;
 }
 
-function create<Kind extends PolicyKind>(
+/** undefined: the set has no policy of this kind. */
+function prepareKind<Kind extends PolicyKind>(
   kind: Kind,
   set: PolicySet,
   phase: Phase,
-  deps: PolicyDeps,
-): CompiledPolicy | undefined {
+  cel: CelEnvironment,
+): Bind | undefined {
   const config = set[kind];
   if (config === undefined) return undefined;
-  const { create, phases } = REGISTRY[kind];
+  const policy = REGISTRY[kind];
+  const { phases } = policy;
   if (!phases.includes(phase))
-    throw new Error(`${kind}: cannot run in the ${phase} phase; attach it where the phase is ${phases.join(" or ")}`);
+    throw PolicyError.at(
+      [kind],
+      `cannot run in the ${phase} phase; attach it where the phase is ${phases.join(" or ")}`,
+    );
   if (phase === "backend" && isConditional(config))
-    throw new Error(`${kind}.conditional: policies of a backend have no conditions; attach it to routes instead`);
-  return create(config, deps);
+    throw PolicyError.at(
+      [kind, "conditional"],
+      "policies of a backend have no conditions; attach it to routes instead",
+    );
+  return policy.prepare(config, cel);
+}
+
+function traceView<Kind extends PolicyKind>(kind: Kind, set: PolicySet, hidden: Hidden): unknown {
+  const config = set[kind];
+  return config === undefined ? undefined : REGISTRY[kind].traceView(config, hidden);
 }
 
 function select(

@@ -1,7 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
-import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
+import type { Callout } from "../upstream/callout.ts";
 import type { Target } from "../upstream/target.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
 import type { CallPolicies } from "./policy-set.ts";
@@ -12,16 +12,13 @@ import type { CalloutContext } from "./types.ts";
 /** Services that policies ask, by target, with the policies of their calls. */
 export type Callouts = (target: Target, policies?: CallPolicies) => Callout<CalloutContext>;
 
-/** Where policies are only checked: nothing is connected, and every call fails. */
-export const NO_CALLOUTS: Callouts = () => NO_UPSTREAM;
-
 /** What the policies of a thread share, whatever the configuration. */
 export interface ThreadEnvironment {
   /** Lower-case names of headers whose values are never shown. */
   readonly hidden: ReadonlySet<string>;
   /** Shared by all threads. */
   readonly buckets: TokenBuckets;
-  /** Where policies tell of what they do beside requests; undefined where they are only checked. */
+  /** Of what policies do beside requests. */
   readonly log?: Logger | undefined;
   /** What `oidc` seals its cookies with, 32 bytes; undefined when the environment has no key. */
   readonly oidcCookieKey?: Uint8Array | undefined;

@@ -2,6 +2,7 @@
 import type { BackendTls } from "../tls/tls-settings.ts";
 import type { BackendHttp, BackendTcp, BackendTunnel, Health, SessionAffinity } from "../upstream/settings.ts";
 import type { Target } from "../upstream/target.ts";
+import type { Conditional } from "./conditional/schema.ts";
 
 /** `T` of `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13); applied in the order add, set, remove. */
 export interface HeaderModifier {
@@ -24,11 +25,6 @@ export interface Transformation {
 export interface Transformations {
   readonly request?: Transformation;
   readonly response?: Transformation;
-}
-
-/** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
-export interface Conditional<Entry extends object> {
-  readonly conditional: readonly (Entry & { readonly condition?: string })[];
 }
 
 /** How a redirect or rewrite changes the authority; `auto` = the backend's hostname, `none` = leave it. */
@@ -466,3 +462,6 @@ export interface PolicySet {
 }
 
 export type PolicyKind = keyof PolicySet;
+
+/** What is configured for a kind; includes lists of alternatives. */
+export type PolicyConfig<Kind extends PolicyKind> = NonNullable<PolicySet[Kind]>;

@@ -183,19 +183,18 @@ export interface OutboundTrace {
   ended(status: number | null, error: string | null): void;
 }
 
-/** A policy that holds for requests of the gateway's own too. */
-export interface OutgoingPolicy extends CompiledPolicy {
-  readonly onRequest: (context: OutgoingContext) => RequestOutcome;
-}
-
 /** undefined = go on; a reply ends the request side. Synchronous wherever it can be: a promise costs a turn of the event loop. */
 export type RequestOutcome = undefined | LocalReply | Promise<undefined | LocalReply>;
 
-/** A policy compiled once per configuration; holds no state of a request. Hooks throw `GatewayError` to reject. */
-export interface CompiledPolicy {
-  readonly kind: PolicyKind;
+/** What a policy does to requests and responses; holds no state of a request. Hooks throw `GatewayError` to reject. */
+export interface PolicyHooks {
   readonly onRequest?: (context: PolicyContext) => RequestOutcome;
   readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void | Promise<void>;
   /** `onResponse` is for answers of backends only, not for those that the gateway makes itself. */
   readonly upstreamOnly?: boolean;
+}
+
+/** A policy of a chain. */
+export interface CompiledPolicy extends PolicyHooks {
+  readonly kind: PolicyKind;
 }

@@ -4,7 +4,7 @@ import { Rules } from "../policies/authorization/rules.ts";
 import { compileCallPolicies } from "../policies/calls/compile.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
-import { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
+import { NetworkAuthorizer, prepareNetworkAuthz } from "../policies/ext-authz/network.ts";
 import { NO_POLICY_SET } from "../policies/merge.ts";
 import type { CallPolicies, NetworkExtAuthz, PolicySet } from "../policies/policy-set.ts";
 import { CredentialNames } from "../policies/shared/credentials/names.ts";
@@ -181,7 +181,11 @@ export class IrCompiler {
 
   #networkAuthorizer(service: NetworkExtAuthz): NetworkAuthorizer {
     const { cel, log } = this.#policies;
-    return new NetworkAuthorizer(service, this.callout(service.target, service.policies), cel, log);
+    return new NetworkAuthorizer(
+      prepareNetworkAuthz(service, cel),
+      this.callout(service.target, service.policies),
+      log,
+    );
   }
 
   #listener(bind: Bind, listener: Listener): CompiledListener {

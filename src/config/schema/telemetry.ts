@@ -22,7 +22,7 @@ const resource = celText((text, cel) => {
 
 const path = z.string().check(({ value, issues }) => {
   try {
-    parsePathAndQuery("path", value);
+    parsePathAndQuery(["path"], value);
   } catch (error) {
     issues.push({ code: "custom", input: value, message: messageOf(error) });
   }

@@ -1,9 +1,9 @@
-import { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
+import { prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
+import { PolicyError, within } from "../../policies/policy-error.ts";
 import type { NetworkExtAuthz } from "../../policies/policy-set.ts";
-import { NO_UPSTREAM } from "../../upstream/callout.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { Context, Path } from "./context.ts";
-import { fieldPath, refusalBy, translateCallPolicies, withoutUndefined } from "./policies.ts";
+import { reportProblem, translateCallPolicies, withoutUndefined } from "./policies.ts";
 import type { Report } from "./report.ts";
 
 const KIND = "networkExtAuthz";
@@ -26,8 +26,12 @@ export function translateNetworkExtAuthz(
     protocol: "grpc" in protocol ? { grpc: withoutUndefined(protocol.grpc) } : { http: withoutUndefined(http) },
   };
   const config = calledTargets.fill(KIND, cleaned, path, translateCallPolicies) as NetworkExtAuthz;
-  const refusal = refusalBy(KIND, () => new NetworkAuthorizer(config, NO_UPSTREAM, cel));
-  if (refusal !== undefined) report(["frontendPolicies", ...fieldPath(refusal.field)], { message: refusal.message });
+  try {
+    within([KIND], () => prepareNetworkAuthz(config, cel));
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    for (const problem of error.problems) reportProblem(problem, ["frontendPolicies"], report);
+  }
   return config;
 }
 

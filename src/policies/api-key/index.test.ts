@@ -3,10 +3,11 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
-import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { apiKey } from "./index.ts";
 import { schema } from "./schema.ts";
+
+const { create } = apiKey;
 
 const KEYS = [
   { key: "k-alice", metadata: { user: "alice", admin: true } },
@@ -63,7 +64,7 @@ test("modes: what becomes of requests without a key and with a wrong one", () =>
 test("metadata with the name of a secret is not shown", () => {
   const metadata = { team: "a", clientSecret: "s3cret", nested: [{ "x-token": "s3cret" }], own: "s3cret" };
   const config = schema.parse({ keys: [{ key: "k", metadata }] });
-  const redacted = effectivePolicy("apiKey", config, sensitiveHeaders(["own"]));
+  const redacted = apiKey.traceView(config, sensitiveHeaders(["own"]));
   assert.ok(!JSON.stringify(redacted).includes("s3cret"));
   assert.match(JSON.stringify(redacted), /"team":"a"/);
 });
@@ -73,7 +74,7 @@ test("neither what is shown nor a trace has the key", () => {
   const policy = create(schema.parse({ keys: KEYS }), DEPS);
   policy.onRequest?.(contextOf({ headers: ["authorization", "Bearer k-alice"] }, { trace }));
   assert.deepEqual(trace.events, [{ kind: "api_key", details: { valid: true } }]);
-  const text = JSON.stringify([effectivePolicy("apiKey", schema.parse({ keys: KEYS }), DEPS.hidden), trace.events]);
+  const text = JSON.stringify([apiKey.traceView(schema.parse({ keys: KEYS }), DEPS.hidden), trace.events]);
   for (const { hash } of schema.parse({ keys: KEYS }).keys) assert.ok(!text.includes(hash));
   assert.ok(!text.includes("k-alice"));
 });

@@ -3,13 +3,15 @@ import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import type { AuthorizationRule } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { authorization } from "./index.ts";
+
+const create = (config: Parameters<typeof authorization.create>[0]) => authorization.create(config, DEPS);
 
 const [YES, NO] = ['request.path == "/shop/cart"', 'request.method == "PUT"'];
 const [ABSENT, FAILS] = ['request.headers.none == "x"', 'json(request.path).user == "x"'];
 
 function decide(...rules: readonly (readonly [AuthorizationRule["mode"], string])[]): "allowed" | "denied" {
-  const policy = create({ rules: rules.map(([mode, expression]) => ({ mode, expression })) }, DEPS);
+  const policy = create({ rules: rules.map(([mode, expression]) => ({ mode, expression })) });
   try {
     policy.onRequest?.(contextOf());
     return "allowed";
@@ -56,7 +58,7 @@ test("a trace shows every rule with its outcome", () => {
     { mode: "deny", expression: NO },
     { mode: "allow", expression: YES },
   ] as const;
-  create({ rules }, DEPS).onRequest?.(contextOf({}, { trace }));
+  create({ rules }).onRequest?.(contextOf({}, { trace }));
   const redacted = [
     { name: NO, matched: false, mode: "deny", inputs: [METHOD] },
     { name: YES, matched: true, mode: "allow", inputs: [PATH] },
@@ -66,7 +68,7 @@ test("a trace shows every rule with its outcome", () => {
 
 test("a trace shows why a rule could not be evaluated", () => {
   const trace = new RecordedTrace();
-  const { onRequest } = create({ rules: [{ mode: "deny", expression: FAILS }] }, DEPS);
+  const { onRequest } = create({ rules: [{ mode: "deny", expression: FAILS }] });
   assert.throws(() => onRequest?.(contextOf({}, { trace })), { code: "TG_AUTHORIZATION" });
   const redacted = [{ name: FAILS, matched: false, mode: "deny", error: "the text is not JSON", inputs: [PATH] }];
   assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: redacted, result: "deny" }]);
@@ -74,7 +76,7 @@ test("a trace shows why a rule could not be evaluated", () => {
 
 test("rules over the body wait for it; a body that is too long to look at is 413", async () => {
   const rules = [{ mode: "deny", expression: 'string(request.body).contains("drop")' }] as const;
-  const { onRequest } = create({ rules }, DEPS);
+  const { onRequest } = create({ rules });
   await onRequest?.(contextOf({}, { body: "select" }));
   await assert.rejects(async () => onRequest?.(contextOf({}, { body: "drop it" })), { code: "TG_AUTHORIZATION" });
   const long = { ...contextOf({}, { body: "drop it" }), maxBufferSize: 3 };

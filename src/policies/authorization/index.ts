@@ -1,12 +1,26 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { PolicyDeps } from "../deps.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
+import { definePolicy } from "../policy.ts";
 import type { Authorization } from "../policy-set.ts";
 import { afterWholeBody } from "../shared/bodies.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { Rules } from "./rules.ts";
 
+export const authorization = definePolicy({
+  kind: "authorization",
+  phases: ["gateway", "route", "backend"],
+  traceStage: "authorization",
+  prepare,
+  redact: (config) => config,
+  // Rules by their mode, as the configuration has them.
+  traceView: ({ rules }) => ({ rules: rules.map(({ mode, expression }) => ({ [mode]: expression })) }),
+  // No level can undo the rules of another.
+  merge: (outer, inner) => ({ rules: [...outer.rules, ...inner.rules] }),
+  repeatable: true,
+});
+
 /** Answers 403 to requests that the rules do not let in. Throws CelError for a rule that cannot be used. */
-export function create({ rules: configured }: Authorization, { cel }: PolicyDeps): CompiledPolicy {
+function prepare({ rules: configured }: Authorization, cel: CelEnvironment): () => PolicyHooks {
   const rules = new Rules(configured, "request", cel);
   const decide = ({ variables, trace }: PolicyContext): undefined => {
     if (trace === undefined) {
@@ -18,8 +32,5 @@ export function create({ rules: configured }: Authorization, { cel }: PolicyDeps
     }
     throw new GatewayError("TG_AUTHORIZATION");
   };
-  return {
-    kind: "authorization",
-    onRequest: afterWholeBody(rules.conditions, decide),
-  };
+  return () => ({ onRequest: afterWholeBody(rules.conditions, decide) });
 }

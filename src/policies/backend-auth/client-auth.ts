@@ -1,4 +1,5 @@
 import { hash, randomUUID, X509Certificate } from "node:crypto";
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { ClientAuth } from "../policy-set.ts";
 import { tokenSigner } from "./signing.ts";
 
@@ -12,13 +13,13 @@ export interface ClientCredentials {
   readonly form: readonly (readonly [string, string])[];
 }
 
-/** Makes the credentials of each call (RFC 6749 2.3, RFC 7523 2.2). Throws an Error that begins with `field`. */
-export function clientAuthentication(
-  config: ClientAuth | undefined,
-  field: string,
-): () => ClientCredentials | Promise<ClientCredentials> {
+/** Makes the credentials of one call. */
+export type Authenticate = () => ClientCredentials | Promise<ClientCredentials>;
+
+/** RFC 6749 2.3, RFC 7523 2.2. Throws a PolicyError, whose path begins with `path`, for a key that cannot be used. */
+export function clientAuthentication(config: ClientAuth | undefined, path: ConfigPath): Authenticate {
   if (config === undefined) return () => ({ headers: [], form: [] });
-  if (config.method === "privateKeyJwt") return assertions(config, field);
+  if (config.method === "privateKeyJwt") return assertions(config, path);
   const { clientId, method, clientSecret: secret = "" } = config;
   // Files end with a line break that belongs to no secret.
   const clientSecret = secret.replace(/\r?\n$/, "");
@@ -34,11 +35,11 @@ export function clientAuthentication(
 
 function assertions(
   config: Extract<ClientAuth, { method: "privateKeyJwt" }>,
-  field: string,
+  path: ConfigPath,
 ): () => Promise<ClientCredentials> {
   const { clientId, assertionAudience } = config;
-  const sign = tokenSigner(config, field);
-  const header = certificateHeader(config, field);
+  const sign = tokenSigner(config, path);
+  const header = certificateHeader(config, path);
   return async () => {
     const iat = Math.floor(Date.now() / 1000);
     const claims = { iss: clientId, sub: clientId, aud: assertionAudience, jti: randomUUID(), iat };
@@ -57,22 +58,22 @@ function assertions(
 /** RFC 7515 4.1.6 and 4.1.8. */
 function certificateHeader(
   { certificate, certificateHeader: name }: Extract<ClientAuth, { method: "privateKeyJwt" }>,
-  field: string,
+  path: ConfigPath,
 ): Readonly<Record<string, unknown>> {
   if (certificate === undefined) return {};
-  const chain = readChain(certificate, field);
+  const chain = readChain(certificate, path);
   const [leaf] = chain;
-  if (leaf === undefined) throw new Error(`${field}.certificate: has no certificate; write one in PEM`);
+  if (leaf === undefined) throw PolicyError.at([...path, "certificate"], "has no certificate; write one in PEM");
   if (name === "x5c") return { x5c: chain.map((each) => each.raw.toString("base64")) };
   return { "x5t#S256": hash("sha256", leaf.raw, "base64url") };
 }
 
-function readChain(pem: string, field: string): X509Certificate[] {
+function readChain(pem: string, path: ConfigPath): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   try {
     return blocks.map((block) => new X509Certificate(block));
   } catch {
-    throw new Error(`${field}.certificate: cannot be read; write certificates in PEM`);
+    throw PolicyError.at([...path, "certificate"], "cannot be read; write certificates in PEM");
   }
 }
 

@@ -1,7 +1,9 @@
 import { decodeJwt, type JWTPayload } from "jose";
-import type { PolicyDeps } from "../deps.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { CredentialLocation } from "../policy-set.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
+import type { CredentialPlaces } from "../shared/credentials/names.ts";
 import type { OutgoingContext } from "../types.ts";
 
 /** Takes a token of the client out of requests. */
@@ -12,15 +14,16 @@ export interface ClientToken {
   remove(context: OutgoingContext): void;
 }
 
-/** Adds the place to `credentials`. Throws for an expression that cannot be used. */
+/** Adds the place to `places`. Throws for an expression that cannot be used. */
 export function clientToken(
   source: CredentialLocation,
-  field: string,
-  { credentials, cel }: Pick<PolicyDeps, "credentials" | "cel">,
+  path: ConfigPath,
+  places: CredentialPlaces,
+  cel: CelEnvironment,
 ): ClientToken {
-  const finder = credentialFinder(source, credentials, cel);
+  const finder = credentialFinder(source, places, cel);
   if (finder.expressions.some(({ reads }) => reads.has("request.body") || reads.has("request.bodyPrefix")))
-    throw new Error(`${field}: a token cannot be read from a body; use a header, a cookie or a query parameter`);
+    throw PolicyError.at(path, "a token cannot be read from a body; use a header, a cookie or a query parameter");
   const place = JSON.stringify(source);
   return {
     find(context) {

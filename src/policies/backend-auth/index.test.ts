@@ -3,11 +3,13 @@ import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { type JWTPayload, jwtVerify } from "jose";
 import type { BackendAuth } from "../policy-set.ts";
-import { effectivePolicy } from "../redact.ts";
+import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
-import { create } from "./index.ts";
+import { backendAuth } from "./index.ts";
 import { schema } from "./schema.ts";
+
+const { create } = backendAuth;
 
 const policy = (config: object): CompiledPolicy => create(schema.parse(config) as unknown as BackendAuth, DEPS);
 
@@ -106,7 +108,7 @@ test("neither what is shown nor a trace has the secrets", async () => {
   const signingKey = privateKey.export({ type: "pkcs8", format: "pem" });
   const credentials = [{ location: { header: { name: "x-k" } }, key: "secret-2" }];
   for (const config of [{ key: "secret-3", credentials }, { jwtSign: { signingKey } }]) {
-    const text = JSON.stringify(effectivePolicy("backendAuth", schema.parse(config), DEPS.hidden));
+    const text = JSON.stringify(redactPolicy("backendAuth", schema.parse(config), DEPS.hidden));
     assert.ok(!text.includes("secret-") && !text.includes("PRIVATE KEY"), text);
   }
   const trace = new RecordedTrace();

@@ -1,58 +1,89 @@
 import { GatewayError } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { BackendAuth, CredentialTarget } from "../policy-set.ts";
 import { sendableText } from "../shared/cel-output.ts";
+import { CredentialPlaces } from "../shared/credentials/names.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
-import type { OutgoingContext, OutgoingPolicy, RequestOutcome } from "../types.ts";
+import type { OutgoingContext, RequestOutcome } from "../types.ts";
 import { signedTokens } from "./jwt-sign.ts";
+import { redact } from "./redact.ts";
 import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.ts";
 
-const KIND = "backendAuth";
+export const backendAuth = definePolicy({
+  kind: "backendAuth",
+  phases: ["backend"],
+  traceStage: "auth",
+  prepare: prepareCredentials,
+  redact,
+});
+
 const BEARER: CredentialTarget = { header: { name: "authorization", prefix: "Bearer " } };
 
-type Deps = Pick<PolicyDeps, "callouts" | "credentials" | "cel" | "hidden">;
+type Deps = Pick<PolicyDeps, "callouts" | "credentials">;
 type Put = (context: OutgoingContext, credential: string) => undefined;
 type Step = (context: OutgoingContext) => RequestOutcome;
 
+/** Adds credentials to a request of a client, or of the gateway itself. */
+export interface CredentialAdder {
+  readonly onRequest: Step;
+}
+
 /** Adds what the backend asks for (reference 3.22). Throws for keys and credentials that cannot be used. */
-export function create(config: BackendAuth, deps: Deps): OutgoingPolicy {
-  const main = mainStep(config, deps);
+export function prepareCredentials(config: BackendAuth, cel: CelEnvironment): (deps: Deps) => CredentialAdder {
+  const places = new CredentialPlaces();
+  const main = mainStep(config, places, cel);
   const fixed = config.credentials.map(({ key, location }, i) =>
-    fixedStep(key, location, `credentials.${i}.key`, deps),
+    fixedStep(key, location, ["credentials", i, "key"], places),
   );
-  return {
-    kind: KIND,
-    onRequest(context) {
-      for (const step of fixed) step(context);
-      const outcome = main?.(context);
-      return outcome instanceof Promise ? outcome.catch(fail) : outcome;
-    },
+  return (deps) => {
+    places.addTo(deps.credentials);
+    const step = main?.(deps);
+    return {
+      onRequest(context) {
+        for (const each of fixed) each(context);
+        const outcome = step?.(context);
+        return outcome instanceof Promise ? outcome.catch(fail) : outcome;
+      },
+    };
   };
 }
 
-function mainStep(config: BackendAuth, deps: Deps): Step | undefined {
+function mainStep(
+  config: BackendAuth,
+  places: CredentialPlaces,
+  cel: CelEnvironment,
+): ((deps: Deps) => Step) | undefined {
   const { passthrough, key, jwtSign, oauthTokenExchange, crossAppAccess: access } = config;
-  if (key !== undefined) return fixedStep(key.value, key.location, "key.value", deps);
+  if (key !== undefined) {
+    const step = fixedStep(key.value, key.location, ["key", "value"], places);
+    return () => step;
+  }
   if (passthrough !== undefined) {
-    const put = putter(passthrough.location, deps);
-    return (context) => {
+    const put = putter(passthrough.location, places);
+    return () => (context) => {
       const { token } = context.requestMetadata;
       if (token !== undefined) put(context, token);
       return undefined;
     };
   }
   if (jwtSign !== undefined) {
-    const put = putter(jwtSign.location, deps);
-    const token = signedTokens(jwtSign, `${KIND}.jwtSign`);
-    return async (context) => put(context, await token());
+    const put = putter(jwtSign.location, places);
+    const token = signedTokens(jwtSign, ["jwtSign"]);
+    return () => async (context) => put(context, await token());
   }
-  if (oauthTokenExchange !== undefined)
-    return exchangeStep(
-      tokenExchange(oauthTokenExchange, `${KIND}.oauthTokenExchange`, deps),
-      putter(oauthTokenExchange.authorizationLocation, deps),
-    );
-  if (access !== undefined)
-    return exchangeStep(crossAppAccess(access, `${KIND}.crossAppAccess`, deps), putter(BEARER, deps));
+  if (oauthTokenExchange !== undefined) {
+    const exchange = tokenExchange(oauthTokenExchange, ["oauthTokenExchange"], places, cel);
+    const put = putter(oauthTokenExchange.authorizationLocation, places);
+    return (deps) => exchangeStep(exchange(deps), put);
+  }
+  if (access !== undefined) {
+    const exchange = crossAppAccess(access, ["crossAppAccess"], places, cel);
+    const put = putter(BEARER, places);
+    return (deps) => exchangeStep(exchange(deps), put);
+  }
   return undefined;
 }
 
@@ -61,19 +92,24 @@ function exchangeStep(exchange: Exchange, put: Put): Step {
 }
 
 /** Files end with a line break that belongs to no credential. */
-function fixedStep(credential: string | undefined, location: CredentialTarget, field: string, deps: Deps): Step {
+function fixedStep(
+  credential: string | undefined,
+  location: CredentialTarget,
+  path: ConfigPath,
+  places: CredentialPlaces,
+): Step {
   const value = (credential ?? "").replace(/\r?\n$/, "");
   try {
     sendableText(value);
   } catch {
-    throw new Error(`${KIND}.${field}: has a control character such as a line break; remove it`);
+    throw PolicyError.at(path, "has a control character such as a line break; remove it");
   }
-  const put = putter(location, deps);
+  const put = putter(location, places);
   return (context) => put(context, value);
 }
 
-function putter(location: CredentialTarget, { credentials }: Deps): Put {
-  const put = credentialPutter(location, credentials);
+function putter(location: CredentialTarget, places: CredentialPlaces): Put {
+  const put = credentialPutter(location, places);
   const place = Object.keys(location)[0];
   return (context, credential) => {
     try {

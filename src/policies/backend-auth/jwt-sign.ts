@@ -1,10 +1,11 @@
+import type { ConfigPath } from "../policy-error.ts";
 import type { JwtSigning } from "../policy-set.ts";
 import { tokenSigner } from "./signing.ts";
 
 /** Gives signed tokens; each serves many requests and is replaced after half of its time. Throws as `tokenSigner`. */
-export function signedTokens(config: JwtSigning, field: string): () => Promise<string> {
+export function signedTokens(config: JwtSigning, path: ConfigPath): () => Promise<string> {
   const { claims, ttl } = config;
-  const sign = tokenSigner(config, field);
+  const sign = tokenSigner(config, path);
   let current: Promise<string> | undefined;
   let until = 0;
   return () => {

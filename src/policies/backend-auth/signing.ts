@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { Signing } from "../policy-set.ts";
 
 const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };
@@ -11,26 +12,32 @@ export type Sign = (
 ) => Promise<string>;
 
 /**
- * What signs tokens with the configured key. Throws an Error that begins with `field` for a key that cannot be used; it
+ * What signs tokens with the configured key. Throws a PolicyError, whose path begins with `path`, for a key that cannot be used; it
  * shows nothing of the key.
  */
-export function tokenSigner({ signingKey, alg, kid }: Signing, field: string): Sign {
+export function tokenSigner({ signingKey, alg, kid }: Signing, path: ConfigPath): Sign {
   if (signingKey === undefined) return () => Promise.reject(new Error("the signing key could not be read"));
-  const key = readKey(signingKey, field);
+  const key = readKey(signingKey, path);
   const usable = algorithmsOf(key);
   if (usable.length === 0)
-    throw new Error(`${field}.signingKey: keys of type ${key.asymmetricKeyType} cannot sign here; use RSA or EC`);
+    throw PolicyError.at(
+      [...path, "signingKey"],
+      `keys of type ${key.asymmetricKeyType} cannot sign here; use RSA or EC`,
+    );
   if (!usable.includes(alg))
-    throw new Error(`${field}.alg: is ${alg}, but the key can be used with ${usable.join(", ")} only; set alg`);
+    throw PolicyError.at(
+      [...path, "alg"],
+      `is ${alg}, but the key can be used with ${usable.join(", ")} only; set alg`,
+    );
   return (claims, header = {}) =>
     new SignJWT(claims).setProtectedHeader({ ...header, alg, typ: "JWT", ...(kid !== undefined && { kid }) }).sign(key);
 }
 
-function readKey(pem: string, field: string): KeyObject {
+function readKey(pem: string, path: ConfigPath): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch {
-    throw new Error(`${field}.signingKey: is no private key; write one in PEM without a password`);
+    throw PolicyError.at([...path, "signingKey"], "is no private key; write one in PEM without a password");
   }
 }
 

@@ -3,9 +3,10 @@ import type { CallResponse } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { Callouts } from "../deps.ts";
+import type { ConfigPath } from "../policy-error.ts";
 import type { TokenEndpoint as Config } from "../policy-set.ts";
 import type { CalloutContext } from "../types.ts";
-import { type ClientCredentials, clientAuthentication } from "./client-auth.ts";
+import { type Authenticate, clientAuthentication } from "./client-auth.ts";
 
 /** Bytes of an answer; tokens are a few KiB. */
 const MAX_ANSWER = 64 * 1024;
@@ -20,19 +21,27 @@ export interface IssuedToken {
   readonly lifetime: number | undefined;
 }
 
+/** Makes an endpoint of a configuration. */
+export type ConnectEndpoint = (callouts: Callouts) => TokenEndpoint;
+
+/** Throws a PolicyError, whose path begins with `path`, for keys that cannot be used. */
+export function prepareEndpoint(config: Config, path: ConfigPath): ConnectEndpoint {
+  const authenticate = clientAuthentication(config.clientAuth, [...path, "clientAuth"]);
+  return (callouts) => new TokenEndpoint(config, authenticate, callouts(config.target, config.policies));
+}
+
 /** One OAuth 2.0 token endpoint and what the gateway shows to it. */
 export class TokenEndpoint {
   readonly #path: string;
   readonly #timeout: number;
   readonly #callout: Callout<CalloutContext>;
-  readonly #authenticate: () => ClientCredentials | Promise<ClientCredentials>;
+  readonly #authenticate: Authenticate;
 
-  /** Throws an Error that begins with `field` for keys that cannot be used. */
-  constructor(config: Config, field: string, callouts: Callouts) {
+  constructor(config: Config, authenticate: Authenticate, callout: Callout<CalloutContext>) {
     this.#path = config.path;
     this.#timeout = config.timeout;
-    this.#callout = callouts(config.target, config.policies);
-    this.#authenticate = clientAuthentication(config.clientAuth, `${field}.clientAuth`);
+    this.#callout = callout;
+    this.#authenticate = authenticate;
   }
 
   /**

@@ -1,29 +1,39 @@
 import { GatewayError } from "../../base/errors.ts";
-
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { CrossAppAccess, TokenExchange } from "../policy-set.ts";
+import type { CredentialPlaces } from "../shared/credentials/names.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
 import type { OutgoingContext } from "../types.ts";
 import { type ClientToken, clientToken, mayAct, unverifiedClaims } from "./client-tokens.ts";
 import { TokenCache } from "./token-cache.ts";
-import { ID_JAG, type IssuedToken, TokenEndpoint } from "./token-endpoint.ts";
+import { ID_JAG, type IssuedToken, prepareEndpoint, type TokenEndpoint } from "./token-endpoint.ts";
 
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 type Form = readonly (readonly [string, string])[];
-type Deps = Pick<PolicyDeps, "callouts" | "credentials" | "cel">;
+type Deps = Pick<PolicyDeps, "callouts">;
 
 /** Gives a token for the backend in exchange for the client's, which it takes out of the request. */
 export type Exchange = (context: OutgoingContext) => Promise<string>;
 
-/** `oauthTokenExchange`. Throws an Error that begins with `field` for keys and expressions that cannot be used. */
-export function tokenExchange(config: TokenExchange, field: string, deps: Deps): Exchange {
-  const endpoint = new TokenEndpoint(config, field, deps.callouts);
-  const subject = clientToken(config.subjectToken.source, `${field}.subjectToken.source`, deps);
-  const actor = config.actorToken && actorToken(config.actorToken, field, deps);
+/**
+ * `oauthTokenExchange`. Adds to `places` where tokens are. Throws a PolicyError, whose path begins with `path`, for keys and
+ * expressions that cannot be used.
+ */
+export function tokenExchange(
+  config: TokenExchange,
+  path: ConfigPath,
+  places: CredentialPlaces,
+  cel: CelEnvironment,
+): (deps: Deps) => Exchange {
+  const connect = prepareEndpoint(config, path);
+  const subject = clientToken(config.subjectToken.source, [...path, "subjectToken", "source"], places, cel);
+  const actor = config.actorToken && actorToken(config.actorToken, path, places, cel);
   const cache = new TokenCache(config.cache);
-  const parameters = additional(config.additionalParams, field, deps);
+  const parameters = additional(config.additionalParams, path, cel);
   const { requestedTokenType } = config;
   const fixed: Form = [
     ...config.audiences.map((audience) => ["audience", audience] as const),
@@ -39,33 +49,42 @@ export function tokenExchange(config: TokenExchange, field: string, deps: Deps):
           ["subject_token_type", config.subjectToken.tokenType],
         ];
   const requested: Form = requestedTokenType === undefined ? [] : [["requested_token_type", requestedTokenType]];
-  return async (context) => {
-    const token = required(subject, context, "token to exchange");
-    const acting = actor?.find(context, token) ?? [];
-    const own = [...acting, ...parameters(context)];
-    const key = secretDigest(token, ...own.flat()).toString("latin1");
-    const issued = await cache.get(key, expiryOf(token), () =>
-      endpoint.request([...grant(token), ...requested, ...fixed, ...own], context, requestedTokenType),
-    );
-    subject.remove(context);
-    actor?.token.remove(context);
-    return issued;
+  return ({ callouts }) => {
+    const endpoint = connect(callouts);
+    return async (context) => {
+      const token = required(subject, context, "token to exchange");
+      const acting = actor?.find(context, token) ?? [];
+      const own = [...acting, ...parameters(context)];
+      const key = secretDigest(token, ...own.flat()).toString("latin1");
+      const issued = await cache.get(key, expiryOf(token), () =>
+        endpoint.request([...grant(token), ...requested, ...fixed, ...own], context, requestedTokenType),
+      );
+      subject.remove(context);
+      actor?.token.remove(context);
+      return issued;
+    };
   };
 }
 
+interface Endpoints {
+  readonly provider: TokenEndpoint;
+  readonly server: TokenEndpoint;
+}
+
 /** `crossAppAccess`: an assertion of the identity provider, then an access token for that. Throws as `tokenExchange`. */
-export function crossAppAccess(config: CrossAppAccess, field: string, deps: Deps): Exchange {
-  const provider = new TokenEndpoint(config.identityProvider, `${field}.identityProvider`, deps.callouts);
-  const server = new TokenEndpoint(
-    config.resourceAuthorizationServer,
-    `${field}.resourceAuthorizationServer`,
-    deps.callouts,
-  );
-  const subject = clientToken(config.subjectToken.source, `${field}.subjectToken.source`, deps);
+export function crossAppAccess(
+  config: CrossAppAccess,
+  path: ConfigPath,
+  places: CredentialPlaces,
+  cel: CelEnvironment,
+): (deps: Deps) => Exchange {
+  const provider = prepareEndpoint(config.identityProvider, [...path, "identityProvider"]);
+  const server = prepareEndpoint(config.resourceAuthorizationServer, [...path, "resourceAuthorizationServer"]);
+  const subject = clientToken(config.subjectToken.source, [...path, "subjectToken", "source"], places, cel);
   const cache = new TokenCache(config.cache);
   const { scopes, accessTokenScopes = scopes } = config;
-  const exchange = async (token: string, context: OutgoingContext): Promise<IssuedToken> => {
-    const { token: asserted } = await provider.request(
+  const exchange = async (token: string, context: OutgoingContext, to: Endpoints): Promise<IssuedToken> => {
+    const { token: asserted } = await to.provider.request(
       [
         ["grant_type", TOKEN_EXCHANGE],
         ["subject_token", token],
@@ -79,14 +98,17 @@ export function crossAppAccess(config: CrossAppAccess, field: string, deps: Deps
       ID_JAG,
     );
     // The assertion names the resources itself.
-    return server.request([...assertion(asserted), ...scope(accessTokenScopes)], context);
+    return to.server.request([...assertion(asserted), ...scope(accessTokenScopes)], context);
   };
-  return async (context) => {
-    const token = required(subject, context, "identity token");
-    const key = secretDigest(token).toString("latin1");
-    const issued = await cache.get(key, expiryOf(token), () => exchange(token, context));
-    subject.remove(context);
-    return issued;
+  return ({ callouts }) => {
+    const to = { provider: provider(callouts), server: server(callouts) };
+    return async (context) => {
+      const token = required(subject, context, "identity token");
+      const key = secretDigest(token).toString("latin1");
+      const issued = await cache.get(key, expiryOf(token), () => exchange(token, context, to));
+      subject.remove(context);
+      return issued;
+    };
   };
 }
 
@@ -115,10 +137,11 @@ interface ActorToken {
 
 function actorToken(
   { source, tokenType, enforceMayAct }: NonNullable<TokenExchange["actorToken"]>,
-  field: string,
-  deps: Deps,
+  path: ConfigPath,
+  places: CredentialPlaces,
+  cel: CelEnvironment,
 ): ActorToken {
-  const token = clientToken(source, `${field}.actorToken.source`, deps);
+  const token = clientToken(source, [...path, "actorToken", "source"], places, cel);
   return {
     token,
     find(context, subject) {
@@ -138,15 +161,15 @@ function actorToken(
 /** Parameters that expressions make. One that fails refuses the request, since the token might allow too much without it. */
 function additional(
   parameters: TokenExchange["additionalParams"],
-  field: string,
-  { cel }: Deps,
+  path: ConfigPath,
+  cel: CelEnvironment,
 ): (context: OutgoingContext) => Form {
   const compiled = Object.entries(parameters).map(
     ([name, text]) => [name, cel.compileExpression(text, "request")] as const,
   );
   for (const [name, { reads }] of compiled)
     if (reads.has("request.body") || reads.has("request.bodyPrefix"))
-      throw new Error(`${field}.additionalParams.${name}: bodies cannot be read here`);
+      throw PolicyError.at([...path, "additionalParams", name], "bodies cannot be read here");
   return ({ variables }) =>
     compiled.map(([name, expression]) => {
       try {

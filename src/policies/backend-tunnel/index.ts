@@ -1,12 +1,17 @@
 import { REDACTED } from "../../trace/redaction.ts";
 import type { BackendTunnel } from "../../upstream/settings.ts";
 import { redact as shownTls } from "../backend-tls/index.ts";
-import type { CompiledPolicy } from "../types.ts";
+import { definePolicy } from "../policy.ts";
 
 /** A proxy on the way to a backend (reference 3.23): a setting of its connections, which the pool makes. */
-export function create(): CompiledPolicy {
-  return { kind: "backendTunnel" };
-}
+export const backendTunnel = definePolicy({
+  kind: "backendTunnel",
+  phases: ["backend"],
+  traceStage: "tunnel",
+  traceKey: "tunnel",
+  prepare: () => () => ({}),
+  redact,
+});
 
 /** The configuration without its secrets. */
 export function redact(config: BackendTunnel): BackendTunnel {

@@ -3,11 +3,13 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import type { BasicAuth } from "../policy-set.ts";
-import { effectivePolicy } from "../redact.ts";
+import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
-import { create } from "./index.ts";
+import { basicAuth } from "./index.ts";
 import { schema } from "./schema.ts";
+
+const { create } = basicAuth;
 
 const HTPASSWD = readFileSync(new URL("fixtures/htpasswd", import.meta.url), "utf8");
 
@@ -81,7 +83,7 @@ test("neither what is shown nor a trace has hashes or passwords", async () => {
   const headers = ["authorization", `Basic ${Buffer.from("sha1:sha1-secret").toString("base64")}`];
   await each.onRequest?.(contextOf({ headers }, { trace }));
   assert.deepEqual(trace.events, [{ kind: "basic_auth", details: { valid: true } }]);
-  assert.deepEqual(effectivePolicy("basicAuth", schema.parse({ htpasswd: HTPASSWD, mode: "strict" }), DEPS.hidden), {
+  assert.deepEqual(redactPolicy("basicAuth", schema.parse({ htpasswd: HTPASSWD, mode: "strict" }), DEPS.hidden), {
     htpasswd: "<redacted>",
     realm: "Restricted",
     mode: "strict",

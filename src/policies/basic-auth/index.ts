@@ -1,18 +1,29 @@
 import { BoundedCache } from "../../base/bounded-cache.ts";
-import { GatewayError, messageOf } from "../../base/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
+import { within } from "../policy-error.ts";
 import type { BasicAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
+import { CredentialPlaces } from "../shared/credentials/names.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { isSlow, verifyPassword } from "./hashes.ts";
 import { parseHtpasswd } from "./htpasswd.ts";
 import { type CheckResult, PasswordChecks } from "./password-checks.ts";
 
-const KIND = "basicAuth";
+export const basicAuth = definePolicy({
+  kind: "basicAuth",
+  phases: ["gateway", "route"],
+  traceStage: "basic auth",
+  prepare,
+  redact: ({ htpasswd: _users, ...config }) => ({ htpasswd: REDACTED, ...config }),
+});
+
 /** Passwords that are known to be right, by keyed digests of 32 bytes. */
 const MAX_KNOWN = 4096;
 /** Wrong ones, which clients send again and again whose password has changed. */
@@ -36,12 +47,13 @@ interface Credentials {
  * because a good hash takes longer than everything else of a request; so is a wrong one for a while. Throws for a list of
  * users that cannot be used.
  */
-export function create(config: BasicAuth, { credentials, cel }: PolicyDeps): CompiledPolicy {
+function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { mode, authorizationLocation } = config;
-  const users = usersOf(config);
+  const users = within(["htpasswd"], () => parseHtpasswd(config.htpasswd ?? ""));
   const [anyone] = users.values();
   const known = new BoundedCache<true>(MAX_KNOWN);
-  const finder = credentialFinder(authorizationLocation, credentials, cel);
+  const places = new CredentialPlaces();
+  const finder = credentialFinder(authorizationLocation, places, cel);
   const challenge = challengeFor(authorizationLocation, "Basic", config.realm);
 
   const wrong = new BoundedCache<true>(MAX_WRONG);
@@ -79,38 +91,26 @@ export function create(config: BasicAuth, { credentials, cel }: PolicyDeps): Com
     finder.remove(context);
   };
 
-  return {
-    kind: KIND,
-    onRequest: afterRequestBody(finder.expressions, (context) => {
-      const credential = finder.find(context);
-      if (credential === undefined) {
-        if (mode === "strict") {
-          context.trace?.decided("basic_auth", false, { valid: false, reason: "no credentials found" });
-          throw new GatewayError("TG_BASIC_AUTH_MISSING", undefined, undefined, challenge.missing);
-        }
-        context.trace?.skipped("basic_auth", "no basic authentication credentials found", "warn");
-        return undefined;
+  const onRequest = afterRequestBody(finder.expressions, (context) => {
+    const credential = finder.find(context);
+    if (credential === undefined) {
+      if (mode === "strict") {
+        context.trace?.decided("basic_auth", false, { valid: false, reason: "no credentials found" });
+        throw new GatewayError("TG_BASIC_AUTH_MISSING", undefined, undefined, challenge.missing);
       }
-      const credentials = parseCredentials(credential);
-      if (credentials === undefined) return conclude(context, "", "wrong");
-      const result = verify(credentials, context);
-      if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
-      return conclude(context, credentials.user, result);
-    }),
+      context.trace?.skipped("basic_auth", "no basic authentication credentials found", "warn");
+      return undefined;
+    }
+    const credentials = parseCredentials(credential);
+    if (credentials === undefined) return conclude(context, "", "wrong");
+    const result = verify(credentials, context);
+    if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
+    return conclude(context, credentials.user, result);
+  });
+  return ({ credentials }) => {
+    places.addTo(credentials);
+    return { onRequest };
   };
-}
-
-/** The configuration without hashes. */
-export function redact({ htpasswd: _htpasswd, ...config }: BasicAuth): unknown {
-  return { htpasswd: REDACTED, ...config };
-}
-
-function usersOf({ htpasswd = "" }: BasicAuth): ReturnType<typeof parseHtpasswd> {
-  try {
-    return parseHtpasswd(htpasswd);
-  } catch (error) {
-    throw new Error(`${KIND}.htpasswd: ${messageOf(error)}`, { cause: error });
-  }
 }
 
 /** Takes `user:password` apart, UTF-8 in base64; undefined when it is none. */

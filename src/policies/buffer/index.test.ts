@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contextOf } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { contextOf, DEPS } from "../testing/context.ts";
+import { buffer } from "./index.ts";
+
+const create = (config: Parameters<typeof buffer.create>[0]) => buffer.create(config, DEPS);
 
 const LONG = { failureMode: "failClosed", maxBytes: 3 } as const;
 

@@ -1,13 +1,23 @@
 import type { LocalReply } from "../../http/message.ts";
+import { definePolicy } from "../policy.ts";
 import type { BufferedSide, Buffering } from "../policy-set.ts";
-import type { CompiledPolicy, PolicyContext, PolicyTrace } from "../types.ts";
+import type { PolicyContext, PolicyHooks, PolicyTrace } from "../types.ts";
 
 const KIND = "buffer";
 
+export const buffer = definePolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "buffer",
+  prepare: (config: Buffering) => () => hooksOf(config),
+  redact: (config) => config,
+  // The outer level is nearer to the gateway, which knows how much it can hold.
+  merge: (outer) => outer,
+});
+
 /** Reads bodies whole before they go on (reference 3.24). */
-export function create({ request, response }: Buffering): CompiledPolicy {
+function hooksOf({ request, response }: Buffering): PolicyHooks {
   return {
-    kind: KIND,
     ...(request !== undefined && {
       onRequest(context) {
         // Most requests have no body to wait for.

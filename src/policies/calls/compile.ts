@@ -1,8 +1,9 @@
 import type { PrepareCall } from "../../upstream/callout.ts";
-import { create as backendAuth } from "../backend-auth/index.ts";
+import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { within } from "../policy-error.ts";
 import type { CallPolicies } from "../policy-set.ts";
-import { create as requestHeaderModifier } from "../request-header-modifier/index.ts";
+import { prepareRequestEdits } from "../request-header-modifier/index.ts";
 import { OwnFields } from "../shared/own-fields.ts";
 import type { CalloutContext, OutgoingContext } from "../types.ts";
 import { callTransformer } from "./transform.ts";
@@ -18,8 +19,9 @@ export function compileCallPolicies(
   { backendAuth: auth, transformations, requestHeaderModifier: modifier }: CallPolicies,
   deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials" | "cel">,
 ): PrepareCall<CalloutContext> | undefined {
-  const credentials = auth && backendAuth(auth, deps);
-  const headers = modifier && requestHeaderModifier(modifier, { ...deps, ownFields: new OwnFields() });
+  const credentials = auth && within(["backendAuth"], () => prepareCredentials(auth, deps.cel))(deps);
+  const edits = modifier && within(["requestHeaderModifier"], () => prepareRequestEdits(modifier));
+  const headers = edits?.({ ...deps, ownFields: new OwnFields() });
   const transform = transformations && callTransformer(transformations, deps.cel);
   if (credentials === undefined && transform === undefined && headers === undefined) return undefined;
   return (request, calloutContext = NO_CALLOUT_CONTEXT) => {

@@ -4,7 +4,7 @@ import { redact as http } from "../http/index.ts";
 import type { CallPolicies } from "../policy-set.ts";
 import { redactModifier } from "../shared/header-edits.ts";
 import { redact as tcp } from "../tcp/index.ts";
-import { redact as transformations } from "../transformations/redact.ts";
+import { redactTransformations } from "../transformations/index.ts";
 
 type Show<Config> = (config: Config, hidden: ReadonlySet<string>) => unknown;
 type ShownCall = { readonly [Kind in keyof CallPolicies]-?: Show<NonNullable<CallPolicies[Kind]>> };
@@ -21,7 +21,7 @@ export function redactCallPolicies(backendAuth: ShownCall["backendAuth"]): Show<
     http,
     requestHeaderModifier: redactModifier,
     tcp,
-    transformations,
+    transformations: redactTransformations,
   };
   return (policies, hidden) => {
     const redacted = Object.entries(table).flatMap(([kind, show]) => {

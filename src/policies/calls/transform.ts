@@ -17,7 +17,7 @@ export function callTransformer(
   cel: CelEnvironment,
 ): ((call: CallHead, calloutContext: CalloutContext) => void) | undefined {
   if (request === undefined) return undefined;
-  const program = compileProgram("transformations.request", request, "request", cel);
+  const program = compileProgram(["transformations", "request"], request, "request", cel);
   return (call, { requestMetadata, trace, variables }) => {
     const metadata = { ...requestMetadata.metadata };
     const own: RequestMetadata = { metadata };

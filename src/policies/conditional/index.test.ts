@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create as directResponse } from "../direct-response/index.ts";
-import type { Conditional, DirectResponse, Transformations } from "../policy-set.ts";
-import { effectivePolicy } from "../redact.ts";
+import { directResponse } from "../direct-response/index.ts";
+import type { DirectResponse, Transformations } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
-import { create as transformations } from "../transformations/index.ts";
-import { conditional } from "./index.ts";
+import { transformations } from "../transformations/index.ts";
+import type { Conditional } from "./schema.ts";
 
-const answer = conditional<DirectResponse, DirectResponse>("directResponse", directResponse, directResponse);
-const transform = conditional<Transformations, Transformations>("transformations", transformations, transformations);
+const { create: answer } = directResponse;
+const { create: transform } = transformations;
 
 const LIST: Conditional<DirectResponse> = {
   conditional: [
@@ -77,7 +76,7 @@ test("says which entries were passed over", () => {
 
 test("shows each entry with its condition", () => {
   const config = { conditional: [{ condition: "true", status: 200 }, { status: 201 }] };
-  assert.deepEqual(effectivePolicy("directResponse", config, DEPS.hidden), [
+  assert.deepEqual(directResponse.traceView(config, DEPS.hidden), [
     { pol: { status: 200 }, condition: "true" },
     { pol: { status: 201 } },
   ]);

@@ -1,72 +1,57 @@
-import { GatewayError, messageOf } from "../../base/errors.ts";
-import type { CelError, Condition, WhenFailed } from "../../cel/index.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { CelEnvironment, CelError, Condition, WhenFailed } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
-import type { Conditional, PolicyKind } from "../policy-set.ts";
+import { PolicyError, within } from "../policy-error.ts";
 import { afterRequestBody, afterWholeBody } from "../shared/bodies.ts";
-import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
-
-type Create<Config> = (config: Config, deps: PolicyDeps) => CompiledPolicy;
+import type { PolicyContext, PolicyHooks, RequestOutcome } from "../types.ts";
+import type { Conditional } from "./schema.ts";
 
 interface Alternative {
   /** undefined = applies when none before it does. */
   readonly condition: Condition | undefined;
-  readonly policy: CompiledPolicy;
+  readonly policy: PolicyHooks;
 }
 
-/** What can refuse a request. A body that is too long for the conditions must not be the way past it. */
-const GATES: ReadonlySet<PolicyKind> = new Set(["extAuthz", "extProc", "localRateLimit", "remoteRateLimit"]);
-
 /** Whether a policy's configuration is a list of alternatives. */
-export function isConditional(config: unknown): config is Conditional<object> {
+export function isConditional<Entry extends object>(config: unknown): config is Conditional<Entry> {
   return typeof config === "object" && config !== null && "conditional" in config;
 }
 
 /**
- * Makes a policy's `create` take alternatives too: the first whose condition is true applies, for the response as well
- * (reference 1.11). A condition that fails ends the request with TG_INVALID_REQUEST: whichever alternative came next, it could
- * be the wrong one. Where a policy that can refuse depends on a body that is too long to be looked at, the request ends with
- * TG_BODY_TOO_LARGE. `createEntry` creates one alternative; default: `create`.
+ * Prepares a list of alternatives: the first whose condition is true applies, for the response as well (reference 1.11). A
+ * condition that fails ends the request with TG_INVALID_REQUEST: whichever alternative came next, it could be the wrong one.
+ * `refuses`: see `Alternatives` of `policy.ts`. Throws PolicyError for an alternative that is never tried or cannot work.
  */
-export function conditional<Config, Entry extends object>(
-  kind: PolicyKind,
-  create: Create<Config>,
-  createEntry: Create<Entry>,
-): Create<Config | Conditional<Entry>> {
-  return (config, deps) => {
-    if (!isConditional(config)) return create(config as Config, deps);
-    const { conditional: entries } = config as Conditional<Entry>;
-    const alternatives = entries.map(({ condition, ...rest }, i): Alternative => {
-      const where = `${kind}.conditional.${i}`;
+export function prepareAlternatives<Entry extends object>(
+  kind: string,
+  entries: Conditional<Entry>["conditional"],
+  prepare: (entry: Entry, cel: CelEnvironment) => (deps: PolicyDeps) => PolicyHooks,
+  refuses: boolean,
+  cel: CelEnvironment,
+): (deps: PolicyDeps) => PolicyHooks {
+  const prepared = entries.map((entry, i) =>
+    within(["conditional", i], () => {
+      const { condition } = entry;
       if (condition === undefined && i < entries.length - 1)
-        throw new Error(
-          `${where}: the entries after one without condition never apply; add one, or move it to the end`,
-        );
+        throw PolicyError.at([], "the entries after one without condition never apply; add one, or move it to the end");
       return {
-        condition: condition === undefined ? undefined : deps.cel.compileCondition(condition, "request"),
-        policy: createAt(where, kind, () =>
-          createEntry(rest as unknown as Entry, { ...deps, identity: `${deps.identity} ${i}` }),
-        ),
+        condition: condition === undefined ? undefined : cel.compileCondition(condition, "request"),
+        bind: prepare(entry, cel),
       };
-    });
-    return combine(kind, alternatives);
+    }),
+  );
+  return (deps) => {
+    const alternatives = prepared.map(({ condition, bind }, i) => ({
+      condition,
+      policy: bind({ ...deps, identity: `${deps.identity} ${i}` }),
+    }));
+    return combine(kind, alternatives, refuses);
   };
 }
 
-/** What an entry refuses is told with its place. */
-function createAt(where: string, kind: string, create: () => CompiledPolicy): CompiledPolicy {
-  try {
-    return create();
-  } catch (error) {
-    const text = messageOf(error);
-    throw new Error(text.startsWith(`${kind}.`) ? where + text.slice(kind.length) : `${where}: ${text}`, {
-      cause: error,
-    });
-  }
-}
-
-function combine(kind: PolicyKind, alternatives: readonly Alternative[]): CompiledPolicy {
+function combine(kind: string, alternatives: readonly Alternative[], refuses: boolean): PolicyHooks {
   /** What has been chosen for an exchange; undefined = nothing. */
-  const chosen = new WeakMap<PolicyContext, CompiledPolicy | undefined>();
+  const chosen = new WeakMap<PolicyContext, PolicyHooks | undefined>();
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
   const conditions = alternatives.map(({ condition }) => condition).filter((each) => each !== undefined);
   const onRequest = (context: PolicyContext): RequestOutcome => {
@@ -75,8 +60,7 @@ function combine(kind: PolicyKind, alternatives: readonly Alternative[]): Compil
     return policy?.onRequest?.(context);
   };
   return {
-    kind,
-    onRequest: (GATES.has(kind) ? afterWholeBody : afterRequestBody)(conditions, onRequest),
+    onRequest: (refuses ? afterWholeBody : afterRequestBody)(conditions, onRequest),
     ...(answers && {
       onResponse(context, response) {
         // A request that was refused before its turn came is answered by the same rules.
@@ -98,11 +82,11 @@ function skip(): boolean {
 }
 
 function choose(
-  kind: PolicyKind,
+  kind: string,
   alternatives: readonly Alternative[],
   { variables, trace }: PolicyContext,
   whenFailed: WhenFailed,
-): CompiledPolicy | undefined {
+): PolicyHooks | undefined {
   const failed: WhenFailed = (error) => {
     trace?.applied(kind, { result: "failed", error: `condition failed: ${error.what}` });
     return whenFailed(error);

@@ -4,6 +4,11 @@ import { condition } from "../shared/cel-schema.ts";
 /** What may stand in one list of alternatives. */
 const MAX_ENTRIES = 64;
 
+/** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
+export interface Conditional<Entry extends object> {
+  readonly conditional: readonly (Entry & { readonly condition?: string | undefined })[];
+}
+
 /**
  * `plain`, or `conditional`: a list of alternatives, each an `entry` with a condition (reference 1.11). That the entry without
  * condition is the last one is checked where the policy is created. `name` is for the reference.

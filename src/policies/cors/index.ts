@@ -1,34 +1,38 @@
 import { isToken } from "../../http/h1/characters.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
+import { definePolicy } from "../policy.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { Cors } from "../policy-set.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { PolicyHooks } from "../types.ts";
 import { compileOrigins } from "./origins.ts";
 
 const KIND = "cors";
 /** What a response says depends on who asks, and caches must know it even where nobody asked (Fetch, CORS and caches). */
 const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
 
-/** The configuration with its times as texts. */
-export function redact(config: Cors): unknown {
-  return withDurations(config, "maxAge");
-}
+export const cors = definePolicy({
+  kind: KIND,
+  phases: ["gateway", "route"],
+  traceStage: "cors",
+  prepare,
+  redact: (config) => withDurations(config, "maxAge"),
+});
 
 /**
  * Cross-origin resource sharing (Fetch 3.2; reference 3.16). Every OPTIONS with an Origin is answered with 200, with the
  * permissions when the origin is allowed; other requests go on, and whatever answers them says who may read it. The origin
  * is echoed, never `*`, so credentials work with any list. Throws for what is no origin, method or header name.
  */
-export function create(config: Cors): CompiledPolicy {
-  const allows = compileOrigins(`${KIND}.allowOrigins`, config.allowOrigins);
+function prepare(config: Cors): () => PolicyHooks {
+  const allows = compileOrigins(["allowOrigins"], config.allowOrigins);
   for (const field of ["allowMethods", "allowHeaders", "exposeHeaders"] as const)
     for (const name of config[field])
-      if (!isToken(name)) throw new Error(`${KIND}.${field}: ${JSON.stringify(name)} cannot stand there; remove it`);
+      if (!isToken(name)) throw PolicyError.at([field], `${JSON.stringify(name)} cannot stand there; remove it`);
   const preflight = compilePreflight(config);
   const fixed = fixedEdits(config);
-  return {
-    kind: KIND,
+  return () => ({
     onRequest(context) {
       const { request, trace } = context;
       const origin = getHeader(request.headers, "origin");
@@ -53,7 +57,7 @@ export function create(config: Cors): CompiledPolicy {
       for (const edit of fixed) context.editResponse(edit);
       return undefined;
     },
-  };
+  });
 }
 
 /** Permissions that are the same for every allowed origin. */

@@ -1,13 +1,14 @@
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import { type Origin, parseOrigin } from "../shared/origin.ts";
 
 /** Whether a request's `Origin` is allowed. */
 export type OriginTest = (origin: string) => boolean;
 
-/** Compiles `allowOrigins`. Throws an error that begins with `where` for what is no origin. */
-export function compileOrigins(where: string, allowed: readonly string[]): OriginTest {
+/** Compiles `allowOrigins`. Throws a PolicyError about what stands at `path` for what is no origin. */
+export function compileOrigins(path: ConfigPath, allowed: readonly string[]): OriginTest {
   if (allowed.includes("*")) return () => true;
   const opaque = allowed.includes("null");
-  const patterns = allowed.filter((text) => text !== "null").map((text) => compilePattern(where, text));
+  const patterns = allowed.filter((text) => text !== "null").map((text) => compilePattern(path, text));
   return (text) => {
     if (text === "null") return opaque;
     const origin = parseOrigin(text);
@@ -15,11 +16,12 @@ export function compileOrigins(where: string, allowed: readonly string[]): Origi
   };
 }
 
-function compilePattern(where: string, text: string): (origin: Origin) => boolean {
+function compilePattern(path: ConfigPath, text: string): (origin: Origin) => boolean {
   const pattern = parseOrigin(text);
   if (pattern === undefined)
-    throw new Error(
-      `${where}: ${JSON.stringify(text)} is not an origin; write scheme://host[:port], such as https://*.example.com, or "*"`,
+    throw PolicyError.at(
+      path,
+      `${JSON.stringify(text)} is not an origin; write scheme://host[:port], such as https://*.example.com, or "*"`,
     );
   const { scheme, port } = pattern;
   const matchesHost = compileHost(pattern.host);

@@ -1,30 +1,40 @@
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
+import { definePolicy } from "../policy.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { Csrf } from "../policy-set.ts";
 import { normalOrigin, parseOrigin } from "../shared/origin.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 
 const KIND = "csrf";
 /** Methods that change nothing (RFC 9110 9.2.1). */
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
+
+export const csrf = definePolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "csrf",
+  prepare,
+  redact: (config) => config,
+});
 
 /**
  * Refuses requests that a page of another site made a browser send (reference 3.11): browsers tell by `Sec-Fetch-Site`, older
  * ones by `Origin`, of which `null` is no page of this site. Clients that send neither are no browsers and pass. Throws for
  * what is no origin.
  */
-export function create(config: Csrf): CompiledPolicy {
+function prepare(config: Csrf): () => PolicyHooks {
   const trusted = new Set<string>();
   for (const origin of config.additionalOrigins) {
     const parsed = parseOrigin(origin);
     if (parsed === undefined || parsed.host.includes("*"))
-      throw new Error(
-        `${KIND}.additionalOrigins: ${JSON.stringify(origin)} is not an origin; write scheme://host[:port]`,
+      throw PolicyError.at(
+        ["additionalOrigins"],
+        `${JSON.stringify(origin)} is not an origin; write scheme://host[:port]`,
       );
     trusted.add(normalOrigin(origin));
   }
-  return {
-    kind: KIND,
+  return () => ({
     onRequest(context) {
       const { request, trace } = context;
       if (SAFE.has(request.method)) {
@@ -37,7 +47,7 @@ export function create(config: Csrf): CompiledPolicy {
       if (!allowed) throw new GatewayError("TG_CSRF", undefined, new Error(why));
       return undefined;
     },
-  };
+  });
 }
 
 /** Why a request is refused; undefined when it may pass. */

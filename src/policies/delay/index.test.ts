@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { delay } from "./index.ts";
+
+const create = (config: Parameters<typeof delay.create>[0]) => delay.create(config, DEPS);
 
 test("waits as long as the duration or the expression says", async () => {
   for (const duration of ["20ms", "20", 'duration("0.02s")', 'request.path == "/shop/cart" ? 20 : 0']) {
     const start = performance.now();
-    const outcome = create({ duration }, DEPS).onRequest?.(contextOf());
+    const outcome = create({ duration }).onRequest?.(contextOf());
     assert.ok(outcome instanceof Promise, duration);
     await outcome;
     assert.ok(performance.now() - start >= 19, duration);
@@ -16,11 +18,11 @@ test("waits as long as the duration or the expression says", async () => {
 test("nothing waits when there is no delay or the expression fails", () => {
   for (const duration of ["0", "0s", "-5", "request.headers.none"]) {
     const trace = new RecordedTrace();
-    assert.equal(create({ duration }, DEPS).onRequest?.(contextOf({}, { trace })), undefined);
+    assert.equal(create({ duration }).onRequest?.(contextOf({}, { trace })), undefined);
     assert.deepEqual(trace.events, [{ kind: "delay", reason: "no delay" }]);
   }
 });
 
 test("an expression that cannot be used is refused at load", () => {
-  assert.throws(() => create({ duration: "nope" }, DEPS), /unknown variable nope/);
+  assert.throws(() => create({ duration: "nope" }), /unknown variable nope/);
 });

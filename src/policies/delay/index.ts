@@ -1,28 +1,35 @@
 import { parseDuration } from "../../base/durations.ts";
 import { type Activation, CelDuration, type CelEnvironment, type CelValue } from "../../cel/index.ts";
-import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
 import type { Delay } from "../policy-set.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 
 const KIND = "delay";
 /** The longest delay of a timer. */
 const MAX_DELAY = 2 ** 31 - 1;
 
+export const delay = definePolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "delay",
+  prepare,
+  redact: (config) => config,
+});
+
 /** Makes a request wait (reference 3.20). Throws CelError for an expression that cannot be used. */
-export function create(config: Delay, { cel }: PolicyDeps): CompiledPolicy {
+function prepare(config: Delay, cel: CelEnvironment): () => PolicyHooks {
   const delayOf = readerOf(config.duration, cel);
-  return {
-    kind: KIND,
+  return () => ({
     onRequest(context) {
-      const delay = delayOf(context.variables);
-      if (delay <= 0) {
+      const time = delayOf(context.variables);
+      if (time <= 0) {
         context.trace?.skipped(KIND, "no delay");
         return undefined;
       }
-      context.trace?.applied(KIND, { duration: `${delay}ms` });
-      return wait(context, delay);
+      context.trace?.applied(KIND, { duration: `${time}ms` });
+      return wait(context, time);
     },
-  };
+  });
 }
 
 function readerOf(text: string, cel: CelEnvironment): (variables: Activation) => number {
@@ -44,9 +51,9 @@ function milliseconds(value: CelValue): number {
   return Number.isFinite(ms) ? Math.min(ms, MAX_DELAY) : 0;
 }
 
-function wait(context: PolicyContext, delay: number): Promise<undefined> {
+function wait(context: PolicyContext, time: number): Promise<undefined> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(undefined), delay);
+    const timer = setTimeout(() => resolve(undefined), time);
     context.onClose(() => clearTimeout(timer));
   });
 }

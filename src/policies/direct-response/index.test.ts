@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DirectResponse } from "../policy-set.ts";
-import { effectivePolicy, redactPolicy } from "../redact.ts";
+import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
-import { create as createPolicy } from "./index.ts";
+import { directResponse } from "./index.ts";
 
-const create = (config: DirectResponse): CompiledPolicy => createPolicy(config, DEPS);
+const create = (config: DirectResponse): CompiledPolicy => directResponse.create(config, DEPS);
 
 test("answers with status and body and adds no content-type", () => {
   const policy = create({ status: 418, body: "tea" });
@@ -67,6 +67,6 @@ test("reports its status and the bytes of its body", () => {
 test("shows its configuration without the expressions of headers that hold secrets", () => {
   const config = { status: 200, headers: { "Set-Cookie": "'id=s3cret'", "x-a": "'1'" } };
   const redacted = { status: 200, headers: { "Set-Cookie": "<redacted>", "x-a": "'1'" } };
-  assert.deepEqual(effectivePolicy("directResponse", config, DEPS.hidden), redacted);
+  assert.deepEqual(directResponse.traceView(config, DEPS.hidden), redacted);
   assert.deepEqual(redactPolicy("directResponse", { conditional: [config] }, DEPS.hidden), { conditional: [redacted] });
 });

@@ -1,14 +1,14 @@
 import { GatewayError } from "../../base/errors.ts";
-import { type Activation, type Expression, toText } from "../../cel/index.ts";
+import { type Activation, type CelEnvironment, type Expression, toText } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { PolicyDeps } from "../deps.ts";
+import { defineConditionalPolicy } from "../policy.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { DirectResponse } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { fieldName, shownValues } from "../shared/header-edits.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { PolicyHooks } from "../types.ts";
 
-const KIND = "directResponse";
 /** Statuses whose responses end with their head (RFC 9110 15.3.5, 15.3.6, 15.4.5). */
 const BODILESS = [204, 205, 304];
 
@@ -17,44 +17,49 @@ interface Field {
   readonly expression: Expression;
 }
 
+export const directResponse = defineConditionalPolicy({
+  kind: "directResponse",
+  phases: ["route"],
+  traceStage: "direct response",
+  alternatives: { refuses: false },
+  prepare,
+  redact: (config, hidden) =>
+    config.headers === undefined ? config : { ...config, headers: shownValues(config.headers, hidden) },
+});
+
 /**
  * Answers without a backend (reference 3.12). No content-type is added: `headers` or a responseHeaderModifier set the one
  * that fits. A header whose expression fails is left out; for a body that is TG_FILTER_FAILED. Throws when the status is no
  * final one or cannot have the body, for two bodies, and for headers that may not be set.
  */
-export function create(config: DirectResponse, { cel }: PolicyDeps): CompiledPolicy {
+function prepare(config: DirectResponse, cel: CelEnvironment): () => PolicyHooks {
   const { status, body = "", bodyExpression } = config;
   if (!Number.isInteger(status) || status < 200 || status > 599)
-    throw new Error(`${KIND}.status: ${status} is not a status from 200 to 599`);
+    throw PolicyError.at(["status"], `${status} is not a status from 200 to 599`);
   if (config.body !== undefined && bodyExpression !== undefined)
-    throw new Error(`${KIND}.bodyExpression: the response has a body already; remove one of the two`);
+    throw PolicyError.at(["bodyExpression"], "the response has a body already; remove one of the two");
   if ((body.length > 0 || bodyExpression !== undefined) && BODILESS.includes(status))
-    throw new Error(
-      `${KIND}.${bodyExpression === undefined ? "body" : "bodyExpression"}: a response with status ${status} has no body; remove it or choose another status`,
+    throw PolicyError.at(
+      [bodyExpression === undefined ? "body" : "bodyExpression"],
+      `a response with status ${status} has no body; remove it or choose another status`,
     );
   const fixed = typeof body === "string" ? body : Uint8Array.from(body);
   const expression = bodyExpression === undefined ? undefined : cel.compileExpression(bodyExpression, "request");
   const fields = Object.entries(config.headers ?? {}).map(
     ([name, text]): Field => ({
-      name: fieldName(`${KIND}.headers`, name),
+      name: fieldName(["headers"], name),
       expression: cel.compileExpression(text, "request"),
     }),
   );
   const expressions = fields.map((field) => field.expression).concat(expression ?? []);
-  return {
-    kind: KIND,
+  return () => ({
     onRequest: afterRequestBody(expressions, (context) => {
       const answer = expression === undefined ? fixed : bodyOf(expression, context.variables);
       const headers = fields.length === 0 ? [] : headersOf(fields, context.variables);
       context.trace?.applied("direct_response", { status, bytes: Buffer.byteLength(answer) });
       return { status, headers, body: answer };
     }),
-  };
-}
-
-/** The configuration without the expressions of headers that hold secrets. */
-export function redact(config: DirectResponse, hidden: ReadonlySet<string>): DirectResponse {
-  return config.headers === undefined ? config : { ...config, headers: shownValues(config.headers, hidden) };
+  });
 }
 
 function bodyOf(expression: Expression, variables: Activation): Uint8Array {

@@ -1,8 +1,9 @@
 import type { Expression } from "../../cel/index.ts";
 import type { LocalReply } from "../../http/message.ts";
+import type { Callout } from "../../upstream/callout.ts";
 import { editRequest } from "../envoy/headers.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
-import type { BodyStart, PolicyContext } from "../types.ts";
+import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 
 /** What a service says about a request; the same for all requests that it is kept for. */
 export type AuthzDecision =
@@ -29,7 +30,11 @@ export interface AuthzClient {
   /** Removals of the fields that only the service may set: a client must not speak for it where it says nothing. */
   readonly clears: readonly HeaderEdit[];
   /** Rejects when the service gives no usable answer, with AuthzRequestError when it cannot be asked about this request. */
-  readonly check: (context: PolicyContext, body: BodyStart | undefined) => Promise<AuthzDecision>;
+  readonly check: (
+    callout: Callout<CalloutContext>,
+    context: PolicyContext,
+    body: BodyStart | undefined,
+  ) => Promise<AuthzDecision>;
 }
 
 /** Puts a decision into effect, as far as it is about the request. */

@@ -1,30 +1,24 @@
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { getHeader } from "../../http/message.ts";
-import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { structOf } from "../envoy/struct.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "../policy-set.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
-import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
+import type { BodyStart, PolicyContext } from "../types.ts";
 import type { AuthzClient, AuthzDecision } from "./decision.ts";
 
 /** The name under which filters look for their metadata. */
 export const NAMESPACE = "envoy.filters.http.ext_authz";
 
 /** Asks by `Authorization/Check`. */
-export function grpcClient(
-  config: ExtAuthz,
-  grpc: ExtAuthzGrpc,
-  callout: Callout<CalloutContext>,
-  cel: CelEnvironment,
-): AuthzClient {
+export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnvironment): AuthzClient {
   const metadata = compileAll(grpc.metadata ?? {}, "request", cel);
   const included = new Set(config.includeRequestHeaders);
   const wants = (name: string): boolean => included.size === 0 || included.has(name);
-  const check: AuthzClient["check"] = async (context, body) => {
+  const check: AuthzClient["check"] = async (callout, context, body) => {
     const { check } = await envoyMethods();
     const question = check.encode({
       attributes: {

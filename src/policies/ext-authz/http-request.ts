@@ -4,6 +4,7 @@ import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { reasonOf } from "../../upstream/callout.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { ExtAuthzHttp } from "../policy-set.ts";
 import { bodyBytes } from "../shared/cel-output.ts";
 import { fieldName } from "../shared/header-edits.ts";
@@ -32,21 +33,18 @@ const PSEUDO: Readonly<Record<string, Pseudo>> = {
 
 /** What `protocol.http` says of a question, whether it is about a request or a connection. */
 export class HttpQuestion {
-  readonly #kind: string;
   readonly #path: Expression | undefined;
   readonly #body: Expression | undefined;
   readonly #added: NamedExpressions;
   readonly #pseudo = new Map<Pseudo, Expression>();
   readonly #metadata: NamedExpressions;
 
-  /** Throws CelError for expressions that cannot be used, and an Error that begins with `kind` for fields that cannot be set. */
+  /** Throws CelError for expressions that cannot be used, and PolicyError for fields that cannot be set. */
   constructor(
-    kind: string,
     { path, body, addRequestHeaders, metadata }: Pick<ExtAuthzHttp, "path" | "body" | "addRequestHeaders" | "metadata">,
     scopes: QuestionScopes,
     cel: CelEnvironment,
   ) {
-    this.#kind = kind;
     const compile = (text: string | undefined): Expression | undefined =>
       text === undefined ? undefined : cel.compileExpression(text, scopes.question);
     this.#path = compile(path);
@@ -54,7 +52,7 @@ export class HttpQuestion {
     const added: [string, Expression][] = [];
     for (const [name, expression] of compileAll(addRequestHeaders, scopes.question, cel)) {
       const pseudo = PSEUDO[name.toLowerCase()];
-      if (pseudo === undefined) added.push([questionField(kind, name), expression]);
+      if (pseudo === undefined) added.push([questionField(name), expression]);
       else this.#pseudo.set(pseudo, expression);
     }
     this.#added = added;
@@ -70,7 +68,7 @@ export class HttpQuestion {
   target(variables: Activation): TargetParts | undefined {
     const path = this.#pseudo.get(":path") ?? this.#path;
     if (path === undefined) return undefined;
-    return made(() => parsePathAndQuery(`${this.#kind}.protocol.http.path`, textOf(path, variables)));
+    return made(() => parsePathAndQuery(["protocol", "http", "path"], textOf(path, variables)));
   }
 
   /** The question's own method; undefined = none is configured. Throws AuthzRequestError as `target`. */
@@ -91,7 +89,7 @@ export class HttpQuestion {
     return made(() => {
       const authority = textOf(expression, variables);
       if (authority === "") throw new Error("the expression gives no host");
-      checkAuthority(`${this.#kind}.protocol.http.addRequestHeaders`, authority);
+      checkAuthority(ADDED, authority);
       return authority;
     });
   }
@@ -131,9 +129,10 @@ export function made<Part>(make: () => Part): Part {
   }
 }
 
-function questionField(kind: string, name: string): string {
-  const where = `${kind}.protocol.http.addRequestHeaders`;
+const ADDED = ["protocol", "http", "addRequestHeaders"];
+
+function questionField(name: string): string {
   if (name.toLowerCase() === ":scheme")
-    throw new Error(`${where}: the scheme is that of the connection to the service; set policies.backendTLS`);
-  return fieldName(where, name);
+    throw PolicyError.at(ADDED, "the scheme is that of the connection to the service; set policies.backendTLS");
+  return fieldName(ADDED, name);
 }

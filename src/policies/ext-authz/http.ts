@@ -1,31 +1,25 @@
 import type { Activation, CelEnvironment, Expression } from "../../cel/index.ts";
 import { type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";
-import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "../policy-set.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import { textOf } from "../shared/named-expressions.ts";
-import type { CalloutContext, PolicyContext } from "../types.ts";
+import type { PolicyContext } from "../types.ts";
 import type { AuthzClient } from "./decision.ts";
 import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
 
 const NO_BYTES = new Uint8Array(0);
 
 /** Asks with a request of the same method, unless the configuration names one. */
-export function httpClient(
-  config: ExtAuthz,
-  http: ExtAuthzHttp,
-  callout: Callout<CalloutContext>,
-  cel: CelEnvironment,
-): AuthzClient {
-  const question = new HttpQuestion("extAuthz", http, { question: "request", answer: "response" }, cel);
+export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnvironment): AuthzClient {
+  const question = new HttpQuestion(http, { question: "request", answer: "response" }, cel);
   const redirect = http.redirect === undefined ? undefined : cel.compileExpression(http.redirect, "request");
   const included = new Set(config.includeRequestHeaders.length > 0 ? config.includeRequestHeaders : ["authorization"]);
   const copied = new Set(http.includeResponseHeaders);
 
-  const check: AuthzClient["check"] = async (context, body) => {
+  const check: AuthzClient["check"] = async (callout, context, body) => {
     const { request, variables } = context;
     const headers = includedHeaders(context, included);
     const added = question.headers(variables);

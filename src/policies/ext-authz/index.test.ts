@@ -9,7 +9,9 @@ import type { ExtAuthz, ExtAuthzHttp } from "../policy-set.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
-import { create } from "./index.ts";
+import { extAuthz } from "./index.ts";
+
+const { create } = extAuthz;
 
 const calls = new TestCallouts();
 after(() => calls[Symbol.dispose]());

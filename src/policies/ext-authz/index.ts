@@ -1,40 +1,60 @@
 import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
-import type { Activation } from "../../cel/index.ts";
-import { reasonOf } from "../../upstream/callout.ts";
+import type { Activation, CelEnvironment } from "../../cel/index.ts";
+import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
-import type { ExtAuthz } from "../policy-set.ts";
+import { defineConditionalPolicy } from "../policy.ts";
+import type { ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
-import { applyHeaderEdits } from "../shared/header-edits.ts";
+import { applyHeaderEdits, shownValues } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
 import { withVariables } from "../shared/with-variables.ts";
-import type { BodyStart, CompiledPolicy, PolicyContext } from "../types.ts";
+import type { BodyStart, CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { DecisionCache } from "./cache.ts";
 import { type AuthzClient, type AuthzDecision, AuthzRequestError, applyDecision } from "./decision.ts";
 import { grpcClient } from "./grpc.ts";
 import { httpClient } from "./http.ts";
 
-const KIND = "extAuthz";
 /** Kind in traces. */
 const TRACED = "ext_auth";
 const BEARER = 'Bearer realm="Restricted"';
+
+export const extAuthz = defineConditionalPolicy({
+  kind: "extAuthz",
+  phases: ["gateway", "route", "backend"],
+  traceStage: "ext authz",
+  alternatives: { refuses: true },
+  prepare,
+  redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),
+});
 
 /**
  * Asks a service whether the request may go on (reference 3.8). The service may change the request's headers, add some to the
  * response, and answer in the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtAuthz, { callouts, ownFields, cel }: PolicyDeps): CompiledPolicy {
-  const callout = callouts(config.target, config.policies);
-  const { protocol, failureMode } = config;
-  const client =
-    "grpc" in protocol
-      ? grpcClient(config, protocol.grpc, callout, cel)
-      : httpClient(config, protocol.http, callout, cel);
-  for (const { name } of client.clears) ownFields.add(name);
+function prepare(config: ExtAuthz, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
+  const { protocol } = config;
+  const client = "grpc" in protocol ? grpcClient(config, protocol.grpc, cel) : httpClient(config, protocol.http, cel);
   const cache = config.cache === undefined ? undefined : new DecisionCache<AuthzDecision>(config.cache, "request", cel);
+  return ({ callouts, ownFields }) => {
+    for (const { name } of client.clears) ownFields.add(name);
+    return hooksOf({ config, client, cache, callout: callouts(config.target, config.policies) });
+  };
+}
+
+interface Authorization {
+  readonly config: ExtAuthz;
+  readonly client: AuthzClient;
+  readonly cache: DecisionCache<AuthzDecision> | undefined;
+  readonly callout: Callout<CalloutContext>;
+}
+
+function hooksOf(authz: Authorization): PolicyHooks {
+  const { client, cache } = authz;
+  const { failureMode } = authz.config;
   return {
-    kind: KIND,
     onRequest: afterRequestBody([...client.expressions, ...(cache?.expressions ?? [])], async (context) => {
-      const decision = await decide(config, client, cache, context).catch((error: unknown) => {
+      const decision = await decide(authz, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
         const outcome = { result: "failed", error: reasonOf(error) };
         if (failureMode === "allow" && !(error instanceof AuthzRequestError)) {
@@ -62,16 +82,14 @@ function refusalWith(status: number): Partial<ErrorAnswer> {
 }
 
 async function decide(
-  { includeRequestBody }: ExtAuthz,
-  client: AuthzClient,
-  cache: DecisionCache<AuthzDecision> | undefined,
+  { config: { includeRequestBody }, client, cache, callout }: Authorization,
   context: PolicyContext,
 ): Promise<AuthzDecision> {
   const { trace } = context;
   const body = includeRequestBody === undefined ? undefined : await readBody(includeRequestBody, context);
   const key = cache?.keyOf(context.variables);
   const known = key === undefined ? undefined : cache?.get(key);
-  const decision = known ?? (await client.check(context, body));
+  const decision = known ?? (await client.check(callout, context, body));
   if (known === undefined && key !== undefined)
     cache?.put(key, decision, refusalStatus(decision), withVariables(context.variables, told(context, decision)));
   const { allowed } = decision;
@@ -102,4 +120,25 @@ function told({ requestMetadata }: PolicyContext, { metadata }: AuthzDecision): 
 /** undefined: it allows. */
 function refusalStatus(decision: AuthzDecision): number | undefined {
   return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
+}
+
+/** The configuration without expressions of headers that hold secrets: they may hold the secret itself. */
+function redactAuthz(config: ExtAuthz, hidden: ReadonlySet<string>): unknown {
+  const redacted = redactCalling(config, hidden);
+  if ("grpc" in config.protocol) return redacted;
+  return { ...redacted, protocol: { http: redactHttp(config.protocol.http, hidden) } };
+}
+
+/** The same for connections: `networkExtAuthz`. */
+export function redactNetwork(config: NetworkExtAuthz, hidden: ReadonlySet<string>): unknown {
+  const redacted = redactCalling(config, hidden);
+  if ("grpc" in config.protocol) return redacted;
+  return { ...redacted, protocol: { http: redactHttp(config.protocol.http, hidden) } };
+}
+
+function redactHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(
+  http: Http,
+  hidden: ReadonlySet<string>,
+): Http {
+  return { ...http, addRequestHeaders: shownValues(http.addRequestHeaders, hidden) };
 }

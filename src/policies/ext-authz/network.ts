@@ -29,34 +29,46 @@ export type NetworkDecision =
 
 /** Asks about a connection; `refusedWith` is the status of a refusal. Rejects when there is no usable answer. */
 type AskAbout = (
+  callout: Callout<CalloutContext>,
   variables: Activation,
   onCancel: OnCancel,
 ) => Promise<{ readonly decision: NetworkDecision; readonly refusedWith: number | undefined }>;
 
-const KIND = "networkExtAuthz";
 const ALLOWED: NetworkDecision = { allowed: true, metadata: undefined };
+
+/** What of `networkExtAuthz` is made when the configuration loads. */
+export interface NetworkAuthz {
+  readonly config: NetworkExtAuthz;
+  readonly ask: AskAbout;
+  readonly cache: DecisionCache<NetworkDecision> | undefined;
+}
+
+/** Throws CelError for expressions that cannot be used, and PolicyError for headers that cannot be set. */
+export function prepareNetworkAuthz(config: NetworkExtAuthz, cel: CelEnvironment): NetworkAuthz {
+  const { protocol, timeout, cache } = config;
+  return {
+    config,
+    ask: "grpc" in protocol ? askGrpc(protocol.grpc, timeout, cel) : askHttp(protocol.http, timeout, cel),
+    cache: cache === undefined ? undefined : new DecisionCache(cache, "network", cel),
+  };
+}
 
 /** Asks a service whether a client may connect (`frontendPolicies.networkExtAuthz`, reference 1.10 and 3.8). */
 export class NetworkAuthorizer {
   readonly #config: NetworkExtAuthz;
   readonly #ask: AskAbout;
+  readonly #callout: Callout<CalloutContext>;
   readonly #cache: DecisionCache<NetworkDecision> | undefined;
   readonly #log: Logger | undefined;
   readonly #warnings = new LogThrottle(WARN_INTERVAL);
 
-  /**
-   * `log` hears of clients that come in because the service has failed. Throws CelError for expressions that cannot be used,
-   * and an Error for headers that cannot be set.
-   */
-  constructor(config: NetworkExtAuthz, callout: Callout<CalloutContext>, cel: CelEnvironment, log?: Logger) {
+  /** `log` reports clients that connect because the service has failed. */
+  constructor({ config, ask, cache }: NetworkAuthz, callout: Callout<CalloutContext>, log?: Logger) {
     this.#config = config;
+    this.#ask = ask;
+    this.#cache = cache;
+    this.#callout = callout;
     this.#log = log;
-    const { protocol, timeout } = config;
-    this.#ask =
-      "grpc" in protocol
-        ? askGrpc(protocol.grpc, timeout, callout, cel)
-        : askHttp(protocol.http, timeout, callout, cel);
-    this.#cache = config.cache === undefined ? undefined : new DecisionCache(config.cache, "network", cel);
   }
 
   /** `variables` are those of the connection. Never rejects; never settles when it is cancelled. */
@@ -65,7 +77,7 @@ export class NetworkAuthorizer {
     const known = key === undefined ? undefined : this.#cache?.get(key);
     if (known !== undefined) return known;
     try {
-      const { decision, refusedWith } = await this.#ask(variables, onCancel);
+      const { decision, refusedWith } = await this.#ask(this.#callout, variables, onCancel);
       if (key !== undefined) this.#cache?.put(key, decision, refusedWith, variables);
       return decision;
     } catch (error) {
@@ -88,13 +100,12 @@ export class NetworkAuthorizer {
 }
 
 function askHttp(
-  http: ConstructorParameters<typeof HttpQuestion>[1],
+  http: ConstructorParameters<typeof HttpQuestion>[0],
   timeoutMs: number,
-  callout: Callout<CalloutContext>,
   cel: CelEnvironment,
 ): AskAbout {
-  const question = new HttpQuestion(KIND, http, { question: "network", answer: "networkResponse" }, cel);
-  return async (variables, onCancel) => {
+  const question = new HttpQuestion(http, { question: "network", answer: "networkResponse" }, cel);
+  return async (callout, variables, onCancel) => {
     const target = question.target(variables);
     const authority = question.authority(variables);
     const answer = await callout.http(
@@ -116,14 +127,9 @@ function askHttp(
   };
 }
 
-function askGrpc(
-  { context = {}, metadata = {} }: ExtAuthzGrpc,
-  timeoutMs: number,
-  callout: Callout<CalloutContext>,
-  cel: CelEnvironment,
-): AskAbout {
+function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: number, cel: CelEnvironment): AskAbout {
   const named = compileAll(metadata, "network", cel);
-  return async (variables, onCancel) => {
+  return async (callout, variables, onCancel) => {
     const { check } = await envoyMethods();
     const question = check.encode({
       attributes: {

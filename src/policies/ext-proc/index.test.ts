@@ -14,7 +14,9 @@ import type { ExtProc, ExtProcOptions } from "../policy-set.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
-import { create } from "./index.ts";
+import { extProc } from "./index.ts";
+
+const { create } = extProc;
 
 const calls = new TestCallouts();
 after(() => calls[Symbol.dispose]());

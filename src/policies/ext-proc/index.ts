@@ -1,22 +1,24 @@
 import { GatewayError, messageOf } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { ImmediateResponse } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
+import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { structOf } from "../envoy/struct.ts";
+import { defineConditionalPolicy } from "../policy.ts";
 import type { ExtProc } from "../policy-set.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
-import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
+import { compileAll, evaluateAll, type NamedExpressions } from "../shared/named-expressions.ts";
 import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { immediateReply } from "./immediate.ts";
 import type { Modes } from "./modes.ts";
 import { Session, TRACED } from "./session.ts";
 import { mayHaveTrailers, processSide, type Side } from "./side.ts";
 
-const KIND = "extProc";
 /** The name under which filters look for their attributes. */
 const NAMESPACE = "envoy.filters.http.ext_proc";
 
@@ -27,19 +29,44 @@ interface Running {
   modes: Modes;
 }
 
+export const extProc = defineConditionalPolicy({
+  kind: "extProc",
+  phases: ["gateway", "route"],
+  traceStage: "ext proc",
+  alternatives: { refuses: true },
+  prepare,
+  redact: (config: ExtProc, hidden) => redactCalling(config, hidden),
+});
+
 /**
  * Sends requests and responses through a processing service (reference 3.9). It may change headers and bodies, and answer in
  * the place of the backend. Throws CelError for expressions that cannot be used.
  */
-export function create(config: ExtProc, { callouts, phase, cel }: PolicyDeps): CompiledPolicy {
-  const callout = callouts(config.target, config.policies);
-  const metadata = Object.entries(config.metadataContext).map(
-    ([namespace, values]) => [namespace, compileAll(values, "request", cel)] as const,
-  );
-  const attributes = {
-    request: compileAll(config.requestAttributes, "request", cel),
-    response: compileAll(config.responseAttributes, "response", cel),
+function prepare(config: ExtProc, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
+  const values: MessageValues = {
+    metadata: Object.entries(config.metadataContext).map(
+      ([namespace, texts]) => [namespace, compileAll(texts, "request", cel)] as const,
+    ),
+    attributes: {
+      request: compileAll(config.requestAttributes, "request", cel),
+      response: compileAll(config.responseAttributes, "response", cel),
+    },
   };
+  return (deps) => hooksOf(config, values, deps);
+}
+
+/** What each message says besides the request or response. */
+interface MessageValues {
+  readonly metadata: readonly (readonly [namespace: string, NamedExpressions])[];
+  readonly attributes: Readonly<Record<"request" | "response", NamedExpressions>>;
+}
+
+function hooksOf(
+  config: ExtProc,
+  { metadata, attributes }: MessageValues,
+  { callouts, phase }: PolicyDeps,
+): PolicyHooks {
+  const callout = callouts(config.target, config.policies);
   const running = new WeakMap<PolicyContext, Running>();
   const failOpen = config.failureMode === "failOpen";
   const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
@@ -89,7 +116,6 @@ export function create(config: ExtProc, { callouts, phase, cel }: PolicyDeps): C
   };
 
   return {
-    kind: KIND,
     onRequest: async (context) => {
       const immediate = await run(context, requestSide(context, phase));
       return immediate === undefined ? undefined : immediateReply(immediate, context.request);

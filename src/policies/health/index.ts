@@ -1,14 +1,24 @@
-import { CelError } from "../../cel/index.ts";
+import { type CelEnvironment, CelError } from "../../cel/index.ts";
 import type { Health } from "../../upstream/settings.ts";
-import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import type { CompiledPolicy } from "../types.ts";
+
+export const health = definePolicy({
+  kind: "health",
+  phases: ["backend"],
+  traceStage: "health",
+  prepare,
+  redact: ({ eviction, ...others }) => ({
+    ...others,
+    ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }),
+  }),
+});
 
 /**
  * Says which calls have failed and when endpoints are evicted (reference 3.26); the balancer and the call go by it. Throws
  * CelError for an expression that cannot be used.
  */
-export function create(config: Health, { cel }: PolicyDeps): CompiledPolicy {
+function prepare(config: Health, cel: CelEnvironment): () => Record<string, never> {
   const { unhealthyExpression: text } = config;
   if (text !== undefined) {
     const { reads } = cel.compileCondition(text, "response");
@@ -19,10 +29,5 @@ export function create(config: Health, { cel }: PolicyDeps): CompiledPolicy {
         0,
       );
   }
-  return { kind: "health" };
-}
-
-/** The configuration with its times as texts. */
-export function redact({ eviction, ...others }: Health): unknown {
-  return { ...others, ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }) };
+  return () => ({});
 }

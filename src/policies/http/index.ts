@@ -1,12 +1,19 @@
 import type { BackendHttp } from "../../upstream/settings.ts";
+import { definePolicy } from "../policy.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { PolicyHooks } from "../types.ts";
+
+export const http = definePolicy({
+  kind: "http",
+  phases: ["backend"],
+  traceStage: "http",
+  prepare: (config: BackendHttp) => () => hooksOf(config),
+  redact,
+});
 
 /** How HTTP is spoken with a backend (reference 3.23); `requestTimeout` replaces that of the route. */
-export function create(config: BackendHttp): CompiledPolicy {
-  const { requestTimeout } = config;
+function hooksOf({ requestTimeout }: BackendHttp): PolicyHooks {
   return {
-    kind: "http",
     ...(requestTimeout !== undefined && {
       onRequest(context) {
         context.backendRequestTimeout = requestTimeout;

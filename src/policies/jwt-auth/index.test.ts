@@ -4,11 +4,13 @@ import { test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
 import type { JwtAuth } from "../policy-set.ts";
-import { effectivePolicy } from "../redact.ts";
+import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
-import { create } from "./index.ts";
+import { jwtAuth } from "./index.ts";
 import { schema } from "./schema.ts";
+
+const { create } = jwtAuth;
 
 const ISSUER = "https://issuer.example";
 const now = Math.floor(Date.now() / 1000);
@@ -162,7 +164,7 @@ test("neither what is shown nor a trace has the token", async () => {
   await each.onRequest?.(contextOf({ headers: ["authorization", `Bearer ${token}`] }, { trace }));
   assert.deepEqual(trace.events, [{ kind: "jwt", details: { valid: true } }]);
   const config = schema.parse({ mode: "strict", issuer: ISSUER, jwks: JSON.stringify({ keys: [rsa.jwk] }) });
-  assert.deepEqual(effectivePolicy("jwtAuth", config, DEPS.hidden), {
+  assert.deepEqual(redactPolicy("jwtAuth", config, DEPS.hidden), {
     mode: "strict",
     location: { header: { name: "authorization", prefix: "Bearer " } },
     providers: [{ issuer: ISSUER, keys: ["rsa"] }],
@@ -199,7 +201,7 @@ test("what in a key set is no key that can be named is passed over", async () =>
   const each = policy({}, rsa.jwk, { ...rsa.jwk, kid: undefined });
   const keys = [null, 1, { kty: "oct" }, rsa.jwk];
   const config = schema.parse({ issuer: ISSUER, jwks: JSON.stringify({ keys }) }) as JwtAuth;
-  const redacted = effectivePolicy("jwtAuth", config, DEPS.hidden) as { providers: unknown };
+  const redacted = redactPolicy("jwtAuth", config, DEPS.hidden) as { providers: unknown };
   assert.deepEqual(redacted.providers, [{ issuer: ISSUER, keys: ["rsa"] }]);
   const odd = create(config, DEPS);
   for (const one of [each, odd]) {

@@ -1,24 +1,37 @@
 import { GatewayError } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
 import type { JwtAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { CredentialPlaces } from "../shared/credentials/names.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { kidsOf } from "./keys.ts";
 import { type ProviderAt, TokenRefusal, TokenVerifier } from "./verifier.ts";
 
-const KIND = "jwtAuth";
 const NO_TOKEN = "no bearer token found";
+
+export const jwtAuth = definePolicy({
+  kind: "jwtAuth",
+  phases: ["gateway", "route"],
+  traceStage: "jwt auth",
+  gatewayTraceStage: "jwt",
+  traceKey: "jwt",
+  prepare,
+  redact,
+});
 
 /**
  * Lets in who shows a token that one of the providers has signed (reference 3.4). Throws for key sets and expressions that
  * cannot be used.
  */
-export function create(config: JwtAuth, { credentials, cel }: PolicyDeps): CompiledPolicy {
+function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { mode, location } = config;
   const verifier = new TokenVerifier(providersOf(config));
-  const finder = credentialFinder(location, credentials, cel);
+  const places = new CredentialPlaces();
+  const finder = credentialFinder(location, places, cel);
   const challenge = challengeFor(location, "Bearer");
 
   const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
@@ -39,31 +52,32 @@ export function create(config: JwtAuth, { credentials, cel }: PolicyDeps): Compi
     throw new GatewayError("TG_JWT", error.message, error.cause, challenge.invalid);
   };
 
-  return {
-    kind: KIND,
-    onRequest: afterRequestBody(finder.expressions, (context) => {
-      const token = finder.find(context);
-      if (token === undefined || token === "") {
-        if (mode === "strict") {
-          context.trace?.decided("jwt", false, { valid: false, reason: NO_TOKEN });
-          throw new GatewayError("TG_JWT_MISSING", undefined, undefined, challenge.missing);
-        }
-        context.trace?.skipped("jwt", NO_TOKEN, "warn");
-        return undefined;
+  const onRequest = afterRequestBody(finder.expressions, (context) => {
+    const token = finder.find(context);
+    if (token === undefined || token === "") {
+      if (mode === "strict") {
+        context.trace?.decided("jwt", false, { valid: false, reason: NO_TOKEN });
+        throw new GatewayError("TG_JWT_MISSING", undefined, undefined, challenge.missing);
       }
-      const known = verifier.known(token);
-      if (known !== undefined) return accept(context, token, known);
-      return verifier.verify(token).then(
-        (claims) => accept(context, token, claims),
-        (error: unknown) => refuse(context, error),
-      );
-    }),
+      context.trace?.skipped("jwt", NO_TOKEN, "warn");
+      return undefined;
+    }
+    const known = verifier.known(token);
+    if (known !== undefined) return accept(context, token, known);
+    return verifier.verify(token).then(
+      (claims) => accept(context, token, claims),
+      (error: unknown) => refuse(context, error),
+    );
+  });
+  return ({ credentials }) => {
+    places.addTo(credentials);
+    return { onRequest };
   };
 }
 
 /** The configuration with the names of keys in place of the keys. */
-export function redact(config: JwtAuth): unknown {
-  const providers = providersOf(config).map(({ field: _field, jwks, ...provider }) => ({
+function redact(config: JwtAuth): unknown {
+  const providers = providersOf(config).map(({ path: _path, jwks, ...provider }) => ({
     ...provider,
     keys: jwks === undefined ? [] : kidsOf(jwks),
   }));
@@ -71,8 +85,7 @@ export function redact(config: JwtAuth): unknown {
 }
 
 function providersOf(config: JwtAuth): ProviderAt[] {
-  if ("providers" in config)
-    return config.providers.map((provider, i) => ({ ...provider, field: `${KIND}.providers.${i}` }));
+  if ("providers" in config) return config.providers.map((provider, i) => ({ ...provider, path: ["providers", i] }));
   const { mode: _mode, location: _location, ...provider } = config;
-  return [{ ...provider, field: KIND }];
+  return [{ ...provider, path: [] }];
 }

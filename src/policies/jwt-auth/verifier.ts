@@ -1,7 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
 import { BoundedCache } from "../../base/bounded-cache.ts";
-import { messageOf } from "../../base/errors.ts";
 import { CelSecret } from "../../cel/index.ts";
+import { type ConfigPath, within } from "../policy-error.ts";
 import type { JwtProvider } from "../policy-set.ts";
 import { parseKeys, type VerificationKey } from "./keys.ts";
 
@@ -15,8 +15,8 @@ const MAX_SHOWN = 64;
 const MAX_WHY = 160;
 
 export interface ProviderAt extends JwtProvider {
-  /** Field of the configuration, for errors. */
-  readonly field: string;
+  /** Where it stands in the policy. */
+  readonly path: ConfigPath;
 }
 
 interface Candidate extends VerificationKey {
@@ -38,7 +38,7 @@ export class TokenVerifier {
   readonly #keys = new Map<string, Candidate[]>();
   readonly #known = new BoundedCache<Known>(MAX_KNOWN);
 
-  /** Throws an Error that begins with the field for a key set that cannot be used. */
+  /** Throws a PolicyError for a key set that cannot be used. */
   constructor(providers: readonly ProviderAt[]) {
     for (const provider of providers)
       for (const key of keysOf(provider)) {
@@ -90,13 +90,8 @@ export class TokenVerifier {
   }
 }
 
-function keysOf({ field, jwks }: ProviderAt): VerificationKey[] {
-  if (jwks === undefined) return [];
-  try {
-    return parseKeys(jwks);
-  } catch (error) {
-    throw new Error(`${field}.jwks: ${messageOf(error)}`, { cause: error });
-  }
+function keysOf({ path, jwks }: ProviderAt): VerificationKey[] {
+  return jwks === undefined ? [] : within([...path, "jwks"], () => parseKeys(jwks));
 }
 
 function optionsOf(

@@ -5,7 +5,9 @@ import type { LocalLimit } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { TokenBuckets } from "./buckets.ts";
-import { create } from "./index.ts";
+import { localRateLimit } from "./index.ts";
+
+const { create } = localRateLimit;
 
 const LIMIT: LocalLimit = { maxTokens: 2, tokensPerFill: 1, fillInterval: 60_000, type: "requests" };
 

@@ -1,11 +1,13 @@
 import { GatewayError } from "../../base/errors.ts";
-import { type Expression, toJson } from "../../cel/index.ts";
+import { type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { defineConditionalPolicy } from "../policy.ts";
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { LocalLimit, LocalRateLimit } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { TokenBuckets } from "./buckets.ts";
 
 const KIND = "localRateLimit";
@@ -18,49 +20,53 @@ interface Limit extends LocalLimit {
   readonly expression: Expression | undefined;
 }
 
-/**
- * Takes a token from the bucket of each limit; 429 with `x-ratelimit-*` and Retry-After when one is empty, else the response
- * says how the most constrained one stands (reference 3.1). Throws for limits that cannot work.
- */
-export function create(config: LocalRateLimit, deps: PolicyDeps): CompiledPolicy {
-  for (const [i, limit] of config.entries()) checkLimit(`${KIND}.${i}`, limit);
-  return compile(config, deps);
-}
+export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRateLimit, LocalLimit>({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "local rate limit",
+  alternatives: { refuses: true },
+  prepare,
+  redact,
+});
 
-/** One limit, as an alternative among others. */
-export function createOne(limit: LocalLimit, deps: PolicyDeps): CompiledPolicy {
-  checkLimit(KIND, limit);
-  return compile([limit], deps);
-}
-
-/** The limits, or one of several alternatives, with their times as texts. */
-export function redact(config: LocalRateLimit | LocalLimit): unknown {
+function redact(config: LocalRateLimit | LocalLimit): unknown {
   return "fillInterval" in config ? withDurations(config, "fillInterval") : config.map(redact);
 }
 
-function compile(config: LocalRateLimit, { identity, buckets, cel }: PolicyDeps): CompiledPolicy {
-  const limits = config.map((limit, i): Limit => {
-    const expression = limit.key === undefined ? undefined : cel.compileExpression(limit.key, "request");
-    return { ...limit, name: `${identity} ${i}`, expression };
+/**
+ * Takes a token from the bucket of each limit; 429 with `x-ratelimit-*` and Retry-After when one is empty, else the response
+ * says how the most constrained one stands (reference 3.1). An alternative is one limit. Throws for limits that cannot work.
+ */
+function prepare(config: LocalRateLimit | LocalLimit, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
+  const one = "fillInterval" in config;
+  const compiled = (one ? [config] : config).map((limit, i) => {
+    checkLimit(one ? [] : [i], limit);
+    return { ...limit, expression: limit.key === undefined ? undefined : cel.compileExpression(limit.key, "request") };
   });
-  const expressions = limits.map(({ expression }) => expression).filter((each) => each !== undefined);
-  return {
-    kind: KIND,
-    onRequest: afterRequestBody(expressions, (context) => {
-      takeAll(limits, buckets, context);
-      return undefined;
-    }),
+  const expressions = compiled.map(({ expression }) => expression).filter((each) => each !== undefined);
+  return ({ identity, buckets }) => {
+    const limits = compiled.map((limit, i): Limit => ({ ...limit, name: `${identity} ${i}` }));
+    return {
+      onRequest: afterRequestBody(expressions, (context) => {
+        takeAll(limits, buckets, context);
+        return undefined;
+      }),
+    };
   };
 }
 
-function checkLimit(where: string, { maxTokens, tokensPerFill, fillInterval, type }: LocalLimit): void {
+function checkLimit(path: ConfigPath, { maxTokens, tokensPerFill, fillInterval, type }: LocalLimit): void {
   if (type === "tokens")
-    throw new Error(`${where}.type: tokens of language models are not counted here; use requests or remove it`);
-  if (maxTokens < tokensPerFill)
-    throw new Error(
-      `${where}.maxTokens: max tokens cannot be less than the refill amount, ${tokensPerFill}; raise it or lower tokensPerFill`,
+    throw PolicyError.at(
+      [...path, "type"],
+      "tokens of language models are not counted here; use requests or remove it",
     );
-  if (!(fillInterval >= 1)) throw new Error(`${where}.fillInterval: at least 1ms is needed`);
+  if (maxTokens < tokensPerFill)
+    throw PolicyError.at(
+      [...path, "maxTokens"],
+      `max tokens cannot be less than the refill amount, ${tokensPerFill}; raise it or lower tokensPerFill`,
+    );
+  if (!(fillInterval >= 1)) throw PolicyError.at([...path, "fillInterval"], "at least 1ms is needed");
 }
 
 /** Throws TG_RATE_LIMITED at the first limit that has no token; those before it have given theirs. */

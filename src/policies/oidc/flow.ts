@@ -23,11 +23,11 @@ export class LoginFlow {
   readonly path: string;
 
   /** `key` seals the cookies: 32 bytes. */
-  constructor(config: Oidc, key: Uint8Array) {
+  constructor(config: Oidc, key: Uint8Array, provider = new Provider(config)) {
     const { origin, pathname, protocol } = new URL(config.redirectURI);
     this.#origin = origin;
     this.path = pathname;
-    this.#provider = new Provider(config);
+    this.#provider = provider;
     const trusted = fingerprint(config);
     const cookies = new SealedCookies(key, trusted, protocol === "https:");
     const id = trusted.slice(0, 16);

@@ -3,11 +3,12 @@ import { test } from "node:test";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest, type LocalReply } from "../../http/message.ts";
 import type { Oidc } from "../policy-set.ts";
-import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { parseCookieKey } from "./cookie-key.ts";
 import { LoginFlow } from "./flow.ts";
-import { create } from "./index.ts";
+import { oidc } from "./index.ts";
+
+const { create } = oidc;
 
 const KEY = new Uint8Array(32).fill(7);
 const CONFIG: Oidc = {
@@ -166,7 +167,7 @@ test("what only looks like a callback begins a login", () => {
 });
 
 test("the secret is not shown", () => {
-  const redacted = JSON.stringify(effectivePolicy("oidc", CONFIG, DEPS.hidden));
+  const redacted = JSON.stringify(oidc.traceView(CONFIG, DEPS.hidden));
   assert.doesNotMatch(redacted, /s3cret/);
   assert.match(redacted, /"clientId":"gateway"/);
 });

@@ -3,12 +3,15 @@ import { getHeader, type HttpRequest } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { Oidc } from "../policy-set.ts";
-import type { CompiledPolicy, PolicyContext, RequestOutcome } from "../types.ts";
+import type { PolicyContext, PolicyHooks, RequestOutcome } from "../types.ts";
 import { COOKIE_SECRET } from "./cookie-key.ts";
 import { type Cookies, takeCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 import { LoginFlow } from "./flow.ts";
+import { Provider } from "./provider.ts";
 
 const KIND = "oidc";
 /** Of the callback: whoever has them can try to end the login in the place of the browser (RFC 9700 4.2, 4.5). */
@@ -16,31 +19,37 @@ const SECRET_PARAMETERS = ["code", "state"];
 /** Where browsers can show a login page; everything else, such as images and what scripts ask for, is followed in vain. */
 const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "object"]);
 
+export const oidc = definePolicy({
+  kind: KIND,
+  phases: ["gateway", "route"],
+  traceStage: "oidc",
+  prepare(config: Oidc) {
+    const provider = new Provider(config);
+    return (deps) => hooksOf(config, provider, deps);
+  },
+  redact: (config) => ({ ...config, clientSecret: REDACTED }),
+});
+
 /**
  * Lets only those pass who have logged in with an OpenID Connect provider, and sends browsers there (reference 3.5): the
- * authorization code flow with PKCE, state and nonce. Claims of the id token become `jwt`. Throws at load without a key for
- * the cookies.
+ * authorization code flow with PKCE, state and nonce. Claims of the id token become `jwt`. Throws without a key for the
+ * cookies, which comes from the environment.
  */
-export function create(config: Oidc, { oidcCookieKey, credentials, phase }: PolicyDeps): CompiledPolicy {
+function hooksOf(config: Oidc, provider: Provider, { oidcCookieKey, credentials, phase }: PolicyDeps): PolicyHooks {
   if (oidcCookieKey === undefined)
-    throw new Error(
-      `${KIND}: ${COOKIE_SECRET} is required when oidc is configured; set this environment variable to 64 hexadecimal digits, such as openssl rand -hex 32 prints`,
+    throw PolicyError.at(
+      [KIND],
+      `${COOKIE_SECRET} is required when oidc is configured; set this environment variable to 64 hexadecimal digits, such as openssl rand -hex 32 prints`,
     );
-  const flow = new LoginFlow(config, oidcCookieKey);
+  const flow = new LoginFlow(config, oidcCookieKey, provider);
   credentials.addAt(flow.path, SECRET_PARAMETERS);
   return {
-    kind: KIND,
     onRequest(context) {
       const cookies = ownCookies(context);
       const callback = flow.callbackOf(context.request);
       return callback === undefined ? check(context, flow, cookies, phase) : finish(context, flow, callback, cookies);
     },
   };
-}
-
-/** The configuration without its secret. */
-export function shownOidc(config: Oidc): Oidc {
-  return { ...config, clientSecret: REDACTED };
 }
 
 /** `phase`: that of the policy. Identifies the user by the session; redirects users without one to the provider. */

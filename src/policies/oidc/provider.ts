@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
 import { GatewayError, messageOf } from "../../base/errors.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { Oidc } from "../policy-set.ts";
 import { oidcFailure } from "./failure.ts";
 import type { Claims } from "./session.ts";
@@ -180,7 +181,7 @@ function readKeys(jwks: string): JWTVerifyGetKey {
   try {
     return createLocalJWKSet(JSON.parse(jwks) as JSONWebKeySet);
   } catch (cause) {
-    throw new Error('oidc.jwks: is no JSON Web Key Set (RFC 7517); it is an object such as {"keys": [...]}', { cause });
+    throw PolicyError.at(["jwks"], 'is no JSON Web Key Set (RFC 7517); it is an object such as {"keys": [...]}', cause);
   }
 }
 

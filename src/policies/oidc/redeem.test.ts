@@ -9,7 +9,9 @@ import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type LocalReply } from "../../http/message.ts";
 import type { Oidc } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf, type TestContext } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { oidc } from "./index.ts";
+
+const { create } = oidc;
 
 const SECRET = "s3cret value";
 const keys = await generateKeyPair("ES256", { extractable: true });

@@ -10,10 +10,12 @@ import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
 import type { RemoteRateLimit } from "../policy-set.ts";
-import { effectivePolicy } from "../redact.ts";
+import { redactPolicy } from "../redact.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { remoteRateLimit } from "./index.ts";
+
+const { create } = remoteRateLimit;
 
 type Answer = Parameters<typeof RateLimitResponse.encode>[0];
 
@@ -218,6 +220,6 @@ test("credentials of the service go with the question; without them it counts as
   assert.equal(error.code, "TG_RATE_LIMIT_SERVICE");
   assert.match((error.cause as Error).message, /the signing key could not be read/);
   assert.equal(service.questions.length, 1);
-  const redacted = JSON.stringify(effectivePolicy("remoteRateLimit", { policies: key }, DEPS.hidden));
+  const redacted = JSON.stringify(redactPolicy("remoteRateLimit", { policies: key }, DEPS.hidden));
   assert.ok(!redacted.includes("very secret") && redacted.includes("backendAuth"));
 });

@@ -1,4 +1,5 @@
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import { CelError } from "../../cel/index.ts";
 import type {
   RateLimitResponse,
@@ -8,17 +9,29 @@ import type {
 import type { LocalReply } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
+import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "../envoy/headers.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
+import { defineConditionalPolicy } from "../policy.ts";
 import type { RemoteRateLimit } from "../policy-set.ts";
 import { afterWholeBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
-import type { CalloutContext, CompiledPolicy, PolicyContext } from "../types.ts";
+import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { type Descriptor, DescriptorMaker } from "./descriptors.ts";
 
 const KIND = "remoteRateLimit";
+
+export const remoteRateLimit = defineConditionalPolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "remote rate limit",
+  alternatives: { refuses: true },
+  prepare,
+  redact: (config: RemoteRateLimit, hidden) => redactCalling(config, hidden),
+});
+
 const FAILED: ErrorCode = "TG_RATE_LIMIT_SERVICE";
 /** `overall_code`, and the `code` of each limit. */
 const OVER_LIMIT: RateLimitResponse_Code = 2;
@@ -27,22 +40,23 @@ const OVER_LIMIT: RateLimitResponse_Code = 2;
  * Asks a rate limit service whether the request is within its limits (reference 3.2). The answer to the client says how much
  * is left. Throws CelError for expressions that cannot be used.
  */
-export function create(config: RemoteRateLimit, { callouts, cel }: PolicyDeps): CompiledPolicy {
-  const callout = callouts(config.target, config.policies);
+function prepare(config: RemoteRateLimit, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const makers = config.descriptors.map((descriptor) => new DescriptorMaker(descriptor, cel));
-  return {
-    kind: KIND,
-    onRequest: afterWholeBody(
-      makers.flatMap(({ expressions }) => expressions),
-      (context) => {
-        const descriptors = makeAll(makers, context, config.failureMode === "failOpen");
-        if (descriptors.length === 0) {
-          context.trace?.skipped(KIND, "no descriptor could be made", "warn");
-          return undefined;
-        }
-        return limit(config, callout, descriptors, context);
-      },
-    ),
+  return ({ callouts }) => {
+    const callout = callouts(config.target, config.policies);
+    return {
+      onRequest: afterWholeBody(
+        makers.flatMap(({ expressions }) => expressions),
+        (context) => {
+          const descriptors = makeAll(makers, context, config.failureMode === "failOpen");
+          if (descriptors.length === 0) {
+            context.trace?.skipped(KIND, "no descriptor could be made", "warn");
+            return undefined;
+          }
+          return limit(config, callout, descriptors, context);
+        },
+      ),
+    };
   };
 }
 

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Mirror } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { mirrorHooks, requestMirror } from "./index.ts";
 
 const mirror = (percentage: number): Mirror => ({ target: { type: "static", host: "127.0.0.1", port: 9 }, percentage });
 
 function copies(config: readonly Mirror[], random: number): unknown {
   const trace = new RecordedTrace();
-  assert.equal(create(config, DEPS, () => random).onRequest?.(contextOf({}, { trace })), undefined);
+  assert.equal(mirrorHooks(config, DEPS, () => random).onRequest?.(contextOf({}, { trace })), undefined);
   return trace.events;
 }
 
@@ -22,7 +22,7 @@ test("each place gets its share, and nobody waits", () => {
 
 test("a request that is tried again is copied once; a tunnel never", () => {
   const trace = new RecordedTrace();
-  const policy = create([mirror(1)], DEPS);
+  const policy = requestMirror.create([mirror(1)], DEPS);
   const context = contextOf({}, { trace });
   policy.onRequest?.(context);
   policy.onRequest?.(context);

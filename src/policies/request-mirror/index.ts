@@ -6,9 +6,10 @@ import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { calloutContextOf, observerOf } from "../calls/call-for.ts";
 import { redactPolicies } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
 import type { Mirror, RequestMirror } from "../policy-set.ts";
 import { FRAMING } from "../shared/header-edits.ts";
-import type { CalloutContext, CompiledPolicy, PolicyContext } from "../types.ts";
+import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 
 const KIND = "requestMirror";
 const SCOPE = "mirror";
@@ -28,11 +29,23 @@ interface MirrorTarget {
   pending: number;
 }
 
+export const requestMirror = definePolicy({
+  kind: KIND,
+  phases: ["route", "backend"],
+  traceStage: "request mirror",
+  prepare: (config: RequestMirror) => (deps) => mirrorHooks(config, deps),
+  redact: (config, hidden) => config.map((mirror) => ({ ...mirror, ...redactPolicies(mirror, hidden) })),
+});
+
 /**
  * Sends copies of requests elsewhere (reference 3.19): as they are where the policy runs, each once however often the request
  * itself is tried, and with their bodies when these are not longer than `maxBufferSize`. `random` is uniform in [0, 1).
  */
-export function create(config: RequestMirror, deps: PolicyDeps, random: () => number = Math.random): CompiledPolicy {
+export function mirrorHooks(
+  config: RequestMirror,
+  deps: Pick<PolicyDeps, "callouts" | "log">,
+  random: () => number = Math.random,
+): PolicyHooks {
   const places = config.map(
     (mirror): MirrorTarget => ({
       mirror,
@@ -45,7 +58,6 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
   const failed = (error: unknown): void =>
     deps.log?.warn("error sending mirror request", { error: reasonOf(asError(error)) });
   return {
-    kind: KIND,
     onRequest(context) {
       // A tunnel has nothing to copy.
       if (context.request.method === "CONNECT" || copied.has(context)) return undefined;
@@ -57,11 +69,6 @@ export function create(config: RequestMirror, deps: PolicyDeps, random: () => nu
       return undefined;
     },
   };
-}
-
-/** The configuration without secrets. */
-export function redact(config: RequestMirror, hidden: ReadonlySet<string>): unknown {
-  return config.map((mirror) => ({ ...mirror, ...redactPolicies(mirror, hidden) }));
 }
 
 const NOTHING = new Uint8Array(0);

@@ -4,8 +4,10 @@ import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { RequestRedirect } from "../policy-set.ts";
-import { contextOf, RecordedTrace, replyOf } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
+import { requestRedirect } from "./index.ts";
+
+const create = (config: Parameters<typeof requestRedirect.create>[0]) => requestRedirect.create(config, DEPS);
 
 function locationOf(config: RequestRedirect, request: Partial<HttpRequest> = {}): string {
   const reply = replyOf(create(config), contextOf(request));

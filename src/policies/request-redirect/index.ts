@@ -1,24 +1,32 @@
 import type { HttpRequest } from "../../http/message.ts";
+import { definePolicy } from "../policy.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { RequestRedirect } from "../policy-set.ts";
 import { hostPart, portPart, withPort } from "../shared/authority.ts";
 import { compilePathChange } from "../shared/path-change.ts";
 import { checkAuthority } from "../shared/target-parts.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { PolicyHooks } from "../types.ts";
 
-const KIND = "requestRedirect";
 const STATUSES = [301, 302, 303, 307, 308];
+
+export const requestRedirect = definePolicy({
+  kind: "requestRedirect",
+  phases: ["route", "backend"],
+  traceStage: "request redirect",
+  prepare,
+  redact: (config) => config,
+});
 
 /**
  * Answers with an absolute `Location`; the query is kept, status 302 unless configured (reference 3.14). Throws at load for
  * what cannot stand in a URL; at run time `path.prefix` rejects with TG_FILTER_FAILED unless the route matched by prefix.
  */
-export function create(config: RequestRedirect): CompiledPolicy {
+function prepare(config: RequestRedirect): () => PolicyHooks {
   const status = config.status ?? 302;
-  if (!STATUSES.includes(status)) throw new Error(`${KIND}.status: ${status} is none of ${STATUSES.join(", ")}`);
+  if (!STATUSES.includes(status)) throw PolicyError.at(["status"], `${status} is none of ${STATUSES.join(", ")}`);
   const authorityOf = compileAuthority(config);
-  const change = compilePathChange(KIND, config.path);
-  return {
-    kind: KIND,
+  const change = compilePathChange(config.path);
+  return () => ({
     onRequest(context) {
       const { request, trace } = context;
       const scheme = config.scheme ?? request.scheme;
@@ -27,7 +35,7 @@ export function create(config: RequestRedirect): CompiledPolicy {
       trace?.applied("request_redirect", { location, status });
       return { status, headers: ["location", location], body: "" };
     },
-  };
+  });
 }
 
 type AuthorityOf = (request: HttpRequest, scheme: "http" | "https") => string;
@@ -44,15 +52,15 @@ function compileAuthority({ authority: change, scheme: configured }: RequestRedi
   if (change === undefined || change === "auto" || change === "none")
     return (request, scheme) => withPort(hostPart(request.authority), portOf(request), scheme);
   if ("full" in change) {
-    checkAuthority(`${KIND}.authority.full`, change.full);
+    checkAuthority(["authority", "full"], change.full);
     return () => change.full;
   }
   if ("port" in change) {
-    checkAuthority(`${KIND}.authority.port`, `host:${change.port}`);
+    checkAuthority(["authority", "port"], `host:${change.port}`);
     return (request, scheme) => withPort(hostPart(request.authority), change.port, scheme);
   }
-  checkAuthority(`${KIND}.authority.host`, change.host);
+  checkAuthority(["authority", "host"], change.host);
   if (portPart(change.host) !== undefined)
-    throw new Error(`${KIND}.authority.host: ${change.host} has a port; use authority.full for host:port`);
+    throw PolicyError.at(["authority", "host"], `${change.host} has a port; use authority.full for host:port`);
   return (request, scheme) => withPort(change.host, portOf(request), scheme);
 }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { responseHeaderModifier } from "./index.ts";
+
+const { create } = responseHeaderModifier;
 
 test("changes response headers in the order add, set, remove", () => {
   const response = { status: 200, headers: ["server", "x", "set-cookie", "a=1"] };
@@ -17,7 +19,7 @@ test("has nothing to do with the request", () => {
 test("headers that frame the response are refused at load", () => {
   assert.throws(
     () => create({ remove: ["Content-Length"] }, DEPS),
-    /responseHeaderModifier.remove: Content-Length frames the message/,
+    /responseHeaderModifier.remove.0: Content-Length frames the message/,
   );
 });
 

@@ -1,10 +1,18 @@
 import type { CelEnvironment, Expression } from "../../cel/index.ts";
-import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
 import type { Retry } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import type { CompiledPolicy, RetryPlan } from "../types.ts";
+import type { PolicyHooks, RetryPlan } from "../types.ts";
 
 const KIND = "retry";
+
+export const retry = definePolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "retry",
+  prepare,
+  redact: (config) => withDurations(config, "backoff"),
+});
 
 /** Whether the policy says by itself which methods it repeats. Throws CelError for a precondition that cannot be used. */
 export function namesMethods({ precondition }: Retry, cel: CelEnvironment): boolean {
@@ -22,7 +30,7 @@ const doNotRepeat = (): boolean => false;
  * Tries a failed call again (reference 3.18): on the statuses in `codes`, when `condition` holds, when connecting fails, when
  * the upstream breaks off before it answers or does not answer in time. Throws CelError for expressions that cannot be used.
  */
-export function create(config: Retry, { cel }: PolicyDeps): CompiledPolicy {
+function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
   const precondition =
     config.precondition === undefined ? undefined : cel.compileCondition(config.precondition, "request");
   const plan: RetryPlan = {
@@ -32,17 +40,11 @@ export function create(config: Retry, { cel }: PolicyDeps): CompiledPolicy {
     codes: new Set(config.codes),
     condition: config.condition === undefined ? undefined : cel.compileCondition(config.condition, "response"),
   };
-  return {
-    kind: KIND,
+  return () => ({
     onRequest(context) {
       if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
       else context.trace?.skipped(KIND, "precondition not met");
       return undefined;
     },
-  };
-}
-
-/** The configuration with its times as texts. */
-export function redact(config: Retry): unknown {
-  return withDurations(config, "backoff");
+  });
 }

@@ -1,6 +1,7 @@
 import { isFieldValue, isToken } from "../../http/h1/characters.ts";
 import { getHeader, type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
+import { type ConfigPath, PolicyError, type PolicyProblem } from "../policy-error.ts";
 import type { HeaderModifier } from "../policy-set.ts";
 
 /**
@@ -29,20 +30,32 @@ export interface HeaderEdit {
 }
 
 /**
- * The edits of a modifier in their order: add, set, remove (reference 3.13). Throws an error that begins with `kind` and
- * names the header when one may not be touched or cannot be sent.
+ * The edits of a modifier in their order: add, set, remove (reference 3.13). Throws a PolicyError with all headers that may not
+ * be touched or cannot be sent.
  */
-export function compileHeaderEdits(kind: string, config: HeaderModifier): readonly HeaderEdit[] {
+export function compileHeaderEdits(config: HeaderModifier): readonly HeaderEdit[] {
   const edits: HeaderEdit[] = [];
+  const problems: PolicyProblem[] = [];
+  const collect = (path: ConfigPath, key: string | undefined, make: () => HeaderEdit): void => {
+    try {
+      edits.push(make());
+    } catch (error) {
+      if (!(error instanceof PolicyError)) throw error;
+      const [{ reason }] = error.problems;
+      problems.push({ path, reason, ...(key !== undefined && { key }) });
+    }
+  };
   for (const action of ["add", "set"] as const)
     for (const [name, value] of Object.entries(config[action] ?? {}))
-      edits.push({
+      collect([action], name, () => ({
         action,
-        name: fieldName(`${kind}.${action}`, name),
-        value: fieldValue(`${kind}.${action}`, name, value),
-      });
-  for (const name of config.remove ?? [])
-    edits.push({ action: "remove", name: fieldName(`${kind}.remove`, name), value: "" });
+        name: fieldName([action], name),
+        value: fieldValue([action], name, value),
+      }));
+  for (const [i, name] of (config.remove ?? []).entries())
+    collect(["remove", i], undefined, () => ({ action: "remove", name: fieldName(["remove", i], name), value: "" }));
+  const [first, ...others] = problems;
+  if (first !== undefined) throw new PolicyError([first, ...others]);
   return edits;
 }
 
@@ -91,20 +104,20 @@ export function shownValues(
   );
 }
 
-/** Lower-case. Throws an error that begins with `where` for what is no header, or one that only the gateway may set. */
-export function fieldName(where: string, name: string): string {
+/** Lower-case. Throws a PolicyError about what stands at `path` for what is no header, or one that only the gateway may set. */
+export function fieldName(path: ConfigPath, name: string): string {
   if (name.startsWith(":"))
-    throw new Error(`${where}: ${name} is a pseudo header; use urlRewrite to change host and path`);
-  if (!isToken(name)) throw new Error(`${where}: ${JSON.stringify(name)} is not a header name (RFC 9110 5.6.2)`);
+    throw PolicyError.at(path, `${name} is a pseudo header; use urlRewrite to change host and path`);
+  if (!isToken(name)) throw PolicyError.at(path, `${JSON.stringify(name)} is not a header name (RFC 9110 5.6.2)`);
   const lower = name.toLowerCase();
   if (FRAMING.has(lower))
-    throw new Error(`${where}: ${name} frames the message or belongs to one connection; the gateway sets it itself`);
+    throw PolicyError.at(path, `${name} frames the message or belongs to one connection; the gateway sets it itself`);
   return lower;
 }
 
-function fieldValue(where: string, name: string, value: string): string {
+function fieldValue(path: ConfigPath, name: string, value: string): string {
   const bytes = Buffer.from(value, "utf8").toString("latin1");
   if (!isFieldValue(bytes))
-    throw new Error(`${where}: the value of ${name} has a control character such as a line break; remove it`);
+    throw PolicyError.at(path, `the value of ${name} has a control character such as a line break; remove it`);
   return bytes;
 }

@@ -1,4 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
+import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { PathChange } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
 import { parsePathAndQuery } from "./target-parts.ts";
@@ -13,23 +14,20 @@ export interface PathAndSearch {
  * may have. `prefix` replaces what the route's prefix match consumed, whole segments only; where the two meet there is exactly
  * one slash, and nothing left means `/` (reference 3.15, Gateway API HTTPPathModifier).
  */
-export function compilePathChange(
-  kind: string,
-  change: PathChange | undefined,
-): (context: PolicyContext) => PathAndSearch {
+export function compilePathChange(change: PathChange | undefined): (context: PolicyContext) => PathAndSearch {
   if (change === undefined) return ({ request }) => request;
-  if ("full" in change) return replaceFull(`${kind}.path.full`, change.full);
-  return replacePrefix(`${kind}.path.prefix`, change.prefix);
+  if ("full" in change) return replaceFull(["path", "full"], change.full);
+  return replacePrefix(["path", "prefix"], change.prefix);
 }
 
-function replaceFull(where: string, full: string): (context: PolicyContext) => PathAndSearch {
-  const { path, search } = parsePathAndQuery(where, full === "" ? "/" : full);
+function replaceFull(at: ConfigPath, full: string): (context: PolicyContext) => PathAndSearch {
+  const { path, search } = parsePathAndQuery(at, full === "" ? "/" : full);
   return ({ request }) => ({ path, search: joinQueries(search, request.search) });
 }
 
-function replacePrefix(where: string, prefix: string): (context: PolicyContext) => PathAndSearch {
-  const { path, search } = parsePathAndQuery(where, prefix === "" ? "/" : prefix);
-  if (search !== "") throw new Error(`${where}: ${JSON.stringify(prefix)} has a query; only path.full may have one`);
+function replacePrefix(at: ConfigPath, prefix: string): (context: PolicyContext) => PathAndSearch {
+  const { path, search } = parsePathAndQuery(at, prefix === "" ? "/" : prefix);
+  if (search !== "") throw PolicyError.at(at, `${JSON.stringify(prefix)} has a query; only path.full may have one`);
   const withSlash = path.endsWith("/") ? path : `${path}/`;
   const withoutSlashes = path.replace(/\/+$/, "");
   return ({ request, matchedPrefix }) => {

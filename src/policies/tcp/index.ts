@@ -1,11 +1,15 @@
 import type { BackendTcp } from "../../upstream/settings.ts";
+import { definePolicy } from "../policy.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import type { CompiledPolicy } from "../types.ts";
 
 /** Sockets to a backend (reference 3.23): a setting of its connections, which the pool makes. */
-export function create(): CompiledPolicy {
-  return { kind: "tcp" };
-}
+export const tcp = definePolicy({
+  kind: "tcp",
+  phases: ["backend"],
+  traceStage: "tcp",
+  prepare: () => () => ({}),
+  redact,
+});
 
 /** The configuration with its times as texts. */
 export function redact({ keepalives, ...config }: BackendTcp): unknown {

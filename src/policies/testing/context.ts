@@ -1,7 +1,8 @@
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
-import { NO_CALLOUTS, type PolicyDeps } from "../deps.ts";
+import { NO_UPSTREAM } from "../../upstream/callout.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { TokenBuckets } from "../local-rate-limit/buckets.ts";
 import { CredentialNames } from "../shared/credentials/names.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../shared/header-edits.ts";
@@ -20,8 +21,8 @@ import type {
 /** Dependencies for policies under test. */
 export const DEPS: PolicyDeps = {
   hidden: sensitiveHeaders([]),
-  callouts: NO_CALLOUTS,
   cel: STANDARD_ENVIRONMENT,
+  callouts: () => NO_UPSTREAM,
   credentials: new CredentialNames(),
   ownFields: new OwnFields(),
   buckets: new TokenBuckets(),

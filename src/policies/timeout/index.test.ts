@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { effectivePolicy } from "../redact.ts";
-import { contextOf, RecordedTrace } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { timeout } from "./index.ts";
+
+const create = (config: Parameters<typeof timeout.create>[0]) => timeout.create(config, DEPS);
 
 test("sets both deadlines; one that is not configured is none", () => {
   const context = contextOf();
@@ -19,7 +20,7 @@ test("shows durations as they are written", () => {
   const config = { requestTimeout: 30_000, backendRequestTimeout: 1500 };
   create(config).onRequest?.(contextOf({}, { trace }));
   const details = { requestTimeout: "30s", backendRequestTimeout: "1.5s" };
-  assert.deepEqual(effectivePolicy("timeout", config, new Set()), details);
+  assert.deepEqual(timeout.traceView(config, new Set()), details);
   assert.deepEqual(trace.events, [{ kind: "timeout", details }]);
 });
 

@@ -1,37 +1,46 @@
+import { definePolicy } from "../policy.ts";
+import { PolicyError } from "../policy-error.ts";
 import type { Timeout } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { PolicyHooks } from "../types.ts";
 
 const KIND = "timeout";
+
+export const timeout = definePolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "timeout",
+  prepare,
+  redact,
+});
 
 /**
  * Bounds the time until response headers arrive (reference 3.17): `requestTimeout` from the start of the request over all
  * attempts, `backendRequestTimeout` for each attempt. Milliseconds; 0 = none. Throws for numbers that no timer can hold.
  */
-export function create(config: Timeout): CompiledPolicy {
+function prepare(config: Timeout): () => PolicyHooks {
   const requestTimeout = milliseconds("requestTimeout", config.requestTimeout);
   const backendRequestTimeout = milliseconds("backendRequestTimeout", config.backendRequestTimeout);
   const details = redact(config);
-  return {
-    kind: KIND,
+  return () => ({
     onRequest(context) {
       context.requestTimeout = requestTimeout;
       context.backendRequestTimeout = backendRequestTimeout;
       context.trace?.applied(KIND, details);
       return undefined;
     },
-  };
+  });
 }
 
 /** The longest delay of a timer; a longer one would fire at once. */
 const MAX_DELAY = 2 ** 31 - 1;
 
 function milliseconds(field: string, value = 0): number {
-  if (!(value >= 0 && value <= MAX_DELAY)) throw new Error(`${KIND}.${field}: use a duration from 0 to 24 days (576h)`);
+  if (!(value >= 0 && value <= MAX_DELAY)) throw PolicyError.at([field], "use a duration from 0 to 24 days (576h)");
   return value;
 }
 
 /** The configuration with its times as texts. */
-export function redact(config: Timeout): unknown {
+function redact(config: Timeout): unknown {
   return withDurations(config, "requestTimeout", "backendRequestTimeout");
 }

@@ -3,9 +3,10 @@ import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { HttpResponse } from "../../http/message.ts";
 import type { Transformation } from "../policy-set.ts";
-import { effectivePolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { transformations } from "./index.ts";
+
+const { create } = transformations;
 
 function transformed(request: Transformation, headers: string[] = [], more: Parameters<typeof contextOf>[1] = {}) {
   const context = contextOf({ headers }, more);
@@ -148,8 +149,7 @@ test("what may not be touched or cannot be used is refused at load", () => {
 });
 
 test("headers that hold secrets are not shown where `replace` gives them either", () => {
-  const redacted = (replace: string): unknown =>
-    effectivePolicy("transformations", { request: { replace } }, DEPS.hidden);
+  const redacted = (replace: string): unknown => transformations.traceView({ request: { replace } }, DEPS.hidden);
   for (const text of ["{'authorization': 'Bearer s3cret'}", 'request.headers.merge({"X-Api-Key" : "s3cret"})'])
     assert.deepEqual(redacted(text), { request: { replace: "<redacted>" } }, text);
   const harmless = "request.headers.filterKeys(k, k != 'authorization')";
@@ -160,7 +160,7 @@ test("shows its configuration without secrets, and reports what failed", () => {
   const request = { set: { authorization: "'Bearer s3cret'", "x-a": "request.headers.none" } };
   const policy = create({ request }, DEPS);
   const redacted = { request: { set: { authorization: "<redacted>", "x-a": "request.headers.none" } } };
-  assert.deepEqual(effectivePolicy("transformations", { request }, DEPS.hidden), redacted);
+  assert.deepEqual(transformations.traceView({ request }, DEPS.hidden), redacted);
   const trace = new RecordedTrace();
   policy.onRequest?.(contextOf({}, { trace }));
   const [event] = trace.events as { kind: string; details: { side: string; failed: string[] } }[];

@@ -1,25 +1,35 @@
+import type { CelEnvironment } from "../../cel/index.ts";
+import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
-import type { Transformations } from "../policy-set.ts";
+import { defineConditionalPolicy } from "../policy.ts";
+import type { Transformation, Transformations } from "../policy-set.ts";
 import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
-import type { CompiledPolicy, PolicyContext } from "../types.ts";
+import { shownValues } from "../shared/header-edits.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
 import { compileProgram, type Program } from "./program.ts";
 
-const KIND = "transformations";
+export const transformations = defineConditionalPolicy({
+  kind: "transformations",
+  phases: ["gateway", "route", "backend"],
+  traceStage: "transformation",
+  traceKey: "transformation",
+  alternatives: { refuses: false },
+  prepare,
+  redact: redactTransformations,
+});
 
 /**
  * Changes requests and responses by expressions (reference 3.10). A header whose expression fails is removed, a body whose
  * expression fails is empty. Waits for bodies only where an expression reads them. Throws CelError for expressions that
  * cannot be used, and an Error for headers that may not be touched.
  */
-export function create(config: Transformations, { ownFields, cel }: PolicyDeps): CompiledPolicy {
+function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { request, response } = config;
-  const onWay = request && compileProgram(`${KIND}.request`, request, "request", cel);
-  for (const name of onWay?.names ?? []) ownFields.add(name);
-  const back = response && compileProgram(`${KIND}.response`, response, "response", cel);
+  const onWay = request && compileProgram(["request"], request, "request", cel);
+  const back = response && compileProgram(["response"], response, "response", cel);
   const wanted = bodyNeeds([...(onWay?.expressions ?? []), ...(back?.expressions ?? [])]);
-  return {
-    kind: KIND,
+  const hooks: PolicyHooks = {
     ...((onWay !== undefined || wanted.request) && {
       onRequest(context) {
         if (!wanted.request) return transformRequest(onWay, context);
@@ -35,6 +45,10 @@ export function create(config: Transformations, { ownFields, cel }: PolicyDeps):
         return wanted.response ? bufferBody(context, "response").then(run) : run();
       },
     }),
+  };
+  return ({ ownFields }) => {
+    for (const name of onWay?.names ?? []) ownFields.add(name);
+    return hooks;
   };
 }
 
@@ -55,4 +69,28 @@ function claimUnderscores(context: PolicyContext): void {
 function report({ trace }: PolicyContext, side: string, failed: readonly string[] | undefined): void {
   if (failed === undefined) trace?.applied("transformation", { side });
   else trace?.failed("transformation", { side, failed });
+}
+
+/** The configuration without the expressions of headers that hold secrets: they may hold the secret itself. */
+export function redactTransformations(config: Transformations, hidden: ReadonlySet<string>): Transformations {
+  const { request, response } = config;
+  return {
+    ...config,
+    ...(request !== undefined && { request: shownSide(request, hidden) }),
+    ...(response !== undefined && { response: shownSide(response, hidden) }),
+  };
+}
+
+function shownSide(side: Transformation, hidden: ReadonlySet<string>): Transformation {
+  return {
+    ...side,
+    ...(side.replace !== undefined && namesKey(side.replace, hidden) && { replace: REDACTED }),
+    ...(side.add !== undefined && { add: shownValues(side.add, hidden) }),
+    ...(side.set !== undefined && { set: shownValues(side.set, hidden) }),
+  };
+}
+
+/** Whether a map in the expression has one of the names for a key, as far as its text tells. */
+function namesKey(text: string, names: ReadonlySet<string>): boolean {
+  return [...text.matchAll(/(["'])([^"'\\]+)\1\s*:/g)].some(([, , key = ""]) => names.has(key.toLowerCase()));
 }

@@ -47,7 +47,7 @@ export class EditedRequest implements EditedMessage {
         request.method = value;
         return;
       case ":path": {
-        const { path, search } = parsePathAndQuery(name, value);
+        const { path, search } = parsePathAndQuery([name], value);
         request.path = path;
         request.search = search;
         return;
@@ -57,7 +57,7 @@ export class EditedRequest implements EditedMessage {
         request.scheme = value;
         return;
       default:
-        checkAuthority(name, value);
+        checkAuthority([name], value);
         request.authority = value;
         this.#context.authorityMode = "fixed";
     }

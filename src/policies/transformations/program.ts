@@ -9,6 +9,7 @@ import {
 } from "../../cel/index.ts";
 import { isToken } from "../../http/h1/characters.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
+import type { ConfigPath } from "../policy-error.ts";
 import type { Transformation } from "../policy-set.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { FRAMING, fieldName } from "../shared/header-edits.ts";
@@ -33,10 +34,10 @@ export interface Program {
 
 /**
  * Compiles one side, in the order metadata, replace, add, set, remove, body (reference 3.10); each expression sees what those
- * before it have changed. Throws an Error that begins with `where` for headers that may not be touched.
+ * before it have changed. Throws a PolicyError, whose path begins with `path`, for headers that may not be touched.
  */
 export function compileProgram(
-  where: string,
+  path: ConfigPath,
   config: Transformation,
   side: "request" | "response",
   cel: CelEnvironment,
@@ -45,13 +46,13 @@ export function compileProgram(
   const compile = (text: string): Expression => cel.compileExpression(text, side);
   const named = (field: "add" | "set"): Named[] =>
     Object.entries(config[field] ?? {}).map(([name, text]) => ({
-      name: pseudo.has(name.toLowerCase()) ? name.toLowerCase() : fieldName(`${where}.${field}`, name),
+      name: pseudo.has(name.toLowerCase()) ? name.toLowerCase() : fieldName([...path, field], name),
       expression: compile(text),
     }));
   const metadata = Object.entries(config.metadata ?? {}).map(([name, text]) => ({ name, expression: compile(text) }));
   const add = named("add");
   const set = named("set");
-  const remove = (config.remove ?? []).map((name) => fieldName(`${where}.remove`, name));
+  const remove = (config.remove ?? []).map((name) => fieldName([...path, "remove"], name));
   const replace = config.replace === undefined ? undefined : compile(config.replace);
   const body = config.body === undefined ? undefined : compile(config.body);
 

@@ -3,8 +3,10 @@ import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { UrlRewrite } from "../policy-set.ts";
-import { contextOf, RecordedTrace } from "../testing/context.ts";
-import { create } from "./index.ts";
+import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { urlRewrite } from "./index.ts";
+
+const create = (config: Parameters<typeof urlRewrite.create>[0]) => urlRewrite.create(config, DEPS);
 
 function rewrittenPath(config: UrlRewrite, path: string, matchedPrefix: string | undefined, search = ""): string {
   const context = contextOf({ path, search }, { matchedPrefix });

@@ -1,22 +1,30 @@
 import type { HttpRequest } from "../../http/message.ts";
+import { definePolicy } from "../policy.ts";
 import type { AuthorityChange, UrlRewrite } from "../policy-set.ts";
 import { hostPart, withPort } from "../shared/authority.ts";
 import { compilePathChange } from "../shared/path-change.ts";
 import { checkAuthority } from "../shared/target-parts.ts";
-import type { CompiledPolicy } from "../types.ts";
+import type { PolicyHooks } from "../types.ts";
 
 const KIND = "urlRewrite";
+
+export const urlRewrite = definePolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "url rewrite",
+  prepare,
+  redact: (config) => config,
+});
 
 /**
  * Changes authority and path before the request goes upstream; the query is kept (reference 3.15). Throws at load for what
  * cannot stand in a request; at run time `path.prefix` rejects with TG_FILTER_FAILED unless the route matched by prefix.
  */
-export function create(config: UrlRewrite): CompiledPolicy {
+function prepare(config: UrlRewrite): () => PolicyHooks {
   const rewriteAuthority = compileAuthority(config.authority);
   const fixed = config.authority !== undefined && config.authority !== "auto";
-  const change = compilePathChange(KIND, config.path);
-  return {
-    kind: KIND,
+  const change = compilePathChange(config.path);
+  return () => ({
     onRequest(context) {
       const { request, trace } = context;
       const before = trace === undefined ? undefined : snapshot(request);
@@ -31,7 +39,7 @@ export function create(config: UrlRewrite): CompiledPolicy {
       trace?.applied("url_rewrite", config, before, snapshot(request));
       return undefined;
     },
-  };
+  });
 }
 
 /**
@@ -42,11 +50,11 @@ function compileAuthority(change: AuthorityChange | undefined): (request: HttpRe
   if (change === undefined || change === "auto" || change === "none") return ({ authority }) => authority;
   if ("port" in change) {
     const { port } = change;
-    checkAuthority(`${KIND}.authority.port`, `host:${port}`);
+    checkAuthority(["authority", "port"], `host:${port}`);
     return ({ authority, scheme }) => withPort(hostPart(authority), port, scheme);
   }
   const authority = "full" in change ? change.full : change.host;
-  checkAuthority(`${KIND}.authority.${"full" in change ? "full" : "host"}`, authority);
+  checkAuthority(["authority", "full" in change ? "full" : "host"], authority);
   return () => authority;
 }
 

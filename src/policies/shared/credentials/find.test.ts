@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../../base/errors.ts";
+import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { HttpRequest } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../policy-set.ts";
-import { contextOf, DEPS } from "../../testing/context.ts";
+import { contextOf } from "../../testing/context.ts";
 import { credentialFinder } from "./find.ts";
+import { CredentialPlaces } from "./names.ts";
 
 /** The credential, then the request without it. */
 function taken(location: CredentialLocation, request: Partial<HttpRequest>): [string | undefined, string, string[]] {
   const context = contextOf({ search: "", ...request });
-  const finder = credentialFinder(location, DEPS.credentials, DEPS.cel);
+  const finder = credentialFinder(location, new CredentialPlaces(), STANDARD_ENVIRONMENT);
   const found = finder.find(context);
   finder.remove(context);
   return [found, context.request.search, context.request.headers];

@@ -4,7 +4,7 @@ import { getHeader, removeHeader } from "../../../http/message.ts";
 import type { CredentialLocation } from "../../policy-set.ts";
 import type { OutgoingContext } from "../../types.ts";
 import { headerText } from "../bodies.ts";
-import type { CredentialNames } from "./names.ts";
+import type { CredentialPlaces } from "./names.ts";
 import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "./places.ts";
 
 /** What carries credentials. */
@@ -26,13 +26,13 @@ export interface CredentialFinder {
   remove(context: Carrying): void;
 }
 
-/** Adds the place to `names`. Throws CelError for an expression that cannot be used. */
+/** Adds the place to `places`. Throws CelError for an expression that cannot be used. */
 export function credentialFinder(
   location: CredentialLocation,
-  names: CredentialNames,
+  places: CredentialPlaces,
   cel: CelEnvironment,
 ): CredentialFinder {
-  names.add(location);
+  places.add(location);
   if ("header" in location) return headerFinder(location.header.name, location.header.prefix);
   if ("queryParameter" in location) return queryFinder(location.queryParameter.name);
   if ("cookie" in location) return cookieFinder(location.cookie.name);

@@ -27,3 +27,17 @@ export class CredentialNames {
     return more === undefined ? this.parameters : new Set([...this.parameters, ...more]);
   }
 }
+
+/** The places that one policy reads credentials from or puts them in, collected while it is prepared. */
+export class CredentialPlaces {
+  readonly #locations: CredentialLocation[] = [];
+
+  add(location: CredentialLocation): void {
+    this.#locations.push(location);
+  }
+
+  /** Makes them known to a configuration. */
+  addTo(names: CredentialNames): void {
+    for (const location of this.#locations) names.add(location);
+  }
+}

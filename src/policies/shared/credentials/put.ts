@@ -2,18 +2,18 @@ import { type HttpRequest, setHeader } from "../../../http/message.ts";
 import type { CredentialTarget } from "../../policy-set.ts";
 import type { OutgoingContext } from "../../types.ts";
 import { sendableText } from "../cel-output.ts";
-import type { CredentialNames } from "./names.ts";
+import type { CredentialPlaces } from "./names.ts";
 import { removeCookie, setQueryParameter } from "./places.ts";
 
 /**
  * Puts credentials into requests, in place of what stands there, and hides them from what a trace shows from then on. Adds
- * the place to `names`. What it returns throws an Error for a credential that cannot be sent.
+ * the place to `places`. What it returns throws an Error for a credential that cannot be sent.
  */
 export function credentialPutter(
   target: CredentialTarget,
-  names: CredentialNames,
+  places: CredentialPlaces,
 ): (context: OutgoingContext, credential: string) => void {
-  names.add(target);
+  places.add(target);
   if ("header" in target) {
     const { name, prefix } = target.header;
     return ({ request, trace }, credential) => {

@@ -1,0 +1,111 @@
+/**
+ * What a kind of policy is. Its folder has the schema of what users write (`schema.ts`, which only the thread that loads
+ * configurations imports) and one module made by `definePolicy` (`index.ts`): where the kind runs, how levels combine, what of
+ * it dumps and traces show, and how it becomes hooks on requests and responses. `registry.ts` lists the modules, `schemas.ts`
+ * the schemas, `order.ts` the order in which they run.
+ */
+import type { CelEnvironment } from "../cel/index.ts";
+import type { Phase } from "../trace/events.ts";
+import { isConditional, prepareAlternatives } from "./conditional/index.ts";
+import type { Conditional } from "./conditional/schema.ts";
+import type { PolicyDeps } from "./deps.ts";
+import { within } from "./policy-error.ts";
+import type { PolicyHooks } from "./types.ts";
+
+/** Lower-case names of headers whose values are secrets. */
+export type Hidden = ReadonlySet<string>;
+
+/** Puts a prepared policy into a data plane. Called once per place where the policy is attached. */
+export type Bind = (deps: PolicyDeps) => PolicyHooks;
+
+interface Traits<Kind extends string> {
+  readonly kind: Kind;
+  /** Where the kind may run; its place among the others of a phase is in `order.ts`. */
+  readonly phases: readonly Phase[];
+  /** Names the stage of a trace that follows the policy, such as `url rewrite` (reference 4.2). */
+  readonly traceStage: string;
+  /** The same in the gateway phase, behind `gateway`. Default: `traceStage`. */
+  readonly gatewayTraceStage?: string;
+  /** Key in `effectivePolicy` of traces. Default: the kind. */
+  readonly traceKey?: string;
+  /** Several for one target are `merge`d. Default: a second one is a mistake, which is reported. */
+  readonly repeatable?: boolean;
+}
+
+/** What the author of a kind writes. */
+interface Definition<Kind extends string, Config> extends Traits<Kind> {
+  /**
+   * Does everything that can fail or cost, without anything of a data plane: configurations are validated by it. `cel` has the
+   * functions that the configuration defines. Throws PolicyError or CelError with what is wrong; paths begin in `config`.
+   */
+  readonly prepare: (config: Config, cel: CelEnvironment) => Bind;
+  /** The configuration for dumps: without secrets, times as texts. Required, so that nobody forgets a secret. */
+  readonly redact: (config: Config, hidden: Hidden) => unknown;
+  /** The same for `effectivePolicy` of traces. Default: `redact`. */
+  readonly traceView?: (config: Config, hidden: Hidden) => unknown;
+  /** How two levels combine, such as gateway and route. Default: the inner one, which is nearer to the backend, replaces the outer. */
+  readonly merge?: (outer: Config, inner: Config) => Config;
+}
+
+/** A kind of policy as the registry has it. `Config` includes lists of alternatives where the kind takes them. */
+export interface Policy<Kind extends string, Config> extends Traits<Kind> {
+  /** As in the definition; paths of a PolicyError begin with the kind. */
+  prepare(config: Config, cel: CelEnvironment): Bind;
+  /** `prepare`, then bound to `deps`. */
+  create(config: Config, deps: PolicyDeps): PolicyHooks & { readonly kind: Kind };
+  redact(config: Config, hidden: Hidden): unknown;
+  traceView(config: Config, hidden: Hidden): unknown;
+  merge(outer: Config, inner: Config): Config;
+}
+
+/** A kind that is configured by one value. */
+export function definePolicy<Kind extends string, Config>(definition: Definition<Kind, Config>): Policy<Kind, Config> {
+  const prepare = (config: Config, cel: CelEnvironment): Bind =>
+    within([definition.kind], () => definition.prepare(config, cel));
+  return {
+    ...definition,
+    traceView: definition.traceView ?? definition.redact,
+    merge: definition.merge ?? ((_outer, inner) => inner),
+    prepare,
+    create: (config, deps) => ({ kind: definition.kind, ...prepare(config, deps.cel)(deps) }),
+  };
+}
+
+/** What a kind needs to know to take a list of alternatives instead of one value (reference 1.11). */
+interface Alternatives {
+  /**
+   * The policy can refuse requests: where a condition reads a body that is too long to be looked at, the request ends with
+   * TG_BODY_TOO_LARGE, because otherwise the length of a body would be a way past the policy.
+   */
+  readonly refuses: boolean;
+}
+
+/** A kind that takes alternatives too: the first whose condition is true applies. An alternative is an `Entry`. */
+export function defineConditionalPolicy<Kind extends string, Config, Entry extends object = Config & object>(
+  definition: Definition<Kind, Config | Entry> & { readonly alternatives: Alternatives },
+): Policy<Kind, Config | Conditional<Entry>> {
+  const { kind, alternatives, merge: _single, redact, traceView = redact, ...traits } = definition;
+  const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
+    isConditional<Entry>(config)
+      ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
+      : redact(config, hidden);
+  return definePolicy<Kind, Config | Conditional<Entry>>({
+    ...traits,
+    kind,
+    prepare: (config, cel) =>
+      isConditional<Entry>(config)
+        ? prepareAlternatives(kind, config.conditional, definition.prepare, alternatives.refuses, cel)
+        : definition.prepare(config, cel),
+    redact: show,
+    traceView: (config, hidden) =>
+      isConditional<Entry>(config)
+        ? config.conditional.map((entry) => traceAlternative(entry.condition, traceView(entry, hidden)))
+        : traceView(config, hidden),
+  });
+}
+
+/** An alternative in `effectivePolicy`: its condition stands beside the policy. */
+function traceAlternative(condition: string | undefined, shown: unknown): unknown {
+  const { condition: _beside, ...pol } = Object(shown) as Readonly<Record<string, unknown>>;
+  return { pol, ...(condition !== undefined && { condition }) };
+}
