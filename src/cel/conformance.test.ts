@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conformanceCases } from "./testing/cases.ts";
-import { knownFailures } from "./testing/known-failures.ts";
+import { conformanceCases, knownFailures } from "./testing/cases.ts";
 import { runCase } from "./testing/run-case.ts";
 
 test("the language's conformance cases pass, but for those that are listed with their reason", (context) => {

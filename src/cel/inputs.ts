@@ -1,11 +1,8 @@
 import type { Activation } from "./activation.ts";
 import { CelError } from "./cel-error.ts";
 import type { CelEnvironment, Expression } from "./compile.ts";
-import { LIMITS } from "./limits.ts";
-import type { Node } from "./syntax/ast.ts";
-import { children } from "./syntax/children.ts";
-import { isReserved } from "./syntax/names.ts";
-import { parse } from "./syntax/parser.ts";
+import { children, isReserved, type Node } from "./syntax/ast.ts";
+import { LIMITS, parse } from "./syntax/parser.ts";
 import { toJson } from "./values/convert.ts";
 import { CelMapLike } from "./values/types.ts";
 import type { Scope } from "./variables/variables.ts";

@@ -1,6 +1,5 @@
-import type { Node } from "../syntax/ast.ts";
-import { children } from "../syntax/children.ts";
-import type { Checked } from "./checked.ts";
+import { children, type Node } from "../syntax/ast.ts";
+import type { Checked } from "./environment.ts";
 
 /** A part of a condition that is not met where what it reads is absent, although it looks as if it were. */
 export interface AbsenceTrap {

@@ -2,18 +2,45 @@ import { CelError } from "../cel-error.ts";
 import { definitionFor } from "../custom/custom-function.ts";
 import { OPERATORS } from "../functions/operators.ts";
 import type { Overload } from "../functions/overload.ts";
-import type { Bind, Call, Identifier, Loop, Node, OptionalMap, Select } from "../syntax/ast.ts";
-import { nameOf } from "../syntax/names.ts";
+import {
+  type Bind,
+  type Call,
+  type Identifier,
+  type Loop,
+  type Node,
+  nameOf,
+  type OptionalMap,
+  type Select,
+} from "../syntax/ast.ts";
 import { CelType } from "../values/types.ts";
-import type { Checked, CustomCall, Reference, ResolvedCall } from "./checked.ts";
-import { typeOfConstant } from "./constants.ts";
-import { candidates, type Environment, everyVariable } from "./environment.ts";
-import { isNamespace, missingVariable, overloadsOf, unknownFunction, wrongArguments } from "./function-names.ts";
+import {
+  type Checked,
+  type CustomCall,
+  candidates,
+  type Environment,
+  everyVariable,
+  isNamespace,
+  overloadsOf,
+  type Reference,
+  type ResolvedCall,
+} from "./environment.ts";
 import { isPredicate, loopResult, loopTypes } from "./loop-types.ts";
 import { mismatch, resolveOverloads } from "./overloads.ts";
-import { dashedHeader, hint } from "./suggest.ts";
-import { TYPE_NAMES } from "./type-names.ts";
-import { BOOL, DYN, formatType, list, map, optional, STRING, Substitution, type Type, typeOf } from "./types.ts";
+import {
+  BOOL,
+  DYN,
+  formatType,
+  list,
+  map,
+  optional,
+  STRING,
+  Substitution,
+  TYPE_NAMES,
+  type Type,
+  typeOf,
+  typeOfConstant,
+} from "./types.ts";
+import { dashedHeader, hint, missingVariable, unknownFunction, wrongArguments } from "./unknown-names.ts";
 
 /** Loops in loops multiply; the budget would stop them, but nobody means more than these. */
 const MAX_NESTED_LOOPS = 3;

@@ -1,8 +1,9 @@
 import type { Activation } from "../activation.ts";
-import type { CustomFunctions } from "../custom/custom-function.ts";
+import type { CustomFunction, CustomFunctions } from "../custom/custom-function.ts";
 import type { Overload } from "../functions/overload.ts";
+import type { Call, Node } from "../syntax/ast.ts";
 import { CelMap } from "../values/map.ts";
-import type { CelValue } from "../values/types.ts";
+import type { CelType, CelValue } from "../values/types.ts";
 import { DYN, map, STRING, type Type } from "./types.ts";
 
 /** Reads a variable, or a field of one, from the activation; undefined when it is absent. */
@@ -36,6 +37,20 @@ export function candidates(name: string, container: string): readonly string[] {
   return [...prefixes.map((prefix) => `${prefix}.${name}`), name];
 }
 
+/** The overloads that a name stands for; none when there is no such function. */
+export function overloadsOf(name: string, { functions, container }: Environment): readonly Overload[] {
+  for (const candidate of candidates(name, container)) {
+    const overloads = functions.get(candidate);
+    if (overloads !== undefined) return overloads;
+  }
+  return [];
+}
+
+/** Whether functions have names that begin with `name` and a dot, as `base64` has. */
+export function isNamespace(name: string, { functions }: Environment): boolean {
+  return [...functions.keys()].some((known) => known.startsWith(`${name}.`));
+}
+
 /** All variables as one map of those that are there. */
 export function everyVariable(variables: Environment["variables"]): Variable {
   const read = (activation: Activation): CelValue => {
@@ -47,4 +62,35 @@ export function everyVariable(variables: Environment["variables"]): Variable {
     return all;
   };
   return { type: map(STRING, DYN), read };
+}
+
+/** What a name turned out to be. */
+export type Reference =
+  | { readonly kind: "variable"; readonly name: string; readonly variable: Variable }
+  | { readonly kind: "local"; readonly slot: number }
+  | { readonly kind: "type"; readonly value: CelType };
+
+/** A call with the overloads that may run; `args` begins with the target of a method. */
+export interface ResolvedCall {
+  readonly overloads: readonly Overload[];
+  readonly args: readonly Node[];
+}
+
+/** A call of a function that the configuration defines; `args` as above. */
+export interface CustomCall {
+  readonly definition: CustomFunction;
+  readonly args: readonly Node[];
+}
+
+export interface Checked {
+  readonly type: Type;
+  readonly types: ReadonlyMap<Node, Type>;
+  readonly references: ReadonlyMap<Node, Reference>;
+  readonly calls: ReadonlyMap<Call, ResolvedCall>;
+  readonly customCalls: ReadonlyMap<Call, CustomCall>;
+  /** How many loops stand inside each other, with those of the functions that are called. */
+  readonly loops: number;
+  /** First of the slots that a loop or bind sets. */
+  readonly slots: ReadonlyMap<Node, number>;
+  readonly slotCount: number;
 }

@@ -1,3 +1,5 @@
+import { CelDuration, CelTimestamp, CelUint, type CelValue } from "../values/types.ts";
+
 /** A static type. `fields` lists what can be selected of a record; type parameters of functions are `variable`. */
 export interface Type {
   readonly name: string;
@@ -163,3 +165,40 @@ const VALUES = new Set(["bool", "int", "uint", "double", "string", "bytes", "lis
 function isNullable(type: Type): boolean {
   return type.variable !== true && !VALUES.has(type.name);
 }
+
+/** The type of a literal. */
+export function typeOfConstant(value: CelValue): Type {
+  switch (typeof value) {
+    case "boolean":
+      return BOOL;
+    case "bigint":
+      return INT;
+    case "number":
+      return DOUBLE;
+    case "string":
+      return STRING;
+    default:
+  }
+  if (value === null) return NULL;
+  if (value instanceof CelUint) return UINT;
+  if (value instanceof Uint8Array) return BYTES;
+  if (value instanceof CelTimestamp) return TIMESTAMP;
+  return value instanceof CelDuration ? DURATION : DYN;
+}
+
+/** Names of types that are values of expressions, as in `type(x) == string`. */
+export const TYPE_NAMES: ReadonlyMap<string, Type> = new Map([
+  ["bool", BOOL],
+  ["int", INT],
+  ["uint", UINT],
+  ["double", DOUBLE],
+  ["string", STRING],
+  ["bytes", BYTES],
+  ["list", list(DYN)],
+  ["map", map(DYN, DYN)],
+  ["null_type", NULL],
+  ["type", typeOf(DYN)],
+  ["optional_type", optional(DYN)],
+  ["google.protobuf.Timestamp", TIMESTAMP],
+  ["google.protobuf.Duration", DURATION],
+]);

@@ -1,7 +1,6 @@
 import { CelError } from "../cel-error.ts";
-import type { Checked } from "../check/checked.ts";
 import { check } from "../check/checker.ts";
-import type { Environment } from "../check/environment.ts";
+import type { Checked, Environment } from "../check/environment.ts";
 import { DYN, list } from "../check/types.ts";
 import { compileNode } from "../evaluate/compile.ts";
 import { fail } from "../evaluate/failure.ts";

@@ -1,6 +1,5 @@
 import { CelError } from "../cel-error.ts";
-import type { Node } from "../syntax/ast.ts";
-import { children } from "../syntax/children.ts";
+import { children, type Node } from "../syntax/ast.ts";
 import { definitionFor, formatSignature } from "./custom-function.ts";
 import type { Definition } from "./read-definitions.ts";
 

@@ -1,10 +1,7 @@
 import { CelError } from "../cel-error.ts";
-import { LIMITS } from "../limits.ts";
-import type { Node } from "../syntax/ast.ts";
-import { tokenize } from "../syntax/lexer.ts";
-import { isReserved } from "../syntax/names.ts";
-import { parseTokens } from "../syntax/parser.ts";
-import type { Token } from "../syntax/token.ts";
+import { isReserved, type Node } from "../syntax/ast.ts";
+import { type Token, tokenize } from "../syntax/lexer.ts";
+import { LIMITS, parseTokens } from "../syntax/parser.ts";
 import type { Signature } from "./custom-function.ts";
 
 /** What the text says of one function. */

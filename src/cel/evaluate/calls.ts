@@ -1,17 +1,17 @@
 import { messageOf } from "../../base/errors.ts";
 import { CelError } from "../cel-error.ts";
 import type { Type } from "../check/types.ts";
+import { formatSignature } from "../custom/custom-function.ts";
 import { signOf } from "../functions/operators.ts";
 import type { Overload } from "../functions/overload.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
-import { startBudget } from "./budget.ts";
-import { compileCustomCall } from "./custom-calls.ts";
+import { charge, startBudget } from "./budget.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, missing } from "./failure.ts";
-import { compileConstantEquality, compileHeader, compileStatusComparison } from "./fast-paths.ts";
 import { compileLogic } from "./logic.ts";
+import { compileConstantEquality, compileHeader, compileStatusComparison } from "./selects.ts";
 
 /** Functions and operators. Where the types are known the one overload is called; else the values choose it. */
 export function compileCall(node: Call, compilation: Compilation): Evaluator {
@@ -202,4 +202,30 @@ function kindsOf({ params, variadic }: Overload, count: number): readonly (strin
 /** A failure with the place of the call, unless it has a place already. */
 function placed(value: CelValue | Failure, at: number): CelValue | Failure {
   return value instanceof Failure ? value.placed(at) : value;
+}
+
+/** Steps that a call counts as, besides those of the body: functions that each call others twice are loops too. */
+const CALL = 32;
+
+/** Calls of functions that the configuration defines. Arguments are evaluated first, each once; an error of one is the value. */
+export function compileCustomCall(node: Call, { checked, compile }: Compilation): Evaluator | undefined {
+  const call = checked.customCalls.get(node);
+  if (call === undefined) return undefined;
+  const { definition, args } = call;
+  const evaluators = args.map(compile);
+  const fixed = definition.params.length - (definition.variadic ? 1 : 0);
+  const place = `in ${formatSignature(definition)}: `;
+  return (activation, slots) => {
+    charge(CALL);
+    const frame: CelValue[] = [];
+    for (const evaluate of evaluators) {
+      const value = evaluate(activation, slots);
+      if (value instanceof Failure) return value;
+      frame.push(value);
+    }
+    if (definition.variadic) frame.push(frame.splice(fixed));
+    const value = definition.run(activation, frame);
+    // The place in the body is none of this expression's.
+    return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent) : value;
+  };
 }

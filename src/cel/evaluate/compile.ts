@@ -1,4 +1,4 @@
-import type { Checked } from "../check/checked.ts";
+import type { Checked } from "../check/environment.ts";
 import type {
   Bind,
   Call,

@@ -1,5 +1,5 @@
 import type { Activation } from "../activation.ts";
-import type { Checked } from "../check/checked.ts";
+import type { Checked } from "../check/environment.ts";
 import type { Node } from "../syntax/ast.ts";
 import type { CelValue } from "../values/types.ts";
 import type { Failure } from "./failure.ts";

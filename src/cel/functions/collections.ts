@@ -1,12 +1,12 @@
 import { A, B, BOOL, DYN, INT, list, map, optional, STRING } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
-import { type AnyMap, adopt, isList, isMap, mapGet, mapKeys } from "../values/access.ts";
+import { type Failure, fail, missing } from "../evaluate/failure.ts";
+import { type AnyMap, adopt, isList, isMap, mapGet, mapKeys, mapSize } from "../values/access.ts";
 import { toText } from "../values/convert.ts";
 import { compare, equals } from "../values/equality.ts";
 import { CelMap } from "../values/map.ts";
 import { checkComparable, comparing } from "../values/repeated.ts";
-import { type CelList, CelOptional, type CelValue } from "../values/types.ts";
+import { type CelList, CelOptional, CelUint, type CelValue } from "../values/types.ts";
 import { hasKey } from "./operators.ts";
 import { both, fn, method, type Overload } from "./overload.ts";
 
@@ -123,3 +123,40 @@ export const COLLECTIONS: readonly Overload[] = [
   fn("flattenRecursive", [map(A, B)], map(STRING, DYN), (value: AnyMap) => flattenMap(value, Number.POSITIVE_INFINITY)),
   fn("flattenRecursive", [list(A)], map(STRING, DYN), (value: CelList) => flattenMap(value, Number.POSITIVE_INFINITY)),
 ];
+
+/** Whether a value is the zero of its type: what `optional.ofNonZeroValue` makes none. */
+function isZero(value: CelValue): boolean {
+  if (value === null || value === false || value === "" || value === 0 || value === 0n) return true;
+  if (value instanceof CelUint) return value.value === 0n;
+  if (value instanceof Uint8Array || isList(value)) return value.length === 0;
+  return isMap(value) && mapSize(value) === 0;
+}
+
+/** Optional values: presence without null. `or` and `orValue` are compiled, so that they can stop early. */
+export const OPTIONALS: readonly Overload[] = [
+  fn("optional.of", [A], optional(A), (value: CelValue) => new CelOptional(value)),
+  fn("optional.none", [], optional(A), () => CelOptional.NONE),
+  fn("optional.ofNonZeroValue", [A], optional(A), (value: CelValue) =>
+    isZero(value) ? CelOptional.NONE : new CelOptional(value),
+  ),
+  fn("optional.unwrap", [list(optional(A))], list(A), unwrap),
+  method("unwrapOpt", [list(optional(A))], list(A), unwrap),
+  method("hasValue", [optional(A)], BOOL, ({ value }: CelOptional) => value !== undefined),
+  method("value", [optional(A)], A, ({ value }: CelOptional) =>
+    value === undefined ? missing("optional.none() has no value") : value,
+  ),
+  method("or", [optional(A), optional(A)], optional(A), (a: CelOptional, b: CelOptional) =>
+    a.value === undefined ? b : a,
+  ),
+  method("orValue", [optional(A), A], A, ({ value }: CelOptional, other: CelValue) =>
+    value === undefined ? other : value,
+  ),
+];
+
+/** The values of those that have one. */
+function unwrap(items: CelList): CelValue {
+  return items.flatMap((item) => {
+    const value = adopt(item);
+    return value instanceof CelOptional && value.value !== undefined ? [value.value] : [];
+  });
+}

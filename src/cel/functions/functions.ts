@@ -1,8 +1,7 @@
-import { COLLECTIONS } from "./collections.ts";
+import { COLLECTIONS, OPTIONALS } from "./collections.ts";
 import { ENCODERS } from "./encoders.ts";
 import { MATH } from "./math.ts";
 import { NETWORK } from "./network.ts";
-import { OPTIONALS } from "./optionals.ts";
 import type { Overload } from "./overload.ts";
 import { REQUESTS } from "./requests.ts";
 import { STANDARD } from "./standard.ts";

@@ -3,7 +3,7 @@ import { type Failure, fail } from "../evaluate/failure.ts";
 import { adopt } from "../values/access.ts";
 import { compare } from "../values/equality.ts";
 import { CelUint, type CelValue } from "../values/types.ts";
-import { int } from "./arithmetic.ts";
+import { int } from "./operators.ts";
 import { fn, type Overload } from "./overload.ts";
 
 type Numeric = bigint | number | CelUint;

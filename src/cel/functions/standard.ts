@@ -21,7 +21,7 @@ import { type Failure, fail } from "../evaluate/failure.ts";
 import { type AnyMap, kindOf, mapSize } from "../values/access.ts";
 import { formatDuration, formatTimestamp } from "../values/convert.ts";
 import { type CelDuration, type CelTimestamp, CelType, type CelUint, type CelValue } from "../values/types.ts";
-import { int, uint } from "./arithmetic.ts";
+import { int, uint } from "./operators.ts";
 import { both, fn, method, type Overload } from "./overload.ts";
 import { matchesPattern, patternTest } from "./patterns.ts";
 

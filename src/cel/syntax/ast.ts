@@ -110,3 +110,46 @@ export type Node =
   | Bind
   | OptionalMap
   | Fallback;
+
+/** The nodes directly below a node, in the order of the text. */
+export function children(node: Node): readonly Node[] {
+  switch (node.kind) {
+    case "literal":
+    case "identifier":
+    case "message":
+      return [];
+    case "select":
+      return [node.operand];
+    case "call":
+      return node.target === undefined ? node.args : [node.target, ...node.args];
+    case "list":
+      return node.elements.map(({ value }) => value);
+    case "map":
+      return node.entries.flatMap(({ key, value }) => [key, value]);
+    case "loop":
+      return node.filter === undefined ? [node.range, node.body] : [node.range, node.filter, node.body];
+    case "bind":
+      return [node.value, node.body];
+    case "optionalMap":
+      return [node.operand, node.body];
+    case "fallback":
+      return node.choices;
+  }
+}
+
+/** `a.b.c` as text when the node is nothing but names, else undefined. */
+export function nameOf(node: Node): string | undefined {
+  if (node.kind === "identifier") return node.absolute ? `.${node.name}` : node.name;
+  if (node.kind !== "select" || node.test || node.optional) return undefined;
+  const operand = nameOf(node.operand);
+  return operand === undefined ? undefined : `${operand}.${node.field}`;
+}
+
+const RESERVED = new Set(
+  "as break const continue else for function if import let loop package namespace return var void while".split(" "),
+);
+
+/** Whether a word can never be the name of a variable. */
+export function isReserved(word: string): boolean {
+  return RESERVED.has(word) || word === "in" || word === "true" || word === "false" || word === "null";
+}

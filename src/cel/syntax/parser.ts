@@ -1,10 +1,8 @@
 import { CelError } from "../cel-error.ts";
 import { CelUint, type CelValue } from "../values/types.ts";
-import type { Call, ListLiteral, MapLiteral, Node } from "./ast.ts";
-import { tokenize } from "./lexer.ts";
+import { type Call, isReserved, type ListLiteral, type MapLiteral, type Node, nameOf } from "./ast.ts";
+import { type Token, tokenize } from "./lexer.ts";
 import { expandMacro } from "./macros.ts";
-import { isReserved, nameOf } from "./names.ts";
-import type { Token } from "./token.ts";
 
 const WORD_LITERALS = new Map<string, CelValue>([
   ["true", true],
@@ -336,3 +334,6 @@ class Parser {
     return new CelError(what, this.#text, at);
   }
 }
+
+/** How deeply one expression, or the body of one function, may be nested, and how many parts it may have. */
+export const LIMITS = { depth: 100, nodes: 2000 };

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { tests } from "@bufbuild/cel-spec/testdata/conformance.js";
 
 /** A value as the conformance data writes it: the JSON form of `cel.expr.Value`. */
@@ -74,4 +75,20 @@ function casesOf({ suites = [], tests: own = [] }: Suite, path: string): Case[] 
     return { ...test, name: `${path}/${test.name ?? test.expr}` };
   });
   return [...here, ...suites.flatMap((suite) => casesOf(suite, `${path}/${suite.name}`))];
+}
+
+/**
+ * The cases that are known to fail, with their reasons. The file names a case a line; a line that begins with `#` is the reason
+ * of those below it.
+ */
+export function knownFailures(): readonly (readonly [name: string, reason: string])[] {
+  let reason = "";
+  return readFileSync(new URL("known-failures.txt", import.meta.url), "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .flatMap((line) => {
+      if (!line.startsWith("#")) return [[line, reason] as const];
+      reason = line.slice(1).trim();
+      return [];
+    });
 }

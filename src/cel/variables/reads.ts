@@ -1,6 +1,5 @@
-import type { Checked } from "../check/checked.ts";
-import type { Node } from "../syntax/ast.ts";
-import { children } from "../syntax/children.ts";
+import type { Checked } from "../check/environment.ts";
+import { children, type Node } from "../syntax/ast.ts";
 
 const BODIES = ["body", "bodyPrefix"];
 const MESSAGES = ["request", "response"];

@@ -1,8 +1,7 @@
-import type { CustomFunction } from "../custom/custom-function.ts";
-import { formatSignature } from "../custom/custom-function.ts";
-import type { Overload } from "../functions/overload.ts";
-import { candidates, type Environment } from "./environment.ts";
-import { hint } from "./suggest.ts";
+/** What an error says about a name that an expression uses and nothing has, or nothing here. */
+import { suggest } from "../../base/suggest.ts";
+import { type CustomFunction, formatSignature } from "../custom/custom-function.ts";
+import type { Environment } from "./environment.ts";
 
 /** What other languages call functions that CEL has. */
 const ELSEWHERE = new Map([
@@ -16,20 +15,6 @@ const ELSEWHERE = new Map([
   ["toUpperCase", "upperAscii"],
   ["toString", "string"],
 ]);
-
-/** The overloads that a name stands for; none when there is no such function. */
-export function overloadsOf(name: string, { functions, container }: Environment): readonly Overload[] {
-  for (const candidate of candidates(name, container)) {
-    const overloads = functions.get(candidate);
-    if (overloads !== undefined) return overloads;
-  }
-  return [];
-}
-
-/** Whether functions have names that begin with `name` and a dot, as `base64` has. */
-export function isNamespace(name: string, { functions }: Environment): boolean {
-  return [...functions.keys()].some((known) => known.startsWith(`${name}.`));
-}
 
 /** What is wrong with a call of a name that no function has; `member` when it is called after a dot. */
 export function unknownFunction(name: string, member: boolean, { functions, custom }: Environment): string {
@@ -53,4 +38,27 @@ export function missingVariable(definition: CustomFunction, { variables }: Envir
     return `${formatSignature(definition)} cannot be called here: ${reader} reads ${name}, which is not known here`;
   }
   return undefined;
+}
+
+/** More names than this are no help. */
+const MAX_NAMES = 16;
+
+/** `; did you mean x?` for the name that was probably meant, else the list of names when it is short, else nothing. */
+export function hint(wrong: string, names: Iterable<string>): string {
+  // Operators have names too, such as `_+_`.
+  const all = [...new Set(names)].filter((name) => !/[^\w.]/.test(name)).sort();
+  const meant = suggest(wrong, all);
+  if (meant !== undefined) return `; did you mean ${meant}?`;
+  return all.length > 0 && all.length <= MAX_NAMES ? `; known here: ${all.join(", ")}` : "";
+}
+
+/**
+ * A hint for `request.headers.x-user`, which CEL reads as a subtraction: `name`, at `at`, stands behind a header's name and a
+ * minus. Undefined for any other name.
+ */
+export function dashedHeader(text: string, name: string, at: number): string | undefined {
+  const begun = /\b([\w.]*headers)\.([\w-]+-)$/.exec(text.slice(0, at));
+  if (begun === null) return undefined;
+  const rest = /^[\w-]*/.exec(text.slice(at))?.[0] ?? name;
+  return `; a name with a dash is written ${begun[1]}["${begun[2]}${rest}"]`;
 }
