@@ -4,7 +4,7 @@ import { redactPolicy } from "../policies/redact.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";
 import type { Target } from "../upstream/target.ts";
-import { backendEndpoints, dumpService, type LiveEndpoints } from "./endpoints-dump.ts";
+import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
 import { shownFrontend } from "./frontend-dump.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -19,8 +19,9 @@ export interface Live extends LiveEndpoints {
 
 /** The configuration in force as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
 export function dumpIr(ir: Ir, live: Live): Json {
+  const endpoints = new EndpointsDump(ir, live);
   return {
-    backends: dumpBackends(ir, live),
+    backends: dumpBackends(ir, live, endpoints),
     binds: byKey(ir.binds).map((bind) => dumpBind(bind, live)),
     policies: byKey(ir.targeted).map(({ key, name, target, policy }) => ({
       key,
@@ -38,13 +39,13 @@ export function dumpIr(ir: Ir, live: Live): Json {
         ]),
       ),
     },
-    services: ir.services.map((service) => dumpService(service, ir, live)),
+    services: ir.services.map((service) => endpoints.service(service)),
     workloads: ir.workloads.map((workload) => ({ ...workload })),
   };
 }
 
 /** Named backends, and those that stand in routes: all that requests are sent to, besides services. */
-function dumpBackends(ir: Ir, live: Live): Json[] {
+function dumpBackends(ir: Ir, live: Live, endpoints: EndpointsDump): Json[] {
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const routes = [...listeners, ...ir.routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
   routes.push(...listeners.flatMap(({ tcpRoutes }) => tcpRoutes));
@@ -58,7 +59,7 @@ function dumpBackends(ir: Ir, live: Live): Json[] {
   );
   return byKey([...ir.backends, ...inRoutes]).map((backend) => ({
     backend: dumpBackend(backend.key.slice(1), backend.target),
-    ...backendEndpoints([backend, ...(used.get(backend.key) ?? [])], ir, live),
+    ...endpoints.backend([backend, ...(used.get(backend.key) ?? [])]),
     ...(named.has(backend.key) && inline(backend, live)),
   }));
 }

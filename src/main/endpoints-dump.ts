@@ -1,7 +1,7 @@
 import type { Backend, Ir } from "../ir/ir.ts";
-import { connectionOf } from "../proxy/connection-of.ts";
-import type { Service, Workload } from "../upstream/discovery.ts";
-import { combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
+import { connectionOf } from "../upstream/destinations.ts";
+import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery.ts";
+import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
 import { type Locality, localityBuckets } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";
 
@@ -16,57 +16,72 @@ export interface LiveEndpoints {
   readonly locality: Locality;
 }
 
-/** A service; one element of `endpoints` for each bucket of near and far workloads; workloads that get no requests are in the last. */
-export function dumpService(service: Service, ir: Ir, live: LiveEndpoints): Json {
-  const key = `${service.namespace}/${service.hostname}`;
-  const workloads = ir.workloads.filter((workload) => workload.services[key] !== undefined);
-  const buckets = localityBuckets(service, workloads, live.locality);
-  const unused = workloads.filter((workload) => !buckets.some((bucket) => bucket.includes(workload)));
-  const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
-  const all = [...live.endpoints.values()];
-  return {
-    ...service,
-    endpoints: shown.map((bucket) => sortOut(bucket.flatMap((workload) => dumpWorkload(workload, service, all)))),
-  };
-}
+/** The endpoints of one dump, with what all its services and backends look up indexed once. */
+export class EndpointsDump {
+  readonly #live: LiveEndpoints;
+  readonly #services: ServiceIndex;
+  /** What is known of the endpoints of a workload, by its uid. */
+  readonly #byWorkload: (uid: string) => readonly EndpointStats[];
 
-/** One entry, or one for each address where there are several; what differs in TLS alone is taken together. */
-function dumpWorkload(workload: Workload, service: Service, known: readonly EndpointStats[]): DumpedEndpoint[] {
-  const { uid, status, capacity, workloadIps, hostname } = workload;
-  const serviceKey = `${service.namespace}/${service.hostname}`;
-  const port = workload.services[serviceKey];
-  const shown = { endpoint: { workloadUid: uid, port, status }, capacity };
-  const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
-  const ports = Object.values({ ...service.ports, ...port });
-  return hosts.map((host) => {
-    const targets = new Set(ports.map((each) => targetName({ host, port: each })));
-    const stats = known.filter((each) => each.key.startsWith(`${uid} `) && targets.has(each.target));
+  constructor({ services, workloads }: Pick<Ir, "services" | "workloads">, live: LiveEndpoints) {
+    this.#live = live;
+    this.#services = new ServiceIndex(services, workloads);
+    this.#byWorkload = byOwner(live.endpoints.values());
+  }
+
+  /**
+   * A service, with one element of `endpoints` for each bucket of near and far workloads; workloads that get no requests are in
+   * the last.
+   */
+  service(service: Service): Json {
+    const workloads = this.#services.find(serviceKey(service))?.workloads ?? [];
+    const buckets = localityBuckets(service, workloads, this.#live.locality);
+    const used = new Set(buckets.flat());
+    const unused = workloads.filter((workload) => !used.has(workload));
+    const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
     return {
-      key: hosts.length === 1 ? `${uid}:${serviceKey}` : `${uid}:${serviceKey}:${host}`,
-      shown,
-      stats: stats.length === 0 ? undefined : stats.reduce(combineStats),
+      ...service,
+      endpoints: shown.map((bucket) => sortOut(bucket.flatMap((workload) => this.#workload(workload, service)))),
     };
-  });
-}
+  }
 
-/**
- * The one endpoint of a static backend, in the shape of a service's endpoints. `uses` are the backend and what refers to it:
- * with policies of their own they have connections of their own, which are taken together.
- */
-export function backendEndpoints(
-  uses: readonly Pick<Backend, "key" | "target" | "policies">[],
-  ir: Ir,
-  live: LiveEndpoints,
-): Json {
-  const [first] = uses;
-  if (first === undefined || (first.target.type !== "static" && first.target.type !== "unix")) return {};
-  const address = first.target;
-  const keys = new Set(uses.map(({ policies }) => endpointKey({ ...address, ...connectionOf(policies, ir) }, 1)));
-  const shared = [...keys].flatMap((key) => live.endpoints.get(key) ?? []);
-  // Other backends may send to the same endpoints: the count is this backend's own.
-  const stats =
-    shared.length === 0 ? undefined : { ...shared.reduce(combineStats), total: live.calls.get(first.key) ?? 0 };
-  return { endpoints: [sortOut([{ key: targetName(address), shown: { capacity: 1 }, stats }])] };
+  /** One entry, or one for each address where there are several; what differs in TLS alone is taken together. */
+  #workload(workload: Workload, service: Service): DumpedEndpoint[] {
+    const { uid, status, capacity, workloadIps, hostname } = workload;
+    const key = serviceKey(service);
+    const port = workload.services[key];
+    const shown = { endpoint: { workloadUid: uid, port, status }, capacity };
+    const hosts = workloadIps.length > 0 ? workloadIps : [hostname ?? ""];
+    const ports = Object.values({ ...service.ports, ...port });
+    const known = this.#byWorkload(uid);
+    return hosts.map((host) => {
+      const targets = new Set(ports.map((each) => targetName({ host, port: each })));
+      const stats = known.filter(({ target }) => targets.has(target));
+      return {
+        key: hosts.length === 1 ? `${uid}:${key}` : `${uid}:${key}:${host}`,
+        shown,
+        stats: stats.length === 0 ? undefined : stats.reduce(combineStats),
+      };
+    });
+  }
+
+  /**
+   * The one endpoint of a static backend, in the shape of a service's endpoints. `uses` are the backend and what refers to it:
+   * with policies of their own they have connections of their own, which are taken together.
+   */
+  backend(uses: readonly Pick<Backend, "key" | "target" | "policies">[]): Json {
+    const [first] = uses;
+    if (first === undefined || (first.target.type !== "static" && first.target.type !== "unix")) return {};
+    const address = first.target;
+    const keys = new Set(
+      uses.map(({ policies }) => endpointKey({ ...address, ...connectionOf(policies, this.#services) }, 1)),
+    );
+    const shared = [...keys].flatMap((key) => this.#live.endpoints.get(key) ?? []);
+    // Other backends may send to the same endpoints: the count is this backend's own.
+    const total = this.#live.calls.get(first.key) ?? 0;
+    const stats = shared.length === 0 ? undefined : { ...shared.reduce(combineStats), total };
+    return { endpoints: [sortOut([{ key: targetName(address), shown: { capacity: 1 }, stats }])] };
+  }
 }
 
 interface DumpedEndpoint {

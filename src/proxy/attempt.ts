@@ -207,7 +207,7 @@ class HttpCall implements BackendCall, UpstreamEvents, UpstreamWaiter, OutcomeCo
     const response: HttpResponse = { status: head.status, headers: head.headers };
     this.#answered(head.status, head.headers);
     trace?.responseSnapshot("raw response", response);
-    const health = this.#backend.rules?.health;
+    const health = this.#backend.outliers;
     if (health !== undefined) this.#outcome = health.classify(this, response);
     if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
     trace?.responseSnapshot("backend response ready", response);
@@ -246,7 +246,7 @@ class HttpCall implements BackendCall, UpstreamEvents, UpstreamWaiter, OutcomeCo
   onResponseEnd(trailers: HeaderList): void {
     const exchange = this.#exchange;
     if (exchange.closed) return;
-    if (this.#outcome !== undefined) this.#backend.rules?.health?.classifyTrailers(this, this.#outcome, trailers);
+    if (this.#outcome !== undefined) this.#backend.outliers?.classifyTrailers(this, this.#outcome, trailers);
     exchange.span?.callTrailers(trailers);
     // The connection may serve another exchange by now. A tunnel goes on in the other direction.
     if (!exchange.responseSide.tunnel) this.upstream = undefined;
@@ -347,7 +347,7 @@ class HttpCall implements BackendCall, UpstreamEvents, UpstreamWaiter, OutcomeCo
     const outcome = this.#outcome;
     this.#endpoint = undefined;
     this.#outcome = undefined;
-    const health = this.#backend.rules?.health;
+    const health = this.#backend.outliers;
     if (health === undefined) {
       endpoint.end(status !== 0 && status < 500, seconds);
       return;

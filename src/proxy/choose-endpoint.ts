@@ -4,11 +4,8 @@ import type { Exchange } from "./exchange.ts";
 
 /** The endpoint of one attempt; undefined when none is left to choose. */
 export function chooseEndpoint(exchange: Exchange, backend: CompiledBackend): Endpoint | undefined {
-  const { balancer, rules, target } = backend;
-  if (balancer !== undefined) {
-    const affinity = rules?.affinity;
-    return affinity === undefined ? balancer.choose() : affinity.choose(exchange.variables, balancer);
-  }
+  const { balancer, affinity, target } = backend;
+  if (balancer !== undefined) return balancer.choose(affinity?.read(exchange.variables));
   if (target.type !== "internal") {
     const { authority, scheme } = exchange.request;
     const { connection } = backend;

@@ -5,29 +5,26 @@ import { compileCallPolicies } from "../policies/calls/compile.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import { NetworkAuthorizer, prepareNetworkAuthz } from "../policies/ext-authz/network.ts";
-import { NO_POLICY_SET } from "../policies/merge.ts";
 import type { CallPolicies, NetworkExtAuthz, PolicySet } from "../policies/policy-set.ts";
 import { CredentialNames } from "../policies/shared/credentials/names.ts";
 import { OwnFields } from "../policies/shared/own-fields.ts";
 import type { CalloutContext } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { tlsIdentity } from "../tls/tls-client.ts";
-import { PowerOfTwoChoices, SingleEndpoint } from "../upstream/balancer.ts";
+import { AffinityKey } from "../upstream/balancers/rendezvous.ts";
 import { Callout, NO_UPSTREAM } from "../upstream/callout.ts";
-import type { Workload } from "../upstream/discovery.ts";
+import { connectionOf, Destinations } from "../upstream/destinations.ts";
+import { ServiceIndex, type Workload } from "../upstream/discovery.ts";
 import type { DynamicConnection } from "../upstream/dynamic.ts";
 import { DynamicTarget } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
-import { type BackendCalls, type Endpoints, endpointKey } from "../upstream/endpoints.ts";
-import { type Locality, localityBuckets } from "../upstream/locality.ts";
-import { endpointRules } from "../upstream/outlier.ts";
-import type { ConnectionSettings, PoolTarget } from "../upstream/pool-target.ts";
+import type { BackendCalls, Endpoints } from "../upstream/endpoints.ts";
+import { OutlierDetector } from "../upstream/outlier.ts";
+import { settingsIdentity } from "../upstream/pool-target.ts";
 import type { Target } from "../upstream/target.ts";
 import { bodyCaptureOptions } from "./body/recorded-bodies.ts";
 import { addGatewayFields } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
-import { connectionOf, versionOf } from "./connection-of.ts";
 import { Forwarding } from "./forwarding.ts";
 import { ListenerTable } from "./match/listeners.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
@@ -60,8 +57,6 @@ export type CompilerServices = Pick<
   "metrics" | "customLabels" | "policies" | "locality" | "exports" | "random"
 >;
 
-type Destination = Pick<CompiledBackend, "target" | "balancer">;
-
 const UNROUTED: Omit<FixedLabels, "bind"> = {
   backend: "unknown",
   protocol: "http",
@@ -76,15 +71,14 @@ export class IrCompiler {
   readonly #metrics: Metrics;
   readonly #customLabels: Services["customLabels"];
   readonly #policies: PolicyEnvironment;
-  readonly #locality: Locality;
   readonly #exports: Services["exports"];
   readonly #random: Services["random"];
   readonly #endpoints: Endpoints;
   readonly #calls = new Map<string, BackendCalls>();
   readonly #ir: Ir;
   readonly #generation: number;
-  readonly #held = new Map<string, Endpoint>();
-  readonly #singles = new Map<Endpoint, Destination>();
+  readonly #services: ServiceIndex;
+  readonly #destinations: Destinations;
   readonly #callouts = new Map<string, Callout<CalloutContext>>();
   readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
   readonly #owners = new Map<string, FixedLabels>();
@@ -103,7 +97,6 @@ export class IrCompiler {
       credentials: new CredentialNames(),
       ownFields: new OwnFields(),
     };
-    this.#locality = locality;
     this.#exports = exports;
     this.#random = random;
     this.#generation = generation;
@@ -111,6 +104,8 @@ export class IrCompiler {
     this.#metrics = metrics;
     this.#customLabels = customLabels;
     this.#endpoints = endpoints;
+    this.#services = new ServiceIndex(ir.services, ir.workloads);
+    this.#destinations = new Destinations(endpoints, this.#services, locality, random);
     for (const bind of ir.binds)
       for (const listener of bind.listeners) {
         this.#routers.set(listener.key, new RouterBuilder());
@@ -137,13 +132,13 @@ export class IrCompiler {
       if (builder !== undefined) groups.set(group.name, builder.finish());
     }
     const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
-    const endpoints = [...this.#held.values()];
+    const endpoints = this.#destinations.held;
     return { generation: this.#generation, binds, endpoints, calls: this.#calls, workloads: this.#ir.workloads };
   }
 
   /** Gives back what `finish` would have held. */
   abandon(): void {
-    this.#endpoints.release([...this.#held.values()]);
+    this.#endpoints.release(this.#destinations.held);
   }
 
   #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
@@ -227,7 +222,9 @@ export class IrCompiler {
   }
 
   #backend(backend: RouteBackend, labels: FixedLabels, scope: "request" | "network"): CompiledBackend {
-    const { balancer, target } = this.#destination(backend.target, backend.policies);
+    const { balancer, target } = this.#destinations.find(backend.target, backend.policies);
+    const { health, sessionAffinity } = backend.policies;
+    const { cel } = this.#policies;
     const expression = target.type === "dynamic" ? target.expression : undefined;
     // What every request reads stands first, where one or two cache lines hold it.
     return {
@@ -235,7 +232,8 @@ export class IrCompiler {
       balancer,
       target,
       calls: this.#callsOf(backend.key),
-      rules: endpointRules(backend.policies, this.#policies.cel),
+      outliers: health && new OutlierDetector(health, cel),
+      affinity: sessionAffinity && new AffinityKey(sessionAffinity, cel),
       series: new SeriesCache(this.#metrics, labels, backend.key),
       key: backend.key,
       weight: backend.weight,
@@ -250,25 +248,9 @@ export class IrCompiler {
   }
 
   #dynamicConnection(policies: PolicySet): DynamicConnection | undefined {
-    const settings = connectionOf(policies, this.#ir);
-    return Object.keys(settings).length === 0 ? undefined : { settings, identity: tlsIdentity(settings) };
-  }
-
-  #destination(target: Target, policies: PolicySet = NO_POLICY_SET): Destination {
-    const how = connectionOf(policies, this.#ir);
-    switch (target.type) {
-      case "static":
-        return this.#single(target, { host: target.host, port: target.port, ...how });
-      case "unix":
-        return this.#single(target, { path: target.path, ...how });
-      case "service":
-        return {
-          target,
-          balancer: new PowerOfTwoChoices(this.#serviceBuckets(target.key, target.port, how), this.#random),
-        };
-      default:
-        return { target, balancer: undefined };
-    }
+    const settings = connectionOf(policies, this.#services);
+    const identity = settingsIdentity(settings);
+    return identity === "" ? undefined : { settings, identity };
   }
 
   /** Policies that ask one target in one way share a service; it takes no more endpoints once the configuration is complete. */
@@ -276,57 +258,12 @@ export class IrCompiler {
     const key = JSON.stringify([target, policies]);
     let callout = this.#callouts.get(key);
     if (callout === undefined) {
-      const { balancer } = this.#destination(target, policies);
+      const { balancer } = this.#destinations.find(target, policies);
       const prepare = compileCallPolicies(policies, this.#policies);
       callout = balancer === undefined ? NO_UPSTREAM : new Callout(balancer, prepare);
       this.#callouts.set(key, callout);
     }
     return callout;
-  }
-
-  /** Backends with the same single endpoint share all of this: with many routes, what they share is at hand. */
-  #single(target: Target, address: PoolTarget): Destination {
-    const endpoint = this.#hold(address, 1);
-    let destination = this.#singles.get(endpoint);
-    if (destination === undefined) {
-      destination = { target, balancer: new SingleEndpoint(endpoint) };
-      this.#singles.set(endpoint, destination);
-    }
-    return destination;
-  }
-
-  /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
-  #serviceBuckets(key: string, port: number, how: ConnectionSettings): Endpoint[][] {
-    const service = this.#ir.services.find((each) => `${each.namespace}/${each.hostname}` === key);
-    const version = how.version ?? versionOf(service?.appProtocols?.[port]);
-    const connection = version === undefined ? how : { ...how, version };
-    const workloads = this.#ir.workloads.filter((workload) => workload.services[key] !== undefined);
-    return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
-      bucket.flatMap((workload) => this.#workloadEndpoints(workload, key, port, service?.ports[port], connection)),
-    );
-  }
-
-  #workloadEndpoints(
-    { services, workloadIps, hostname, capacity, uid }: Workload,
-    service: string,
-    port: number,
-    servicePort: number | undefined,
-    how: ConnectionSettings,
-  ): Endpoint[] {
-    const targetPort = services[service]?.[port] ?? servicePort;
-    if (targetPort === undefined) return [];
-    const hosts = workloadIps.length > 0 ? workloadIps : hostname ? [hostname] : [];
-    return hosts.map((host) => this.#hold({ host, port: targetPort, ...how }, capacity, uid));
-  }
-
-  #hold(target: PoolTarget, capacity: number, owner?: string): Endpoint {
-    const key = endpointKey(target, capacity, owner);
-    let endpoint = this.#held.get(key);
-    if (endpoint === undefined) {
-      endpoint = this.#endpoints.acquire(target, capacity, owner);
-      this.#held.set(key, endpoint);
-    }
-    return endpoint;
   }
 }
 

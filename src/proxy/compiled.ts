@@ -8,10 +8,11 @@ import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { TlsTerminator } from "../tls/tls-terminator.ts";
-import type { Balancer } from "../upstream/balancer.ts";
+import type { Balancer } from "../upstream/balancers/balancer.ts";
+import type { AffinityKey } from "../upstream/balancers/rendezvous.ts";
 import type { DynamicConnection, DynamicTarget } from "../upstream/dynamic.ts";
 import type { BackendCalls } from "../upstream/endpoints.ts";
-import type { EndpointRules } from "../upstream/outlier.ts";
+import type { OutlierDetector } from "../upstream/outlier.ts";
 import type { Target } from "../upstream/target.ts";
 import type { BodyCaptureOptions } from "./body/recorded-bodies.ts";
 import type { Forwarding } from "./forwarding.ts";
@@ -98,8 +99,10 @@ export interface CompiledBackend {
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
   readonly calls: BackendCalls;
-  /** Health and affinity, where policies of the backend say something about them. */
-  readonly rules: EndpointRules | undefined;
+  /** Of backends with `health`. */
+  readonly outliers: OutlierDetector | undefined;
+  /** Of backends with `sessionAffinity`. */
+  readonly affinity: AffinityKey | undefined;
   /** Of `dynamic` backends that do not take the authority of the request. */
   readonly dynamic: DynamicTarget | undefined;
   /** Of `dynamic` backends whose policies say how they are connected to. */

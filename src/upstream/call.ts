@@ -4,7 +4,7 @@ import { requestHeadText } from "../http/h1/serialize.ts";
 import { requestFields } from "../http/h2/fields.ts";
 import type { HeaderList } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
-import type { Balancer } from "./balancer.ts";
+import type { Balancer } from "./balancers/balancer.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { UpstreamSession } from "./h2/session.ts";

@@ -4,7 +4,7 @@ import { GrpcServer } from "../../test/helpers/grpc-server.ts";
 import { RawUpstream, reply, valuesOf } from "../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../base/errors.ts";
 import { Sweeper } from "../base/sweeper.ts";
-import { SingleEndpoint } from "./balancer.ts";
+import { SingleEndpoint } from "./balancers/balancer.ts";
 import type { CallRequest } from "./call.ts";
 import { Callout, NO_UPSTREAM, type PrepareCall } from "./callout.ts";
 import { Endpoints } from "./endpoints.ts";

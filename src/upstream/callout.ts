@@ -1,6 +1,6 @@
 import { GatewayError } from "../base/errors.ts";
 import { type HeaderList, type HttpRequest, setHeader } from "../http/message.ts";
-import type { Balancer } from "./balancer.ts";
+import type { Balancer } from "./balancers/balancer.ts";
 import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { GrpcStream, GrpcStreamEvents } from "./grpc-channel.ts";
@@ -186,7 +186,7 @@ function headOf(
 }
 
 /** A service without endpoints. */
-export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined, candidates: () => [] });
+export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined });
 
 /** What really happened, for the log: `cause` where there is one. */
 export function reasonOf(error: unknown): string {

@@ -18,6 +18,8 @@ export interface LoadBalancer {
   readonly mode: "Standard" | "Strict" | "Failover" | "Passthrough";
   /** `AllowAll`: also workloads whose status is not healthy. */
   readonly healthPolicy: "OnlyHealthy" | "AllowAll";
+  /** How one of the preferred workloads is chosen. Default: `PowerOfTwoChoices`. */
+  readonly algorithm?: "PowerOfTwoChoices" | "LeastRequests" | "RoundRobin";
 }
 
 /** In what a workload may be near. */
@@ -44,4 +46,45 @@ export interface Workload {
   readonly workloadType?: string;
   readonly canonicalName?: string;
   readonly canonicalRevision?: string;
+}
+
+/** A service with the workloads behind it, in the order of the configuration. */
+export interface IndexedService {
+  /** undefined: workloads refer to a service that is not defined. */
+  readonly service: Service | undefined;
+  readonly workloads: readonly Workload[];
+}
+
+/**
+ * Services by key, each with its workloads; made once for a configuration. Every reference to a service looks it up here: a
+ * scan of all workloads for each of them made the compilation quadratic.
+ */
+export class ServiceIndex {
+  readonly #services = new Map<string, { service: Service | undefined; readonly workloads: Workload[] }>();
+
+  constructor(services: readonly Service[], workloads: readonly Workload[]) {
+    // Of two definitions with one key, which are reported elsewhere, the first holds.
+    for (const service of services) this.#at(serviceKey(service)).service ??= service;
+    for (const workload of workloads)
+      for (const key of Object.keys(workload.services)) this.#at(key).workloads.push(workload);
+  }
+
+  /** `key`: `<namespace>/<hostname>`. undefined: nothing is known of it. */
+  find(key: string): IndexedService | undefined {
+    return this.#services.get(key);
+  }
+
+  #at(key: string): { service: Service | undefined; readonly workloads: Workload[] } {
+    let indexed = this.#services.get(key);
+    if (indexed === undefined) {
+      indexed = { service: undefined, workloads: [] };
+      this.#services.set(key, indexed);
+    }
+    return indexed;
+  }
+}
+
+/** The key of a service, by which backends and workloads refer to it. */
+export function serviceKey({ namespace, hostname }: Pick<Service, "namespace" | "hostname">): string {
+  return `${namespace}/${hostname}`;
 }

@@ -1,8 +1,72 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Evictions } from "./endpoint.ts";
+import { type Endpoint, Evictions } from "./endpoint.ts";
+import { testEndpoint } from "./testing/endpoint.ts";
 
 const notice = (key: string, ms: number) => ({ key, ms, timesEjected: 1, restoreHealth: undefined });
+
+function fail(endpoint: Endpoint, now: number, eviction = {}, duration = 1000): boolean {
+  endpoint.begin();
+  return endpoint.fail(eviction, duration, now);
+}
+
+function succeed(endpoint: Endpoint, seconds = 0.1): void {
+  endpoint.begin();
+  endpoint.end(true, seconds);
+}
+
+test("an endpoint comes back from an eviction with the health that is configured", () => {
+  const endpoint = testEndpoint("a");
+  assert.equal(fail(endpoint, 1000, { restoreHealth: 0.9 }), true);
+  assert.equal(endpoint.isEvicted(1999), true);
+  assert.equal(endpoint.health, 0.7);
+  assert.equal(endpoint.isEvicted(2000), false);
+  assert.equal(endpoint.health, 0.9);
+});
+
+test("each eviction in a row lasts longer by its duration; a success begins anew", () => {
+  const endpoint = testEndpoint("a");
+  fail(endpoint, 1);
+  assert.equal(endpoint.evictedUntil, 1001);
+  fail(endpoint, 500);
+  assert.equal(endpoint.evictedUntil, 1001, "a call that was under way does not prolong it");
+  fail(endpoint, 2000);
+  assert.equal(endpoint.evictedUntil, 4000);
+  assert.equal(endpoint.timesEjected, 2);
+  assert.equal(endpoint.isEvicted(4000), false);
+  succeed(endpoint);
+  fail(endpoint, 5000);
+  assert.equal(endpoint.evictedUntil, 6000);
+});
+
+test("thresholds: failures in a row including this one, or the health before it", () => {
+  const counted = testEndpoint("a");
+  fail(counted, 1, { consecutiveFailures: 2 });
+  assert.equal(counted.isEvicted(1), false);
+  succeed(counted);
+  fail(counted, 1, { consecutiveFailures: 2 });
+  assert.equal(counted.isEvicted(1), false);
+  fail(counted, 1, { consecutiveFailures: 2 });
+  assert.equal(counted.isEvicted(1), true);
+
+  const ailing = testEndpoint("b");
+  fail(ailing, 1, { healthThreshold: 0.8 });
+  assert.equal(ailing.isEvicted(1), false);
+  assert.equal(ailing.health, 0.7);
+  fail(ailing, 1, { healthThreshold: 0.8 });
+  assert.equal(ailing.isEvicted(1), true);
+});
+
+test("what another thread evicts is evicted here too; a shorter eviction cuts none short", () => {
+  const endpoint = testEndpoint("10.0.0.1:80");
+  endpoint.evict({ key: "", ms: 1000, timesEjected: 2, restoreHealth: 0.5 }, 0);
+  endpoint.evict({ key: "", ms: 10, timesEjected: 1, restoreHealth: 1 }, 0);
+  assert.equal(endpoint.isEvicted(999), true);
+  assert.equal(endpoint.isEvicted(1000), false);
+  assert.equal(endpoint.health, 0.5);
+  fail(endpoint, 2000);
+  assert.equal(endpoint.evictedUntil, 5000, "the third in a row");
+});
 
 test("a worker that starts later hears of what is still evicted, and for how long", () => {
   const evictions = new Evictions();

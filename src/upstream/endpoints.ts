@@ -129,7 +129,18 @@ function addUse(a: PoolUse, b: PoolUse): PoolUse {
   };
 }
 
-/** The identity by which an endpoint survives a reload. */
+/** The identity by which an endpoint survives a reload. `owner`: the uid of its workload; `` for static backends. */
 export function endpointKey(target: PoolTarget, capacity: number, owner = ""): string {
-  return `${owner} ${poolKey(target)} ${capacity}`;
+  return `${ownerPart(owner)} ${poolKey(target)} ${capacity}`;
+}
+
+/** The endpoints of each workload, by its uid. */
+export function byOwner(stats: Iterable<EndpointStats>): (owner: string) => readonly EndpointStats[] {
+  const grouped = Map.groupBy(stats, ({ key }) => key.slice(0, key.indexOf(" ")));
+  return (owner) => grouped.get(ownerPart(owner)) ?? [];
+}
+
+/** Without a space, which ends it. */
+function ownerPart(owner: string): string {
+  return owner.replaceAll("%", "%25").replaceAll(" ", "%20");
 }

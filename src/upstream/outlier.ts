@@ -1,38 +1,12 @@
-import { type Activation, type CelEnvironment, CelError, type Condition, type Expression } from "../cel/index.ts";
+import type { Activation, CelEnvironment, Condition } from "../cel/index.ts";
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
-import type { Balancer } from "./balancer.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { rendezvous } from "./rendezvous.ts";
 import { retryAfter } from "./retry-after.ts";
-import type { Eviction, Health, SessionAffinity } from "./settings.ts";
+import type { Eviction, Health } from "./settings.ts";
 
 /** Milliseconds of an eviction whose length nothing else determines (reference 3.26). */
 const DEFAULT_EVICTION_MS = 3000;
-
-/** What the policies of a backend say about the choice and the health of its endpoints. */
-export interface EndpointRules {
-  readonly health: OutlierDetector | undefined;
-  readonly affinity: Affinity | undefined;
-}
-
-/** undefined, as for most backends, when they say nothing. Throws CelError for expressions that cannot be used. */
-export function endpointRules(
-  {
-    health,
-    sessionAffinity,
-  }: {
-    readonly health?: Health;
-    readonly sessionAffinity?: SessionAffinity;
-  },
-  cel: CelEnvironment,
-): EndpointRules | undefined {
-  if (health === undefined && sessionAffinity === undefined) return undefined;
-  return {
-    health: health && new OutlierDetector(health, cel),
-    affinity: sessionAffinity && new Affinity(sessionAffinity, cel),
-  };
-}
 
 /** What one call says about its endpoint. */
 export interface CallOutcome {
@@ -111,32 +85,6 @@ export class OutlierDetector {
       this.#eviction.duration ?? outcome.wait ?? (backoff || DEFAULT_EVICTION_MS),
       now,
     );
-  }
-}
-
-/** Requests with the same value go to the same endpoint (reference 3.27). */
-export class Affinity {
-  readonly #source: Expression;
-
-  constructor({ source }: SessionAffinity, cel: CelEnvironment) {
-    this.#source = cel.compileExpression(source, "request");
-  }
-
-  choose(variables: Activation, balancer: Balancer): Endpoint | undefined {
-    const key = this.#keyOf(variables);
-    return key === undefined ? balancer.choose() : rendezvous(balancer.candidates(), key);
-  }
-
-  /** undefined when the expression fails or gives nothing. */
-  #keyOf(variables: Activation): Uint8Array | undefined {
-    try {
-      const value = this.#source.evaluate(variables);
-      const bytes = typeof value === "string" ? Buffer.from(value, "utf8") : value;
-      return bytes instanceof Uint8Array && bytes.length > 0 ? bytes : undefined;
-    } catch (error) {
-      if (error instanceof CelError) return undefined;
-      throw error;
-    }
   }
 }
 

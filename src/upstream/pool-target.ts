@@ -38,12 +38,17 @@ export type PoolTarget = Address & ConnectionSettings;
 
 /** The identity of a pool: connections are shared where they are made in the same way. */
 export function poolKey(target: PoolTarget): string {
-  const { tls, tcp, tunnel, version, limits, avoids } = target;
-  const name = targetName(target);
-  if ([tls, tcp, tunnel, version, limits, avoids].every((setting) => setting === undefined)) return name;
-  return `${name} ${tlsIdentity({ tls, tcp, tunnel, version, limits, avoids })}`;
+  const identity = settingsIdentity(target);
+  return identity === "" ? targetName(target) : `${targetName(target)} ${identity}`;
 }
 
+/** Tells these settings from others; `` for none. */
+export function settingsIdentity({ tls, tcp, tunnel, version, limits, avoids }: ConnectionSettings): string {
+  if ([tls, tcp, tunnel, version, limits, avoids].every((setting) => setting === undefined)) return "";
+  return tlsIdentity({ tls, tcp, tunnel, version, limits, avoids });
+}
+
+/** `host:port`, `[host]:port` for IPv6, or `unix:path`. */
 export function targetName(target: Address): string {
   if ("path" in target) return `unix:${target.path}`;
   return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;

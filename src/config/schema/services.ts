@@ -33,10 +33,16 @@ export const service = z
           .enum(["OnlyHealthy", "AllowAll"])
           .default("OnlyHealthy")
           .describe("`AllowAll`: also workloads with the status unhealthy get requests."),
+        algorithm: z
+          .enum(["PowerOfTwoChoices", "LeastRequests", "RoundRobin"])
+          .optional()
+          .describe(
+            "How one of the preferred workloads is chosen, weighted by `capacity`. `PowerOfTwoChoices` (default): of two random ones the one with the better health, latency and number of requests in flight. `LeastRequests`: of two random ones the one with fewer requests in flight. `RoundRobin`: in turn, in each worker thread by itself. `sessionAffinity` of a backend goes before all of them.",
+          ),
       })
       .optional()
       .describe(
-        "Prefers workloads that are near. Where this gateway runs is told by the variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`, the last two also by `config.clusterId` and `config.network`; what is not set agrees with nothing.",
+        "Which workload gets a request; prefers those that are near. Where this gateway runs is told by the variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`, the last two also by `config.clusterId` and `config.network`; what is not set agrees with nothing.",
       ),
     appProtocols: z
       .record(portKey, z.string())

@@ -1,5 +1,5 @@
 import { Sweeper } from "../../base/sweeper.ts";
-import { SingleEndpoint } from "../../upstream/balancer.ts";
+import { SingleEndpoint } from "../../upstream/balancers/balancer.ts";
 import { Callout } from "../../upstream/callout.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import { Endpoints } from "../../upstream/endpoints.ts";

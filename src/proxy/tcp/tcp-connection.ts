@@ -207,7 +207,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     const backend = pick(this.#route, this.#services.random);
     if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
     this.#backend = backend;
-    this.#call = new UpstreamCall(this, { calls: backend.calls, outliers: backend.rules?.health });
+    this.#call = new UpstreamCall(this, backend);
     if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 

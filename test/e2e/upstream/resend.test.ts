@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Sweeper } from "../../../src/base/sweeper.ts";
-import { SingleEndpoint } from "../../../src/upstream/balancer.ts";
+import { SingleEndpoint } from "../../../src/upstream/balancers/balancer.ts";
 import { callUpstream } from "../../../src/upstream/call.ts";
 import { Endpoints } from "../../../src/upstream/endpoints.ts";
 import { Pools } from "../../../src/upstream/pools.ts";

@@ -1,0 +1,103 @@
+import type { Endpoint } from "../endpoint.ts";
+
+/** Chooses the endpoint of one attempt among those of a backend. */
+export interface Balancer {
+  /** All endpoints that it may choose, the nearest bucket first. */
+  readonly endpoints: readonly Endpoint[];
+  /**
+   * undefined = there is no endpoint with capacity. `key`: what session affinity has made of the request (reference 3.27);
+   * balancers without affinity ignore it.
+   */
+  choose(key?: Uint8Array): Endpoint | undefined;
+}
+
+/** The one endpoint of a static backend. Its evictions are ignored, because there is no alternative. */
+export class SingleEndpoint implements Balancer {
+  readonly endpoints: readonly Endpoint[];
+  readonly #endpoint: Endpoint;
+
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint;
+    this.endpoints = [endpoint];
+  }
+
+  choose(): Endpoint {
+    return this.#endpoint;
+  }
+}
+
+/** Picks an endpoint of one bucket. An evicted pick makes the caller pick again, among the active endpoints of the bucket. */
+export type Algorithm = (bucket: Bucket, key: Uint8Array | undefined) => Endpoint;
+
+/**
+ * Applies one algorithm to locality buckets: the first bucket with an active endpoint is used. If every endpoint of every
+ * bucket is evicted, the first bucket is used regardless (reference 3.26, Envoy's panic mode): a call that will probably fail is
+ * better than one that is not made.
+ */
+export class BucketBalancer implements Balancer {
+  readonly endpoints: readonly Endpoint[];
+  readonly #buckets: readonly Bucket[];
+  readonly #pick: Algorithm;
+  readonly #now: () => number;
+
+  /** `buckets`: the nearest first; endpoints with capacity 0 are drained and never chosen. `now`: the clock of evictions. */
+  constructor(buckets: readonly (readonly Endpoint[])[], pick: Algorithm, now: () => number = () => performance.now()) {
+    const usable = buckets.map((bucket) => bucket.filter(({ capacity }) => capacity > 0));
+    this.#buckets = usable.filter((bucket) => bucket.length > 0).map((bucket) => new Bucket(bucket));
+    this.endpoints = usable.flat();
+    this.#pick = pick;
+    this.#now = now;
+  }
+
+  choose(key?: Uint8Array): Endpoint | undefined {
+    let fallback: Endpoint | undefined;
+    for (const bucket of this.#buckets) {
+      const picked = this.#pick(bucket, key);
+      fallback ??= picked;
+      // The usual case reads the endpoints that the algorithm has looked at, not the whole bucket.
+      if (this.#isActive(picked)) return picked;
+      const active = bucket.endpoints.filter((endpoint) => this.#isActive(endpoint));
+      if (active.length > 0) return this.#pick(new Bucket(active), key);
+    }
+    return fallback;
+  }
+
+  #isActive(endpoint: Endpoint): boolean {
+    return endpoint.evictedUntil === 0 || !endpoint.isEvicted(this.#now());
+  }
+}
+
+/** Endpoints that are equally near; never empty. */
+export class Bucket {
+  readonly endpoints: readonly Endpoint[];
+  /** Running sum of capacities, so that a draw is weighted. */
+  readonly #bounds: readonly number[];
+  readonly #sum: number;
+
+  constructor(endpoints: readonly Endpoint[]) {
+    let sum = 0;
+    this.endpoints = endpoints;
+    this.#bounds = endpoints.map(({ capacity }) => {
+      sum += capacity;
+      return sum;
+    });
+    this.#sum = sum;
+  }
+
+  /** A random endpoint, as likely as its share of the capacity. `random` is uniform in [0, 1). */
+  draw(random: () => number): Endpoint {
+    const at = random() * this.#sum;
+    return this.endpoints[this.#bounds.findIndex((bound) => at < bound)] as Endpoint;
+  }
+
+  /**
+   * Two draws with replacement, of which `prefers` decides. An evicted draw wins, so that the caller draws again among the
+   * active endpoints: choosing the other one would leave it a single draw, without a comparison.
+   */
+  drawTwo(random: () => number, prefers: (second: Endpoint, first: Endpoint) => boolean): Endpoint {
+    const first = this.draw(random);
+    const second = this.draw(random);
+    if ((first.evictedUntil === 0) !== (second.evictedUntil === 0)) return first.evictedUntil === 0 ? second : first;
+    return prefers(second, first) ? second : first;
+  }
+}

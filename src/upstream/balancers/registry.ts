@@ -1,0 +1,30 @@
+import type { LoadBalancer } from "../discovery.ts";
+import type { Endpoint } from "../endpoint.ts";
+import { type Algorithm, type Balancer, BucketBalancer } from "./balancer.ts";
+import { leastRequests } from "./least-requests.ts";
+import { powerOfTwoChoices } from "./power-of-two-choices.ts";
+import { rendezvous } from "./rendezvous.ts";
+import { roundRobin } from "./round-robin.ts";
+
+type AlgorithmName = NonNullable<LoadBalancer["algorithm"]>;
+
+/**
+ * The algorithms of `services[].loadBalancer.algorithm`. Each call makes the algorithm of one balancer, which may keep state.
+ * `random` is uniform in [0, 1).
+ */
+export const ALGORITHMS: Readonly<Record<AlgorithmName, (random: () => number) => Algorithm>> = {
+  PowerOfTwoChoices: powerOfTwoChoices,
+  LeastRequests: leastRequests,
+  RoundRobin: roundRobin,
+};
+
+/** The balancer of a service. `affinity`: requests with a key keep their endpoint, the others go by the algorithm. */
+export function serviceBalancer(
+  buckets: readonly (readonly Endpoint[])[],
+  algorithm: AlgorithmName = "PowerOfTwoChoices",
+  affinity: boolean,
+  random: () => number,
+): Balancer {
+  const plain = ALGORITHMS[algorithm](random);
+  return new BucketBalancer(buckets, affinity ? rendezvous(plain) : plain);
+}

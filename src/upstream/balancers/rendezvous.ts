@@ -1,0 +1,90 @@
+import { type Activation, type CelEnvironment, CelError, type Expression } from "../../cel/index.ts";
+import type { Endpoint } from "../endpoint.ts";
+import type { SessionAffinity } from "../settings.ts";
+import type { Algorithm } from "./balancer.ts";
+
+/** Two 32-bit halves. */
+type Hash = readonly [number, number];
+
+/**
+ * The endpoint for a key by rendezvous hashing (highest random weight, Thaler and Ravishankar 1998), weighted by capacity:
+ * the same in every worker and after every reload. When an endpoint comes, goes or is evicted, only its own keys move. Unlike a
+ * hash ring it needs no table; it costs one hash per endpoint. Requests without a key go by `otherwise`.
+ */
+export function rendezvous(otherwise: Algorithm): Algorithm {
+  return (bucket, key) => (key === undefined ? otherwise(bucket, key) : highestWeight(bucket.endpoints, hashOf(key)));
+}
+
+function highestWeight(endpoints: readonly Endpoint[], key: Hash): Endpoint {
+  let [best] = endpoints as readonly [Endpoint, ...Endpoint[]];
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const endpoint of endpoints) {
+    // -w / ln(u), with u uniform in (0, 1), is highest with probability proportional to w.
+    const weight = -endpoint.capacity / Math.log(uniform(key, addressHash(endpoint)));
+    if (weight <= highest) continue;
+    highest = weight;
+    best = endpoint;
+  }
+  return best;
+}
+
+/** By address alone: a new capacity or other connection settings move as few keys as they can. */
+function addressHash(endpoint: Endpoint): Hash {
+  let hash = addressHashes.get(endpoint);
+  if (hash === undefined) {
+    hash = hashOf(Buffer.from(endpoint.pool.name, "utf8"));
+    addressHashes.set(endpoint, hash);
+  }
+  return hash;
+}
+
+const addressHashes = new WeakMap<Endpoint, Hash>();
+
+/** FNV-1a from two starting points. */
+function hashOf(bytes: Uint8Array): Hash {
+  let a = 0x811c9dc5;
+  let b = 0x050c5d1f;
+  for (const byte of bytes) {
+    a = Math.imul(a ^ byte, 0x01000193);
+    b = Math.imul(b ^ byte, 0x01000193);
+  }
+  return [mix(a), mix(b ^ bytes.length)];
+}
+
+/** 53 random-looking bits of both hashes as a number between 0 and 1, never either. */
+function uniform(key: Hash, address: Hash): number {
+  const high = mix(key[0] ^ address[0]);
+  const low = mix(Math.imul(high, 0x9e3779b1) ^ key[1] ^ Math.imul(address[1], 0x85ebca6b));
+  return ((high >>> 6) * 2 ** 26 + (low >>> 6) + 0.5) / 2 ** 52;
+}
+
+/** The finalizer of MurmurHash3: every bit depends on every other. */
+function mix(value: number): number {
+  let h = value ^ (value >>> 16);
+  h = Math.imul(h, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}
+
+/** The key of session affinity (`sessionAffinity`, reference 3.27): requests with the same value share an endpoint. */
+export class AffinityKey {
+  readonly #source: Expression;
+
+  /** Throws CelError for an expression that cannot be used. */
+  constructor({ source }: SessionAffinity, cel: CelEnvironment) {
+    this.#source = cel.compileExpression(source, "request");
+  }
+
+  /** undefined when the expression fails or gives nothing: the request is balanced as without affinity. */
+  read(variables: Activation): Uint8Array | undefined {
+    try {
+      const value = this.#source.evaluate(variables);
+      const bytes = typeof value === "string" ? Buffer.from(value, "utf8") : value;
+      return bytes instanceof Uint8Array && bytes.length > 0 ? bytes : undefined;
+    } catch (error) {
+      if (error instanceof CelError) return undefined;
+      throw error;
+    }
+  }
+}
