@@ -1,7 +1,7 @@
 import type { Ir } from "../ir/ir.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
+import { loadWithResources } from "./load-thread.ts";
 import type { Diagnostic } from "./parse/diagnostics.ts";
-import { loadWithResources } from "./resources/load.ts";
 import { ResourceStore } from "./resources/store.ts";
 
 /** What `tracegate check` tells. */

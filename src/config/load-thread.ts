@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
-import { NO_RESOURCES, type Resources } from "./resources/store.ts";
+import { NO_RESOURCES, type ResourceStore, type Resources } from "./resources/store.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -46,4 +46,28 @@ export async function loadConfigAside(source: ConfigSource, env: Env, resources 
 function isLarge(source: ConfigSource): boolean {
   if (source.kind === "text") return source.text.length > LARGE_BYTES;
   return (statSync(source.path, { throwIfNoEntry: false })?.size ?? 0) > LARGE_BYTES;
+}
+
+/**
+ * Loads a configuration with everything behind the URLs that it names: `load` is called until nothing is missing. Usually
+ * that is once, or twice where there is something new to fetch; a document may name a further one. What cannot be fetched
+ * is a problem of the configuration, at the place of its URL.
+ */
+export async function loadWithResources(
+  load: (resources: Resources) => LoadResult | Promise<LoadResult>,
+  store: ResourceStore,
+): Promise<LoadResult> {
+  const tried = new Set<string>();
+  for (;;) {
+    const loaded = await load(store.resources);
+    const missing = loaded.urls.filter((url) => !tried.has(url) && !hasText(store.resources, url));
+    if (missing.length === 0) return loaded;
+    for (const url of missing) tried.add(url);
+    await store.fetch(missing);
+  }
+}
+
+function hasText(resources: Resources, url: string): boolean {
+  const known = resources.get(url);
+  return known !== undefined && "text" in known;
 }

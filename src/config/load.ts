@@ -1,24 +1,24 @@
 import { messageOf } from "../base/errors.ts";
-import { CelEnvironment } from "../cel/index.ts";
+import { CelEnvironment, type CustomFunctions, NO_FUNCTIONS, readFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
+import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
+import type { PolicySet } from "../policies/policy-set.ts";
 import { parsingWith } from "../policies/shared/cel-schema.ts";
 import { adviseOnAdmin } from "./explain/advice.ts";
-import { cookieSecretProblem } from "./explain/cookie-secret.ts";
 import { otherProgram } from "./explain/foreign-config.ts";
 import { setAside } from "./explain/ignored-fields.ts";
 import { keepValidParts, type Salvaged } from "./explain/keep-valid-parts.ts";
 import { knownFields } from "./explain/known-fields.ts";
 import { reportIssues } from "./explain/schema-errors.ts";
-import { customFunctions } from "./parse/custom-functions.ts";
-import { type Diagnostic, formatPath } from "./parse/diagnostics.ts";
-import { ConfigDocument } from "./parse/document.ts";
-import { InputReader, type Inputs, isReadOnce } from "./parse/inputs.ts";
-import { readText } from "./parse/read-file.ts";
+import type { Diagnostic } from "./parse/diagnostics.ts";
+import type { Report } from "./parse/document.ts";
+import { ConfigDocument, type Problem } from "./parse/document.ts";
+import { InputReader, type Inputs, isReadOnce, readText } from "./parse/inputs.ts";
+import type { Path } from "./parse/paths.ts";
+import { formatPath, valueAt } from "./parse/paths.ts";
 import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
-import { resolveSettings, type Settings } from "./settings.ts";
-import { writtenStartOnly } from "./start-only.ts";
-import type { Path, Report } from "./translate/context.ts";
+import { resolveSettings, type Settings, writtenStartOnly } from "./settings.ts";
 import { formerTracing } from "./translate/former-tracing.ts";
 import { translate } from "./translate/translate.ts";
 
@@ -176,4 +176,42 @@ function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 /** A problem of the whole file. */
 function problem(file: string, message: string): Diagnostic[] {
   return [{ severity: "error", file, line: 0, column: 0, path: "", message }];
+}
+
+/** What keeps `oidc` from sealing its cookies; undefined when there is a key, or no such policy. */
+export function cookieSecretProblem(ir: Ir, env: Readonly<Record<string, string | undefined>>): Problem | undefined {
+  const secret = env[COOKIE_SECRET] ?? "";
+  if (parseCookieKey(secret) !== undefined || !usesOidc(ir)) return undefined;
+  const expected = "64 hexadecimal digits, such as openssl rand -hex 32 prints";
+  if (secret === "")
+    return {
+      message: `${COOKIE_SECRET} is required when oidc is configured`,
+      expected: `an environment variable of ${expected}`,
+    };
+  // Never the value: it is a secret, if not a good one.
+  return { message: `environment variable ${COOKIE_SECRET} is not valid`, expected };
+}
+
+function usesOidc({ binds, routeGroups }: Ir): boolean {
+  const listeners = binds.flatMap((bind) => bind.listeners);
+  const routes = [...listeners, ...routeGroups].flatMap((owner) => owner.routes);
+  const has = ({ policies }: { readonly policies: PolicySet }): boolean => policies.oidc !== undefined;
+  return listeners.some(has) || routes.some(has);
+}
+
+const PATH = ["config", "customFunctions"];
+
+/**
+ * The functions that expressions of the document may call; every mistake in them is reported. Undefined when it is unclear
+ * which functions there should be, so that the expressions cannot be checked.
+ */
+export function customFunctions(document: ConfigDocument): CustomFunctions | undefined {
+  const text = valueAt(document.value, PATH);
+  // The schema tells of anything that is not text.
+  if (typeof text !== "string") return NO_FUNCTIONS;
+  const { functions, problems, readable } = readFunctions(text);
+  for (const { what, message, position } of problems)
+    if (position === undefined || !document.reportInside(PATH, text, position, { message: what }))
+      document.report(PATH, { message });
+  return readable ? functions : undefined;
 }

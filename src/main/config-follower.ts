@@ -2,12 +2,11 @@ import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { ConfigSource, LoadResult } from "../config/load.ts";
-import { loadConfigAside } from "../config/load-thread.ts";
+import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
-import { loadWithResources } from "../config/resources/load.ts";
 import type { ResourceStore } from "../config/resources/store.ts";
-import { restartRequired } from "../config/start-only.ts";
+import { restartRequired } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 

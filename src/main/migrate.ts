@@ -3,7 +3,7 @@ import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:
 import { messageOf } from "../base/errors.ts";
 import { migrateConfig } from "../config/migrate/migrate.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
-import { readText } from "../config/parse/read-file.ts";
+import { readText } from "../config/parse/inputs.ts";
 
 /**
  * Rewrites in a configuration file what has moved (`migrateConfig`): the whole file or, when something cannot be moved,

@@ -1,9 +1,11 @@
 /** Warnings about what is valid and most likely not meant. */
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
+import type { CelEnvironment, Scope } from "../../cel/index.ts";
 import type { Bind, Frontend, Listener, Route } from "../../ir/ir.ts";
-import type { Authorization, PolicySet } from "../../policies/policy-set.ts";
-import type { Path, Report } from "../translate/report.ts";
+import type { Authorization, AuthorizationRule, PolicySet } from "../../policies/policy-set.ts";
+import type { Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 
 /**
  * Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7), each with the
@@ -113,4 +115,22 @@ export function adviseOnAdmin(address: ListenAddress, binds: readonly Bind[], re
 
 function warn(report: Report, path: Path, message: string): void {
   report(path, { message, warning: true, advice: true });
+}
+
+/** Warns about `deny` rules, at `path`, that let pass who leaves out what they negate or compare. The rules are known to compile. */
+export function warnAboutDenyRules(
+  rules: readonly AuthorizationRule[],
+  scope: Scope,
+  path: Path,
+  report: Report,
+  cel: CelEnvironment,
+): void {
+  for (const [i, { mode, expression }] of rules.entries()) {
+    if (mode !== "deny") continue;
+    for (const { reads, safe } of cel.absenceTraps(expression, scope))
+      report([...path, i, "deny"], {
+        message: `denies nothing where ${reads} is absent, so a request without it passes; to handle absence, write ${safe}`,
+        warning: true,
+      });
+  }
 }

@@ -1,5 +1,5 @@
 import type { ConfigDocument } from "../parse/document.ts";
-import { isDeeperThan } from "../parse/values.ts";
+import { isDeeperThan } from "../parse/paths.ts";
 import type { KnownFields } from "./known-fields.ts";
 
 /** What is nested deeper is no configuration. */

@@ -1,6 +1,5 @@
 import type { z } from "zod";
-import { formatPath } from "../parse/diagnostics.ts";
-import { isDeeperThan, valueAt } from "../parse/values.ts";
+import { formatPath, isDeeperThan, valueAt } from "../parse/paths.ts";
 
 type Path = readonly PropertyKey[];
 

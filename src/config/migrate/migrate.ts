@@ -1,9 +1,9 @@
 import { type Document, isAlias, isMap, isScalar, type Node, Pair, parseDocument, Scalar } from "yaml";
 import { syntaxProblems } from "../explain/yaml-errors.ts";
-import { type Diagnostic, formatPath } from "../parse/diagnostics.ts";
-import { Lines } from "../parse/lines.ts";
-import { formatLike } from "./format.ts";
-import { drop, ensureMap, entryOf, type Holder, mapAt, nameOf, put, take } from "./nodes.ts";
+import type { Diagnostic } from "../parse/diagnostics.ts";
+import { formatPath } from "../parse/paths.ts";
+import { Lines } from "../parse/positions.ts";
+import { drop, ensureMap, entryOf, formatLike, type Holder, mapAt, nameOf, put, take } from "./nodes.ts";
 
 export type Migration =
   | { readonly ok: true; readonly text: string; readonly changed: boolean }

@@ -1,4 +1,4 @@
-import { isMap, isScalar, type Node, Pair, Scalar, YAMLMap } from "yaml";
+import { type Document, isMap, isScalar, type Node, Pair, Scalar, YAMLMap } from "yaml";
 
 /** A map that may be written as nothing at all (`frontendPolicies:`). */
 export type Holder = YAMLMap<Node, Node | null>;
@@ -69,4 +69,29 @@ export function nameOf(key: unknown): string | undefined {
 function prepend(entry: Entry, ...comments: readonly (string | null | undefined)[]): void {
   const all = [...comments, entry.key.commentBefore].filter((each) => each !== null && each !== undefined);
   if (all.length > 0) entry.key.commentBefore = all.join("\n");
+}
+
+/**
+ * The document as text in the style of the text that it was read from: JSON stays JSON; YAML keeps its indentation, and lines
+ * are not broken that were not. How comments line up is lost, and blank lines of more than one.
+ */
+export function formatLike(text: string, document: Document): string {
+  const indent = /^( +)\S/m.exec(text)?.[1]?.length ?? 2;
+  if (isJson(text)) return `${JSON.stringify(document.toJS(), undefined, text.includes("\n") ? indent : 0)}\n`;
+  return document.toString({
+    indent,
+    // `- a` below `list:` in the same column.
+    indentSeq: !/^( *)[^\s#-][^\n]*:\n\1- /m.test(text),
+    flowCollectionPadding: !/[{[][^\s{}[\]]/.test(text),
+    lineWidth: Math.max(80, ...text.split("\n").map((line) => line.length)),
+  });
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -37,14 +37,3 @@ function format(diagnostic: Diagnostic): string {
   const indent = source.slice(0, column - 1).replace(/[^\t]/g, " ");
   return `${text}\n  ${source}\n  ${indent}^\n`;
 }
-
-/** A path as people write it: `["binds", 0, "port"]` → `binds[0].port`; keys with other characters are quoted. */
-export function formatPath(path: readonly PropertyKey[]): string {
-  let text = "";
-  for (const part of path) {
-    if (typeof part === "number") text += `[${part}]`;
-    else if (/^[\w$-]+$/.test(String(part))) text += text === "" ? String(part) : `.${String(part)}`;
-    else text += `[${JSON.stringify(String(part))}]`;
-  }
-  return text;
-}

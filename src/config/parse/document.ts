@@ -1,10 +1,10 @@
 import { type Document, parseDocument } from "yaml";
 import { aliasProblem, syntaxProblems, unusableKeys } from "../explain/yaml-errors.ts";
-import { type Diagnostic, formatPath } from "./diagnostics.ts";
+import type { Diagnostic } from "./diagnostics.ts";
 import { type Expanded, expandEnv } from "./env.ts";
-import { Lines } from "./lines.ts";
+import { formatPath, type Path } from "./paths.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
-import { DocumentPositions, PlainPositions, type Positions } from "./positions.ts";
+import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
 
 /** Lines and fields with such names, and lines with a URL that has a password, are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
@@ -26,8 +26,10 @@ export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & 
   readonly advice?: boolean;
 };
 
-type Path = readonly PropertyKey[];
 type Position = { readonly line: number; readonly column: number };
+
+/** Reports a problem with the value at `path`; `key` points at a key of it instead. */
+export type Report = (path: Path, problem: Problem, key?: string) => void;
 
 /** Whether what stands at a path may be a secret. */
 export function isSecret(path: Path): boolean {

@@ -3,8 +3,8 @@
  * that it parsed, so a write between reading and watching cannot go unnoticed: comparing the two needs no notice of it.
  */
 import { createHash } from "node:crypto";
-import { realpathSync, type Stats, statSync } from "node:fs";
-import { MAX_BYTES, readBytes, toText } from "./read-file.ts";
+import { readFileSync, realpathSync, type Stats, statSync } from "node:fs";
+import { messageOf } from "../../base/errors.ts";
 
 /** Each file by its path with a digest of its content, or with the reason why it has none. */
 export type Digests = ReadonlyMap<string, string>;
@@ -165,4 +165,46 @@ function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "";
   if (code === "ENOENT" || code === "ENOTDIR") return ABSENT;
   return ["EACCES", "EPERM", "EISDIR", "ELOOP", "ENAMETOOLONG"].includes(code) ? `unreadable: ${code}` : UNKNOWN;
+}
+
+/** Rejects implausibly large files. */
+export const MAX_BYTES = 64 * 1024 * 1024;
+
+/** A whole file of text; `-` is standard input. Throws an Error whose message says in words why it cannot be read. */
+export function readText(path: string): string {
+  return toText(readBytes(path));
+}
+
+/** A whole file; throws as `readText` does, with the system's error as its cause. */
+export function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path === "-" ? 0 : path);
+  } catch (cause) {
+    throw new Error(explain(cause), { cause });
+  }
+}
+
+/** Throws as `readText` does. */
+export function toText(bytes: Uint8Array): string {
+  if (bytes.length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024 / 1024} MiB`);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error("it is not text in UTF-8");
+  }
+}
+
+function explain(error: unknown): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return "it does not exist";
+    case "EACCES":
+    case "EPERM":
+      return "not permitted";
+    case "EISDIR":
+      return "it is a folder";
+    default:
+      return messageOf(error);
+  }
 }

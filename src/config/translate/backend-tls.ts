@@ -3,7 +3,8 @@ import { messageOf } from "../../base/errors.ts";
 import type { BackendTlsInput } from "../../policies/backend-tls/schema.ts";
 import { TlsClient } from "../../tls/tls-client.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
-import type { Path, Report } from "./report.ts";
+import type { Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 import type { Sources } from "./sources.ts";
 
 /** Reads the files of `backendTLS` and tries them: a call must not be the first to find a mistake. */

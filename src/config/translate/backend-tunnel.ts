@@ -1,9 +1,10 @@
 import { isFieldValue } from "../../http/h1/characters.ts";
 import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
 import type { BackendTunnel } from "../../upstream/settings.ts";
+import type { Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import type { CalledTargets } from "./called-targets.ts";
-import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
 
 type Policies = NonNullable<BackendTunnelInput["policies"]>;

@@ -1,6 +1,7 @@
 import type { CallPolicies, CredentialTarget } from "../../policies/policy-set.ts";
+import type { Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 import type { RawPolicies } from "./attached-policies.ts";
-import type { Path, Report } from "./report.ts";
 
 /** Kinds of a backend's policies that hold for calls of the gateway's own. */
 const HOLDING: ReadonlySet<string> = new Set<keyof CallPolicies>([

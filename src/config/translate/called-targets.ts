@@ -1,13 +1,14 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { CallPolicies } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
+import type { Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import { AttachedPolicies, type RawPolicies } from "./attached-policies.ts";
 import { exchangesTokens, holding, reportForGrpc, tellNotHolding } from "./call-policies.ts";
-import { checkTunnel } from "./check-tunnel.ts";
-import type { Path, Report } from "./report.ts";
+import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
-import { reportUnknown, type TargetContext, translateTarget } from "./target.ts";
+import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";
 
 /** Kinds that name a service which the gateway asks. */
 const CALLING: ReadonlySet<string> = new Set(["extAuthz", "extProc", "networkExtAuthz", "remoteRateLimit"]);

@@ -5,11 +5,8 @@ import type { LeafCaching } from "../../tls/tls-settings.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 import type { CalledTargets } from "./called-targets.ts";
-import type { Path, Report } from "./report.ts";
 import type { Sources } from "./sources.ts";
 import type { TargetContext } from "./target.ts";
-
-export type { Path, Report };
 
 /** Which listener a policy may mean. */
 export interface ListenerPlace extends Pick<Listener, "key" | "name" | "gatewayName" | "gatewayNamespace"> {

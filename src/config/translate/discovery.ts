@@ -1,8 +1,7 @@
 import type { Service, Workload } from "../../upstream/discovery.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
-import { reportDuplicates } from "./duplicates.ts";
-import { noPort, reportUnknown } from "./target.ts";
+import { noPort, reportDuplicates, reportUnknown } from "./references.ts";
 
 /** `services` and `workloads`, with what is wrong between them reported. */
 export function translateDiscovery(

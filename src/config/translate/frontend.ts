@@ -1,5 +1,15 @@
-import type { Bind, Frontend, NetworkRule, TargetedPolicy } from "../../ir/ir.ts";
+import type { AccessLog, Bind, Collector, Frontend, NetworkRule, TargetedPolicy, Tracing } from "../../ir/ir.ts";
+import { prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
+import { PolicyError, within } from "../../policies/policy-error.ts";
+import type { NetworkExtAuthz } from "../../policies/policy-set.ts";
+import type { Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";
+import type { SettingsInput } from "../schema/settings.ts";
+import type { AccessLogExportInput, TracingInput } from "../schema/telemetry.ts";
+import type { RawPolicies } from "./attached-policies.ts";
+import type { Context } from "./context.ts";
+import { reportProblem, translateCallPolicies, withoutUndefined } from "./policies.ts";
 
 interface NetworkRuleInput {
   readonly allow?: string | undefined;
@@ -83,4 +93,107 @@ function toRule({ allow, deny, require }: NetworkRuleInput): NetworkRule {
 /** An idle connection is closed whether or not a head has begun. */
 function headerReadTimeout(http: NonNullable<FrontendInput["http"]>): number {
   return Math.min(http.headerReadTimeout, http.http1IdleTimeout);
+}
+
+const KIND = "networkExtAuthz";
+
+/** `frontendPolicies.networkExtAuthz` as a runtime type; what is wrong with it is reported. undefined = there is none. */
+export function translateNetworkExtAuthz(
+  { [KIND]: input }: FrontendInput,
+  { calledTargets, report, cel }: Pick<Context, "calledTargets" | "report" | "cel">,
+): NetworkExtAuthz | undefined {
+  if (input === undefined) return undefined;
+  const path = ["frontendPolicies", KIND];
+  const { includeRequestHeaders, includeRequestBody, failureMode, protocol, ...others } = input;
+  const { redirect, includeResponseHeaders, ...http } = "http" in protocol ? protocol.http : NO_HTTP;
+  tellUseless({ includeRequestHeaders, includeRequestBody }, path, report);
+  tellUseless({ redirect, includeResponseHeaders }, [...path, "protocol", "http"], report);
+  const cleaned = {
+    ...(withoutUndefined(others) as object),
+    // Refused clients get no answer that could have a status.
+    failureMode: failureMode === "allow" ? "allow" : "deny",
+    protocol: "grpc" in protocol ? { grpc: withoutUndefined(protocol.grpc) } : { http: withoutUndefined(http) },
+  };
+  const config = calledTargets.fill(KIND, cleaned, path, translateCallPolicies) as NetworkExtAuthz;
+  try {
+    within([KIND], () => prepareNetworkAuthz(config, cel));
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    for (const problem of error.problems) reportProblem(problem, ["frontendPolicies"], report);
+  }
+  return config;
+}
+
+const NO_HTTP = { redirect: undefined, includeResponseHeaders: undefined };
+
+/** Warns of fields that `extAuthz` has and that are about a request. */
+function tellUseless(fields: Readonly<Record<string, unknown>>, path: Path, report: Report): void {
+  for (const [field, value] of Object.entries(fields))
+    if (value !== undefined)
+      report([...path, field], {
+        message: "has no effect here: there is no request yet, and refused clients get no response; use extAuthz",
+        warning: true,
+      });
+}
+
+/** Milliseconds for one export when nothing else is said (OpenTelemetry, "OTLP Exporter Configuration"). */
+const TIMEOUT = 10_000;
+const MOVED = "has moved to frontendPolicies.accessLog; tracegate migrate -f FILE moves it there";
+
+/**
+ * `frontendPolicies.accessLog` as a runtime type, completed by what `config.logging` says in its former place. Problems are
+ * reported; undefined = nothing is configured.
+ */
+export function translateAccessLog(
+  { accessLog, logging }: FrontendInput,
+  former: SettingsInput["logging"],
+  { calledTargets, report }: Pick<Context, "calledTargets" | "report">,
+): AccessLog | undefined {
+  for (const field of ["filter", "fields"] as const)
+    if (former[field] !== undefined) report(["config", "logging"], { message: MOVED, warning: true }, field);
+  const input = accessLog ?? logging ?? {};
+  const { filter = former.filter, add = former.fields?.add, remove = former.fields?.remove, otlp } = input;
+  if (otlp === undefined && filter === undefined && add === undefined && remove === undefined) return undefined;
+  const own = withoutUndefined({ filter, add, remove }) as AccessLog;
+  if (otlp === undefined) return own;
+  const path = ["frontendPolicies", accessLog === undefined ? "logging" : "accessLog", "otlp"];
+  const fields = withoutUndefined({ filter: otlp.filter ?? filter, ...(otlp.fields ?? { add, remove }) }) as AccessLog;
+  return { ...own, otlp: { collector: collectorOf(otlp, {}, path, calledTargets), ...fields } };
+}
+
+/** `frontendPolicies.tracing` as a runtime type; what is wrong with it is reported at `path`. */
+export function translateTracing(
+  input: TracingInput,
+  path: Path,
+  { calledTargets }: Pick<Context, "calledTargets">,
+): Tracing {
+  const { attributes, resources, remove, filter, clientSampling, randomSampling } = input;
+  return {
+    collector: collectorOf(input, resources, path, calledTargets),
+    attributes,
+    remove,
+    ...(filter !== undefined && { filter }),
+    ...(clientSampling !== undefined && { clientSampling }),
+    ...(randomSampling !== undefined && { randomSampling }),
+  };
+}
+
+function collectorOf(
+  { host, service, backend, policies: own, timeout, protocol, path: exportPath }: TracingInput | AccessLogExportInput,
+  resources: Collector["resources"],
+  path: Path,
+  calledTargets: Context["calledTargets"],
+): Collector {
+  const named = { host, service, backend };
+  const target = calledTargets.find(named, path);
+  const set = own && (withoutUndefined(own) as RawPolicies);
+  const policies = calledTargets.callPolicies(named, set, protocol === "grpc", path, translateCallPolicies);
+  return {
+    target,
+    ...(policies !== undefined && { policies }),
+    protocol,
+    path: exportPath,
+    timeout: timeout ?? policies?.http?.requestTimeout ?? TIMEOUT,
+    resources,
+  };
 }

@@ -1,15 +1,15 @@
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { adviseOnRoutes } from "../explain/advice.ts";
+import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";
-import type { Context, ListenerPlace, Path } from "./context.ts";
-import { reportDuplicates } from "./duplicates.ts";
-import { inlineEntries } from "./inline-entries.ts";
+import type { Context, ListenerPlace } from "./context.ts";
 import { checkProtocol, translateTls } from "./listeners.ts";
 import { translatePolicies } from "./policies.ts";
+import { reportDuplicates, reportUnknown } from "./references.ts";
+import { inlineEntries } from "./route-backends.ts";
 import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
-import { reportUnknown } from "./target.ts";
 
 /** A listener of `gateways` with the routes that refer to it. */
 interface Entry extends Owner {

@@ -3,12 +3,13 @@ import { mergePolicies } from "../../policies/merge.ts";
 import { checkTlsServer, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
 import { adviseOnRoutes } from "../explain/advice.ts";
+import type { Path } from "../parse/paths.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
-import type { Context, Path } from "./context.ts";
-import { reportDuplicates } from "./duplicates.ts";
+import type { Context } from "./context.ts";
 import { tunnelFrontend } from "./frontend.ts";
-import { inlineEntries } from "./inline-entries.ts";
 import { translatePolicies } from "./policies.ts";
+import { reportDuplicates } from "./references.ts";
+import { inlineEntries } from "./route-backends.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 
 type Protocol = Listener["protocol"];

@@ -1,6 +1,7 @@
 import type { OidcInput } from "../../policies/oidc/schema.ts";
 import type { Oidc } from "../../policies/policy-set.ts";
-import type { Path, Report } from "./report.ts";
+import type { Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 import type { Sources } from "./sources.ts";
 
 /** The policy as configured, with the texts of its documents as far as they are there. */

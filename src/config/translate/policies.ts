@@ -11,12 +11,12 @@ import type {
 } from "../../policies/policy-set.ts";
 import { namesMethods } from "../../policies/retry/index.ts";
 import type { Phase } from "../../trace/events.ts";
-import { adviseOnPolicies } from "../explain/advice.ts";
-import { warnAboutDenyRules } from "../explain/deny-rules.ts";
+import { adviseOnPolicies, warnAboutDenyRules } from "../explain/advice.ts";
+import type { Path } from "../parse/paths.ts";
 import { translateBackendTls } from "./backend-tls.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CalledTargets, TranslatePolicies } from "./called-targets.ts";
-import type { Context, Path } from "./context.ts";
+import type { Context } from "./context.ts";
 import { translateOidc } from "./oidc.ts";
 import type { Sources } from "./sources.ts";
 

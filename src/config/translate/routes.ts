@@ -6,12 +6,12 @@ import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { DynamicTarget } from "../../upstream/dynamic.ts";
 import type { Target } from "../../upstream/target.ts";
 import { adviseOnRoute } from "../explain/advice.ts";
+import type { Path } from "../parse/paths.ts";
 import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
-import type { Context, Path, PhaseSets } from "./context.ts";
-import { inlineUnlessAll } from "./inline-entries.ts";
+import type { Context, PhaseSets } from "./context.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
-import { translateBackend } from "./targets.ts";
+import { inlineUnlessAll, translateBackend } from "./route-backends.ts";
 
 type MatchInput = RouteInput["matches"][number];
 type NamedInput = NonNullable<MatchInput["headers"]>[number];

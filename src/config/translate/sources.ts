@@ -1,8 +1,9 @@
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../base/errors.ts";
+import type { Report } from "../parse/document.ts";
 import type { InputReader } from "../parse/inputs.ts";
+import type { Path } from "../parse/paths.ts";
 import type { Resources } from "../resources/store.ts";
-import type { Path, Report } from "./report.ts";
 
 /** Kinds in which `{file: …}` and `{url: …}` stand for a text. */
 const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "backendTunnel", "basicAuth", "jwtAuth", "oidc"]);

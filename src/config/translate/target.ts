@@ -1,9 +1,10 @@
 import { isIPv6 } from "node:net";
-import { suggest } from "../../base/suggest.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
-import type { Problem } from "../parse/document.ts";
+import type { Problem, Report } from "../parse/document.ts";
+import type { Path } from "../parse/paths.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";
-import type { Path, Report } from "./report.ts";
+import { noPort, reportUnknown } from "./references.ts";
 
 export type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic" | "backend"> & {
   readonly internal?: string | undefined;
@@ -20,9 +21,6 @@ export interface TargetContext {
   /** Keys (`namespace/hostname`) of services with their ports. */
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
 }
-
-/** More names than this are no help. */
-const MAX_NAMED = 10;
 
 /** What a backend sends to. Problems are reported and give an invalid target. */
 export function translateTarget(input: TargetInput, path: Path, context: TargetContext): Target {
@@ -78,32 +76,15 @@ function parseHost(text: string): Target | undefined {
   return { type: "static", host, port };
 }
 
-/** The problem with a reference to a port that a service does not have. */
-export function noPort(service: string, port: number | string, known: Readonly<Record<string, number>>): Problem {
-  return { message: `service ${service} has no port ${port}`, expected: `one of ${Object.keys(known).join(", ")}` };
+/** Proxies connect to hosts. */
+export function isTunnelled({ type }: Target): boolean {
+  return type !== "unix" && type !== "internal";
 }
 
-/**
- * Tells that nothing has a name, unless it is gone because it was wrong itself; `field` is where such things are written,
- * `key` the key of the value at `path` that is the name.
- */
-export function reportUnknown(
-  what: string,
-  field: string,
-  name: string,
-  known: Iterable<string>,
-  path: Path,
-  { report, incomplete }: Pick<TargetContext, "report" | "incomplete">,
-  key?: string,
-): void {
-  const candidates = [...known];
-  const suggestion = suggest(name, candidates);
-  if (suggestion === undefined && incomplete.has(field)) return;
-  const hint =
-    suggestion !== undefined
-      ? { suggestion }
-      : candidates.length === 0
-        ? { expected: `an entry of ${field}; there is none` }
-        : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
-  report(path, { message: `unknown ${what} reference ${name}`, ...hint }, key);
+/** Reports a proxy on the way to what no proxy can reach; `path` is where `policies` stands. */
+export function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, report: Report): void {
+  if (backendTunnel !== undefined && !isTunnelled(target))
+    report([...path, "policies", "backendTunnel"], {
+      message: `no proxy can reach ${target.type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
+    });
 }

@@ -5,8 +5,8 @@ import { REGISTRY } from "../../policies/registry.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import type { Context, ListenerPlace, PhaseSets, RoutePlace, Targeted } from "./context.ts";
-import { reportDuplicates } from "./duplicates.ts";
 import { translatePolicies } from "./policies.ts";
+import { reportDuplicates } from "./references.ts";
 
 /** Kinds that one target may have several of: they add up (`src/policies/merge.ts`). */
 const ADDING_UP: ReadonlySet<string> = new Set<PolicyKind>(["authorization"]);

@@ -3,29 +3,35 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnRoutes } from "../explain/advice.ts";
-import { warnAboutDenyRules } from "../explain/deny-rules.ts";
+import { adviseOnBodies, adviseOnRoutes, warnAboutDenyRules } from "../explain/advice.ts";
+import type { Report } from "../parse/document.ts";
 import type { InputReader } from "../parse/inputs.ts";
+import type { Path } from "../parse/paths.ts";
 import type { Resources } from "../resources/store.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { TracingInput } from "../schema/telemetry.ts";
 import { CalledTargets } from "./called-targets.ts";
-import type { Context, Path, Report } from "./context.ts";
+import type { Context } from "./context.ts";
 import { findCycles } from "./cycles.ts";
 import { reportDangling } from "./dangling.ts";
 import { keyOf, translateDiscovery } from "./discovery.ts";
-import { reportDuplicates } from "./duplicates.ts";
-import { type Calling, dumpFrontend, translateFrontend } from "./frontend.ts";
+import {
+  type Calling,
+  dumpFrontend,
+  translateAccessLog,
+  translateFrontend,
+  translateNetworkExtAuthz,
+  translateTracing,
+} from "./frontend.ts";
 import { translateGateways } from "./gateways.ts";
-import { inlineUnlessAll } from "./inline-entries.ts";
 import { makeBind, translateBind } from "./listeners.ts";
-import { translateNetworkExtAuthz } from "./network-ext-authz.ts";
 import { translatePolicies } from "./policies.ts";
+import { reportDuplicates } from "./references.ts";
+import { inlineUnlessAll } from "./route-backends.ts";
 import { translateRoute } from "./routes.ts";
 import { Sources } from "./sources.ts";
 import { translateTarget } from "./target.ts";
 import { translateTargeted } from "./targeted.ts";
-import { translateAccessLog, translateTracing } from "./telemetry.ts";
 
 export interface Translated {
   readonly ir: Ir;

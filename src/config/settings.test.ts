@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { z } from "zod";
 import { loadConfig } from "./load.ts";
 import { settings } from "./schema/settings.ts";
-import type { Settings } from "./settings.ts";
-import { restartRequired, writtenStartOnly } from "./start-only.ts";
+import { restartRequired, type Settings, writtenStartOnly } from "./settings.ts";
 
 /** A value other than the default for each field of `config` that is read at the start only. */
 const OTHER = {

@@ -1,12 +1,12 @@
-import type { RouteBackend } from "../../ir/ir.ts";
+import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
-import { checkTunnel, isTunnelled } from "./check-tunnel.ts";
-import type { Context, Path } from "./context.ts";
-import { inlineUnlessAll } from "./inline-entries.ts";
+import type { Path } from "../parse/paths.ts";
+import type { Context, ListenerPlace } from "./context.ts";
 import { type PolicyInput, translatePolicies } from "./policies.ts";
-import { reportUnknown, type TargetInput, translateTarget } from "./target.ts";
+import { reportUnknown } from "./references.ts";
+import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "./target.ts";
 
 /** What targets a route and what is around it, for the backends of the route. */
 export interface InheritedPolicies {
@@ -60,4 +60,26 @@ function merge(
   const { backendTunnel, ...others } = mergePolicies(listener, targeted, route);
   const tunnel = backendTunnel !== undefined && isTunnelled(target) ? { backendTunnel } : NO_POLICY_SET;
   return mergePolicies(others, tunnel, inline);
+}
+
+/** The policies that stand at a listener itself, as the dump lists them among the targeted ones (reference 4.4). */
+export function inlineEntries(
+  key: string,
+  { gatewayName, gatewayNamespace, name }: ListenerPlace,
+  policies: PolicySet,
+): TargetedPolicy[] {
+  const target = { gateway: { gatewayName, gatewayNamespace, listenerName: name } };
+  return Object.entries(policies).map(([kind, policy], i) => ({
+    key: `${key}/${i}`,
+    name: null,
+    target,
+    policy: { traffic: { phase: "gateway", [kind]: policy } },
+  }));
+}
+
+/** `inline` where other places add to the policies that are written at one, or win over some of them. */
+export function inlineUnlessAll(written: PolicySet, inForce: PolicySet): { readonly inline?: PolicySet } {
+  const own = new Map<string, unknown>(Object.entries(written));
+  const others = Object.entries(inForce).filter(([kind, value]) => own.get(kind) !== value);
+  return others.length === 0 && own.size === Object.keys(inForce).length ? {} : { inline: written };
 }

@@ -1,0 +1,55 @@
+/** Names that one part of a configuration gives a thing, and by which others refer to it. */
+import { suggest } from "../../base/suggest.ts";
+import type { Problem, Report } from "../parse/document.ts";
+import { formatPath, type Path } from "../parse/paths.ts";
+
+/** A thing that has to be the only one of its key. */
+export interface Named {
+  readonly key: string;
+  /** What people call it. */
+  readonly name: string;
+  readonly path: Path;
+}
+
+/** Of two things with one key, the one would shadow the other silently. `field` is where the key is written. */
+export function reportDuplicates(what: string, things: Iterable<Named>, report: Report, field = "name"): void {
+  const seen = new Map<string, Path>();
+  for (const { key, name, path } of things) {
+    const first = seen.get(key);
+    if (first === undefined) seen.set(key, path);
+    else report([...path, field], { message: `a second ${what} called ${name}; the first is ${formatPath(first)}` });
+  }
+}
+
+/** More names than this are no help. */
+const MAX_NAMED = 10;
+
+/** The problem with a reference to a port that a service does not have. */
+export function noPort(service: string, port: number | string, known: Readonly<Record<string, number>>): Problem {
+  return { message: `service ${service} has no port ${port}`, expected: `one of ${Object.keys(known).join(", ")}` };
+}
+
+/**
+ * Tells that nothing has a name, unless it is gone because it was wrong itself; `field` is where such things are written,
+ * `key` the key of the value at `path` that is the name.
+ */
+export function reportUnknown(
+  what: string,
+  field: string,
+  name: string,
+  known: Iterable<string>,
+  path: Path,
+  { report, incomplete }: { readonly report: Report; readonly incomplete: ReadonlySet<string> },
+  key?: string,
+): void {
+  const candidates = [...known];
+  const suggestion = suggest(name, candidates);
+  if (suggestion === undefined && incomplete.has(field)) return;
+  const hint =
+    suggestion !== undefined
+      ? { suggestion }
+      : candidates.length === 0
+        ? { expected: `an entry of ${field}; there is none` }
+        : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
+  report(path, { message: `unknown ${what} reference ${name}`, ...hint }, key);
+}
