@@ -11,7 +11,6 @@ import type { ConnectionSeries } from "../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "./compiled.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./connect/tunnel.ts";
 import { TunnelHost } from "./connect/tunnel-host.ts";
-import { connectionVariables } from "./connection-variables.ts";
 import type { Exchange } from "./exchange.ts";
 import { recordRefused } from "./finish.ts";
 import { openExchange } from "./handle-request.ts";
@@ -22,6 +21,7 @@ import type { LiveConnection } from "./tcp/live-connection.ts";
 import { type ProxyHeaderHost, ProxyHeaderReader } from "./tcp/proxy-header.ts";
 import { TcpConnection, type TcpHost, type TcpOrigin } from "./tcp/tcp-connection.ts";
 import { type HandshakeHost, TlsHandshake } from "./tcp/tls-handshake.ts";
+import { connectionVariables } from "./variables.ts";
 
 const SHUT_DOWN = "the gateway shut down before the connection was done";
 

@@ -1,3 +1,4 @@
+import type { Logger } from "../base/log.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, TcpRoute } from "../ir/ir.ts";
 import { Rules } from "../policies/authorization/rules.ts";
@@ -11,6 +12,7 @@ import { OwnFields } from "../policies/shared/own-fields.ts";
 import type { CalloutContext } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { TlsTerminator } from "../tls/tls-terminator.ts";
 import { AffinityKey } from "../upstream/balancers/rendezvous.ts";
 import { Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import { connectionOf, Destinations } from "../upstream/destinations.ts";
@@ -26,14 +28,13 @@ import { bodyCaptureOptions } from "./body/recorded-bodies.ts";
 import { addGatewayFields } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { Forwarding } from "./forwarding.ts";
-import { ListenerTable } from "./match/listeners.ts";
+import { ListenerTable } from "./match/hosts.ts";
 import { type Router, RouterBuilder } from "./match/router.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import type { Services } from "./services.ts";
 import { TcpRouteTable } from "./tcp/routes.ts";
 import { LogExport } from "./telemetry/log-export.ts";
 import { RequestTracing } from "./telemetry/request-tracing.ts";
-import { terminatorOf } from "./terminator.ts";
 
 /** Routes of one listener or route group, a slice at a time. */
 export interface RouteSlice {
@@ -288,4 +289,16 @@ function listenerLabels(bind: Bind, listener: Listener): FixedLabels {
     gateway: `${listener.gatewayNamespace}/${listener.gatewayName}`,
     listener: listener.name,
   };
+}
+
+/** Terminates TLS for a listener; undefined for plaintext and passthrough. Certificates that it makes are logged. */
+function terminatorOf(
+  { key, protocol, tls }: Pick<Listener, "key" | "protocol" | "tls">,
+  log: Logger | undefined,
+): TlsTerminator | undefined {
+  if (tls === undefined) return undefined;
+  return new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : [], (name, { serialNumber, notAfter }) => {
+    const expires = new Date(notAfter).toISOString();
+    log?.debug("certificate made", { listener: key, "tls.sni": name, serial: serialNumber, expires });
+  });
 }

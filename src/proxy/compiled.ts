@@ -16,7 +16,7 @@ import type { OutlierDetector } from "../upstream/outlier.ts";
 import type { Target } from "../upstream/target.ts";
 import type { BodyCaptureOptions } from "./body/recorded-bodies.ts";
 import type { Forwarding } from "./forwarding.ts";
-import type { ListenerTable } from "./match/listeners.ts";
+import type { ListenerTable } from "./match/hosts.ts";
 import type { Router } from "./match/router.ts";
 import type { SeriesCache } from "./series-cache.ts";
 import type { TcpRouteTable } from "./tcp/routes.ts";

@@ -13,7 +13,7 @@ import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Explanation } from "./match/explain.ts";
-import type { ListenerTable } from "./match/listeners.ts";
+import type { ListenerTable } from "./match/hosts.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
 

@@ -4,13 +4,13 @@ import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { EntrySink } from "../telemetry/otlp/entry-sink.ts";
+import type { Workloads } from "../upstream/discovery.ts";
 import type { DynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Locality } from "../upstream/locality.ts";
 import type { BufferBudget } from "./body/buffer-budget.ts";
 import type { TraceLog } from "./trace-log.ts";
 import type { Watchers } from "./watchers.ts";
-import type { Workloads } from "./workloads.ts";
 
 /** What every exchange of a worker needs besides the configuration; made once per thread. */
 export interface Services {

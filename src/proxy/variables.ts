@@ -7,7 +7,7 @@ import {
   type SourceParts,
 } from "../cel/index.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
-import { Source } from "../http/source.ts";
+import { type Connected, Source } from "../http/source.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { RequestMetadata } from "../policies/types.ts";
 import type { RecordedBodies } from "./body/recorded-bodies.ts";
@@ -197,4 +197,14 @@ class ResponseVariable implements ResponseParts {
   get grpcStatus(): number | undefined {
     return this.#exchange.responseSide.grpcStatus;
   }
+}
+
+/** What expressions can read of a connection. */
+export function connectionVariables(
+  connection: Connected,
+  serverName: string,
+  { env, workloads }: Pick<Services, "env" | "workloads">,
+): Activation {
+  const destination = { address: connection.localAddress, port: connection.localPort, hostname: serverName };
+  return { source: new Source(connection, workloads), destination, env };
 }

@@ -1,4 +1,5 @@
 /** Services and the workloads behind them, as service discovery knows them. */
+import { isIPv6, SocketAddress } from "node:net";
 
 /** A service-discovery object; key `<namespace>/<hostname>`. Field names as in the dump (reference 4.4). */
 export interface Service {
@@ -87,4 +88,25 @@ export class ServiceIndex {
 /** The key of a service, by which backends and workloads refer to it. */
 export function serviceKey({ namespace, hostname }: Pick<Service, "namespace" | "hostname">): string {
   return `${namespace}/${hostname}`;
+}
+
+/** The workloads of the configuration in force, by their addresses. */
+export class Workloads {
+  #byAddress: ReadonlyMap<string, Workload> = new Map();
+
+  replace(workloads: readonly Workload[]): void {
+    this.#byAddress = new Map(
+      workloads.flatMap((workload) => workload.workloadIps.map((address) => [canonical(address), workload] as const)),
+    );
+  }
+
+  /** The last one with this address; undefined when there is none. */
+  find(address: string): Workload | undefined {
+    return this.#byAddress.size === 0 ? undefined : this.#byAddress.get(canonical(address));
+  }
+}
+
+/** An IPv6 address has one form as sockets show it, and many as people write it. */
+function canonical(address: string): string {
+  return isIPv6(address) ? new SocketAddress({ address, family: "ipv6" }).address : address;
 }

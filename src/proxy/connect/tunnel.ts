@@ -8,9 +8,9 @@ import { type Downstream, type ServerStream, TUNNEL } from "../../http/stream.ts
 import type { Addresses } from "../../net/addresses.ts";
 import type { ByteStream } from "../../net/transport.ts";
 import type { CompiledBind } from "../compiled.ts";
-import { connectionVariables } from "../connection-variables.ts";
 import type { Services } from "../services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
+import { connectionVariables } from "../variables.ts";
 import { TunnelStream } from "./tunnel-stream.ts";
 
 /** A bind that serves what comes out of tunnels. */

@@ -1,6 +1,10 @@
-import type { Entry } from "./entry.ts";
-import { PathIndex, type Slot } from "./paths.ts";
+import type { HttpRequest } from "../../http/message.ts";
+import { pathOf } from "./condition.ts";
+import { conditionsHold, type Entry, withoutTrailingSlashes } from "./entry.ts";
+import { insertSorted } from "./precedence.ts";
 import type { PrefixTable } from "./prefix-table.ts";
+
+type Keyed = { readonly key: string };
 
 /** A route as explanations see it. */
 export interface KnownRoute<R> {
@@ -8,22 +12,139 @@ export interface KnownRoute<R> {
   readonly hostnames: readonly string[];
   readonly entries: readonly Entry<R>[];
 }
+/** The entries of one path: one alone, or several in order. */
+export type Slot<R> = Entry<R> | Entry<R>[];
+
+/** Bits of a small integer that V8 keeps without a box. */
+const BITS = 30;
 
 /**
- * The routes of one hostname (`*` for those without); a request never mixes routes of two of them. It is its own index of
- * paths: one object less to reach for a request.
+ * The routes of one hostname (`*` for those without); a request never mixes routes of two of them. Paths stand in maps, looked up from the longest prefix of the request's path to the
+ * shortest, so the time depends on the path and not on how many routes there are; only regular expressions are tried one
+ * by one. With many thousand routes what costs is memory that the processor has not at hand, so a look-up touches little:
+ * lengths that no prefix has are skipped by a bit mask, prefixes stand in one table for all hostnames, and a path with one
+ * entry needs no list.
  */
-export class Bucket<R extends { readonly key: string }> extends PathIndex<R> {
+export class Bucket<R extends Keyed> {
+  // In the order of need: what a plain request reads is one cache line.
+  /** Bit `length % BITS` is set for each prefix but `/`. */
+  #lengths = 0;
+  #exact: Map<string, Slot<R>> | undefined;
+  #regexes: Entry<R>[] | undefined;
+  readonly #prefixes: PrefixTable<Slot<R>>;
+  /** The owner of this bucket's prefixes in the table. */
+  readonly #owner: number;
+  /** Of the prefix `/`, which most hosts have. */
+  #root: Slot<R> | undefined;
+
   readonly hostname: string;
+  /** For explanations; choosing a route does not read them. */
   readonly routes: KnownRoute<R>[] = [];
 
+  /** `prefixes` is shared by the buckets of a router; `owner` tells them apart. */
   constructor(hostname: string, prefixes: PrefixTable<Slot<R>>, owner: number) {
-    super(prefixes, owner);
     this.hostname = hostname;
+    this.#prefixes = prefixes;
+    this.#owner = owner;
   }
 
-  addRoute(known: KnownRoute<R>): void {
-    this.routes.push(known);
-    for (const entry of known.entries) this.add(entry);
+  add(route: KnownRoute<R>): void {
+    this.routes.push(route);
+    for (const entry of route.entries) this.#add(entry);
   }
+
+  #add(entry: Entry<R>): void {
+    const { type, value } = entry.path;
+    if (type === "regex") {
+      this.#regexes ??= [];
+      insertSorted(this.#regexes, entry);
+    } else if (type === "exact") {
+      this.#exact ??= new Map();
+      this.#exact.set(value, joined(this.#exact.get(value), entry));
+    } else {
+      const prefix = withoutTrailingSlashes(value);
+      if (prefix === "") this.#root = joined(this.#root, entry);
+      else if (prefix.startsWith("/")) {
+        this.#prefixes.set(this.#owner, prefix, joined(this.#prefixes.get(this.#owner, prefix), entry));
+        this.#lengths |= 1 << (prefix.length % BITS);
+      }
+    }
+  }
+
+  /** The first match in the order of precedence that fits the request. */
+  select(request: HttpRequest): Entry<R> | undefined {
+    const path = pathOf(request);
+    if (this.#exact !== undefined) {
+      const found = firstFit(this.#exact.get(path), request);
+      if (found !== undefined) return found;
+    }
+    if (this.#regexes !== undefined) return this.#selectWithRegexes(this.#regexes, path, request);
+    if (this.#lengths !== 0) {
+      for (let end = boundary(path, path.length); end > 0; end = boundary(path, path.lastIndexOf("/", end - 1))) {
+        const found = firstFit(this.#prefixOf(path, end), request);
+        if (found !== undefined) return found;
+      }
+    }
+    return path.startsWith("/") ? firstFit(this.#root, request) : undefined;
+  }
+
+  /** Going to shorter prefixes, the regular expressions that are longer than the prefix at hand go before it. */
+  #selectWithRegexes(regexes: readonly Entry<R>[], path: string, request: HttpRequest): Entry<R> | undefined {
+    let next = 0;
+    for (let end = boundary(path, path.length); ; end = boundary(path, path.lastIndexOf("/", end - 1))) {
+      const head = end > 0 ? this.#prefixOf(path, end) : path.startsWith("/") ? this.#root : undefined;
+      for (const entry of listOf(head)) {
+        for (; next < regexes.length; next++) {
+          const regex = regexes[next] as Entry<R>;
+          if (regex.length <= entry.length) break;
+          if (regexHolds(regex, path, request)) return regex;
+        }
+        if (conditionsHold(entry, request)) return entry;
+      }
+      if (end <= 0) break;
+    }
+    for (; next < regexes.length; next++) {
+      const regex = regexes[next] as Entry<R>;
+      if (regexHolds(regex, path, request)) return regex;
+    }
+    return undefined;
+  }
+
+  #prefixOf(path: string, end: number): Slot<R> | undefined {
+    if (((this.#lengths >>> (end % BITS)) & 1) === 0) return undefined;
+    return this.#prefixes.get(this.#owner, path.slice(0, end));
+  }
+}
+
+const SLASH = 0x2f;
+
+/** `end` without the slashes before it: those at the end of a prefix do not count. */
+function boundary(path: string, end: number): number {
+  while (end > 0 && path.charCodeAt(end - 1) === SLASH) end--;
+  return end;
+}
+
+function joined<R extends Keyed>(slot: Slot<R> | undefined, entry: Entry<R>): Slot<R> {
+  if (slot === undefined) return entry;
+  const list = Array.isArray(slot) ? slot : [slot];
+  insertSorted(list, entry);
+  return list;
+}
+
+function firstFit<R extends Keyed>(slot: Slot<R> | undefined, request: HttpRequest): Entry<R> | undefined {
+  if (slot === undefined) return undefined;
+  if (!Array.isArray(slot)) return slot.unconditional || conditionsHold(slot, request) ? slot : undefined;
+  for (const entry of slot) if (conditionsHold(entry, request)) return entry;
+  return undefined;
+}
+
+function listOf<R extends Keyed>(slot: Slot<R> | undefined): readonly Entry<R>[] {
+  if (slot === undefined) return [];
+  return Array.isArray(slot) ? slot : [slot];
+}
+
+/** The pattern is tried last: it costs most. */
+function regexHolds<R>(entry: Entry<R>, path: string, request: HttpRequest): boolean {
+  if (!path.startsWith(entry.literal) || !conditionsHold(entry, request)) return false;
+  return entry.pattern?.testExact(path) === true;
 }

@@ -1,7 +1,14 @@
 import type { HttpRequest } from "../../http/message.ts";
 import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
-import { type Condition, compileHeader, compileQuery, headerHolds, type Pattern, type Patterns } from "./condition.ts";
-import { queryValues } from "./query.ts";
+import {
+  type Condition,
+  compileHeader,
+  compileQuery,
+  headerHolds,
+  type Pattern,
+  type Patterns,
+  queryValues,
+} from "./condition.ts";
 
 /** The route chosen for a request and which of its matches it was. */
 export interface Selected<R> {

@@ -1,9 +1,8 @@
 import { SensitiveParameters } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import { REDACTED } from "../../trace/redaction.ts";
-import { type Condition, headerHolds, pathOf, pseudoHeader } from "./condition.ts";
+import { type Condition, headerHolds, pathOf, pseudoHeader, queryValues } from "./condition.ts";
 import { type Entry, withoutTrailingSlashes } from "./entry.ts";
-import { queryValues } from "./query.ts";
 
 /** Why one match does not fit a request. */
 export interface Miss {

@@ -1,12 +1,11 @@
 import type { HttpRequest } from "../../http/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
-import { Bucket } from "./bucket.ts";
+import { Bucket, type Slot } from "./bucket.ts";
 import { Patterns } from "./condition.ts";
 import { compileEntry, type Entry, type Selected } from "./entry.ts";
 import { type Explanation, explain } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
-import type { Slot } from "./paths.ts";
 import { PrefixTable } from "./prefix-table.ts";
 
 type Keyed = { readonly key: string };
@@ -60,7 +59,7 @@ export class RouterBuilder<R extends Keyed> {
     const hostnames = route.hostnames.length === 0 ? ["*"] : [...new Set(route.hostnames)];
     const known = { key: compiled.key, hostnames, entries };
     for (const hostname of hostnames)
-      this.#buckets.getOrAdd(hostname, () => new Bucket(hostname, this.#prefixes, this.#bucketCount++)).addRoute(known);
+      this.#buckets.getOrAdd(hostname, () => new Bucket(hostname, this.#prefixes, this.#bucketCount++)).add(known);
   }
 
   /** The router over everything added, at no cost. The builder is not used any more. */

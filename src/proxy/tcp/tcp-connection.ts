@@ -13,10 +13,10 @@ import {
   type UpstreamCaller,
 } from "../../upstream/upstream-call.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
-import { connectionVariables } from "../connection-variables.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
+import { connectionVariables } from "../variables.ts";
 import type { LiveConnection } from "./live-connection.ts";
 
 /** The bind of a connection. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ListenerTable } from "./listeners.ts";
+import { ListenerTable } from "./hosts.ts";
 
 const table = new ListenerTable(
   ["*", "*.example.com", "a.example.com", "*.b.example.com", "a.example.com"].map((hostname, index) => ({

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestIds } from "./request-ids.ts";
+import { RequestIds } from "./forwarding.ts";
 
 test("ids have the form of random UUIDs and never repeat, also beyond one random start", () => {
   const ids = new RequestIds();

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Workload } from "../upstream/discovery.ts";
-import { Workloads } from "./workloads.ts";
+import { type Workload, Workloads } from "./discovery.ts";
 
 const workload = (uid: string, ...workloadIps: string[]): Workload => ({
   uid,
