@@ -2,7 +2,7 @@ import type { FrontendInput } from "../config/schema/frontend.ts";
 import type { AccessLog, Collector, Tracing } from "../ir/ir.ts";
 import { redactCalling } from "../policies/calls/redact.ts";
 import { redactNetwork } from "../policies/ext-authz/index.ts";
-import type { NetworkExtAuthz } from "../policies/policy-set.ts";
+import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { withDurations } from "../policies/shared/shown-durations.ts";
 import { redact as redactTcp } from "../policies/tcp/index.ts";
 import { REDACTED } from "../trace/redaction.ts";

@@ -103,7 +103,7 @@ const ORDER: Readonly<Record<(typeof PHASES)[number], { policies: PolicySet; req
       remoteRateLimit: {
         target: TARGET,
         domain: "d",
-        descriptors: [{ entries: [{ key: "k", value: "'v'" }] }],
+        descriptors: [{ type: "requests" as const, entries: [{ key: "k", value: "'v'" }] }],
         failureMode: "failOpen",
         timeout: 1000,
       },

@@ -13,7 +13,7 @@ export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
   return others.reduce<PolicySet>(mergeTwo, only);
 }
 
-type Merging = { -readonly [Kind in PolicyKind]?: PolicyConfig<Kind> };
+type Merging = { -readonly [Kind in PolicyKind]?: PolicyConfig<Kind> | undefined };
 
 function mergeTwo(outer: PolicySet, inner: PolicySet): PolicySet {
   const merged: Merging = { ...outer };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { BackendAuth } from "./backend-auth/schema.ts";
 import { redactPolicies } from "./calls/redact.ts";
-import type { BackendAuth } from "./policy-set.ts";
 import { redactPolicy } from "./redact.ts";
 
 const NONE: ReadonlySet<string> = new Set();

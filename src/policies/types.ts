@@ -1,7 +1,8 @@
 import type { GatewayError } from "../base/errors.ts";
 import type { Activation, Condition, InputValue } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
-import type { CredentialLocation, PolicyKind } from "./policy-set.ts";
+import type { PolicyKind } from "./policy-set.ts";
+import type { CredentialLocation } from "./shared/credentials/location-schema.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
 /** What policies have found out about a request. Expressions read it under the same names. */

@@ -6,14 +6,14 @@ export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
 export interface TlsServer {
   readonly cert: string;
   readonly key: string;
-  readonly clientCa?: string;
-  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
-  readonly maxVersion?: "TLSv1.2" | "TLSv1.3";
-  readonly cipherSuites?: readonly string[];
+  readonly clientCa?: string | undefined;
+  readonly minVersion?: "TLSv1.2" | "TLSv1.3" | undefined;
+  readonly maxVersion?: "TLSv1.2" | "TLSv1.3" | undefined;
+  readonly cipherSuites?: readonly string[] | undefined;
   /** In order of preference. Absent: the runtime's. */
-  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
+  readonly keyExchangeGroups?: readonly KeyExchangeGroup[] | undefined;
   /** Present: `cert` and `key` are a CA's, which signs a certificate for each name that clients ask for. */
-  readonly dynamicCa?: LeafCaching;
+  readonly dynamicCa?: LeafCaching | undefined;
 }
 
 /** How long a listener keeps the certificates that its CA has signed, in each worker. */
@@ -25,15 +25,15 @@ export interface LeafCaching {
 
 /** Reference 3.21, with the files already read (PEM text). */
 export interface BackendTls {
-  readonly cert?: string;
-  readonly key?: string;
-  readonly root?: string;
-  readonly hostname?: string;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly root?: string | undefined;
+  readonly hostname?: string | undefined;
   readonly insecure: boolean;
   readonly insecureHost: boolean;
   /** Absent: the version of HTTP that is spoken. */
-  readonly alpn?: readonly string[];
-  readonly subjectAltNames?: readonly string[];
+  readonly alpn?: readonly string[] | undefined;
+  readonly subjectAltNames?: readonly string[] | undefined;
   /** In order of preference. Absent: the runtime's. */
-  readonly keyExchangeGroups?: readonly KeyExchangeGroup[];
+  readonly keyExchangeGroups?: readonly KeyExchangeGroup[] | undefined;
 }

@@ -6,45 +6,47 @@ export type HttpVersion = "HTTP/1.1" | "HTTP/2.0";
 
 /** Reference 3.23; milliseconds. */
 export interface BackendTcp {
-  readonly connectTimeout?: number;
-  readonly maxConnections?: number;
-  readonly maxPendingRequests?: number;
-  readonly keepalives?: { readonly enabled: boolean; readonly time: number; readonly interval?: number };
+  readonly connectTimeout?: number | undefined;
+  readonly maxConnections?: number | undefined;
+  readonly maxPendingRequests?: number | undefined;
+  readonly keepalives?:
+    | { readonly enabled: boolean; readonly time: number; readonly interval?: number | undefined }
+    | undefined;
 }
 
 /** Reference 3.23: connections go through an HTTP proxy. */
 export interface BackendTunnel {
   readonly proxy: Target;
   /** Value of Proxy-Authorization. */
-  readonly authorization?: string;
+  readonly authorization?: string | undefined;
   /** TLS to the proxy itself. */
-  readonly tls?: BackendTls;
+  readonly tls?: BackendTls | undefined;
 }
 
 /** Reference 3.23; milliseconds. */
 export interface BackendHttp {
-  readonly version?: HttpVersion;
-  readonly requestTimeout?: number;
-  readonly maxConnections?: number;
-  readonly maxPendingRequests?: number;
+  readonly version?: HttpVersion | undefined;
+  readonly requestTimeout?: number | undefined;
+  readonly maxConnections?: number | undefined;
+  readonly maxPendingRequests?: number | undefined;
 }
 
 /** Reference 3.26. */
 export interface Health {
   /** CEL over request and response: true = the call has failed. */
-  readonly unhealthyExpression?: string;
+  readonly unhealthyExpression?: string | undefined;
   /** Absent: nothing is evicted. */
-  readonly eviction?: Eviction;
+  readonly eviction?: Eviction | undefined;
 }
 
 export interface Eviction {
   /** Milliseconds. */
-  readonly duration?: number;
+  readonly duration?: number | undefined;
   /** From 0 to 1. */
-  readonly restoreHealth?: number;
-  readonly consecutiveFailures?: number;
+  readonly restoreHealth?: number | undefined;
+  readonly consecutiveFailures?: number | undefined;
   /** From 0 to 1. */
-  readonly healthThreshold?: number;
+  readonly healthThreshold?: number | undefined;
 }
 
 /** Reference 3.27. */

@@ -3,7 +3,8 @@ import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment, Scope } from "../../cel/index.ts";
 import type { Bind, Frontend, Listener, Route } from "../../ir/ir.ts";
-import type { Authorization, AuthorizationRule, PolicySet } from "../../policies/policy-set.ts";
+import type { Authorization, AuthorizationRule } from "../../policies/authorization/schema.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 

@@ -1,4 +1,5 @@
-import type { CallPolicies, CredentialTarget } from "../../policies/policy-set.ts";
+import type { CallPolicies } from "../../policies/calls/schema.ts";
+import type { CredentialTarget } from "../../policies/shared/credentials/location-schema.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { RawPolicies } from "./attached-policies.ts";

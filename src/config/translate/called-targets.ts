@@ -1,5 +1,5 @@
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { CallPolicies } from "../../policies/policy-set.ts";
+import type { CallPolicies } from "../../policies/calls/schema.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";

@@ -1,7 +1,7 @@
 import type { AccessLog, Bind, Collector, Frontend, NetworkRule, TargetedPolicy, Tracing } from "../../ir/ir.ts";
 import { prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
+import type { NetworkExtAuthz } from "../../policies/ext-authz/network-schema.ts";
 import { PolicyError, within } from "../../policies/policy-error.ts";
-import type { NetworkExtAuthz } from "../../policies/policy-set.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";

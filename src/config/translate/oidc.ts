@@ -1,5 +1,4 @@
-import type { OidcInput } from "../../policies/oidc/schema.ts";
-import type { Oidc } from "../../policies/policy-set.ts";
+import type { Oidc, OidcInput } from "../../policies/oidc/schema.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { Sources } from "./sources.ts";

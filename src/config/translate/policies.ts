@@ -1,15 +1,13 @@
 import type { CelEnvironment } from "../../cel/index.ts";
+import type { CallPolicies } from "../../policies/calls/schema.ts";
 import { checkPolicies } from "../../policies/compile.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyProblem } from "../../policies/policy-error.ts";
-import type {
-  CallPolicies,
-  HeaderModifier,
-  PolicySet,
-  RequestRedirect,
-  UrlRewrite,
-} from "../../policies/policy-set.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
+import type { RequestRedirect } from "../../policies/request-redirect/schema.ts";
 import { namesMethods } from "../../policies/retry/index.ts";
+import type { HeaderModifier } from "../../policies/shared/header-modifier-schema.ts";
+import type { UrlRewrite } from "../../policies/url-rewrite/schema.ts";
 import type { Phase } from "../../trace/events.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";

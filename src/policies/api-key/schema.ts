@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 
 const metadata = z
@@ -41,3 +42,6 @@ export const schema = z
   .describe(
     "Asks clients for a key; a valid one is taken out of the request, and expressions read its metadata in `apiKey`. A 401 has a challenge of the scheme that `location` begins with, elsewhere `ApiKey`.",
   );
+
+export type ApiKeyAuth = ConfigOf<typeof schema>;
+export type ApiKey = ApiKeyAuth["keys"][number];

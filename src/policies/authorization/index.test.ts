@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import type { AuthorizationRule } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { authorization } from "./index.ts";
+import type { AuthorizationRule } from "./schema.ts";
 
 const create = (config: Parameters<typeof authorization.create>[0]) => authorization.create(config, DEPS);
 

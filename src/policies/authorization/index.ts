@@ -1,10 +1,10 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
-import type { Authorization } from "../policy-set.ts";
 import { afterWholeBody } from "../shared/bodies.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { Rules } from "./rules.ts";
+import type { Authorization } from "./schema.ts";
 
 export const authorization = definePolicy({
   kind: "authorization",

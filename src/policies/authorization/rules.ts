@@ -6,16 +6,16 @@ import {
   Inputs,
   type Scope,
 } from "../../cel/index.ts";
-import type { AuthorizationRule } from "../policy-set.ts";
 import type { AuthorizationRuleResult } from "../types.ts";
+import type { AuthorizationRule } from "./schema.ts";
 
 type Mode = AuthorizationRule["mode"];
 
-interface Rule extends AuthorizationRule {
+type Rule = AuthorizationRule & {
   readonly condition: Condition;
   /** Made for the first trace. */
   inputs: Inputs | undefined;
-}
+};
 
 /** A failed `deny` rule denies: it might have been true. */
 const denies = (): boolean => true;

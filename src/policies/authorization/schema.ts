@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { condition } from "../shared/cel-schema.ts";
 
 const rule = condition("request");
@@ -21,3 +22,6 @@ export const schema = z
       ),
   })
   .describe("Decides by rules who may do what; else 403. Rules of all levels add up.");
+
+export type Authorization = ConfigOf<typeof schema>;
+export type AuthorizationRule = Authorization["rules"][number];

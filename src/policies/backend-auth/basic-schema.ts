@@ -1,7 +1,8 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { targetLocation } from "../shared/credentials/location-schema.ts";
 import { duration } from "../shared/duration-schema.ts";
-import { localSource } from "../shared/source-schema.ts";
+import { asText, inFile, localSource } from "../shared/source-schema.ts";
 
 /** `Authorization: Bearer …` as a location. */
 export const BEARER = { header: { name: "authorization", prefix: "Bearer " } };
@@ -17,10 +18,10 @@ export const text = z.string().min(1);
 
 /** A fixed credential and its place. */
 export const key = z.union([
-  text.transform((value) => ({ value, location: BEARER })),
+  text.transform((value) => ({ value: asText(value), location: BEARER })),
   z
     .strictObject({ file: text.describe("File with the credential; a change of it is noticed.") })
-    .transform((value) => ({ value, location: BEARER })),
+    .transform(({ file }) => ({ value: inFile(file), location: BEARER })),
   z.strictObject({ value: secret("the credential"), location: putLocation }),
 ]);
 
@@ -91,3 +92,9 @@ export const basicSchema = z
   .strictObject(basicFields)
   .check(oneWay(["passthrough", "key", "jwtSign"]))
   .describe("Adds the credentials that the token endpoint's host asks for, beside `clientAuth`.");
+
+/** Credentials that need no exchange: those that token endpoints may ask for. */
+export type BasicBackendAuth = ConfigOf<typeof basicSchema>;
+export type JwtSigning = ConfigOf<typeof jwtSign>;
+/** A private key and how it signs. */
+export type Signing = Pick<JwtSigning, "signingKey" | "alg" | "kid">;

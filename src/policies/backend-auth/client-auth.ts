@@ -1,7 +1,7 @@
 import { hash, randomUUID, X509Certificate } from "node:crypto";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { ClientAuth } from "../policy-set.ts";
 import { tokenSigner } from "./signing.ts";
+import type { ClientAuth } from "./token-endpoint-schema.ts";
 
 const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /** Seconds that an assertion is valid: one is made for each call, and clocks may differ. */

@@ -1,8 +1,8 @@
 import { decodeJwt, type JWTPayload } from "jose";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { CredentialLocation } from "../policy-set.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
+import type { CredentialLocation } from "../shared/credentials/location-schema.ts";
 import type { CredentialPlaces } from "../shared/credentials/names.ts";
 import type { OutgoingContext } from "../types.ts";
 

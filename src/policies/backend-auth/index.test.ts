@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { type JWTPayload, jwtVerify } from "jose";
-import type { BackendAuth } from "../policy-set.ts";
 import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { backendAuth } from "./index.ts";
+import type { BackendAuth } from "./schema.ts";
 import { schema } from "./schema.ts";
 
 const { create } = backendAuth;

@@ -3,13 +3,14 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { BackendAuth, CredentialTarget } from "../policy-set.ts";
 import { sendableText } from "../shared/cel-output.ts";
+import type { CredentialTarget } from "../shared/credentials/location-schema.ts";
 import { CredentialPlaces } from "../shared/credentials/names.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import type { OutgoingContext, RequestOutcome } from "../types.ts";
 import { signedTokens } from "./jwt-sign.ts";
 import { redact } from "./redact.ts";
+import type { BackendAuth } from "./schema.ts";
 import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.ts";
 
 export const backendAuth = definePolicy({

@@ -1,5 +1,5 @@
 import type { ConfigPath } from "../policy-error.ts";
-import type { JwtSigning } from "../policy-set.ts";
+import type { JwtSigning } from "./basic-schema.ts";
 import { tokenSigner } from "./signing.ts";
 
 /** Gives signed tokens; each serves many requests and is replaced after half of its time. Throws as `tokenSigner`. */

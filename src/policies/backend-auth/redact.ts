@@ -1,7 +1,9 @@
 import { REDACTED } from "../../trace/redaction.ts";
 import { redactCallPolicies } from "../calls/redact-policies.ts";
-import type { BackendAuth, BasicBackendAuth, ClientAuth, TokenEndpoint, TokenExchange } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
+import type { BasicBackendAuth } from "./basic-schema.ts";
+import type { BackendAuth } from "./schema.ts";
+import type { ClientAuth, TokenEndpoint, TokenExchange } from "./token-endpoint-schema.ts";
 
 /** The configuration without secrets; `hidden` are names of headers of calls whose values are not shown. */
 export function redact(config: BackendAuth, hidden: ReadonlySet<string>): unknown {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { basicFields, oneWay } from "./basic-schema.ts";
 import { crossAppAccess, oauthTokenExchange } from "./token-endpoint-schema.ts";
 
@@ -21,3 +22,5 @@ export const schema = z
   })
   .check(oneWay(["passthrough", "key", "jwtSign", "oauthTokenExchange", "crossAppAccess"]))
   .describe("Adds the credentials that the backend asks for. Failures are 500.");
+
+export type BackendAuth = ConfigOf<typeof schema>;

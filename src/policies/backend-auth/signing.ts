@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { Signing } from "../policy-set.ts";
+import type { Signing } from "./basic-schema.ts";
 
 const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };
 

@@ -1,6 +1,6 @@
 import { BoundedCache } from "../../base/bounded-cache.ts";
-import type { TokenCache as Config } from "../policy-set.ts";
 import type { IssuedToken } from "./token-endpoint.ts";
+import type { TokenCache as Config } from "./token-endpoint-schema.ts";
 
 /** Milliseconds before its end at which a token is not used any more: the backend has to get it in time. */
 const MARGIN = 15_000;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { callPolicySchema } from "../calls/policies-schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 import { duration } from "../shared/duration-schema.ts";
@@ -167,3 +168,12 @@ export const crossAppAccess = z.strictObject({
     .describe("The client's identity token. Where jwtAuth has verified and taken it out, it is used all the same."),
   cache,
 });
+
+export type ClientAuth = ConfigOf<typeof clientAuth>;
+export type TokenEndpointPolicies = ConfigOf<typeof callPolicies>;
+/** RFC 8693, or RFC 7523 with `jwtBearer`. */
+export type TokenExchange = ConfigOf<typeof oauthTokenExchange>;
+/** Two exchanges: an identity assertion of the provider (ID-JAG), and for that an access token of the resource's server. */
+export type CrossAppAccess = ConfigOf<typeof crossAppAccess>;
+export type TokenEndpoint = Pick<TokenExchange, "target" | "policies" | "path" | "clientAuth" | "timeout">;
+export type TokenCache = ConfigOf<typeof cache>;

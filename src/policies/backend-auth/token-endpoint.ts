@@ -4,9 +4,9 @@ import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { Callouts } from "../deps.ts";
 import type { ConfigPath } from "../policy-error.ts";
-import type { TokenEndpoint as Config } from "../policy-set.ts";
 import type { CalloutContext } from "../types.ts";
 import { type Authenticate, clientAuthentication } from "./client-auth.ts";
+import type { TokenEndpoint as Config } from "./token-endpoint-schema.ts";
 
 /** Bytes of an answer; tokens are a few KiB. */
 const MAX_ANSWER = 64 * 1024;

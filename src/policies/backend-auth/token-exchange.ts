@@ -2,13 +2,13 @@ import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { CrossAppAccess, TokenExchange } from "../policy-set.ts";
 import type { CredentialPlaces } from "../shared/credentials/names.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
 import type { OutgoingContext } from "../types.ts";
 import { type ClientToken, clientToken, mayAct, unverifiedClaims } from "./client-tokens.ts";
 import { TokenCache } from "./token-cache.ts";
 import { ID_JAG, type IssuedToken, prepareEndpoint, type TokenEndpoint } from "./token-endpoint.ts";
+import type { CrossAppAccess, TokenExchange } from "./token-endpoint-schema.ts";
 
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";

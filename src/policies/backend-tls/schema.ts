@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-const path = z.string().min(1);
+const path = z.string().min(1).brand("FileName");
 
 export const schema = z
   .strictObject({

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import type { BasicAuth } from "../policy-set.ts";
 import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { basicAuth } from "./index.ts";
+import type { BasicAuth } from "./schema.ts";
 import { schema } from "./schema.ts";
 
 const { create } = basicAuth;

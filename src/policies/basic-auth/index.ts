@@ -5,7 +5,6 @@ import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { within } from "../policy-error.ts";
-import type { BasicAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
@@ -15,6 +14,7 @@ import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { isSlow, verifyPassword } from "./hashes.ts";
 import { parseHtpasswd } from "./htpasswd.ts";
 import { type CheckResult, PasswordChecks } from "./password-checks.ts";
+import type { BasicAuth } from "./schema.ts";
 
 export const basicAuth = definePolicy({
   kind: "basicAuth",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 import { localSource } from "../shared/source-schema.ts";
 
@@ -27,3 +28,5 @@ export const schema = z
   .describe(
     "Requires a user name and password (RFC 7617). Valid credentials are removed from the request; expressions read `basicAuth.username`. Passwords are verified off the request path, one at a time per worker; when too many wait, the gateway answers 503 with `Retry-After`. Passwords over 512 bytes are rejected.",
   );
+
+export type BasicAuth = ConfigOf<typeof schema>;

@@ -1,7 +1,7 @@
 import type { LocalReply } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
-import type { BufferedSide, Buffering } from "../policy-set.ts";
 import type { PolicyContext, PolicyHooks, PolicyTrace } from "../types.ts";
+import type { BufferedSide, Buffering } from "./schema.ts";
 
 const KIND = "buffer";
 

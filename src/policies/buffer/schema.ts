@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 
 const side = (what: string, status: number) =>
   z
@@ -19,3 +20,6 @@ export const schema = z
     response: side("responses", 502).optional(),
   })
   .describe("Buffers a whole body before forwarding it, so a slow sender does not hold the receiver.");
+
+export type Buffering = ConfigOf<typeof schema>;
+export type BufferedSide = NonNullable<Buffering["request"]>;

@@ -2,10 +2,10 @@ import type { PrepareCall } from "../../upstream/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { within } from "../policy-error.ts";
-import type { CallPolicies } from "../policy-set.ts";
 import { prepareRequestEdits } from "../request-header-modifier/index.ts";
 import { OwnFields } from "../shared/own-fields.ts";
 import type { CalloutContext, OutgoingContext } from "../types.ts";
+import type { CallPolicies } from "./schema.ts";
 import { callTransformer } from "./transform.ts";
 
 /** For calls that are about no request. */

@@ -1,7 +1,7 @@
 import { redact as backendAuth } from "../backend-auth/redact.ts";
-import type { CalledService } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import { redactCallPolicies } from "./redact-policies.ts";
+import type { CalledService } from "./schema.ts";
 
 /** The configuration of a policy that calls a service, without the secrets of its calls; `hidden` are names of headers. */
 export function redactCalling(

@@ -1,4 +1,6 @@
+import type { Target } from "../../upstream/target.ts";
 import { schema as backendAuth } from "../backend-auth/schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { duration } from "../shared/duration-schema.ts";
 import { service } from "../shared/service-schema.ts";
 import { callPolicySchema } from "./policies-schema.ts";
@@ -18,4 +20,12 @@ export function calledService(what: string) {
       .optional()
       .describe(`${what} Default: \`http.requestTimeout\` of the policies that hold, else 2s.`),
   };
+}
+
+export type CallPolicies = ConfigOf<typeof callPolicies>;
+
+/** A service that the gateway calls itself, and how. */
+export interface CalledService {
+  readonly target: Target;
+  readonly policies?: CallPolicies | undefined;
 }

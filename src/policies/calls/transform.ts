@@ -1,9 +1,9 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { CallHead } from "../../upstream/callout.ts";
-import type { Transformations } from "../policy-set.ts";
 import { withVariables } from "../shared/with-variables.ts";
 import { EditedRequest } from "../transformations/messages.ts";
 import { compileProgram } from "../transformations/program.ts";
+import type { Transformations } from "../transformations/schema.ts";
 import type { CalloutContext, RequestMetadata } from "../types.ts";
 
 const NOTHING = new Uint8Array(0);

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { directResponse } from "../direct-response/index.ts";
-import type { DirectResponse, Transformations } from "../policy-set.ts";
+import type { DirectResponse } from "../direct-response/schema.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { transformations } from "../transformations/index.ts";
+import type { Transformations } from "../transformations/schema.ts";
 import type { Conditional } from "./schema.ts";
 
 const { create: answer } = directResponse;

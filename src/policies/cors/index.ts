@@ -2,11 +2,11 @@ import { isToken } from "../../http/h1/characters.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { Cors } from "../policy-set.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { PolicyHooks } from "../types.ts";
 import { compileOrigins } from "./origins.ts";
+import type { Cors } from "./schema.ts";
 
 const KIND = "cors";
 /** What a response says depends on who asks, and caches must know it even where nobody asked (Fetch, CORS and caches). */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { duration } from "../shared/duration-schema.ts";
 
 export const schema = z
@@ -32,3 +33,6 @@ export const schema = z
   .describe(
     "Lets pages of other origins use the gateway (CORS): answers preflights itself, and says on every other response, errors included, who may read it.",
   );
+
+/** What runs. */
+export type Cors = ConfigOf<typeof schema>;

@@ -2,9 +2,9 @@ import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { Csrf } from "../policy-set.ts";
 import { normalOrigin, parseOrigin } from "../shared/origin.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
+import type { Csrf } from "./schema.ts";
 
 const KIND = "csrf";
 /** Methods that change nothing (RFC 9110 9.2.1). */

@@ -1,8 +1,8 @@
 import { parseDuration } from "../../base/durations.ts";
 import { type Activation, CelDuration, type CelEnvironment, type CelValue } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
-import type { Delay } from "../policy-set.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
+import type { Delay } from "./schema.ts";
 
 const KIND = "delay";
 /** The longest delay of a timer. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 export const schema = z
@@ -9,3 +10,6 @@ export const schema = z
     ),
   })
   .describe("Makes requests wait; the wait counts toward the request's deadline.");
+
+/** What runs. */
+export type Delay = ConfigOf<typeof schema>;

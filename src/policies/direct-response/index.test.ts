@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DirectResponse } from "../policy-set.ts";
 import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { directResponse } from "./index.ts";
+import type { DirectResponse } from "./schema.ts";
 
 const create = (config: DirectResponse): CompiledPolicy => directResponse.create(config, DEPS);
 

@@ -3,11 +3,11 @@ import { type Activation, type CelEnvironment, type Expression, toText } from ".
 import type { HeaderList } from "../../http/message.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { DirectResponse } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { fieldName, shownValues } from "../shared/header-edits.ts";
 import type { PolicyHooks } from "../types.ts";
+import type { DirectResponse } from "./schema.ts";
 
 /** Statuses whose responses end with their head (RFC 9110 15.3.5, 15.3.6, 15.4.5). */
 const BODILESS = [204, 205, 304];

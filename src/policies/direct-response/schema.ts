@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { conditionally } from "../conditional/schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 const plain = z
@@ -20,3 +21,5 @@ const plain = z
   .meta({ id: "DirectResponse", description: "Answers with a response of its own instead of calling a backend." });
 
 export const schema = conditionally("DirectResponse", plain, plain);
+
+export type DirectResponse = ConfigOf<typeof plain>;

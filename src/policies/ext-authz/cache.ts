@@ -10,8 +10,8 @@ import {
   type Scope,
   toJson,
 } from "../../cel/index.ts";
-import type { ExtAuthz } from "../policy-set.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
+import type { ExtAuthz } from "./schema.ts";
 
 interface Entry<AuthzDecision> {
   readonly decision: AuthzDecision;

@@ -5,10 +5,10 @@ import { callFor } from "../calls/call-for.ts";
 import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { structOf } from "../envoy/struct.ts";
-import type { ExtAuthz, ExtAuthzGrpc } from "../policy-set.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import type { BodyStart, PolicyContext } from "../types.ts";
 import type { AuthzClient, AuthzDecision } from "./decision.ts";
+import type { ExtAuthz, ExtAuthzGrpc } from "./schema.ts";
 
 /** The name under which filters look for their metadata. */
 export const NAMESPACE = "envoy.filters.http.ext_authz";

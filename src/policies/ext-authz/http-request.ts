@@ -5,13 +5,13 @@ import type { HeaderList } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { ExtAuthzHttp } from "../policy-set.ts";
 import { bodyBytes } from "../shared/cel-output.ts";
 import { fieldName } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/named-expressions.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/target-parts.ts";
 import { withVariables } from "../shared/with-variables.ts";
 import { AuthzRequestError } from "./decision.ts";
+import type { ExtAuthzHttp } from "./schema.ts";
 
 /** An answer that is passed on whole is kept in memory. */
 export const MAX_ANSWER = 1024 * 1024;

@@ -3,12 +3,12 @@ import { type HeaderList, type LocalReply, setHeader } from "../../http/message.
 import type { CallResponse } from "../../upstream/call.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
-import type { ExtAuthz, ExtAuthzHttp } from "../policy-set.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import { textOf } from "../shared/named-expressions.ts";
 import type { PolicyContext } from "../types.ts";
 import type { AuthzClient } from "./decision.ts";
 import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
+import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -5,11 +5,11 @@ import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
-import type { ExtAuthz, ExtAuthzHttp } from "../policy-set.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { extAuthz } from "./index.ts";
+import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
 const { create } = extAuthz;
 

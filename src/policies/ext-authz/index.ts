@@ -4,7 +4,6 @@ import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import type { ExtAuthz, ExtAuthzHttp, NetworkExtAuthz } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { applyHeaderEdits, shownValues } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
@@ -14,6 +13,8 @@ import { DecisionCache } from "./cache.ts";
 import { type AuthzClient, type AuthzDecision, AuthzRequestError, applyDecision } from "./decision.ts";
 import { grpcClient } from "./grpc.ts";
 import { httpClient } from "./http.ts";
+import type { NetworkExtAuthz } from "./network-schema.ts";
+import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
 /** Kind in traces. */
 const TRACED = "ext_auth";

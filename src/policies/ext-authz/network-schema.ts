@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
 import { calledService } from "../calls/schema.ts";
+import type { ConfigOf, Resolved } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { body } from "./schema.ts";
 
@@ -76,3 +77,17 @@ export const networkSchema = z
       "Asks a service who may connect, once per connection, after `networkAuthorization` and before the first " +
       "request; CEL reads `source`, `destination` and `env`. Who is refused is cut off without an answer.",
   });
+
+type Written = z.output<typeof networkSchema>;
+type WrittenHttp = z.output<typeof http>;
+
+/** What runs: without the fields that do nothing for connections. Refused clients get no response that could have a status. */
+export type NetworkExtAuthz = Omit<
+  Resolved<Written>,
+  "protocol" | "failureMode" | "includeRequestHeaders" | "includeRequestBody"
+> & {
+  readonly protocol:
+    | { readonly grpc: ConfigOf<typeof grpc> }
+    | { readonly http: Resolved<Omit<WrittenHttp, "redirect" | "includeResponseHeaders">> };
+  readonly failureMode: "allow" | "deny";
+};

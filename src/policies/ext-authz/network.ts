@@ -5,13 +5,14 @@ import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { structOf } from "../envoy/struct.ts";
-import type { ExtAuthzGrpc, NetworkExtAuthz } from "../policy-set.ts";
 import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
 import type { CalloutContext } from "../types.ts";
 import { DecisionCache } from "./cache.ts";
 import { AuthzRequestError } from "./decision.ts";
 import { decisionOf, NAMESPACE, peers } from "./grpc.ts";
 import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
+import type { NetworkExtAuthz } from "./network-schema.ts";
+import type { ExtAuthzGrpc } from "./schema.ts";
 
 const NO_BYTES = new Uint8Array(0);
 /** Milliseconds between two lines of the log about a service that does not answer. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
 import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 const names = z.array(
@@ -94,3 +95,7 @@ export const schema = conditionally(
   policy.describe("Asks a service whether a request is allowed, by Envoy's ext_authz protocol or plain HTTP."),
   policy,
 );
+
+export type ExtAuthz = ConfigOf<typeof policy>;
+export type ExtAuthzGrpc = ConfigOf<typeof grpc>;
+export type ExtAuthzHttp = ConfigOf<typeof http>;

@@ -10,11 +10,11 @@ import {
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpResponse, LocalReply } from "../../http/message.ts";
-import type { ExtProc, ExtProcOptions } from "../policy-set.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { extProc } from "./index.ts";
+import type { ExtProc, ExtProcOptions } from "./schema.ts";
 
 const { create } = extProc;
 

@@ -9,13 +9,13 @@ import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envo
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { structOf } from "../envoy/struct.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import type { ExtProc } from "../policy-set.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll, type NamedExpressions } from "../shared/named-expressions.ts";
 import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { immediateReply } from "./immediate.ts";
 import type { Modes } from "./modes.ts";
+import type { ExtProc } from "./schema.ts";
 import { Session, TRACED } from "./session.ts";
 import { mayHaveTrailers, processSide, type Side } from "./side.ts";
 

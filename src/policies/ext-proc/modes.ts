@@ -3,7 +3,7 @@ import type {
   ProcessingMode_BodySendMode,
   ProcessingMode_HeaderSendMode,
 } from "../../gen/envoy/extensions/filters/http/ext_proc/v3/processing_mode_pb.ts";
-import type { ExtProcBodyMode, ExtProcOptions } from "../policy-set.ts";
+import type { ExtProcBodyMode, ExtProcOptions } from "./schema.ts";
 
 /** The modes of one exchange: configured, then as the service has changed them. */
 export type Modes = Omit<ExtProcOptions, "allowModeOverride">;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Scope } from "../../cel/index.ts";
 import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 const bodyMode = z
@@ -52,3 +53,7 @@ export const schema = conditionally(
   ),
   policy,
 );
+
+export type ExtProc = ConfigOf<typeof policy>;
+export type ExtProcOptions = ConfigOf<typeof options>;
+export type ExtProcBodyMode = z.output<typeof bodyMode>;

@@ -3,11 +3,11 @@ import { createPrivateKey } from "node:crypto";
 import { test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
-import type { JwtAuth } from "../policy-set.ts";
 import { redactPolicy } from "../redact.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { jwtAuth } from "./index.ts";
+import type { JwtAuth } from "./schema.ts";
 import { schema } from "./schema.ts";
 
 const { create } = jwtAuth;

@@ -2,13 +2,13 @@ import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
-import type { JwtAuth } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { CredentialPlaces } from "../shared/credentials/names.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { kidsOf } from "./keys.ts";
+import type { JwtAuth } from "./schema.ts";
 import { type ProviderAt, TokenRefusal, TokenVerifier } from "./verifier.ts";
 
 const NO_TOKEN = "no bearer token found";
@@ -84,8 +84,15 @@ function redact(config: JwtAuth): unknown {
   return { mode: config.mode, location: config.location, providers };
 }
 
-function providersOf(config: JwtAuth): ProviderAt[] {
-  if ("providers" in config) return config.providers.map((provider, i) => ({ ...provider, path: ["providers", i] }));
-  const { mode: _mode, location: _location, ...provider } = config;
-  return [{ ...provider, path: [] }];
+function providersOf({ providers, issuer = "", audiences, jwks, jwtValidationOptions }: JwtAuth): ProviderAt[] {
+  if (providers !== undefined) return providers.map((provider, i) => ({ ...provider, path: ["providers", i] }));
+  return [
+    {
+      issuer,
+      ...(audiences !== undefined && { audiences }),
+      jwks,
+      ...(jwtValidationOptions !== undefined && { jwtValidationOptions }),
+      path: [],
+    },
+  ];
 }

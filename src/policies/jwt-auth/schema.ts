@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 import { textSource } from "../shared/source-schema.ts";
 
@@ -56,3 +57,6 @@ export const schema = z
   .describe(
     'Verifies signed tokens (JWT). A valid one is taken out of the request, and expressions read its claims in `jwt`. A 401 has the challenge `Bearer` with `error="invalid_token"` for a token that is not valid (RFC 6750).',
   );
+
+export type JwtAuth = ConfigOf<typeof schema>;
+export type JwtProvider = NonNullable<JwtAuth["providers"]>[number];

@@ -2,8 +2,8 @@ import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVeri
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { CelSecret } from "../../cel/index.ts";
 import { type ConfigPath, within } from "../policy-error.ts";
-import type { JwtProvider } from "../policy-set.ts";
 import { parseKeys, type VerificationKey } from "./keys.ts";
+import type { JwtProvider } from "./schema.ts";
 
 /** Seconds by which clocks may differ. */
 const LEEWAY = 60;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import type { LocalLimit } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { TokenBuckets } from "./buckets.ts";
 import { localRateLimit } from "./index.ts";
+import type { LocalLimit } from "./schema.ts";
 
 const { create } = localRateLimit;
 

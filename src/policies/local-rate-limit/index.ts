@@ -4,11 +4,11 @@ import type { HeaderList } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { LocalLimit, LocalRateLimit } from "../policy-set.ts";
 import { afterRequestBody } from "../shared/bodies.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { TokenBuckets } from "./buckets.ts";
+import type { LocalLimit, LocalRateLimit } from "./schema.ts";
 
 const KIND = "localRateLimit";
 /** A key may come from the client: what is longer counts by its beginning. */

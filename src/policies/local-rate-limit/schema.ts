@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { conditionally } from "../conditional/schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { duration } from "../shared/duration-schema.ts";
 
@@ -30,3 +31,7 @@ const limits = z
   );
 
 export const schema = conditionally("LocalLimit", limits, limit);
+
+export type LocalLimit = ConfigOf<typeof limit>;
+/** All limits are checked, in order. */
+export type LocalRateLimit = readonly LocalLimit[];

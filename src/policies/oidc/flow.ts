@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { observerOf } from "../calls/call-for.ts";
-import type { Oidc } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 import { Provider } from "./provider.ts";
+import type { Oidc } from "./schema.ts";
 import { Sessions } from "./session.ts";
 import { tokenFetch } from "./token-call.ts";
 import { type Transaction, Transactions } from "./transaction.ts";

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest, type LocalReply } from "../../http/message.ts";
-import type { Oidc } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { parseCookieKey } from "./cookie-key.ts";
 import { LoginFlow } from "./flow.ts";
 import { oidc } from "./index.ts";
+import type { Oidc } from "./schema.ts";
 
 const { create } = oidc;
 

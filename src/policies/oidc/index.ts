@@ -5,13 +5,13 @@ import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { Oidc } from "../policy-set.ts";
 import type { PolicyContext, PolicyHooks, RequestOutcome } from "../types.ts";
 import { COOKIE_SECRET } from "./cookie-key.ts";
 import { type Cookies, takeCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 import { LoginFlow } from "./flow.ts";
 import { Provider } from "./provider.ts";
+import type { Oidc } from "./schema.ts";
 
 const KIND = "oidc";
 /** Of the callback: whoever has them can try to end the login in the place of the browser (RFC 9700 4.2, 4.5). */

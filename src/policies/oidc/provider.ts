@@ -3,8 +3,8 @@ import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify 
 import * as oauth from "oauth4webapi";
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { Oidc } from "../policy-set.ts";
 import { oidcFailure } from "./failure.ts";
+import type { Oidc } from "./schema.ts";
 import type { Claims } from "./session.ts";
 import { TokenCallError, type TokenFetch } from "./token-call.ts";
 import type { Transaction } from "./transaction.ts";

@@ -7,9 +7,9 @@ import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type LocalReply } from "../../http/message.ts";
-import type { Oidc } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf, type TestContext } from "../testing/context.ts";
 import { oidc } from "./index.ts";
+import type { Oidc } from "./schema.ts";
 
 const { create } = oidc;
 

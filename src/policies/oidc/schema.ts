@@ -59,3 +59,15 @@ export const schema = z
 
 /** The policy as configurations have it. */
 export type OidcInput = z.output<typeof schema>;
+
+/** What runs: with what the provider's discovery document says. */
+export interface Oidc extends Pick<OidcInput, "issuer" | "clientId" | "clientSecret" | "redirectURI"> {
+  readonly authorizationEndpoint: string;
+  readonly tokenEndpoint: string;
+  readonly tokenEndpointAuth: NonNullable<OidcInput["tokenEndpointAuth"]>;
+  /** The provider announces that callbacks have `iss` (RFC 9207 3). */
+  readonly callbackNamesIssuer: boolean;
+  /** The provider's key set (RFC 7517), as JSON text. */
+  readonly jwks: string;
+  readonly scopes: readonly string[];
+}

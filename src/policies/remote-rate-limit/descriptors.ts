@@ -2,8 +2,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CelEnvironment, CelError, type CelValue, type Expression, toJson, toText } from "../../cel/index.ts";
 import type { RateLimitDescriptorSchema } from "../../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts";
 import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.ts";
-import type { RateLimitDescriptor } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
+import type { RateLimitDescriptor } from "./schema.ts";
 
 /** What one descriptor of the configuration becomes for one request. */
 export type Descriptor = MessageInitShape<typeof RateLimitDescriptorSchema>;

@@ -9,11 +9,11 @@ import {
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
-import type { RemoteRateLimit } from "../policy-set.ts";
 import { redactPolicy } from "../redact.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { remoteRateLimit } from "./index.ts";
+import type { RemoteRateLimit } from "./schema.ts";
 
 const { create } = remoteRateLimit;
 
@@ -37,7 +37,7 @@ async function limiter(answer: Answer | (() => Promise<Uint8Array>)) {
   return Object.assign(server, { questions, metadata });
 }
 
-const USER = { entries: [{ key: "user", value: "request.headers['x-user']" }] };
+const USER = { type: "requests" as const, entries: [{ key: "user", value: "request.headers['x-user']" }] };
 
 function policy(port: number, more: Partial<RemoteRateLimit> = {}) {
   const config: RemoteRateLimit = {
@@ -79,6 +79,7 @@ test("descriptors are asked about in their order, with costs and limits of their
   await using service = await limiter({ overall_code: 1 });
   const descriptors = [
     {
+      type: "requests" as const,
       entries: [...USER.entries, { key: "path", value: "request.path" }, { key: "size", value: "size(request.body)" }],
     },
     { ...USER, cost: "1 + 1", limitOverride: "{'unit': 'HOUR', 'requestsPerUnit': 5}" },
@@ -91,8 +92,14 @@ test("descriptors are asked about in their order, with costs and limits of their
     {
       domain: "shop",
       descriptors: [
-        { entries: [user, { key: "path", value: "/shop/cart" }, { key: "size", value: "4" }] },
-        { entries: [user], hits_addend: { value: 2 }, limit: { requests_per_unit: 5, unit: 3 } },
+        {
+          entries: [user, { key: "path", value: "/shop/cart" }, { key: "size", value: "4" }],
+        },
+        {
+          entries: [user],
+          hits_addend: { value: 2 },
+          limit: { requests_per_unit: 5, unit: 3 },
+        },
         // 0, the default of the value, has no bytes.
         { entries: [user], hits_addend: {} },
       ],
@@ -104,11 +111,11 @@ test("descriptors that read what is absent are left out, others that cannot be m
   await using service = await limiter({ overall_code: OVER_LIMIT });
   const trace = new RecordedTrace();
   const absent = [
-    { entries: [{ key: "a", value: "request.headers['x-none']" }] },
-    { entries: [{ key: "a", value: "null" }] },
+    { type: "requests" as const, entries: [{ key: "a", value: "request.headers['x-none']" }] },
+    { type: "requests" as const, entries: [{ key: "a", value: "null" }] },
   ];
   const wrong = [
-    { entries: [{ key: "a", value: "[request.path]" }] },
+    { type: "requests" as const, entries: [{ key: "a", value: "[request.path]" }] },
     { ...USER, cost: "-1" },
     { ...USER, cost: "1.5" },
     { ...USER, cost: "'many'" },

@@ -14,12 +14,12 @@ import type { PolicyDeps } from "../deps.ts";
 import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "../envoy/headers.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import type { RemoteRateLimit } from "../policy-set.ts";
 import { afterWholeBody } from "../shared/bodies.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { type Descriptor, DescriptorMaker } from "./descriptors.ts";
+import type { RemoteRateLimit } from "./schema.ts";
 
 const KIND = "remoteRateLimit";
 

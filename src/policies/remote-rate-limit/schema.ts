@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 const descriptor = z.strictObject({
@@ -43,3 +44,6 @@ export const schema = conditionally(
   policy.describe("Asks a rate limit service, by Envoy's protocol, whether a request is within its limits; else 429."),
   policy,
 );
+
+export type RemoteRateLimit = ConfigOf<typeof policy>;
+export type RateLimitDescriptor = ConfigOf<typeof descriptor>;

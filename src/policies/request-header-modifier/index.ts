@@ -2,7 +2,6 @@ import type { HttpRequest } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { HeaderModifier } from "../policy-set.ts";
 import {
   applyHeaderEdits,
   compileHeaderEdits,
@@ -10,6 +9,7 @@ import {
   pickHeaders,
   redactModifier,
 } from "../shared/header-edits.ts";
+import type { HeaderModifier } from "../shared/header-modifier-schema.ts";
 import { isAuthority } from "../shared/target-parts.ts";
 import type { OutgoingContext } from "../types.ts";
 

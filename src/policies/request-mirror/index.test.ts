@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Mirror } from "../policy-set.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { mirrorHooks, requestMirror } from "./index.ts";
+import type { Mirror } from "./schema.ts";
 
 const mirror = (percentage: number): Mirror => ({ target: { type: "static", host: "127.0.0.1", port: 9 }, percentage });
 

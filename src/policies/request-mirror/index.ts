@@ -7,9 +7,9 @@ import { calloutContextOf, observerOf } from "../calls/call-for.ts";
 import { redactPolicies } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
-import type { Mirror, RequestMirror } from "../policy-set.ts";
 import { FRAMING } from "../shared/header-edits.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
+import type { Mirror, RequestMirror } from "./schema.ts";
 
 const KIND = "requestMirror";
 const SCOPE = "mirror";

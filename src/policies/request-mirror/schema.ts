@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { CalledService } from "../calls/schema.ts";
 import { service } from "../shared/service-schema.ts";
 
 const { host, service: entry, backend } = service;
@@ -17,3 +18,8 @@ export const schema = z
   .describe(
     "Sends copies of requests elsewhere, with their bodies up to `maxBufferSize`. Nobody waits for the answers; failures are logged.",
   );
+
+/** One place that gets copies. */
+export type Mirror = CalledService & Pick<z.output<typeof mirror>, "percentage">;
+/** Each place gets its own share. */
+export type RequestMirror = readonly Mirror[];

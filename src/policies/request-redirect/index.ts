@@ -1,13 +1,11 @@
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { RequestRedirect } from "../policy-set.ts";
 import { hostPart, portPart, withPort } from "../shared/authority.ts";
 import { compilePathChange } from "../shared/path-change.ts";
 import { checkAuthority } from "../shared/target-parts.ts";
 import type { PolicyHooks } from "../types.ts";
-
-const STATUSES = [301, 302, 303, 307, 308];
+import type { RequestRedirect } from "./schema.ts";
 
 export const requestRedirect = definePolicy({
   kind: "requestRedirect",
@@ -23,7 +21,6 @@ export const requestRedirect = definePolicy({
  */
 function prepare(config: RequestRedirect): () => PolicyHooks {
   const status = config.status ?? 302;
-  if (!STATUSES.includes(status)) throw PolicyError.at(["status"], `${status} is none of ${STATUSES.join(", ")}`);
   const authorityOf = compileAuthority(config);
   const change = compilePathChange(config.path);
   return () => ({

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { authorityChange, pathChange } from "../shared/schema.ts";
 
 export const schema = z
@@ -9,3 +10,6 @@ export const schema = z
     status: z.literal([301, 302, 303, 307, 308]).optional().describe("Status of the redirect; default 302."),
   })
   .describe("Answers with a redirect instead of calling a backend.");
+
+/** What runs. */
+export type RequestRedirect = ConfigOf<typeof schema>;

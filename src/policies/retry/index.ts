@@ -1,8 +1,8 @@
 import type { CelEnvironment, Expression } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
-import type { Retry } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { PolicyHooks, RetryPlan } from "../types.ts";
+import type { Retry } from "./schema.ts";
 
 const KIND = "retry";
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { duration } from "../shared/duration-schema.ts";
 
 export const schema = z
@@ -22,3 +23,6 @@ export const schema = z
   .describe(
     "Tries failed calls again: on these statuses, and when connecting fails or the backend breaks off or does not answer in time. Bodies up to 64 KiB are kept for it.",
   );
+
+/** What runs. */
+export type Retry = ConfigOf<typeof schema>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a header name" });
 const headerValue = z
@@ -18,3 +19,5 @@ export const schema = z
     remove: z.array(headerName).optional().describe("Names of headers to remove."),
   })
   .meta({ id: "HeaderModifier", description: "Changes headers, in the order add, set, remove." });
+
+export type HeaderModifier = ConfigOf<typeof schema>;

@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { PathChange } from "../policy-set.ts";
 import type { PolicyContext } from "../types.ts";
+import type { PathChange } from "./schema.ts";
 import { parsePathAndQuery } from "./target-parts.ts";
 
 export interface PathAndSearch {

@@ -17,3 +17,6 @@ export const pathChange = z
     z.strictObject({ prefix: z.string().describe("Replaces the prefix that the route matched.") }),
   ])
   .meta({ id: "PathChange", description: "Another path; the query stays." });
+
+export type AuthorityChange = z.output<typeof authorityChange>;
+export type PathChange = z.output<typeof pathChange>;

@@ -1,13 +1,29 @@
 import { z } from "zod";
 
+/** What stands for a text: the text itself, or where it is. */
+export type TextSource = (string | { readonly file: string } | { readonly url: string }) & z.core.$brand<"TextSource">;
+
+/** The name of a file whose text is used. */
+export type FileName = string & z.core.$brand<"FileName">;
+
+/** A file in place of a text, where a schema has a shape of its own for it. */
+export function inFile(file: string): TextSource {
+  return sourceBrand.parse({ file });
+}
+
+/** A text where a schema has a shape of its own for it. */
+export function asText(text: string): TextSource {
+  return sourceBrand.parse(text);
+}
+
 /** A text that stands in the configuration, in a file or behind a URL; `what` names it, such as `the key set`. */
 export function textSource(what: string) {
-  return z.union([fileOf(what), z.strictObject({ url: fetched(what) }), inline(what)]);
+  return z.union([fileOf(what), z.strictObject({ url: fetched(what) }), inline(what)]).brand("TextSource");
 }
 
 /** The same for what nobody should fetch over a network. */
 export function localSource(what: string) {
-  return z.union([fileOf(what), inline(what)]);
+  return z.union([fileOf(what), inline(what)]).brand("TextSource");
 }
 
 function fileOf(what: string) {
@@ -35,3 +51,5 @@ function inline(what: string) {
     .min(1)
     .describe(`${what[0]?.toUpperCase()}${what.slice(1)} itself.`);
 }
+
+const sourceBrand = z.union([z.string(), z.strictObject({ file: z.string() })]).brand("TextSource");

@@ -1,8 +1,8 @@
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import type { Timeout } from "../policy-set.ts";
 import { withDurations } from "../shared/shown-durations.ts";
 import type { PolicyHooks } from "../types.ts";
+import type { Timeout } from "./schema.ts";
 
 const KIND = "timeout";
 

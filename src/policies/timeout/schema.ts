@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { duration } from "../shared/duration-schema.ts";
 
 export const schema = z
@@ -9,3 +10,6 @@ export const schema = z
     backendRequestTimeout: duration.optional().describe("The same for each attempt. Default: none."),
   })
   .describe("Limits how long a backend may take.");
+
+/** What runs. */
+export type Timeout = ConfigOf<typeof schema>;

@@ -2,12 +2,12 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import type { Transformation, Transformations } from "../policy-set.ts";
 import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
 import { shownValues } from "../shared/header-edits.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
 import { compileProgram, type Program } from "./program.ts";
+import type { Transformation, Transformations } from "./schema.ts";
 
 export const transformations = defineConditionalPolicy({
   kind: "transformations",

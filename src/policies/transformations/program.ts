@@ -10,11 +10,11 @@ import {
 import { isToken } from "../../http/h1/characters.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import type { ConfigPath } from "../policy-error.ts";
-import type { Transformation } from "../policy-set.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";
 import { FRAMING, fieldName } from "../shared/header-edits.ts";
 import type { RequestMetadata } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
+import type { Transformation } from "./schema.ts";
 
 interface Named {
   readonly name: string;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Scope } from "../../cel/index.ts";
 import { conditionally } from "../conditional/schema.ts";
+import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 function side(scope: Scope, pseudo: string) {
@@ -44,3 +45,7 @@ export const callSchema = z
   .meta({ id: "CallTransformations", description: "Changes calls by CEL." });
 
 export const schema = conditionally("Transformations", plain, plain);
+
+export type Transformations = ConfigOf<typeof plain>;
+/** One side of them. */
+export type Transformation = NonNullable<Transformations["request"]>;

@@ -1,10 +1,11 @@
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
-import type { AuthorityChange, UrlRewrite } from "../policy-set.ts";
 import { hostPart, withPort } from "../shared/authority.ts";
 import { compilePathChange } from "../shared/path-change.ts";
+import type { AuthorityChange } from "../shared/schema.ts";
 import { checkAuthority } from "../shared/target-parts.ts";
 import type { PolicyHooks } from "../types.ts";
+import type { UrlRewrite } from "./schema.ts";
 
 const KIND = "urlRewrite";
 

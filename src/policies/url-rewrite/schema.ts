@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../resolve.ts";
 import { authorityChange, pathChange } from "../shared/schema.ts";
 
 export const schema = z
@@ -7,3 +8,6 @@ export const schema = z
     path: pathChange.optional().describe("What to ask the backend for as path."),
   })
   .describe("Changes the URL before the request goes to the backend.");
+
+/** What runs. */
+export type UrlRewrite = ConfigOf<typeof schema>;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ExtAuthz, PolicySet } from "../../../src/policies/policy-set.ts";
+import type { ExtAuthz } from "../../../src/policies/ext-authz/schema.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../helpers/envoy/auth.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";

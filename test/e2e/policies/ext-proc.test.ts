@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ExtProc, ExtProcOptions, PolicySet } from "../../../src/policies/policy-set.ts";
+import type { ExtProc, ExtProcOptions } from "../../../src/policies/ext-proc/schema.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import {
   type Answer,

@@ -3,7 +3,7 @@ import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { exportJWK } from "jose";
 import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
-import type { Oidc } from "../../../src/policies/policy-set.ts";
+import type { Oidc } from "../../../src/policies/oidc/schema.ts";
 import { PROCESS, ProcessingRequest, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
 import { RateLimitResponse, SHOULD_RATE_LIMIT } from "../../helpers/envoy/rate-limit.ts";
 import { TestGateway } from "../../helpers/gateway.ts";

@@ -97,8 +97,9 @@ test("the real rate limit service counts for the gateway", { skip: await missing
   await using upstream = await RawUpstream.answering(() => reply("ok"));
   const target = (to: number) => ({ type: "static", host: "127.0.0.1", port: to }) as const;
   const descriptors = [
-    { entries: [{ key: "user", value: "request.headers['x-user']" }] },
+    { type: "requests" as const, entries: [{ key: "user", value: "request.headers['x-user']" }] },
     {
+      type: "requests" as const,
       entries: [{ key: "user", value: "'override ' + request.headers['x-user']" }],
       limitOverride: "{'unit': 'hour', 'requestsPerUnit': 100}",
     },

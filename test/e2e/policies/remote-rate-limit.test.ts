@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PolicySet, RemoteRateLimit } from "../../../src/policies/policy-set.ts";
+import type { PolicySet } from "../../../src/policies/policy-set.ts";
+import type { RemoteRateLimit } from "../../../src/policies/remote-rate-limit/schema.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { OVER_LIMIT, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT } from "../../helpers/envoy/rate-limit.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
@@ -16,7 +17,7 @@ function policy(port: number, more: Partial<RemoteRateLimit> = {}): PolicySet {
     remoteRateLimit: {
       target: at(port),
       domain: "shop",
-      descriptors: [{ entries: [{ key: "user", value: "request.headers['x-user']" }] }],
+      descriptors: [{ type: "requests" as const, entries: [{ key: "user", value: "request.headers['x-user']" }] }],
       failureMode: "failClosed",
       timeout: 5000,
       ...more,
@@ -73,6 +74,7 @@ test("the service gets domain and descriptors, with costs and limits; its header
   await using upstream = await backend();
   const descriptors = [
     {
+      type: "requests" as const,
       entries: [
         { key: "user", value: "request.headers['x-user']" },
         { key: "n", value: "1 + 1" },
@@ -80,7 +82,7 @@ test("the service gets domain and descriptors, with costs and limits; its header
       cost: "3",
       limitOverride: "{'unit': 'minute', 'requestsPerUnit': 7}",
     },
-    { entries: [{ key: "fails", value: "request.headers['x-none']" }] },
+    { type: "requests" as const, entries: [{ key: "fails", value: "request.headers['x-none']" }] },
   ];
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { descriptors })));
   const response = await ask(plane, "ann");
@@ -145,7 +147,7 @@ test("without a descriptor that can be made nothing is asked", async () => {
 test("a body that is too long to be counted by is no way past the limit", async () => {
   await using service = await limiter(() => ({ overall_code: 1 }));
   await using upstream = await backend();
-  const descriptors = [{ entries: [{ key: "user", value: "string(request.body)" }] }];
+  const descriptors = [{ type: "requests" as const, entries: [{ key: "user", value: "string(request.body)" }] }];
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { descriptors })));
   for (const [length, status] of [
     [2, 200],

@@ -1,5 +1,5 @@
 import type { ErrorAnswer } from "../../../base/errors.ts";
-import type { CredentialLocation } from "../../policy-set.ts";
+import type { CredentialLocation } from "./location-schema.ts";
 
 type Answer = Partial<Pick<ErrorAnswer, "status" | "headers">>;
 

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { GatewayError } from "../../../base/errors.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { HttpRequest } from "../../../http/message.ts";
-import type { CredentialLocation } from "../../policy-set.ts";
 import { contextOf } from "../../testing/context.ts";
 import { credentialFinder } from "./find.ts";
+import type { CredentialLocation } from "./location-schema.ts";
 import { CredentialPlaces } from "./names.ts";
 
 /** The credential, then the request without it. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ConfigOf } from "../../resolve.ts";
 import { expression } from "../cel-schema.ts";
 
 const headerName = z
@@ -41,3 +42,7 @@ export const location = z
 export const targetLocation = z
   .union([header, queryParameter, cookie])
   .meta({ id: "CredentialTarget", description: "Where a request to a backend carries a credential." });
+
+export type CredentialLocation = ConfigOf<typeof location>;
+/** The places where the gateway can put a credential. */
+export type CredentialTarget = ConfigOf<typeof targetLocation>;

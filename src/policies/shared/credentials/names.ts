@@ -1,4 +1,4 @@
-import type { CredentialLocation } from "../../policy-set.ts";
+import type { CredentialLocation } from "./location-schema.ts";
 
 /**
  * Where requests carry credentials, in one configuration: what stands there is the clients' secret and is shown nowhere.

@@ -1,7 +1,7 @@
 import { type HttpRequest, setHeader } from "../../../http/message.ts";
-import type { CredentialTarget } from "../../policy-set.ts";
 import type { OutgoingContext } from "../../types.ts";
 import { sendableText } from "../cel-output.ts";
+import type { CredentialTarget } from "./location-schema.ts";
 import type { CredentialPlaces } from "./names.ts";
 import { removeCookie, setQueryParameter } from "./places.ts";
 

@@ -1,0 +1,44 @@
+/**
+ * From what users write to what runs: schemas give texts that may stand in files, and names of services; `Resolved` is the same
+ * configuration with the texts and targets in their places. A kind whose schema names such things has a `resolve` beside it,
+ * which the compiler asks for: without it the types do not fit.
+ */
+import type { z } from "zod";
+import type { BackendTunnel } from "../upstream/settings.ts";
+import type { Target } from "../upstream/target.ts";
+import type { FileName, TextSource } from "./shared/source-schema.ts";
+
+type Scalar = string | number | boolean | bigint | null | undefined;
+type External = TextSource | FileName;
+/** The ways to name a service, of which one is used. */
+type ServiceField = "host" | "service" | "backend";
+
+/** The configuration that runs: read-only, texts in place of files and URLs, a target in place of a service's name. */
+export type Resolved<T> = unknown extends T
+  ? T
+  : T extends External
+    ? string
+    : T extends Scalar | Uint8Array
+      ? T
+      : T extends readonly (infer Item)[]
+        ? readonly Resolved<Item>[]
+        : string extends keyof T
+          ? { readonly [Name in keyof T]: Resolved<T[Name]> }
+          : "proxy" extends keyof T
+            ? BackendTunnel
+            : ServiceField extends keyof T
+              ? ResolvedFields<Omit<T, ServiceField | "timeout">> & {
+                  readonly target: Target;
+                  readonly timeout: number;
+                }
+              : ResolvedFields<T>;
+
+/** A text is absent when its file could not be read, which has been reported, or its URL has not been fetched yet. */
+type ResolvedFields<T> = {
+  readonly [Field in keyof T as NonNullable<T[Field]> extends External ? never : Field]: Resolved<T[Field]>;
+} & {
+  readonly [Field in keyof T as NonNullable<T[Field]> extends External ? Field : never]?: string | undefined;
+};
+
+/** What a schema's output is resolved to. */
+export type ConfigOf<Schema extends z.ZodType> = Resolved<z.output<Schema>>;
