@@ -12,15 +12,17 @@ const namespace = (fallback: string) => z.string().default(fallback);
 
 const gatewayTarget = atMostOne(
   z.strictObject({
-    gatewayName: z.string().describe("`default`, the gateway of all listeners, or the name of an entry of `gateways`."),
+    gatewayName: z
+      .string()
+      .describe("Name of an entry of `gateways`, or `default` for the gateway that all listeners belong to."),
     gatewayNamespace: namespace("default").describe("Namespace of a listener of `binds`."),
     listenerName: z
       .string()
       .optional()
       .describe(
-        "Only this listener: its name, for an entry of `gateways` `<gateway>` or `<gateway>/<listener>`, or `<listener>` when `gatewayName` is the entry.",
+        "Only this listener of `binds`, by its name. A listener of `gateways` is called `<gateway>` or `<gateway>/<listener>`, or just `<listener>` when `gatewayName` names the entry.",
       ),
-    port: port.optional().describe("Only the listeners of this port; not together with `listenerName`."),
+    port: port.optional().describe("Only the listeners on this port. Cannot be combined with `listenerName`."),
   }),
   ["listenerName", "port"],
 );
@@ -30,11 +32,11 @@ const backendTarget = exactlyOne(
     backend: z
       .strictObject({
         name: z.string().describe("Name of the backend."),
-        namespace: namespace("").describe("Named backends have none."),
+        namespace: namespace("").describe("Leave it out: named backends have no namespace."),
         section: z
           .string()
           .optional()
-          .describe("A section of the backend. Backends here have no sections, so the policy never applies."),
+          .describe("Accepted for compatibility. Backends have no sections, so a policy for one never applies."),
       })
       .optional()
       .describe("An entry of `backends`."),
@@ -45,7 +47,7 @@ const backendTarget = exactlyOne(
         port: port.min(1).optional().describe("Only this port of the service."),
       })
       .optional()
-      .describe("An entry of `services`, wherever it is a backend."),
+      .describe("An entry of `services`, wherever it is used as a backend."),
   }),
   ["backend", "service"],
 );
@@ -61,10 +63,10 @@ const policyTarget = exactlyOne(
         kind: z
           .enum(["HTTPRoute", "TCPRoute"])
           .optional()
-          .describe("Only routes of this kind; default: an HTTP route and a TCP route that share the name."),
+          .describe("Only routes of this kind. Default: HTTP and TCP routes with this name."),
       })
       .optional()
-      .describe("One route, wherever it is attached."),
+      .describe("A route, on every listener that it is attached to."),
     backend: backendTarget.optional().describe("A named backend or a service."),
   }),
   ["gateway", "route", "backend"],
@@ -74,28 +76,29 @@ export const targetedPolicy = z
   .strictObject({
     name: z
       .strictObject({
-        name: objectName.describe("Name of the entry; its own among `policies`."),
+        name: objectName.describe("Name of the entry, unique within `policies`."),
         namespace: namespace("default").describe("Namespace of the entry."),
       })
-      .describe("What the entry is called in dumps."),
+      .describe("Name of the entry in dumps."),
     target: policyTarget.describe("What the policy is attached to."),
     phase: z
       .enum(["route", "gateway"])
       .default("route")
       .describe(
-        "Whether it runs after or before the route is chosen. Policies that only backends have, such as `backendTLS`, hold " +
-          "for all backends of the gateway's or route's routes; of route groups, those that target the group's routes do.",
+        "`gateway`: before a route is selected. `route`: after. Policies that only backends have, such as `backendTLS`, apply " +
+          "to all backends of the targeted routes; for route groups, target the routes of the group.",
       ),
     policy: z
       .strictObject({ ...routePolicies.shape, ...backendPolicies.shape, ...gatewayPolicies.shape })
-      .describe("Exactly one policy."),
+      .describe("The policy; exactly one."),
   })
   .meta({
     id: "TargetedPolicy",
     description:
-      "A policy apart from what it applies to. Kind by kind, the narrower target wins, and what stands at the listener, route or " +
-      "backend itself wins over all: gateway, port, listener, route, rule; for backends gateway, port, listener, backend or " +
-      "service, port of the service, route, rule. Rules of `authorization` add up instead, and of `buffer` the widest wins.",
+      "A policy attached to a target by name. Of several policies of one kind the narrowest target wins: gateway, port, " +
+      "listener, route, rule; for backends gateway, port, listener, backend or service, port of the service, route, rule. A " +
+      "policy written inline at the listener, route or backend wins over all of these. Exceptions: rules of `authorization` " +
+      "are combined, and of `buffer` the widest target wins.",
   });
 
 /** The whole configuration file (reference 1.2). */
@@ -107,17 +110,17 @@ export const configFile = z
     routes: z.array(gatewayRoute).default([]).describe("HTTP routes of gateways."),
     tcpRoutes: z.array(gatewayTcpRoute).default([]).describe("TCP and TLS routes of gateways."),
     binds: z.array(bind).default([]).describe("Ports with listeners and their routes."),
-    backends: z.array(namedBackend).default([]).describe("Backends that routes name as `/name`."),
+    backends: z.array(namedBackend).default([]).describe("Backends that routes refer to as `/name`."),
     policies: z
       .array(targetedPolicy)
       .default([])
       .describe("Policies attached to gateways, routes, backends or services."),
     frontendPolicies: frontendPolicies.prefault({}),
-    services: z.array(service).default([]).describe("Services that `service` backends refer to."),
+    services: z.array(service).default([]).describe("Services that backends refer to by `service`."),
     workloads: z.array(workload).default([]).describe("Endpoints of the services."),
-    routeGroups: z.array(routeGroup).default([]).describe("Routes that others delegate to."),
+    routeGroups: z.array(routeGroup).default([]).describe("Groups of routes that other routes delegate to."),
   })
-  .meta({ title: "tracegate configuration", description: "The whole configuration file of tracegate." });
+  .meta({ title: "tracegate configuration", description: "A configuration file of tracegate." });
 
 export type ConfigFile = z.output<typeof configFile>;
 export type TargetedPolicyInput = z.output<typeof targetedPolicy>;

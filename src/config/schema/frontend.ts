@@ -8,16 +8,20 @@ import { accessLogExport, tracing } from "./telemetry.ts";
 
 export const keepalives = z
   .strictObject({
-    enabled: z.boolean().default(true).describe("Whether silent connections are probed."),
-    time: duration.prefault("180s").describe("Silence before the first probe."),
-    interval: duration.prefault("180s").describe("Between probes; the system's own setting counts."),
+    enabled: z.boolean().default(true).describe("Probes idle connections."),
+    time: duration.prefault("180s").describe("Idle time before the first probe."),
+    interval: duration
+      .prefault("180s")
+      .describe("Time between probes. Accepted for compatibility; the operating system's setting is used."),
     retries: z
       .int()
       .min(1)
       .default(9)
-      .describe("Probes without answer before the connection is given up; the system's own setting counts."),
+      .describe(
+        "Unanswered probes before the connection is closed. Accepted for compatibility; the operating system's setting is used.",
+      ),
   })
-  .meta({ id: "Keepalives", description: "TCP keepalives." });
+  .meta({ id: "Keepalives", description: "TCP keepalive probes." });
 
 const size = z.int().min(0);
 
@@ -27,19 +31,19 @@ const forwarded = z
       .enum(["replace", "append", "off"])
       .default("replace")
       .describe(
-        "`replace`: the client's `X-Forwarded-*` and `Forwarded` are dropped, and X-Forwarded-For, -Proto and -Host say what " +
-          "the gateway sees. `append`: the same, but X-Forwarded-For continues the client's. `off`: all of them pass as they " +
-          "are, except X-Forwarded-Client-Cert, which no client may send.",
+        "`replace`: drops `X-Forwarded-*` and `Forwarded` of the client and sets X-Forwarded-For, -Proto and -Host from the " +
+          "connection. `append`: the same, but adds to the client's X-Forwarded-For. `off`: passes them unchanged, except " +
+          "X-Forwarded-Client-Cert, which is always dropped.",
       ),
     trustedProxies: z
       .array(network)
       .default([])
       .describe(
-        "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. Their fields are kept, and X-Forwarded-For " +
-          "is continued; X-Forwarded-Client-Cert is dropped all the same.",
+        "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. Their fields are kept, and the gateway adds " +
+          "to their X-Forwarded-For; X-Forwarded-Client-Cert is dropped even so.",
       ),
   })
-  .meta({ id: "Forwarded", description: "How backends learn where a request comes from." });
+  .meta({ id: "Forwarded", description: "What the gateway tells backends about the origin of a request." });
 
 const requestId = z
   .strictObject({
@@ -48,51 +52,65 @@ const requestId = z
       .enum(["preserve", "generate", "off"])
       .default("preserve")
       .describe(
-        "`preserve`: the client's id if it has 1 to 128 letters, digits or `-._~:/+=@` and, where `trustedProxies` are named, " +
-          "comes from one of them; else a new one. `generate`: always a new one. `off`: the header passes as it is, and " +
-          "logs, traces and spans have no id.",
+        "`preserve`: keeps the client's id if it consists of 1 to 128 letters, digits or `-._~:/+=@` and, when `trustedProxies` " +
+          "is set, comes from one of them; otherwise generates one. `generate`: always generates one. `off`: passes the header " +
+          "unchanged; logs, traces and spans have no id.",
       ),
   })
   .meta({ id: "RequestId", description: "The id of a request in the access log, traces and spans." });
 
 export const frontendHttp = z.strictObject({
-  maxBufferSize: size.default(2_097_152).describe("Bytes of a body that may be buffered where a policy needs it."),
+  maxBufferSize: size.default(2_097_152).describe("Largest body in bytes that policies may buffer."),
   maxBufferedBytes: size
     .optional()
     .describe(
-      "Bytes of bodies that each worker holds for policies altogether (`buffer`, bodies that services and expressions read, " +
-        "bodies kept to be sent again); a request that needs more is answered 503. Default: 67108864 (64 MiB).",
+      "Bytes of request and response bodies that each worker may hold in memory at a time, for `buffer`, for services and " +
+        "expressions that read bodies, and for retries. Requests that need more get 503. Default: 67108864 (64 MiB).",
     ),
-  http1MaxHeaders: z.int().min(1).max(10_000).default(100).describe("Header fields of a request; more: 431."),
-  http1IdleTimeout: duration
-    .prefault("10m")
-    .describe("A keep-alive connection without a request is closed after this."),
-  http1HeaderCase: z.enum(["lowercase", "preserve"]).default("lowercase").describe("Case of header names as sent on."),
-  maxHeadSize: z.int().min(1024).default(61_440).describe("Bytes of request line and headers together; more: 431."),
-  maxTargetSize: z.int().min(256).default(8192).describe("Bytes of the request target; more: 414."),
-  maxRequestBodySize: size.default(0).describe("Bytes of a request body; more: 413; 0 = unlimited."),
-  headerReadTimeout: duration.prefault("1m").describe("From the first byte of a head to its end; later: 408."),
-  streamIdleTimeout: duration.prefault("5m").describe("A body that makes no progress for this long is ended."),
-  minBodyRate: size.default(240).describe("Bytes per second a request body must average after 10 s; 0 = off."),
+  http1MaxHeaders: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(100)
+    .describe("Most header fields of a request. Requests with more get 431."),
+  http1IdleTimeout: duration.prefault("10m").describe("Idle time after which a keep-alive connection is closed."),
+  http1HeaderCase: z
+    .enum(["lowercase", "preserve"])
+    .default("lowercase")
+    .describe("Case of header names that are sent to backends and clients."),
+  maxHeadSize: z
+    .int()
+    .min(1024)
+    .default(61_440)
+    .describe("Largest request head (request line and headers) in bytes. Larger ones get 431."),
+  maxTargetSize: z.int().min(256).default(8192).describe("Longest request target in bytes. Longer ones get 414."),
+  maxRequestBodySize: size.default(0).describe("Largest request body in bytes. Larger ones get 413. 0: unlimited."),
+  headerReadTimeout: duration
+    .prefault("1m")
+    .describe("Time from the first byte of a head to its end. Slower requests get 408."),
+  streamIdleTimeout: duration.prefault("5m").describe("Time without progress after which a body is aborted."),
+  minBodyRate: size
+    .default(240)
+    .describe("Bytes per second that a request body must average after its first 10 s. 0: off."),
   maxConnections: z
     .int()
     .min(1)
     .default(50_000)
     .describe(
-      "Connections per worker and bind; more are closed at once, and so are those for which the limit of open files (`ulimit -n`) leaves no room: all workers together take at most three quarters of it, so that backends can be reached and the gateway's own servers answer.",
+      "Most connections per worker and bind; further ones are closed at once. All workers together also use at most three " +
+        "quarters of the limit of open files (`ulimit -n`), so that backends and the admin server stay reachable.",
     ),
-  maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully; 0 = off."),
+  maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully. 0: off."),
   underscores: z
     .enum(["allow", "drop", "reject"])
     .optional()
     .describe(
-      "Request headers with `_` in their names, which many servers take for those with `-`: `allow` (default) passes them, " +
-        "except those that look like `X-Forwarded-*`, like a header that frames messages, or like one that a policy sets, removes " +
-        "or takes credentials from; " +
-        "`drop` drops them; `reject` answers 400. Trailers with `_` are dropped by both.",
+      "Request headers with `_` in their names, which many servers treat like `-`. `allow` (default) passes them, except " +
+        "those that look like `X-Forwarded-*`, like a header that frames messages, or like one that a policy sets, removes or " +
+        "takes credentials from. `drop` drops them. `reject` answers 400. `drop` and `reject` also drop such trailers.",
     ),
-  forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host; default: rewritten by the gateway."),
-  requestId: requestId.optional().describe("Default: `x-request-id`, the client's or a new one."),
+  forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host. Default: set by the gateway."),
+  requestId: requestId.optional().describe("Default: `x-request-id`, the client's or a generated one."),
 });
 
 export const frontendTcp = z.strictObject({
@@ -107,58 +125,58 @@ const networkRule = z
     networkCondition.transform((allow) => ({ allow })),
     exactlyOne(
       z.strictObject({
-        allow: networkCondition.optional().describe("Where there are such rules, one of them has to be true."),
-        deny: networkCondition.optional().describe("True: the connection is closed, whatever else is true."),
-        require: networkCondition.optional().describe("Not true: the connection is closed."),
+        allow: networkCondition.optional().describe("If there are allow rules, one of them must be true."),
+        deny: networkCondition.optional().describe("If true, the connection is closed, whatever the other rules say."),
+        require: networkCondition.optional().describe("Unless true, the connection is closed."),
       }),
       ["allow", "deny", "require"],
     ),
   ])
   .meta({
     id: "NetworkRule",
-    description: "A CEL expression over `source`, `destination` and `env`; alone it allows.",
+    description:
+      "A CEL expression over `source`, `destination` and `env`. Written without `allow`, `deny` or `require` it is an allow rule.",
   });
 
 const accessLog = z
   .strictObject({
     filter: condition("response")
       .optional()
-      .describe("CEL; only requests and TCP connections for which it is true are logged."),
+      .describe("CEL. Only requests and TCP connections for which it is true, or fails, are logged."),
     add: z
       .record(z.string(), expression("response"))
       .optional()
       .describe(
-        "Field name to CEL, evaluated at the end of the request or TCP connection; replaces a field of the same name.",
+        "Field name to CEL, evaluated at the end of the request or TCP connection. Replaces a field of the same name.",
       ),
-    remove: z.array(z.string()).optional().describe("Names of fields that are left out."),
+    remove: z.array(z.string()).optional().describe("Names of fields to leave out."),
     otlp: accessLogExport.optional(),
   })
   .meta({
     id: "AccessLog",
     description:
-      "The line of the access log for each request and TCP connection. `bytes.received` and `bytes.sent` are the bytes of the bodies, without framing, or all bytes of a TCP connection; `duration` is in milliseconds, in JSON as a number. For a TCP connection, expressions have no `request`.",
+      "The access log: one line for each request and TCP connection. `bytes.received` and `bytes.sent` count body bytes without framing, or all bytes of a TCP connection. `duration` is in milliseconds, in JSON a number. Expressions about a TCP connection have no `request`.",
   });
 
 const networkAuthorization = z
   .strictObject({
     rules: z
       .array(networkRule)
-      .describe(
-        "As in `authorization`: a `deny` rule that cannot be evaluated denies, and any other rule then does not match.",
-      ),
+      .describe("As in `authorization`: a `deny` rule that fails denies; any other rule that fails does not match."),
   })
   .meta({
     id: "NetworkAuthorization",
-    description: "Who may connect; asked once per connection, after the PROXY header and the TLS handshake.",
+    description:
+      "Allows or denies connections by CEL rules, once per connection, after the PROXY header and the TLS handshake.",
   });
 
 const tls = z.strictObject({
   handshakeTimeout: duration
     .optional()
-    .describe("From the accepted connection to the end of its TLS handshake; default: 15s."),
+    .describe("Time from accepting a connection to the end of its TLS handshake. Default: 15s."),
   keyExchangeGroups: keyExchangeGroups.optional(),
-  minVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
-  maxVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
+  minVersion: tlsVersion.optional().describe("Oldest TLS version. Default: `TLS_V1_2`."),
+  maxVersion: tlsVersion.optional().describe("Newest TLS version. Default: `TLS_V1_3`."),
   cipherSuites: cipherSuites.optional(),
 });
 
@@ -172,7 +190,7 @@ export const proxyProtocol = z
   })
   .meta({
     id: "ProxyProtocol",
-    description: "Connections begin with a PROXY header, by which a load balancer in front says who the client is.",
+    description: "Connections begin with a PROXY header, in which a load balancer passes the address of the client.",
   });
 
 const connect = z
@@ -180,12 +198,12 @@ const connect = z
     mode: z
       .enum(["deny", "route", "tunnel"])
       .describe(
-        "`deny`: 405; `route`: routed like other requests, then bytes both ways; `tunnel`: connections speak nothing but " +
-          "CONNECT, and what comes out of a tunnel is served by the bind of the port that was asked for, else by the internal " +
-          "bind without port.",
+        "`deny`: answers 405. `route`: routes CONNECT like other requests, then passes bytes both ways. `tunnel`: clients may " +
+          "only open tunnels; a connection inside a tunnel is served by the bind of the requested port, else by the internal " +
+          "bind without a port.",
       ),
   })
-  .meta({ id: "Connect", description: "What becomes of CONNECT requests." });
+  .meta({ id: "Connect", description: "How CONNECT requests are handled." });
 
 const ALIASES = [
   ["proxy", "proxyProtocol"],
@@ -195,16 +213,16 @@ const ALIASES = [
 export const frontendPolicies = z
   .strictObject({
     http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
-    tcp: frontendTcp.optional().describe("Sockets of client connections."),
-    tls: tls.optional().describe("For listeners with `tls` that do not say it themselves."),
-    connect: connect.optional().describe("What becomes of CONNECT requests; default: `deny`."),
+    tcp: frontendTcp.optional().describe("Socket options of client connections."),
+    tls: tls.optional().describe("Defaults for listeners with `tls`."),
+    connect: connect.optional().describe("How CONNECT requests are handled. Default: `deny`."),
     networkAuthorization: networkAuthorization.optional(),
     networkExtAuthz: networkSchema.optional(),
     proxyProtocol: proxyProtocol.optional(),
     accessLog: accessLog.optional(),
     tracing: tracing.optional(),
-    logging: accessLog.optional().describe("The same as `accessLog`."),
-    proxy: proxyProtocol.optional().describe("The same as `proxyProtocol`."),
+    logging: accessLog.optional().describe("Another name of `accessLog`."),
+    proxy: proxyProtocol.optional().describe("Another name of `proxyProtocol`."),
   })
   .check(({ value, issues }) => {
     for (const [alias, name] of ALIASES) {

@@ -9,24 +9,26 @@ export const tlsServer = z
       .enum(["static", "dynamicCa"])
       .default("static")
       .describe(
-        "`static`: the certificate is the one of these files. `dynamicCa`: these files are a CA, which signs a certificate " +
-          "for each name that a client asks for (SNI) and that the listener's hostname fits; see " +
+        "`static`: `cert` and `key` are the server's certificate. `dynamicCa`: they are a CA that signs a certificate for each " +
+          "server name (SNI) that matches the listener's hostname; see " +
           "[certificates made on demand](#certificates-made-on-demand).",
       ),
-    cert: z.string().describe("Path of the certificate chain (PEM), relative to this file; `~/` is the home folder."),
+    cert: z
+      .string()
+      .describe("Path of the certificate chain (PEM), relative to this file. `~/` is the home directory."),
     key: z.string().describe("Path of the private key (PEM)."),
     root: z
       .string()
       .optional()
-      .describe("Path of the CA that client certificates must come from (mTLS); not with `mode: dynamicCa`."),
+      .describe("Path of the CA that must have issued the client's certificate (mTLS). Not with `mode: dynamicCa`."),
     cipherSuites: cipherSuites.optional(),
     keyExchangeGroups: keyExchangeGroups.optional(),
-    minTLSVersion: tlsVersion.optional().describe("Oldest version; default `TLS_V1_2`."),
-    maxTLSVersion: tlsVersion.optional().describe("Newest version; default `TLS_V1_3`."),
+    minTLSVersion: tlsVersion.optional().describe("Oldest TLS version. Default: `TLS_V1_2`."),
+    maxTLSVersion: tlsVersion.optional().describe("Newest TLS version. Default: `TLS_V1_3`."),
     minTlsVersion: tlsVersion.optional().describe("Another spelling of `minTLSVersion`, which wins."),
     maxTlsVersion: tlsVersion.optional().describe("Another spelling of `maxTLSVersion`, which wins."),
   })
-  .meta({ id: "TlsServer", description: "Server side of TLS." });
+  .meta({ id: "TlsServer", description: "TLS of a listener." });
 
 const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS"]);
 
@@ -34,60 +36,71 @@ export const gatewayListener = z
   .strictObject({
     name: objectName.optional().describe("Default: `listener<index>`."),
     hostname: hostname.default("*"),
-    protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
+    protocol: protocol.optional().describe("Default: HTTPS with `tls`, otherwise HTTP."),
     tls: tlsServer
       .optional()
-      .describe("Certificate to serve with; `TLS` without it passes connections through by their SNI."),
+      .describe(
+        "The listener's certificate. Protocol `TLS` without it routes connections by their SNI without decrypting them.",
+      ),
     ...gatewayPolicies.shape,
   })
-  .meta({ id: "GatewayListener", description: "One of several listeners that share a gateway's port." });
+  .meta({ id: "GatewayListener", description: "One of several listeners on the port of a gateway." });
 
 export const gateway = z
   .strictObject({
     port,
-    protocol: protocol.optional().describe("Default: HTTPS with `tls`, else HTTP."),
+    protocol: protocol.optional().describe("Default: HTTPS with `tls`, otherwise HTTP."),
     tls: tlsServer
       .optional()
-      .describe("Certificate to serve with; `TLS` without it passes connections through by their SNI."),
-    listeners: z.array(gatewayListener).optional().describe("When set, only `port` may stand beside it."),
+      .describe(
+        "The listener's certificate. Protocol `TLS` without it routes connections by their SNI without decrypting them.",
+      ),
+    listeners: z
+      .array(gatewayListener)
+      .optional()
+      .describe("Several listeners on this port. With it, only `port` may be set here."),
     ...gatewayPolicies.shape,
   })
-  .meta({ id: "Gateway", description: "A port that routes may belong to." });
+  .meta({ id: "Gateway", description: "A port that routes attach to." });
 
 export const bindListener = z
   .strictObject({
     name: objectName.optional().describe("Default: `listener<index>`."),
-    namespace: objectName.default("default").describe("Part of the listener's key."),
+    namespace: objectName.default("default").describe("Namespace of the listener, part of its key."),
     hostname: hostname.default(""),
     protocol: protocol
       .default("HTTP")
-      .describe("What clients speak on this port. `TLS` without `tls` lets TLS pass to the backend."),
+      .describe(
+        "Protocol of the clients. `TLS` without `tls` passes connections to the backend without decrypting them.",
+      ),
     tls: tlsServer
       .optional()
-      .describe("Certificate to serve with; `TLS` without it passes connections through by their SNI."),
-    routes: z.array(route).optional().describe("HTTP routes; required with HTTP and HTTPS."),
-    tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes; required with TCP and TLS."),
+      .describe(
+        "The listener's certificate. Protocol `TLS` without it routes connections by their SNI without decrypting them.",
+      ),
+    routes: z.array(route).optional().describe("HTTP routes. Required with HTTP and HTTPS."),
+    tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes. Required with TCP and TLS."),
     policies: gatewayPolicies.optional(),
   })
-  .meta({ id: "Listener", description: "Hosts of a port, with their routes." });
+  .meta({ id: "Listener", description: "A set of host names on a port, with their routes." });
 
 export const bind = z
   .strictObject({
-    port: port.optional().describe("TCP port; 0 lets the system choose. Required unless `mode` is `internal`."),
-    listeners: z.array(bindListener).describe("Chosen by the host that a request asks for."),
+    port: port.optional().describe("TCP port. 0 lets the system choose one. Required unless `mode` is `internal`."),
+    listeners: z.array(bindListener).describe("The listener is selected by the host of the request, or by SNI."),
     tunnelProtocol: z
       .enum(["direct", "proxy", "connect"])
       .default("direct")
       .describe(
-        "How connections arrive: `proxy` with a PROXY header, as `frontendPolicies.proxyProtocol` says it; `connect` in " +
-          "tunnels, as with `frontendPolicies.connect.mode: tunnel`.",
+        "How connections arrive. `proxy`: with a PROXY header, see `frontendPolicies.proxyProtocol`. `connect`: in tunnels, as " +
+          "with `frontendPolicies.connect.mode: tunnel`.",
       ),
     mode: z
       .enum(["standard", "internal"])
       .default("standard")
       .describe(
-        "`internal`: no socket is opened; what comes out of tunnels to this port is served, or without `port` to every port " +
-          "that no bind has.",
+        "`internal`: opens no socket and serves the connections of tunnels to this port, or without `port` to every port that " +
+          "has no bind.",
       ),
   })
   .meta({ id: "Bind", description: "A port with its listeners." });

@@ -8,8 +8,10 @@ const PATHS = ["exact", "pathPrefix", "regex"] as const;
 export const pathMatch = exactlyOne(
   z.strictObject({
     exact: pathText.optional().describe("The whole path, byte for byte."),
-    pathPrefix: pathText.optional().describe("Path segments: `/foo` matches `/foo` and `/foo/bar`, not `/foobar`."),
-    regex: regex.optional().describe("Regular expression in RE2 syntax; it must match the whole path."),
+    pathPrefix: pathText
+      .optional()
+      .describe("Prefix of path segments: `/foo` matches `/foo` and `/foo/bar`, but not `/foobar`."),
+    regex: regex.optional().describe("Regular expression in RE2 syntax. It must match the whole path."),
   }),
   PATHS,
 ).meta({ id: "PathMatch" });
@@ -23,13 +25,13 @@ const value = exactlyOne(
 ).meta({ id: "ValueMatch" });
 
 const headerMatch = z.strictObject({
-  name: fieldName.describe("Name in any case, or `:method`, `:scheme`, `:authority`, `:path`."),
-  value: value.describe("What one of the header's lines must be."),
+  name: fieldName.describe("Name of the header, not case-sensitive, or `:method`, `:scheme`, `:authority`, `:path`."),
+  value: value.describe("Condition that one of the header's values must meet."),
 });
 
 const queryMatch = z.strictObject({
   name: z.string().min(1).describe("Name of the parameter, decoded."),
-  value: value.describe("What the parameter's last value must be."),
+  value: value.describe("Condition that the last value of the parameter must meet."),
 });
 
 export const routeMatch = z
@@ -42,14 +44,14 @@ export const routeMatch = z
       .string()
       .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a method" })
       .optional()
-      .describe("Such as `GET`; case counts."),
+      .describe("Such as `GET`; case-sensitive."),
     headers: z.array(headerMatch).optional().describe("All of them must match."),
     query: z
       .array(queryMatch)
       .optional()
-      .describe("All of them must match; of a repeated parameter the last value counts."),
+      .describe("All of them must match. Of a repeated parameter the last value is used."),
   })
-  .meta({ id: "RouteMatch", description: "All of what is set must match." });
+  .meta({ id: "RouteMatch", description: "All conditions that are set must match." });
 
 /** The ways to name what a backend sends to; exactly one of them. */
 export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup", "invalid"] as const;
@@ -59,7 +61,7 @@ const service = z.strictObject({
     .string()
     .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
     .describe("`namespace/hostname`"),
-  port: port.min(1).describe("One of the service's ports."),
+  port: port.min(1).describe("A port of the service."),
 });
 
 export const target = {
@@ -74,15 +76,18 @@ const dynamic = (scope: "request" | "network", otherwise: string) =>
     })
     .optional()
     .describe(
-      "A backend that the request itself names (forward proxy): wherever that leads, except to the gateway's own admin API. " +
-        "Policies such as `authorization` say who may go where.",
+      "A forward proxy: the request names its backend, which may be any host except the gateway's own admin API. Restrict it " +
+        "with policies such as `authorization`.",
     );
-const dynamicHttp = dynamic("request", "the request's own host, and the port of its scheme when it names none");
-const dynamicTcp = dynamic("network", "the server name of the TLS handshake, and the port that the client came to");
+const dynamicHttp = dynamic("request", "the host of the request, with the port of its scheme if it has none");
+const dynamicTcp = dynamic(
+  "network",
+  "the server name of the TLS handshake (SNI), with the port that the client connected to",
+);
 
 const internal = internalPath
   .optional()
-  .describe("The gateway's own admin API and metrics: `forward` keeps the request's path, a path replaces it.");
+  .describe("The gateway's own admin API and metrics. `forward` keeps the path of the request; a path replaces it.");
 
 export const routeBackend = exactlyOne(
   z.strictObject({
@@ -90,9 +95,14 @@ export const routeBackend = exactlyOne(
     dynamic: dynamicHttp,
     internal,
     backend: z.string().optional().describe("A named backend: `/name`."),
-    routeGroup: z.string().optional().describe("A route group that chooses further."),
-    invalid: z.unknown().optional().describe("An invalid backend, with any value: requests sent to it get 500."),
-    weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the requests; 0 = none."),
+    routeGroup: z.string().optional().describe("A route group that this route delegates to."),
+    invalid: z.unknown().optional().describe("An invalid backend, with any value: its requests get 500."),
+    weight: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .default(1)
+      .describe("Share of the requests, relative to the other backends. 0: none."),
     policies: backendPolicies.optional(),
   }),
   TARGET_KEYS,
@@ -100,36 +110,41 @@ export const routeBackend = exactlyOne(
 
 const routeFields = {
   name: objectName.optional().describe("Default: `route<index>`."),
-  namespace: objectName.default("default").describe("Part of the route's key; told apart by policies."),
+  namespace: objectName.default("default").describe("Namespace of the route, part of its key; policies can target it."),
   ruleName: objectName.optional().describe("Lets policies target one of several rules with the same route name."),
   hostnames: z.array(routeHostname).default([]).describe("Default: every host of the listener."),
-  matches: z.array(routeMatch).default([]).describe("Any of them must match; default: every path."),
+  matches: z.array(routeMatch).default([]).describe("One of them must match. Default: every path."),
   policies: routePolicies.optional(),
   backends: z
     .array(routeBackend)
     .default([])
-    .describe("Where requests go, by weight; none: 500 unless a policy answers."),
+    .describe("Where requests go, by weight. Without any, requests get 500 unless a policy answers them."),
 };
 
 export const route = z
   .strictObject(routeFields)
-  .meta({ id: "Route", description: "Which requests go where, and what happens to them on the way." });
+  .meta({ id: "Route", description: "Which requests go to which backends, and the policies that apply to them." });
 
 const gatewayRefs = z
   .union([z.string(), z.array(z.string())])
   .optional()
-  .describe("`gateway` or `gateway/listener`; default: the gateway called `default`.");
+  .describe("Names of gateways, `gateway` or `gateway/listener`. Default: `default`.");
 
 export const gatewayRoute = z
   .strictObject({ gateways: gatewayRefs, ...routeFields })
-  .meta({ id: "GatewayRoute", description: "A route that names the gateways it belongs to." });
+  .meta({ id: "GatewayRoute", description: "A route that attaches to gateways by name." });
 
 const tcpBackend = exactlyOne(
   z.strictObject({
     ...target,
     dynamic: dynamicTcp,
     backend: z.string().optional().describe("A named backend: `/name`."),
-    weight: z.int().min(0).max(1_000_000).default(1).describe("Share of the connections; 0 = none."),
+    weight: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .default(1)
+      .describe("Share of the connections, relative to the other backends. 0: none."),
     policies: tcpPolicies.optional(),
   }),
   ["host", "service", "backend", "dynamic"],
@@ -139,33 +154,33 @@ const tcpFields = {
   name: objectName.optional().describe("Default: `tcproute<index>`."),
   namespace: objectName.default("default").describe("Part of the route's key."),
   ruleName: objectName.optional().describe("Lets policies target one of several rules with the same route name."),
-  hostnames: z.array(routeHostname).default([]).describe("Names of the TLS handshake (SNI)."),
-  policies: tcpPolicies.optional().describe("For the backends that say nothing else."),
+  hostnames: z.array(routeHostname).default([]).describe("Server names of the TLS handshake (SNI)."),
+  policies: tcpPolicies.optional().describe("Defaults for the backends."),
   backends: z.array(tcpBackend).default([]).describe("Where connections go, by weight."),
 };
 
 export const tcpRoute = z.strictObject(tcpFields).meta({ id: "TcpRoute", description: "Where connections go." });
 export const gatewayTcpRoute = z
   .strictObject({ gateways: gatewayRefs, ...tcpFields })
-  .meta({ id: "GatewayTcpRoute", description: "A TCP route that names the gateways it belongs to." });
+  .meta({ id: "GatewayTcpRoute", description: "A TCP route that attaches to gateways by name." });
 
 export const routeGroup = z
   .strictObject({
-    name: objectName.describe("What `routeGroup` backends refer to."),
-    routes: z.array(route).describe("The routes to choose from."),
+    name: objectName.describe("The name that `routeGroup` backends refer to."),
+    routes: z.array(route).describe("The routes of the group."),
   })
   .meta({ id: "RouteGroup", description: "Routes that `routeGroup` backends delegate to." });
 
 export const namedBackend = exactlyOne(
   z.strictObject({
-    name: objectName.describe("What routes refer to as `backend: /name`."),
+    name: objectName.describe("The name that routes refer to as `backend: /name`."),
     host: target.host,
     dynamic: dynamicHttp,
     internal,
     policies: backendPolicies.optional(),
   }),
   ["host", "dynamic", "internal"],
-).meta({ id: "NamedBackend", description: "A backend that several routes may refer to." });
+).meta({ id: "NamedBackend", description: "A backend that routes refer to by name." });
 
 export type RouteInput = z.output<typeof route>;
 export type TcpRouteInput = z.output<typeof tcpRoute>;

@@ -10,19 +10,19 @@ import { FRAMING } from "../../policies/shared/header-edits.ts";
 import { CIPHER_SUITES } from "../../tls/tls-ciphers.ts";
 import { DynamicTarget } from "../../upstream/dynamic.ts";
 
-export const port = z.int().min(0).max(65535).describe("TCP port; 0 lets the system choose.");
+export const port = z.int().min(0).max(65535).describe("TCP port. 0 lets the system choose one.");
 
 export const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
 
 export const cipherSuites = z
   .array(z.enum(CIPHER_SUITES))
   .min(1)
-  .describe("Names of cipher suites; default: the runtime's.");
+  .describe("Cipher suites to offer. Default: those of the Node.js runtime.");
 
 export const keyExchangeGroups = z
   .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))
   .min(1)
-  .describe("Key exchanges that are offered, the preferred first; default: the runtime's.");
+  .describe("Key exchange groups to offer, in order of preference. Default: those of the Node.js runtime.");
 
 /** `off`, `unix:/path`, `localhost:PORT`, `IP:PORT`. */
 export const listenAddress = z
@@ -82,7 +82,7 @@ export const regex = z
   })
   .meta({
     title: "regular expression",
-    description: "Regular expression in RE2 syntax; it must match the whole value.",
+    description: "Regular expression in RE2 syntax. It must match the whole value.",
   });
 
 /** `*`, a host name, or a wildcard such as `*.example.com`. */

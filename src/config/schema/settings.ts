@@ -18,7 +18,7 @@ const workerThreads = z.union([
 
 const level = z
   .union([z.string(), z.array(z.string())])
-  .describe("`info`, `info,request=off`, or a list of `module=level`.");
+  .describe("Log level: `info`, `info,request=off`, or a list of `module=level`.");
 
 /** CEL for the value of a label. */
 const labelValue = celText(compileLabel);
@@ -32,66 +32,70 @@ const metricLabels = z
   .record(labelName, labelValue)
   .refine((labels) => Object.keys(labels).length <= MAX_LABELS, { message: `has more than ${MAX_LABELS} labels` })
   .describe(
-    `Label to CEL, evaluated at the end of a request; \`unknown\` when it fails. A thread keeps ${MAX_CUSTOM_SERIES} series with ` +
-      "such values; requests that would need another one count as `other`.",
+    `Label to CEL, evaluated at the end of a request. A failed expression gives \`unknown\`. Each worker keeps up to ${MAX_CUSTOM_SERIES} series ` +
+      "with such labels; further values are counted as `other`.",
   );
 
 /** The `config` section: read once, at startup (reference 1.3). */
 export const settings = z
   .strictObject({
-    enableIpv6: z.boolean().default(true).describe("Whether ports listen on IPv6 addresses too."),
+    enableIpv6: z.boolean().default(true).describe("Listens on IPv6 addresses too."),
     dns: z
       .strictObject({
         lookupFamily: z
           .enum(["All", "Auto", "V4Preferred", "V4Only", "V6Only"])
           .default("Auto")
-          .describe("Kinds of addresses to use; `Auto`: IPv4 first, or IPv4 alone without `enableIpv6`."),
-        edns0: z.boolean().optional().describe("The system's resolver decides; accepted for compatibility."),
+          .describe("Address families to use. `Auto`: IPv4 first, or only IPv4 without `enableIpv6`."),
+        edns0: z.boolean().optional().describe("Accepted for compatibility; the system resolver decides."),
       })
       .prefault({})
-      .describe("How host names of backends are looked up."),
-    adminAddr: listenAddress.optional().describe("Admin server; default `localhost:15000`."),
-    statsAddr: listenAddress.optional().describe("Metrics server; default port 15020 on all addresses."),
+      .describe("How host names of backends are resolved."),
+    adminAddr: listenAddress.optional().describe("Address of the admin server. Default: `localhost:15000`."),
+    statsAddr: listenAddress
+      .optional()
+      .describe("Address of the metrics server. Default: port 15020 on all addresses."),
     readinessAddr: listenAddress
       .optional()
       .describe(
-        "Readiness server: `GET /healthz/ready`, 503 from the beginning of a shutdown; default port 15021 on all addresses.",
+        "Address of the readiness server: `GET /healthz/ready`, 503 as soon as a shutdown begins. Default: port 15021 on all addresses.",
       ),
-    workerThreads: workerThreads.optional().describe("Threads that serve traffic; default: one for each processor."),
+    workerThreads: workerThreads
+      .optional()
+      .describe("Number of worker threads, or a share of the processors such as `50%`. Default: one per processor."),
     connectionTerminationDeadline: duration
       .optional()
       .describe(
-        "Longest time for a shutdown, after the minimum: connections are accepted for a moment, at most a quarter of it, then requests in progress are waited for and what is left is cut; default 5s.",
+        "Longest drain after `connectionMinTerminationDeadline`: new connections are accepted for a moment, at most a quarter of it, then requests in progress are finished; what is left at the end is closed. Default: 5s.",
       ),
     connectionMinTerminationDeadline: duration
       .optional()
-      .describe("At shutdown, everything is served as usual for this long first; default 0s."),
+      .describe("Time at the start of a shutdown during which traffic is served as usual. Default: 0s."),
     logging: z
       .strictObject({
         level: level.default("info"),
-        format: z.enum(["text", "json"]).default("text").describe("How a line of the log looks."),
+        format: z.enum(["text", "json"]).default("text").describe("Format of log lines."),
         ...formerAccessLog,
       })
       .prefault({})
-      .describe("The log, which goes to standard output."),
+      .describe("The log, on standard output."),
     metrics: z
       .strictObject({
         remove: z.array(z.string()).default([]).describe("Names of metrics to leave out."),
         fields: z
           .strictObject({ add: metricLabels.default({}) })
           .prefault({})
-          .describe("Further labels of the metrics of requests."),
+          .describe("Additional labels of request metrics."),
       })
       .prefault({})
       .describe("Metrics."),
     tracing: formerTracing.optional(),
-    histograms: z.literal("classic").default("classic").describe("How durations are counted: in buckets."),
+    histograms: z.literal("classic").default("classic").describe("Histograms of durations have fixed buckets."),
     backend: z
       .strictObject({
-        connectTimeout: duration.prefault("10s").describe("Longest wait for a connection."),
-        poolIdleTimeout: duration.prefault("90s").describe("An unused connection is closed after this."),
-        poolMaxSize: z.int().min(0).optional().describe("Unused connections kept for each target; default: all."),
-        keepalives: keepalives.prefault({}).describe("TCP keepalives of connections to backends."),
+        connectTimeout: duration.prefault("10s").describe("Timeout of connecting."),
+        poolIdleTimeout: duration.prefault("90s").describe("Idle time after which a pooled connection is closed."),
+        poolMaxSize: z.int().min(0).optional().describe("Idle connections kept per target. Default: all."),
+        keepalives: keepalives.prefault({}).describe("TCP keepalive probes of connections to backends."),
       })
       .prefault({})
       .describe("Connections to backends."),
@@ -99,16 +103,16 @@ export const settings = z
       .string()
       .default("")
       .describe(
-        "Functions that all expressions may call: `name(a, rest...) { CEL }` and `this.name(a) { CEL }`, one after the other. " +
-          "Unlike the rest of `config` they take effect with a reload.",
+        "Functions that all expressions can call: `name(a, rest...) { CEL }` and `this.name(a) { CEL }`, one after another. " +
+          "Unlike the rest of `config` they are reloaded.",
       ),
-    clusterId: z.string().optional().describe("Cluster that this gateway is in; for `routingPreferences` of services."),
-    network: z.string().optional().describe("Network that it is in; the same."),
+    clusterId: z.string().optional().describe("Cluster of this gateway, for `routingPreferences` of services."),
+    network: z.string().optional().describe("Network of this gateway, for `routingPreferences` of services."),
     sensitiveHeaders: z
       .array(z.string())
       .default([])
       .describe(
-        "Further headers whose values traces and dumps hide. Always hidden are `authorization`, `cookie` and the like, and every header whose name contains a word such as `token`, `secret`, `password`, `session` or `api-key`.",
+        "Additional headers whose values are redacted in traces and dumps. Always redacted: `authorization`, `cookie` and the like, and every header whose name contains a word such as `token`, `secret`, `password`, `session` or `api-key`.",
       ),
   })
   .describe("Settings of the process, read once at startup.");

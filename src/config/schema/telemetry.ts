@@ -10,7 +10,7 @@ const fields = z.record(z.string(), expression("response"));
 const names = z.array(z.string());
 const attributeEdits = z.strictObject({
   add: fields.optional().describe("Attribute name to CEL, evaluated at the end of the request."),
-  remove: names.optional().describe("Names of attributes that are left out."),
+  remove: names.optional().describe("Names of attributes to leave out."),
 });
 
 /** CEL for an attribute of the resource. */
@@ -31,11 +31,11 @@ const path = z.string().check(({ value, issues }) => {
 /** Fields of what names a collector. */
 function collector(defaultPath: string) {
   return {
-    ...calledService("How long one export may take."),
+    ...calledService("Timeout of one export."),
     timeout: duration
       .optional()
-      .describe("How long one export may take. Default: `http.requestTimeout` of the policies that hold, else 10s."),
-    protocol: z.enum(["grpc", "http"]).default("grpc").describe("OTLP over gRPC, or over HTTP as binary protobuf."),
+      .describe("Timeout of one export. Default: `http.requestTimeout` of the effective policies, otherwise 10s."),
+    protocol: z.enum(["grpc", "http"]).default("grpc").describe("OTLP over gRPC, or binary protobuf over HTTP."),
     path: path.default(defaultPath).describe("Path of exports over HTTP."),
   };
 }
@@ -47,10 +47,10 @@ export const samplings = {
   clientSampling: sampling
     .optional()
     .describe(
-      "Which requests with a `traceparent` are sampled: all or none, a share from 0 to 1, or CEL that gives one of these. " +
-        "Default: all.",
+      "Which requests with a `traceparent` header are sampled: `true` or `false`, a share from 0 to 1, or CEL that gives one " +
+        "of these. Default: all.",
     ),
-  randomSampling: sampling.optional().describe("The same for requests without one. Default: none."),
+  randomSampling: sampling.optional().describe("The same for requests without a `traceparent` header. Default: none."),
 };
 
 export const tracing = z
@@ -58,20 +58,20 @@ export const tracing = z
     ...collector("/v1/traces"),
     attributes: fields
       .default({})
-      .describe("Attribute name to CEL, evaluated at the end of the request; `span.name` is the span's name."),
+      .describe("Attribute name to CEL, evaluated at the end of the request. `span.name` sets the name of the span."),
     resources: z
       .record(z.string(), resource)
       .default({})
-      .describe("Attributes of the resource, such as `service.name`: name to CEL over `env`."),
-    remove: names.default([]).describe("Names of attributes that are left out."),
+      .describe("Resource attributes, such as `service.name`: name to CEL over `env`."),
+    remove: names.default([]).describe("Names of attributes to leave out."),
     ...samplings,
     filter: condition("response")
       .optional()
-      .describe("CEL; only spans of requests for which it is true, or fails, are exported."),
+      .describe("CEL. Only spans of requests for which it is true, or fails, are exported."),
   })
   .meta({
     id: "Tracing",
-    description: "Sampled requests leave spans, which a collector gets by OTLP, and continue the trace at backends.",
+    description: "Exports spans of sampled requests to a collector by OTLP, and propagates the trace to backends.",
   });
 
 export const accessLogExport = z
@@ -80,7 +80,7 @@ export const accessLogExport = z
     filter: condition("response").optional().describe("Default: that of the access log."),
     fields: attributeEdits.optional().describe("Default: those of the access log."),
   })
-  .meta({ id: "AccessLogExport", description: "A collector gets the access log by OTLP." });
+  .meta({ id: "AccessLogExport", description: "Exports the access log to a collector by OTLP." });
 
 export type TracingInput = z.output<typeof tracing>;
 export type AccessLogExportInput = z.output<typeof accessLogExport>;
@@ -88,13 +88,19 @@ export type AccessLogExportInput = z.output<typeof accessLogExport>;
 /** `config.tracing`, which `frontendPolicies.tracing` has replaced. */
 export const formerTracing = z
   .strictObject({
-    otlpEndpoint: z.string().optional().describe("URL of the collector, or `host:port`. Or `OTLP_ENDPOINT`."),
+    otlpEndpoint: z
+      .string()
+      .optional()
+      .describe("URL or `host:port` of the collector. Environment variable: `OTLP_ENDPOINT`."),
     headers: z
       .record(z.string(), z.string())
       .optional()
-      .describe("Sent with every export. Or `OTLP_HEADERS`: `name=value` pairs with commas between."),
-    otlpProtocol: z.enum(["grpc", "http"]).optional().describe("Default `grpc`. Or `OTLP_PROTOCOL`."),
-    path: path.optional().describe("Path of exports over HTTP; default: that of the URL, else `/v1/traces`."),
+      .describe("Headers of every export. Environment variable: `OTLP_HEADERS`, comma-separated `name=value` pairs."),
+    otlpProtocol: z
+      .enum(["grpc", "http"])
+      .optional()
+      .describe("Default: `grpc`. Environment variable: `OTLP_PROTOCOL`."),
+    path: path.optional().describe("Path of exports over HTTP. Default: that of the URL, otherwise `/v1/traces`."),
     fields: attributeEdits.optional().describe("Attributes to add, name to CEL, and names of those to leave out."),
     ...samplings,
   })
