@@ -89,14 +89,14 @@ export interface BackendCall {
   /** What the request is sent on; undefined while there is no connection, and after the end of the response. */
   readonly upstream: Upstream | undefined;
   attempt(): void;
-  /** The whole response has been sent; `status` is the client's. */
-  complete(status: number): void;
+  /** The whole response has been sent. */
+  complete(): void;
   /** Drops the attempt that is under way, if any. `countFailure`: outlier detection counts it against the endpoint. */
   abandon(how: { readonly countFailure: boolean }): void;
   /** The deadline of the whole request has passed. */
   expire(): void;
   /** Drops a response that the retry policy does not pass on. */
-  discardResponse(status: number): void;
+  discardResponse(): void;
   /** The gateway answers in the backend's place, for this reason. */
   answeredInstead(error: string | null): void;
 }
@@ -214,7 +214,7 @@ export class Exchange implements ServerStream, PolicyContext {
 
   /** The end of the response has been sent. */
   responseComplete(): void {
-    this.call?.complete(this.result.status);
+    this.call?.complete();
     this.#lifecycle.resume(this);
   }
 

@@ -120,8 +120,8 @@ function attemptAnswered(exchange: Exchange): void {
   const why = exchange.retry === undefined ? undefined : reasonToRetry(exchange);
   if (why === undefined) resume(exchange);
   else {
-    const status = exchange.responseSide.discard();
-    exchange.call?.discardResponse(status);
+    exchange.responseSide.discard();
+    exchange.call?.discardResponse();
     retry(exchange, why);
   }
 }

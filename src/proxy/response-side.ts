@@ -75,12 +75,10 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.hasBody = length !== 0 && length !== TUNNEL;
   }
 
-  /** Drops the upstream's response, because the request is to be tried once more. Returns its status. */
-  discard(): number {
-    const status = this.head?.status ?? 0;
+  /** Drops the upstream's response, because the request is to be tried once more. */
+  discard(): void {
     this.head = undefined;
     this.hasBody = false;
-    return status;
   }
 
   /** A response that the gateway itself makes; it takes the place of an upstream's whose head has not been sent. */
