@@ -39,6 +39,8 @@ const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"]
 const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly string[] }[] = [
   { library: /^(ink|react|ink-[\w-]+)(\/|$)/, rooms: ["tui"] },
   { library: /^@kubernetes\//, rooms: ["controller", "xds", "cli"] },
+  // Calls of policies and telemetry go through upstream/grpc.
+  { library: /^@grpc\//, rooms: ["xds"] },
 ];
 
 /**
@@ -49,7 +51,7 @@ const THREADS: readonly { readonly entry: string; readonly without: RegExp; read
   {
     entry: "src/worker/worker.ts",
     without:
-      /^(zod|yaml|commander|react|ink|pprof-format|@grpc\/grpc-js|node:(http|https|http2|tls|zlib|child_process))(\/|$)/,
+      /^(zod|yaml|commander|react|ink|pprof-format|@bufbuild\/protobuf(?!\/wire)|node:(http|https|http2|tls|zlib|child_process))(\/|$)/,
     why: "a worker serves requests: it neither reads configuration nor draws or exports",
   },
   {

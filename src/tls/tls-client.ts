@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
-import type { Duplex } from "node:stream";
 import type { ConnectionOptions, SecureContext, TLSSocket } from "node:tls";
 import { nodeTls } from "../base/lazy-node.ts";
 import { socketAddresses } from "../net/addresses.ts";
@@ -89,27 +88,6 @@ export class TlsClient {
       waiter.onSecure(socket);
     });
     return () => socket.destroy();
-  }
-
-  /**
-   * Makes the handshake on a stream for somebody who reads it in a way of their own.
-   */
-  secure(stream: Duplex, host: string, protocols: readonly string[]): Promise<TLSSocket> {
-    return new Promise((resolve, reject) => {
-      const socket = nodeTls().connect({
-        ...this.#options(host, protocols),
-        socket: stream,
-      });
-      this.#keepSession(socket);
-      const closed = (): void => reject(new Error("the connection was closed in its handshake"));
-      socket.once("error", reject);
-      socket.once("close", closed);
-      socket.once("secureConnect", () => {
-        socket.removeListener("error", reject);
-        socket.removeListener("close", closed);
-        resolve(socket);
-      });
-    });
   }
 
   #keepSession(socket: TLSSocket): void {

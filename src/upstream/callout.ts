@@ -2,8 +2,7 @@ import { GatewayError } from "../base/errors.ts";
 import { type HeaderList, type HttpRequest, setHeader } from "../http/message.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./call.ts";
-import type { Endpoint } from "./endpoint.ts";
-import type { GrpcStream, GrpcStreamEvents } from "./grpc-channel.ts";
+import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc/call.ts";
 import type { OnCancel } from "./upstream.ts";
 
 /** For whom the gateway asks, and who is told. */
@@ -76,33 +75,8 @@ export class Callout<CalloutContext = never> {
   ): Promise<Uint8Array> {
     const head = headOf("HTTP/2", "POST", method);
     const left = await this.#prepared(head, timeoutMs, context);
-    const { onCancel, observer } = context;
-    return observed(
-      this.#choose(),
-      observer,
-      () => 200,
-      (endpoint) => {
-        const startedAt = performance.now();
-        endpoint.begin();
-        let closed = false;
-        onCancel(() => {
-          if (!closed) endpoint.abandon();
-          closed = true;
-        });
-        return endpoint.pool.grpc.unary(method, message, left, onCancel, head).then(
-          (answer) => {
-            closed = true;
-            endpoint.end(true, (performance.now() - startedAt) / 1000);
-            return answer;
-          },
-          (error: unknown) => {
-            closed = true;
-            endpoint.end(false, 0);
-            throw error;
-          },
-        );
-      },
-    );
+    const request = { method, head, timeoutMs: left };
+    return grpcUnary(this.#balancer, request, message, context.onCancel, context.observer);
   }
 
   /**
@@ -117,19 +91,7 @@ export class Callout<CalloutContext = never> {
   ): Promise<GrpcStream> {
     const head = headOf("HTTP/2", "POST", method);
     await this.#prepared(head, timeoutMs, context);
-    const { observer } = context;
-    const endpoint = this.#choose();
-    if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
-    observer?.started(endpoint.pool.name);
-    const told: GrpcStreamEvents = {
-      onMessage: (message) => events.onMessage(message),
-      onDrain: () => events.onDrain(),
-      onEnd(error) {
-        observer?.ended(error === undefined ? 200 : null, error === undefined ? null : reasonOf(error));
-        events.onEnd(error);
-      },
-    };
-    return endpoint.pool.grpc.stream(method, told, head);
+    return grpcStream(this.#balancer, { method, head, timeoutMs: 0 }, events, context.observer);
   }
 
   /** Resolves with the milliseconds that are left of `timeoutMs`; never when the call is cancelled meanwhile. */
@@ -158,10 +120,6 @@ export class Callout<CalloutContext = never> {
         );
     });
     return Math.max(1, timeoutMs - (performance.now() - startedAt));
-  }
-
-  #choose(): Endpoint | undefined {
-    return this.#balancer.choose();
   }
 }
 
@@ -192,22 +150,4 @@ export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => u
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;
-}
-
-async function observed<Answer>(
-  endpoint: Endpoint | undefined,
-  observer: CallObserver | undefined,
-  statusOf: (answer: Answer) => number,
-  call: (endpoint: Endpoint) => Promise<Answer>,
-): Promise<Answer> {
-  if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
-  observer?.started(endpoint.pool.name);
-  try {
-    const answer = await call(endpoint);
-    observer?.ended(statusOf(answer), null);
-    return answer;
-  } catch (error) {
-    observer?.ended(null, reasonOf(error));
-    throw error;
-  }
 }

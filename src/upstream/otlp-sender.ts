@@ -2,7 +2,7 @@ import { asError } from "../base/errors.ts";
 import type { Send, SendOutcome } from "../telemetry/otlp/export-queue.ts";
 import { type Chunk, EXPORT_METHODS, type Signal } from "../telemetry/otlp/messages.ts";
 import { type Callout, reasonOf } from "./callout.ts";
-import { GrpcStatusError } from "./grpc-status.ts";
+import { GrpcStatusError } from "./grpc/status.ts";
 import { retryAfter } from "./retry-after.ts";
 
 /** How a collector is called. */
@@ -104,9 +104,9 @@ async function taken(signal: Signal, answer: Uint8Array): Promise<SendOutcome> {
 async function failed(error: Error): Promise<SendOutcome> {
   const message = reasonOf(error);
   if (!(error.cause instanceof GrpcStatusError)) return { type: "later", waitMs: undefined, message };
-  const { code, status } = error.cause;
+  const { code, details } = error.cause;
   const waitMs =
-    status === undefined ? undefined : (await import("../telemetry/otlp/answers.ts")).decodeRetryDelay(status);
+    details === undefined ? undefined : (await import("../telemetry/otlp/answers.ts")).decodeRetryDelay(details);
   const retryable = RETRYABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
   return retryable ? { type: "later", waitMs, message } : { type: "refused", message };
 }

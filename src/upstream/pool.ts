@@ -5,7 +5,6 @@ import { AddressSearch } from "./address-search.ts";
 import type { ConnectAttempt, ConnectClock, ConnectTimes, ConnectWaiter } from "./connect-attempt.ts";
 import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
 import { Dialer, type ViaProxy } from "./dialer.ts";
-import { GrpcChannel } from "./grpc-channel.ts";
 import { UpstreamSession } from "./h2/session.ts";
 import { type SessionOpener, SessionPool, type UpstreamWaiter } from "./h2/session-pool.ts";
 import { type Http2Use, http2Use, type PoolTarget, targetName } from "./pool-target.ts";
@@ -76,7 +75,6 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly #maxPending: number;
   readonly #waiting: WaitQueue<PendingConnect>;
   #sessions: SessionPool | undefined;
-  #grpc: GrpcChannel | undefined;
   #open = 0;
   #connecting = 0;
   /** An unused connection is being closed to make room. */
@@ -129,13 +127,6 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#sessions;
   }
 
-  /** gRPC of the gateway's own to the same target, on a connection of its own that ends with the pool. */
-  get grpc(): GrpcChannel {
-    this.#grpc ??= new GrpcChannel(this.target);
-    if (this.#closed) this.#grpc.close();
-    return this.#grpc;
-  }
-
   /** An unused connection, or undefined: then `connect`. */
   takeIdle(): UpstreamConnection | undefined {
     for (;;) {
@@ -161,6 +152,17 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       return undefined;
     }
     return http2 ? this.sessions.wait(waiter) : this.connect(waiter);
+  }
+
+  /**
+   * Finds what carries a request that can only go out as HTTP/2, whatever version others have. A server that agrees to HTTP/1.1
+   * only, where TLS offers that too, gives the waiter such a connection. Returns as `acquire`.
+   */
+  acquireSession(waiter: UpstreamWaiter): (() => void) | undefined {
+    const session = this.sessions.takeIdle();
+    if (session === undefined) return this.sessions.wait(waiter);
+    waiter.onSession(session);
+    return undefined;
   }
 
   /**
@@ -272,7 +274,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     // Requests that go out as HTTP/2, and bytes without HTTP, have no use for it but for its place.
     else if (first !== undefined) connection.destroy();
     else if (this.#sessions === undefined || this.#sessions.queue.size === 0 || this.hasRoom) return false;
-    else if (this.http2 === "asked") connection.destroy();
+    else if (this.http2 === "asked" || this.http2 === "never") connection.destroy();
     else this.#sessions.hand(connection);
     return true;
   }
@@ -310,7 +312,6 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** Closes unused connections now and busy ones when their exchange ends. */
   close(): void {
     this.#closed = true;
-    this.#grpc?.close();
     this.#sessions?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }

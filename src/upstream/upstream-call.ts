@@ -19,11 +19,15 @@ import type { Endpoint } from "./endpoint.ts";
 import type { BackendCalls } from "./endpoints.ts";
 import type { UpstreamSession } from "./h2/session.ts";
 import type { UpstreamWaiter } from "./h2/session-pool.ts";
+import type { UpstreamStream } from "./h2/stream.ts";
 import { type CallOutcome, NO_RESPONSE, type OutcomeContext, type OutlierDetector, SUCCEEDED } from "./outlier.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
-/** How a request goes out. `raw`: bytes without HTTP, on a connection that serves nothing else. */
-export type CallProtocol = "http1" | "http2" | "raw";
+/**
+ * How a request goes out. `grpc`: as HTTP/2 whatever version the backend's requests have otherwise. `raw`: bytes without HTTP, on
+ * a connection that serves nothing else.
+ */
+export type CallProtocol = "http1" | "http2" | "grpc" | "raw";
 
 /** What all calls to one backend have in common; made when the configuration compiles. */
 export interface CallTarget {
@@ -63,13 +67,18 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   prepare(endpoint: Endpoint): CallProtocol;
   /**
    * Sends the request by `sendHead`; what follows the head may go out at once or later. Where `prepare` said `raw` the tunnel
-   * is open. Also invoked after `http2` when the server has agreed to HTTP/1.1 only.
+   * is open. Also invoked after `http2` and `grpc` when the server has agreed to HTTP/1.1 only.
    */
   onConnection(connection: UpstreamConnection, call: UpstreamCall): void;
-  /** Sends the request by `openStream`, before it returns. Needed only where `prepare` says `http2`. */
+  /** Sends the request by `openStream`, before it returns. Needed only where `prepare` says `http2` or `grpc`. */
   onSession?(session: UpstreamSession, call: UpstreamCall): void;
   /** A send has failed before its response was complete. `times`: if it never had a connection. */
   onSendFailed?(message: string, times: ConnectTimes | undefined): void;
+  /**
+   * Whether a complete response counts as a success where the target has no outlier detection; without this method by a status
+   * below 500. gRPC says at the end how a call went.
+   */
+  succeeded?(trailers: HeaderList): boolean;
   /** The outcome of this call has evicted the endpoint. */
   onEvicted?(endpoint: Endpoint): void;
   onCallFailure(failure: CallFailure): void;
@@ -108,8 +117,8 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   /** Of the response; 0 = none yet. */
   #status = 0;
   #tunnel = false;
-  /** Seconds until a raw connection was there; its duration would say nothing about the endpoint. */
-  #connectSeconds = 0;
+  /** Seconds until a raw connection was there or `markAnswered`; the whole duration would say nothing about the endpoint. */
+  #secondsToAnswer = 0;
   #outcome: CallOutcome | undefined;
   #outcomeContext: OutcomeContext | undefined;
   /** Gives up waiting for a connection. */
@@ -144,10 +153,15 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   }
 
   /** Opens a stream with the head of a request of `length` body bytes. `fields` begin with the pseudo-header fields. */
-  openStream(session: UpstreamSession, fields: string[], length: number): Upstream {
+  openStream(session: UpstreamSession, fields: string[], length: number): UpstreamStream {
     const stream = session.send(fields, this.#caller.method, length, this);
     this.upstream = stream;
     return stream;
+  }
+
+  /** The latency of the endpoint is the time until now: how long the rest takes is up to both sides. */
+  markAnswered(): void {
+    this.#secondsToAnswer ||= (performance.now() - this.sentAt) / 1000;
   }
 
   // ── ends of the caller's making ──
@@ -205,7 +219,10 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.sentAt = performance.now();
     const { pool } = endpoint;
     // A tunnel ends with its connection, so an idle one gains nothing.
-    const cancel = protocol === "raw" ? pool.connect(this, true) : pool.acquire(protocol === "http2", fresh, this);
+    let cancel: (() => void) | undefined;
+    if (protocol === "raw") cancel = pool.connect(this, true);
+    else if (protocol === "grpc") cancel = pool.acquireSession(this);
+    else cancel = pool.acquire(protocol === "http2", fresh, this);
     // Without a wait the request may have failed by now, and a replay may wait.
     if (cancel !== undefined) this.#cancelWait = cancel;
     return true;
@@ -222,7 +239,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.upstream = connection;
     if (this.#protocol === "raw") {
       this.#tunnel = true;
-      this.#connectSeconds = (performance.now() - this.sentAt) / 1000;
+      this.markAnswered();
       this.#stopTimer();
       connection.openTunnel(this);
     }
@@ -277,6 +294,9 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     const outcome = this.#outcome;
     if (context !== undefined && outcome !== undefined)
       this.#target.outliers?.classifyTrailers(context, outcome, trailers);
+    const { outliers } = this.#target;
+    if (outliers === undefined && this.#caller.succeeded !== undefined)
+      this.#outcome = this.#caller.succeeded(trailers) ? SUCCEEDED : NO_RESPONSE;
     // The other direction of a tunnel goes on until the caller ends it.
     if (!this.#tunnel) this.settle();
     this.#caller.onResponseEnd(trailers);
@@ -339,7 +359,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
       endpoint.abandon();
       return;
     }
-    const seconds = this.#connectSeconds || (performance.now() - this.sentAt) / 1000;
+    const seconds = this.#secondsToAnswer || (performance.now() - this.sentAt) / 1000;
     const { outliers } = this.#target;
     if (outliers === undefined) endpoint.end(outcome.healthy, seconds);
     else if (outliers.record(endpoint, outcome, seconds, this.retryBackoff)) this.#caller.onEvicted?.(endpoint);

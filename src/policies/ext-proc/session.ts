@@ -8,7 +8,7 @@ import type {
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { LocalReply } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
-import type { GrpcStream } from "../../upstream/grpc-channel.ts";
+import type { GrpcStream } from "../../upstream/grpc/call.ts";
 import { callFor } from "../calls/call-for.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
 import type { CalloutContext, PolicyContext } from "../types.ts";

@@ -54,6 +54,8 @@ export class UpstreamStream implements Upstream {
   #trailers = NO_HEADERS;
   #batched = false;
   #refused = false;
+  /** Error code of the RST_STREAM by which the server has ended the stream; undefined where the connection ended. */
+  resetCode: number | undefined;
 
   constructor(
     stream: ClientHttp2Stream,
@@ -247,6 +249,7 @@ export class UpstreamStream implements Upstream {
     const { failure } = this.#session;
     if (!this.#ended) {
       this.#refused = rstCode === REFUSED_STREAM || this.#session.passedOver(id);
+      if (failure === undefined) this.resetCode = rstCode;
       this.#fail(failure ?? `the upstream reset the stream: ${resetName(rstCode)}`);
     }
     this.#session.onStreamClosed();

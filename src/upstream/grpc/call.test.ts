@@ -1,0 +1,469 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { test } from "node:test";
+import { eventually, H2Server } from "../../../test/e2e/upstream-h2/support.ts";
+import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
+import { closedPort } from "../../../test/helpers/raw-peer.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { Sweeper } from "../../base/sweeper.ts";
+import type { HeaderList } from "../../http/message.ts";
+import { SingleEndpoint } from "../balancers/balancer.ts";
+import { Endpoints } from "../endpoints.ts";
+import type { PoolLimits } from "../pool-target.ts";
+import { Pools } from "../pools.ts";
+import { Resolver } from "../resolver.ts";
+import { type GrpcStream, grpcStream, grpcUnary } from "./call.ts";
+import { frame } from "./messages.ts";
+
+const ECHO = "/test.Echo/Say";
+const CHAT = "/test.Echo/Chat";
+const OK = { ":status": 200, "content-type": "application/grpc" };
+
+interface Options {
+  readonly timeoutMs?: number;
+  readonly headers?: HeaderList;
+  readonly authority?: string;
+}
+
+/** A service at a port of 127.0.0.1; its connections are closed at the end of its block. */
+function serviceAt(port: number, limits?: PoolLimits) {
+  const sweeper = new Sweeper();
+  const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+  const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
+  const endpoint = endpoints.acquire({ host: "127.0.0.1", port, ...(limits && { limits }) }, 1);
+  const balancer = new SingleEndpoint(endpoint);
+  const observed: string[] = [];
+  const observer = {
+    started: (target: string) => observed.push(`started ${target}`),
+    ended: (status: number | null, error: string | null) => observed.push(`ended ${status} ${error}`),
+  };
+  const requestOf = (method: string, { timeoutMs = 0, headers = [], authority = "" }: Options) => ({
+    method,
+    head: { authority, headers },
+    timeoutMs,
+  });
+  return {
+    endpoint,
+    observed,
+    cancel: () => {},
+    async unary(text: string, options: Options = {}, method = ECHO): Promise<string> {
+      const request = requestOf(method, { timeoutMs: 10_000, ...options });
+      const onCancel = (callback: () => void): void => {
+        this.cancel = callback;
+      };
+      return Buffer.from(await grpcUnary(balancer, request, Buffer.from(text), onCancel, observer)).toString();
+    },
+    /** The code of the GatewayError, and what its cause says. */
+    async failure(options: Options = {}, method = ECHO): Promise<string> {
+      return describe(await this.unary("hello", options, method).catch((error: unknown) => error));
+    },
+    stream(method = CHAT): Chat {
+      const chat = new Chat();
+      chat.stream = grpcStream(balancer, requestOf(method, {}), chat, observer);
+      return chat;
+    },
+    [Symbol.dispose](): void {
+      endpoints.release([endpoint]);
+      sweeper.close();
+    },
+  };
+}
+
+/** One stream of messages as its caller sees it. */
+class Chat {
+  readonly messages: string[] = [];
+  readonly ended = Promise.withResolvers<string>();
+  drained = Promise.withResolvers<void>();
+  stream: GrpcStream | undefined;
+  #heard = Promise.withResolvers<void>();
+
+  onMessage(message: Uint8Array): void {
+    this.messages.push(Buffer.from(message).toString());
+    this.#heard.resolve();
+  }
+
+  onDrain(): void {
+    this.drained.resolve();
+  }
+
+  onEnd(error: GatewayError | undefined): void {
+    this.ended.resolve(error === undefined ? "OK" : describe(error));
+  }
+
+  send(text: string): boolean {
+    return this.stream?.write(Buffer.from(text)) ?? false;
+  }
+
+  /** Resolves when so many messages have come. */
+  async heard(count: number): Promise<void> {
+    while (this.messages.length < count) {
+      this.#heard = Promise.withResolvers();
+      await this.#heard.promise;
+    }
+  }
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof GatewayError)) return `not a GatewayError: ${String(error)}`;
+  return `${error.code}: ${error.cause instanceof Error ? error.cause.message : ""}`;
+}
+
+/** A service by hand: it gets each stream once its request has ended. */
+function answering(answer: (stream: ServerHttp2Stream) => void, settings = {}): Promise<H2Server> {
+  return H2Server.start((stream) => void stream.resume().once("end", () => answer(stream)), { settings });
+}
+
+/** Answers with messages and trailers. */
+function reply(stream: ServerHttp2Stream, bytes: Buffer, trailers: Record<string, string>, head = {}): void {
+  stream.respond({ ...OK, ...head }, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers(trailers));
+  stream.end(bytes);
+}
+
+test("a real server gets the message, the metadata and the deadline", async () => {
+  const seen: unknown[] = [];
+  await using server = await GrpcServer.start({
+    [ECHO]: {
+      unary(message, metadata, authority) {
+        for (const name of ["x-a", "x-b-bin", "user-agent", "te"]) seen.push(metadata.get(name));
+        seen.push(authority);
+        return message;
+      },
+    },
+  });
+  using service = serviceAt(server.port);
+  const headers = ["x-a", "1", "x-a", "2", "x-b-bin", "AQI=", "user-agent", "mine", "te", "gzip"];
+  assert.equal(await service.unary("hello", { headers, authority: "named.example" }), "hello");
+  assert.deepEqual(seen, [["1, 2"], [Buffer.from([1, 2])], ["tracegate"], [], "named.example"]);
+  assert.equal(await service.unary(""), "");
+  assert.equal(seen.at(-1), `127.0.0.1:${server.port}`);
+  assert.equal(service.observed[0], `started 127.0.0.1:${server.port}`);
+  assert.equal(service.observed[1], "ended 200 null");
+});
+
+test("a deadline goes along in milliseconds, or in seconds where it has more than eight digits", async () => {
+  const seen: unknown[] = [];
+  using server = await H2Server.start((stream, headers) => {
+    seen.push(headers["grpc-timeout"], headers["grpc-accept-encoding"], headers.te);
+    reply(stream, frame(Buffer.from("x")), { "grpc-status": "0" });
+  });
+  using service = serviceAt(server.port);
+  await service.unary("", { timeoutMs: 99_999_999 });
+  await service.unary("", { timeoutMs: 200_000_000 });
+  await service.unary("", { timeoutMs: 0 });
+  assert.match(String(seen[0]), /^9999\d{4}m$/);
+  assert.match(String(seen[3]), /^(200000|199999)S$/);
+  assert.deepEqual([seen[6], seen[7], seen[8]], [undefined, "identity", "trailers"]);
+});
+
+test("the status of a real server, its message decoded; trailers alone are an answer", async () => {
+  const fails = (code: number, message: string) => ({
+    unary: () => Promise.reject(Object.assign(new Error(message), { code })),
+  });
+  await using server = await GrpcServer.start({
+    "/test.Echo/Missing": fails(5, "no 100 % voice: ä\n"),
+    "/test.Echo/Late": fails(4, "too late"),
+  });
+  using service = serviceAt(server.port);
+  assert.equal(
+    await service.failure({}, "/test.Echo/Missing"),
+    "TG_UPSTREAM_FAILED: gRPC status 5: no 100 % voice: ä\n",
+  );
+  assert.equal(await service.failure({}, "/test.Echo/Late"), "TG_UPSTREAM_TIMEOUT: gRPC status 4: too late");
+  assert.match(await service.failure({}, "/test.Echo/Unknown"), /^TG_UPSTREAM_FAILED: gRPC status 12: /);
+  assert.equal(service.observed[1], "ended null gRPC status 5: no 100 % voice: ä\n");
+  assert.deepEqual([service.endpoint.pending, service.endpoint.consecutiveFailures], [0, 3]);
+});
+
+test("answers that are not gRPC, or not all of it, have a status too", async () => {
+  const answers: Record<string, (stream: ServerHttp2Stream) => void> = {
+    trailersOnly: (stream) =>
+      stream.respond({ ...OK, "grpc-status": "7", "grpc-message": "no%zz" }, { endStream: true }),
+    noStatus: (stream) => reply(stream, frame(Buffer.from("x")), {}),
+    notANumber: (stream) => reply(stream, frame(Buffer.from("x")), { "grpc-status": "x" }),
+    page: (stream) => {
+      stream.respond({ ":status": 503, "content-type": "text/html" });
+      stream.end("<html>");
+    },
+    text: (stream) => {
+      stream.respond({ ":status": 200 });
+      stream.end("hello");
+    },
+    statusOfBoth: (stream) => stream.respond({ ":status": 401, "grpc-status": "3" }, { endStream: true }),
+    cutOff: (stream) => reply(stream, frame(Buffer.from("hello")).subarray(0, 7), { "grpc-status": "0" }),
+    nothing: (stream) => reply(stream, Buffer.alloc(0), { "grpc-status": "0" }),
+    twice: (stream) =>
+      reply(stream, Buffer.concat([frame(Buffer.from("a")), frame(Buffer.from("b"))]), { "grpc-status": "0" }),
+    compressed(stream) {
+      const bytes = frame(Buffer.from("zipped"));
+      bytes[0] = 1;
+      reply(stream, bytes, { "grpc-status": "0" }, { "grpc-encoding": "gzip" });
+    },
+    tooLong(stream) {
+      const prefix = Buffer.alloc(5);
+      prefix.writeUInt32BE(2 ** 31, 1);
+      reply(stream, prefix, { "grpc-status": "0" });
+    },
+  };
+  using server = await H2Server.start((stream, headers) =>
+    answers[headers[":path"]?.slice(1) ?? ""]?.(stream.resume()),
+  );
+  using service = serviceAt(server.port);
+  const expected: Record<string, string> = {
+    trailersOnly: "7: no%zz",
+    noStatus: "2: the service has ended the call without a status",
+    notANumber: "2: ",
+    page: "14: the answer is not gRPC: HTTP status 503, text/html",
+    text: "2: the answer is not gRPC: HTTP status 200",
+    statusOfBoth: "3: ",
+    cutOff: "13: the service has ended the call within a message",
+    nothing: "13: an empty answer",
+    twice: "13: more than one answer",
+    compressed: "13: the service has compressed a message by gzip; none is accepted",
+    tooLong: "8: the service has sent a message of 2147483648 bytes; the limit is 4194304",
+  };
+  assert.deepEqual(Object.keys(answers).sort(), Object.keys(expected).sort());
+  for (const [name, status] of Object.entries(expected))
+    assert.equal(await service.failure({}, `/${name}`), `TG_UPSTREAM_FAILED: gRPC status ${status}`, name);
+  assert.equal(service.endpoint.pending, 0);
+});
+
+test("a reset is a status; REFUSED_STREAM is sent again, whatever the method, three times in all", async () => {
+  const codes: readonly [code: number, name: string, status: number][] = [
+    [constants.NGHTTP2_NO_ERROR, "NO_ERROR", 13],
+    [constants.NGHTTP2_PROTOCOL_ERROR, "PROTOCOL_ERROR", 13],
+    [constants.NGHTTP2_INTERNAL_ERROR, "INTERNAL_ERROR", 13],
+    [constants.NGHTTP2_CANCEL, "CANCEL", 1],
+    [constants.NGHTTP2_ENHANCE_YOUR_CALM, "ENHANCE_YOUR_CALM", 8],
+    [constants.NGHTTP2_INADEQUATE_SECURITY, "INADEQUATE_SECURITY", 7],
+    [constants.NGHTTP2_REFUSED_STREAM, "REFUSED_STREAM", 14],
+  ];
+  let sends = 0;
+  using server = await H2Server.start((stream, headers) => {
+    sends++;
+    stream.close(Number(headers[":path"]?.slice(1)));
+  });
+  using service = serviceAt(server.port);
+  for (const [code, name, status] of codes) {
+    const text = `TG_UPSTREAM_FAILED: gRPC status ${status}: the upstream reset the stream: ${name}`;
+    assert.equal(await service.failure({}, `/${code}`), text);
+  }
+  assert.equal(sends, codes.length + 2);
+  assert.equal(service.observed.filter((line) => line.startsWith("started")).length, codes.length);
+});
+
+test("what a server refused once is answered the second time, with all its messages", async () => {
+  let refuse = true;
+  using server = await H2Server.start((stream) => {
+    if (refuse) stream.close(constants.NGHTTP2_REFUSED_STREAM);
+    else {
+      stream.respond(OK, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+      stream.pipe(stream);
+    }
+    refuse = false;
+  });
+  using service = serviceAt(server.port);
+  const chat = service.stream();
+  chat.send("a");
+  chat.send("b");
+  chat.stream?.end();
+  assert.equal(await chat.ended.promise, "OK");
+  assert.deepEqual(chat.messages, ["a", "b"]);
+  assert.deepEqual([service.endpoint.pending, service.endpoint.health], [0, 1]);
+});
+
+test("no connection, and one that breaks while messages flow, are UNAVAILABLE", async () => {
+  using nowhere = serviceAt(await closedPort());
+  assert.match(await nowhere.failure(), /^TG_UPSTREAM_FAILED: gRPC status 14: connect ECONNREFUSED/);
+  assert.equal(nowhere.endpoint.consecutiveFailures, 1);
+
+  using server = await H2Server.start((stream) => {
+    stream.respond(OK);
+    stream.write(frame(Buffer.from("first")));
+  });
+  using service = serviceAt(server.port);
+  const chat = service.stream();
+  await chat.heard(1);
+  server.sessions[0]?.destroy();
+  assert.match(await chat.ended.promise, /^TG_UPSTREAM_FAILED: gRPC status 14: /);
+  assert.equal(service.endpoint.consecutiveFailures, 1);
+});
+
+test("a deadline ends a call here and at the server", async () => {
+  const cancelled = Promise.withResolvers<void>();
+  await using server = await GrpcServer.start({
+    [CHAT]: { stream: (call) => void call.on("cancelled", cancelled.resolve).on("error", () => {}) },
+  });
+  using service = serviceAt(server.port);
+  const failure = await service.failure({ timeoutMs: 30 }, CHAT);
+  assert.equal(failure, "TG_UPSTREAM_TIMEOUT: gRPC status 4: the deadline has passed");
+  await cancelled.promise;
+  assert.deepEqual([service.endpoint.pending, service.endpoint.consecutiveFailures], [0, 1]);
+});
+
+test("a call that is cancelled ends at the server, and nothing more comes of it here", async () => {
+  const calls: Promise<void>[] = [];
+  const opened = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await using server = await GrpcServer.start({
+    [CHAT]: {
+      stream(call) {
+        const cancelled = Promise.withResolvers<void>();
+        call.on("cancelled", cancelled.resolve).on("error", () => {});
+        call.on("data", (message: Buffer) => call.write(message));
+        opened[calls.length]?.resolve();
+        calls.push(cancelled.promise);
+      },
+    },
+  });
+  using service = serviceAt(server.port);
+  const unary = service.unary("", { timeoutMs: 0 }, "/test.Echo/Chat");
+  await opened[0]?.promise;
+  service.cancel();
+  await calls[0];
+  assert.deepEqual([service.endpoint.pending, service.endpoint.consecutiveFailures], [0, 0]);
+
+  const chat = service.stream();
+  chat.send("hello");
+  await chat.heard(1);
+  chat.stream?.cancel();
+  await calls[1];
+  const turn = new Promise<string>((resolve) => setImmediate(() => resolve("nothing")));
+  assert.equal(await Promise.race([chat.ended.promise, unary, turn]), "nothing");
+  assert.deepEqual([service.endpoint.pending, service.endpoint.health], [0, 1]);
+});
+
+test("both sides of a stream end for themselves", async () => {
+  await using server = await GrpcServer.start({
+    [CHAT]: {
+      stream(call) {
+        call.on("data", (message: Buffer) => call.write(Buffer.from(`${message}!`)));
+        call.on("end", () => {
+          call.write(Buffer.from("bye"));
+          call.end();
+        });
+      },
+    },
+    "/test.Echo/Short": { stream: (call) => call.end() },
+  });
+  using service = serviceAt(server.port);
+  const chat = service.stream();
+  chat.send("a");
+  await chat.heard(1);
+  chat.send("b");
+  chat.stream?.end();
+  assert.equal(await chat.ended.promise, "OK");
+  assert.deepEqual(chat.messages, ["a!", "b!", "bye"]);
+  assert.equal(await service.stream("/test.Echo/Short").ended.promise, "OK");
+  assert.equal(service.endpoint.pending, 0);
+});
+
+test("a server that does not read holds the writer back", async () => {
+  const opened = Promise.withResolvers<ServerHttp2Stream>();
+  using server = await H2Server.start((stream) => opened.resolve(stream));
+  using service = serviceAt(server.port);
+  const chat = service.stream();
+  const piece = "x".repeat(50_000);
+  assert.equal(chat.send(piece), false);
+  const stream = await opened.promise;
+  stream.pause();
+  let written = 1;
+  for (; chat.send(piece); written++) assert.ok(written < 20);
+  chat.drained = Promise.withResolvers();
+  stream.resume();
+  await chat.drained.promise;
+  chat.stream?.cancel();
+});
+
+test("a caller that pauses holds the server back, and gets all messages and the end after it resumes", async () => {
+  const total = 60;
+  let blocked = 0;
+  using server = await H2Server.start((stream) => {
+    stream.respond(OK, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    let sent = 0;
+    const more = (): void => {
+      while (sent < total) {
+        const message = frame(Buffer.from(`${sent++} ${"x".repeat(20_000)}`));
+        if (!stream.write(message)) {
+          blocked = sent;
+          stream.once("drain", more);
+          return;
+        }
+      }
+      stream.end();
+    };
+    more();
+  });
+  using service = serviceAt(server.port);
+  const chat = service.stream();
+  chat.stream?.pause();
+  await once(server.server, "stream");
+  // What the server can send without being read fills the windows and then stays the same.
+  let before = -1;
+  await eventually(() => {
+    const steady = blocked > 0 && before === blocked;
+    before = blocked;
+    return steady;
+  }, "the server to be held back");
+  assert.ok(blocked < total && chat.messages.length === 0, `${blocked} ${chat.messages.length}`);
+  chat.stream?.resume();
+  assert.equal(await chat.ended.promise, "OK");
+  assert.deepEqual(
+    chat.messages.map((message) => Number(message.split(" ")[0])),
+    Array.from({ length: total }, (_, i) => i),
+  );
+});
+
+test("messages that came with the one at which the caller paused wait for it, and so does the end", async () => {
+  const texts = ["a", "b", "c"];
+  using server = await answering((stream) =>
+    reply(stream, Buffer.concat(texts.map((text) => frame(Buffer.from(text)))), { "grpc-status": "0" }),
+  );
+  using service = serviceAt(server.port);
+  const chat = service.stream();
+  const push = chat.messages.push.bind(chat.messages);
+  chat.messages.push = (...messages) => {
+    chat.stream?.pause();
+    return push(...messages);
+  };
+  chat.stream?.end();
+  for (const count of [1, 2, 3]) {
+    await chat.heard(count);
+    assert.equal(chat.messages.length, count);
+    setImmediate(() => chat.stream?.resume());
+  }
+  assert.equal(await chat.ended.promise, "OK");
+});
+
+test("more calls than the server takes at once wait or get another connection, within the limits of the backend", async () => {
+  using server = await answering((stream) => reply(stream, frame(Buffer.from("x")), { "grpc-status": "0" }), {
+    maxConcurrentStreams: 2,
+  });
+  using service = serviceAt(server.port);
+  const answers = await Promise.all(Array.from({ length: 30 }, () => service.unary("")));
+  assert.equal(answers.length, 30);
+  assert.ok(server.busiest <= 2);
+
+  using silent = await H2Server.start(() => {}, { settings: { maxConcurrentStreams: 1 } });
+  using limited = serviceAt(silent.port, { maxConnections: 1, maxPendingRequests: 1 });
+  const first = limited.stream();
+  await once(silent.server, "stream");
+  const second = limited.stream();
+  assert.equal(await limited.failure(), "TG_POOL_FULL: gRPC status 14: no connection is free and 1 requests wait");
+  assert.equal(limited.endpoint.consecutiveFailures, 0);
+  second.stream?.cancel();
+  first.stream?.cancel();
+  assert.equal(limited.endpoint.pending, 0);
+});
+
+test("a service that has gone away is called on another connection", async () => {
+  await using first = await GrpcServer.start({ [ECHO]: { unary: (message) => message } });
+  using service = serviceAt(first.port);
+  assert.equal(await service.unary("before"), "before");
+  first.stop();
+  await using second = await GrpcServer.start({ [ECHO]: { unary: (message) => message } }, first.port);
+  assert.ok(second.port > 0);
+  assert.equal(await service.unary("after"), "after");
+});

@@ -1,0 +1,361 @@
+/**
+ * gRPC as framing over the calls of the upstream room: the same pools, TLS, proxies, names and accounting of endpoints as for
+ * HTTP (gRPC over HTTP/2, PROTOCOL-HTTP2). Callouts come here with a method and encoded messages; out come the messages of the
+ * service and, once, how the call has ended. Every failure is a GatewayError whose cause is a GrpcStatusError.
+ */
+import { GatewayError, messageOf } from "../../base/errors.ts";
+import type { ResponseHead } from "../../http/h1/parse-head.ts";
+import { requestFields } from "../../http/h2/fields.ts";
+import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
+import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { Balancer } from "../balancers/balancer.ts";
+import type { CallObserver } from "../call.ts";
+import type { Endpoint } from "../endpoint.ts";
+import type { UpstreamSession } from "../h2/session.ts";
+import type { UpstreamStream } from "../h2/stream.ts";
+import type { OnCancel } from "../upstream.ts";
+import {
+  type CallFailure,
+  type CallProtocol,
+  type CallTarget,
+  UpstreamCall,
+  type UpstreamCaller,
+} from "../upstream-call.ts";
+import { frame, MessageReader } from "./messages.ts";
+import { requestMetadata } from "./metadata.ts";
+import { codeOfReset, type GrpcStatus, GrpcStatusError, STATUS, statusIn, statusOfHttp } from "./status.ts";
+
+/** A call before its first message. */
+export interface GrpcRequest {
+  /** `/package.Service/Method`. */
+  readonly method: string;
+  /** Metadata, and the authority; `` = that of the endpoint. */
+  readonly head: Pick<HttpRequest, "authority" | "headers">;
+  /** Milliseconds until the call has ended; 0 = no deadline. */
+  readonly timeoutMs: number;
+}
+
+/** What a call brings. After `onEnd` nothing more follows. */
+export interface GrpcStreamEvents {
+  onMessage(message: Uint8Array): void;
+  /** The service takes messages again after `write` returned false. */
+  onDrain(): void;
+  /** `error` is undefined when the service has ended the call with OK. */
+  onEnd(error: GatewayError | undefined): void;
+}
+
+/** One call with messages both ways. */
+export interface GrpcStream {
+  /** False = wait for `onDrain`. */
+  write(message: Uint8Array): boolean;
+  /** No more messages follow; those of the service still come. */
+  end(): void;
+  /** Ends the call in both directions; no event follows. */
+  cancel(): void;
+  /** No more messages until `resume`; the service is held back by the flow control of HTTP/2. */
+  pause(): void;
+  resume(): void;
+}
+
+/** Calls of the gateway's own have no rules about the health of their service. */
+const TARGET: CallTarget = { calls: undefined, outliers: undefined };
+/** Bytes of a stream that are kept to send them again: a server that goes away has usually not got more. */
+const REPLAY_BYTES = 64 * 1024;
+
+/**
+ * A message each way. Rejects with a GatewayError: TG_UPSTREAM_TIMEOUT when the deadline has passed, here or at the service,
+ * TG_NO_HEALTHY_BACKENDS, TG_POOL_FULL, TG_DNS_FAILED or TG_UPSTREAM_FAILED; never settles when it is cancelled.
+ */
+export function grpcUnary(
+  balancer: Balancer,
+  request: GrpcRequest,
+  message: Uint8Array,
+  onCancel: OnCancel,
+  observer: CallObserver | undefined,
+): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    let answer: Uint8Array | undefined;
+    const events: GrpcStreamEvents = {
+      onMessage(received) {
+        if (answer !== undefined) call.refuse({ code: STATUS.internal, message: "more than one answer" });
+        answer = received;
+      },
+      onDrain() {},
+      onEnd(error) {
+        if (error !== undefined) reject(error);
+        else if (answer !== undefined) resolve(answer);
+        else reject(failed({ code: STATUS.internal, message: "an empty answer" }));
+      },
+    };
+    const call = new GrpcCall(balancer, request, events, observer, Number.POSITIVE_INFINITY);
+    onCancel(() => call.cancel());
+    call.write(message);
+    call.end();
+    call.start();
+  });
+}
+
+/** Messages both ways. What goes wrong comes by `onEnd`, possibly before this has returned. */
+export function grpcStream(
+  balancer: Balancer,
+  request: GrpcRequest,
+  events: GrpcStreamEvents,
+  observer: CallObserver | undefined,
+): GrpcStream {
+  const call = new GrpcCall(balancer, request, events, observer, REPLAY_BYTES);
+  call.start();
+  return call;
+}
+
+class GrpcCall implements UpstreamCaller, GrpcStream {
+  readonly method = "POST";
+  readonly #call = new UpstreamCall(this, TARGET);
+  readonly #balancer: Balancer;
+  readonly #request: GrpcRequest;
+  readonly #events: GrpcStreamEvents;
+  readonly #observer: CallObserver | undefined;
+  readonly #replayBytes: number;
+  readonly #reader = new MessageReader((message) => this.#received(message));
+  readonly #startedAt = performance.now();
+  #authority = "";
+  #metadata: HeaderList = [];
+  #scheme: "http" | "https" = "http";
+  #stream: UpstreamStream | undefined;
+  /** The error code by which the last stream was reset. */
+  #resetCode: number | undefined;
+  /** All that was written, for a call that has no stream yet or may get another one; undefined = too much to be kept. */
+  #kept: Buffer[] | undefined = [];
+  #keptBytes = 0;
+  #halfClosed = false;
+  /** `write` has returned false. */
+  #blocked = false;
+  #reported = false;
+  #closed = false;
+  #responseHead: HeaderList = [];
+  #answered = false;
+  #paused = false;
+  /** Messages that came with the one at which the caller paused. */
+  readonly #held: Buffer[] = [];
+  /** The end of the call, held for a caller that has paused. */
+  #end: GrpcStatus | undefined;
+
+  constructor(
+    balancer: Balancer,
+    request: GrpcRequest,
+    events: GrpcStreamEvents,
+    observer: CallObserver | undefined,
+    replayBytes: number,
+  ) {
+    this.#balancer = balancer;
+    this.#request = request;
+    this.#events = events;
+    this.#observer = observer;
+    this.#replayBytes = replayBytes;
+  }
+
+  start(): void {
+    if (this.#closed) return;
+    try {
+      if (!this.#call.start(this.#request.timeoutMs, "response"))
+        this.#finish(new GatewayError("TG_NO_HEALTHY_BACKENDS"));
+    } catch (error) {
+      this.#finish(
+        error instanceof GatewayError ? error : failed({ code: STATUS.internal, message: messageOf(error) }),
+      );
+    }
+  }
+
+  // ── request side ──
+
+  write(message: Uint8Array): boolean {
+    if (this.#closed) return true;
+    const bytes = frame(message);
+    this.#kept?.push(bytes);
+    this.#keptBytes += bytes.length;
+    // Without a stream messages wait with the caller, not here.
+    const sent = this.#stream?.sendBody(bytes, 0, bytes.length) ?? false;
+    if (this.#stream !== undefined) this.#limitKept();
+    this.#blocked = !sent;
+    return sent;
+  }
+
+  end(): void {
+    this.#halfClosed = true;
+    this.#stream?.sendEnd([]);
+  }
+
+  /** A call that has been answered says that the endpoint works; before that it says nothing. */
+  cancel(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#answered) this.#call.discard();
+    else this.#call.abandon({ countFailure: false });
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#stream?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    while (!this.#paused && !this.#closed) {
+      const message = this.#held.shift();
+      if (message === undefined) break;
+      this.#events.onMessage(message);
+    }
+    if (this.#paused || this.#closed) return;
+    if (this.#end !== undefined) this.#finishWith(this.#end);
+    else this.#stream?.resume();
+  }
+
+  /** What the service has sent breaks the protocol or a limit: the stream is reset. */
+  refuse(status: GrpcStatus): void {
+    if (this.#closed) return;
+    this.#call.abandon({ countFailure: true });
+    this.#finish(failed(status));
+  }
+
+  // ── getting a stream ──
+
+  get replayable(): boolean {
+    return this.#kept !== undefined;
+  }
+
+  get requestSent(): boolean {
+    return this.#halfClosed;
+  }
+
+  chooseEndpoint(): Endpoint | undefined {
+    return this.#balancer.choose();
+  }
+
+  /** A replay is part of the same call: it is reported once. */
+  prepare({ pool }: Endpoint): CallProtocol {
+    if (!this.#reported) this.#observer?.started(pool.name);
+    this.#reported = true;
+    const { head, timeoutMs } = this.#request;
+    // The service gets what is left of the deadline when the request goes out, about.
+    const left = timeoutMs === 0 ? 0 : Math.max(1, timeoutMs - (performance.now() - this.#startedAt));
+    this.#metadata = requestMetadata(head.headers, left);
+    this.#authority = head.authority || ("path" in pool.target ? "localhost" : pool.name);
+    this.#scheme = pool.target.tls === undefined ? "http" : "https";
+    return "grpc";
+  }
+
+  onSession(session: UpstreamSession, call: UpstreamCall): void {
+    const head = { method: this.method, authority: this.#authority, path: this.#request.method, search: "" };
+    const fields = requestFields({ ...head, headers: this.#metadata }, this.#scheme, true);
+    const stream = call.openStream(session, fields, UNKNOWN_LENGTH);
+    this.#stream = stream;
+    let takesMore = true;
+    for (const bytes of this.#kept ?? []) takesMore = stream.sendBody(bytes, 0, bytes.length);
+    this.#limitKept();
+    if (this.#halfClosed) stream.sendEnd([]);
+    if (this.#paused) stream.pause();
+    if (takesMore) this.onUpstreamDrain();
+  }
+
+  onConnection(): void {
+    this.refuse({
+      code: STATUS.unavailable,
+      message: "the server has agreed to HTTP/1.1 only, which cannot carry gRPC",
+    });
+  }
+
+  /** A replay gets another stream; what is written until then is kept. */
+  onSendFailed(): void {
+    this.#resetCode = this.#stream?.resetCode;
+    this.#stream = undefined;
+  }
+
+  onUpstreamDrain(): void {
+    if (!this.#blocked || this.#closed) return;
+    this.#blocked = false;
+    this.#events.onDrain();
+  }
+
+  #limitKept(): void {
+    if (this.#keptBytes > this.#replayBytes) this.#kept = undefined;
+  }
+
+  // ── response side ──
+
+  onInformational(): void {}
+
+  onResponse({ status, headers }: ResponseHead): void {
+    // What has answered is not called again.
+    this.#kept = undefined;
+    this.#responseHead = headers;
+    this.#reader.encoding = getHeader(headers, "grpc-encoding");
+    const contentType = getHeader(headers, "content-type");
+    if (status === 200 && contentType?.startsWith("application/grpc") === true) return;
+    // A service that refuses a call may still say why in its own terms.
+    if (statusIn(headers) === undefined) this.refuse(statusOfHttp(status, contentType));
+  }
+
+  onResponseBody(buffer: Buffer, from: number, to: number): void {
+    if (this.#closed) return;
+    const refused = this.#reader.push(buffer, from, to);
+    if (refused !== undefined) this.refuse(refused);
+  }
+
+  onResponseBatch(): void {}
+
+  succeeded(trailers: HeaderList): boolean {
+    return this.#statusOf(trailers).code === STATUS.ok;
+  }
+
+  onResponseEnd(trailers: HeaderList): void {
+    if (this.#closed) return;
+    const status = this.#statusOf(trailers);
+    if (this.#held.length > 0) this.#end = status;
+    else this.#finishWith(status);
+  }
+
+  onCallFailure({ code, message, timedOut }: CallFailure): void {
+    if (timedOut) this.#finish(failed({ code: STATUS.deadlineExceeded, message: "the deadline has passed" }));
+    else {
+      const status = this.#resetCode === undefined ? STATUS.unavailable : codeOfReset(this.#resetCode);
+      this.#finish(new GatewayError(code, undefined, new GrpcStatusError({ code: status, message })));
+    }
+  }
+
+  onUpstreamFault(error: unknown): void {
+    this.#finish(failed({ code: STATUS.internal, message: messageOf(error) }));
+  }
+
+  #received(message: Buffer): void {
+    if (this.#closed) return;
+    if (!this.#answered) this.#call.markAnswered();
+    this.#answered = true;
+    if (this.#paused) this.#held.push(message);
+    else this.#events.onMessage(message);
+  }
+
+  /** The status is in the trailers, or in the head of a response without messages. */
+  #statusOf(trailers: HeaderList): GrpcStatus {
+    const status = statusIn(trailers) ?? statusIn(this.#responseHead);
+    if (status === undefined)
+      return { code: STATUS.unknown, message: "the service has ended the call without a status" };
+    if (status.code !== STATUS.ok || !this.#reader.incomplete) return status;
+    return { code: STATUS.internal, message: "the service has ended the call within a message" };
+  }
+
+  #finishWith(status: GrpcStatus): void {
+    this.#finish(status.code === STATUS.ok ? undefined : failed(status));
+  }
+
+  #finish(error: GatewayError | undefined): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const reason = error?.cause instanceof Error ? error.cause.message : error?.message;
+    if (this.#reported) this.#observer?.ended(error === undefined ? 200 : null, reason ?? null);
+    this.#events.onEnd(error);
+  }
+}
+
+function failed(status: GrpcStatus): GatewayError {
+  const late = status.code === STATUS.deadlineExceeded;
+  return new GatewayError(late ? "TG_UPSTREAM_TIMEOUT" : "TG_UPSTREAM_FAILED", undefined, new GrpcStatusError(status));
+}
