@@ -92,6 +92,7 @@ class PlainReader {
     const start = this.#at;
     if (this.#indent !== 0) throw new BeyondPlain();
     const value = this.#mapping(0, 0);
+    // A line whose indentation is that of no open collection, such as the second one of a scalar, has ended all of them.
     if (this.#at < this.#text.length) throw new BeyondPlain();
     return { value, start };
   }
@@ -142,8 +143,6 @@ class PlainReader {
       marks?.set(key, { key: start, value: nested ? this.#at : start });
       map[key] = nested ? this.#block(depth + 1) : null;
     } while (this.#indent === indent && !this.#isDash(this.#at));
-    // A scalar goes on in another line, or the indentation fits nothing.
-    if (this.#indent > indent) throw new BeyondPlain();
     return map;
   }
 
@@ -170,7 +169,6 @@ class PlainReader {
       marks?.set(list.length, { key: undefined, value: this.#at });
       list.push(this.#block(depth + 1));
     }
-    if (this.#indent > indent) throw new BeyondPlain();
     return list;
   }
 
