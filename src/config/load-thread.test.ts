@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig } from "./load.ts";
-import { loadConfigAside } from "./load-thread.ts";
+import { loadConfigAside, packLoaded } from "./load-thread.ts";
 
 const route = (i: number): string =>
   `- {name: route-${i}, hostnames: [h${i % 100}.example], matches: [{path: {pathPrefix: /p/${i}}}], backends: [{host: "b:${1 + (i % 65535)}"}]}`;
@@ -16,7 +16,7 @@ for (const [name, text] of [
   test(`a thread of its own gives the same result: ${name}`, async () => {
     const source = { kind: "text", text, name: "test.yaml" } as const;
     const env = { LEVEL: "debug" };
-    assert.deepEqual(await loadConfigAside(source, env), loadConfig(source, env));
+    assert.deepEqual(await loadConfigAside(source, env), packLoaded(loadConfig(source, env)));
   });
 
 test("while a large configuration is loaded, the caller's thread goes on", async () => {

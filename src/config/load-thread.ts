@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
+import { type PackedIr, packIr } from "../ir/packed-ir.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
 import { NO_RESOURCES, type ResourceStore, type Resources } from "./resources/store.ts";
 
@@ -11,6 +12,11 @@ type Env = Readonly<Record<string, string | undefined>>;
 const LARGE_BYTES = 256 * 1024;
 /** Room for what the parser makes and drops: with the default, half of the time goes to collecting it. */
 const YOUNG_GENERATION_MB = 64;
+
+/** A configuration as the main thread keeps it, or why there is none. */
+export type PackedLoad =
+  | Extract<LoadResult, { ok: false }>
+  | (Omit<Extract<LoadResult, { ok: true }>, "ir"> & { readonly configuration: PackedIr });
 
 /** What the thread is told. */
 export interface LoadTask {
@@ -23,8 +29,8 @@ export interface LoadTask {
  * As `loadConfig`, but a large file is loaded in a thread of its own, so that the caller's goes on answering meanwhile:
  * for reloads. Rejects when that thread fails, as when memory runs out.
  */
-export async function loadConfigAside(source: ConfigSource, env: Env, resources = NO_RESOURCES): Promise<LoadResult> {
-  if (!isLarge(source)) return loadConfig(source, env, resources);
+export async function loadConfigAside(source: ConfigSource, env: Env, resources = NO_RESOURCES): Promise<PackedLoad> {
+  if (!isLarge(source)) return packLoaded(loadConfig(source, env, resources));
   const task: LoadTask = { source, env: { ...env }, resources };
   const worker = new Worker(moduleUrl("config/load-worker"), {
     workerData: task,
@@ -36,11 +42,17 @@ export async function loadConfigAside(source: ConfigSource, env: Env, resources 
     ended.abort(new Error(`the thread that loads the configuration ended with code ${code}`)),
   );
   try {
-    const [result] = (await once(worker, "message", { signal: ended.signal })) as [LoadResult];
+    const [result] = (await once(worker, "message", { signal: ended.signal })) as [PackedLoad];
     return result;
   } finally {
     await worker.terminate();
   }
+}
+
+export function packLoaded(loaded: LoadResult): PackedLoad {
+  if (!loaded.ok) return loaded;
+  const { ir, ...others } = loaded;
+  return { ...others, configuration: packIr(ir) };
 }
 
 function isLarge(source: ConfigSource): boolean {
@@ -53,10 +65,10 @@ function isLarge(source: ConfigSource): boolean {
  * that is once, or twice where there is something new to fetch; a document may name a further one. What cannot be fetched
  * is a problem of the configuration, at the place of its URL.
  */
-export async function loadWithResources(
-  load: (resources: Resources) => LoadResult | Promise<LoadResult>,
+export async function loadWithResources<Loaded extends { readonly urls: readonly string[] }>(
+  load: (resources: Resources) => Loaded | Promise<Loaded>,
   store: ResourceStore,
-): Promise<LoadResult> {
+): Promise<Loaded> {
   const tried = new Set<string>();
   for (;;) {
     const loaded = await load(store.resources);

@@ -1,7 +1,7 @@
 /** Thread entry of load-thread.ts: loads one configuration and sends what became of it. */
 import { parentPort, workerData } from "node:worker_threads";
 import { loadConfig } from "./load.ts";
-import type { LoadTask } from "./load-thread.ts";
+import { type LoadTask, packLoaded } from "./load-thread.ts";
 
 const { source, env, resources } = workerData as LoadTask;
-parentPort?.postMessage(loadConfig(source, env, resources));
+parentPort?.postMessage(packLoaded(loadConfig(source, env, resources)));

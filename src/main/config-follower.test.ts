@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import { loadConfig } from "../config/load.ts";
+import { loadConfigAside } from "../config/load-thread.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { ConfigFollower } from "./config-follower.ts";
@@ -17,7 +17,7 @@ async function follower(t: TestContext, refuse: () => void) {
   const path = join(folder, "gateway.yaml");
   writeFileSync(path, "binds: []\n");
   const source = { kind: "file", path } as const;
-  const start = loadConfig(source, {});
+  const start = await loadConfigAside(source, {});
   assert.ok(start.ok);
   const lines: string[] = [];
   let attempts = 0;
@@ -30,8 +30,8 @@ async function follower(t: TestContext, refuse: () => void) {
     applied: (): void => {},
   };
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
-  const made = new ConfigFollower(source, {}, new ResourceStore(), start, host, log);
-  await made.begin();
+  const made = new ConfigFollower(source, {}, new ResourceStore(), start.config, host, log);
+  await made.begin(start);
   t.after(() => {
     made.close();
     rmSync(folder, { recursive: true });

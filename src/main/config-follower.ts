@@ -1,16 +1,16 @@
 import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import type { ConfigSource, LoadResult } from "../config/load.ts";
-import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
+import type { ConfigSource } from "../config/load.ts";
+import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/load-thread.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import type { ResourceStore } from "../config/resources/store.ts";
-import { restartRequired } from "../config/settings.ts";
+import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 
-export type Loaded = Extract<LoadResult, { ok: true }>;
+export type Loaded = Extract<PackedLoad, { ok: true }>;
 
 /** First pause before what was refused is tried again; it doubles each time. */
 const FIRST_RETRY_MS = 1000;
@@ -47,7 +47,7 @@ export class ConfigFollower {
   readonly #host: Host;
   readonly #log: Logger;
   readonly #watch: FileWatch;
-  readonly #start: Loaded;
+  readonly #startSettings: Settings;
   #generation = 0;
   #appliedAt: string | null = null;
   #loadedAt = new Date().toISOString();
@@ -60,19 +60,19 @@ export class ConfigFollower {
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  /** `start` is what the process begins with. */
+  /** `start` are the settings that the process begins with. */
   constructor(
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
     resources: ResourceStore,
-    start: Loaded,
+    start: Settings,
     host: Host,
     log: Logger,
   ) {
     this.#source = source;
     this.#env = env;
     this.#resources = resources;
-    this.#start = start;
+    this.#startSettings = start;
     this.#host = host;
     this.#log = log;
     this.#watch = new FileWatch(() => void this.reload());
@@ -96,9 +96,9 @@ export class ConfigFollower {
   }
 
   /** Puts what the process begins with in force, and follows its source from then on. Rejects with why it cannot. */
-  async begin(): Promise<void> {
-    await this.#host.apply(1, this.#start);
-    this.#accept(this.#start);
+  async begin(start: Loaded): Promise<void> {
+    await this.#host.apply(1, start);
+    this.#accept(start);
   }
 
   /** Reads and applies the source, changed or not. Resolves with whether it is in force, as it is then. */
@@ -124,7 +124,7 @@ export class ConfigFollower {
     // The baseline for comparisons when it is unknown what was read.
     const before = this.#watch.now();
     const loadedAt = new Date().toISOString();
-    let loaded: LoadResult | undefined;
+    let loaded: PackedLoad | undefined;
     let refusal: Refusal | undefined;
     try {
       loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
@@ -145,7 +145,7 @@ export class ConfigFollower {
     return false;
   }
 
-  #explain(loaded: Extract<LoadResult, { ok: false }>): Refusal {
+  #explain(loaded: Extract<PackedLoad, { ok: false }>): Refusal {
     const { diagnostics, inputs, urls } = loaded;
     const inUse = new Set(this.#inForce?.urls);
     // What cannot be read now may be readable later without a change of any file, as what is behind a URL may change.
@@ -169,7 +169,7 @@ export class ConfigFollower {
   }
 
   #compareWithStart(loaded: Loaded): void {
-    const fields = restartRequired(this.#start.config, loaded.config);
+    const fields = restartRequired(this.#startSettings, loaded.config);
     const known = fields.join() === this.#restartRequired.join();
     this.#restartRequired = fields;
     if (fields.length > 0 && !known)

@@ -8,12 +8,12 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { CliError } from "../cli/errors.ts";
-import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
-import { loadWithResources } from "../config/load-thread.ts";
+import { type ConfigSource, rereadable } from "../config/load.ts";
+import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
-import type { Ir } from "../ir/ir.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
 import { missingInternals } from "../net/node-internals.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor } from "../worker/supervisor.ts";
@@ -49,7 +49,7 @@ export class Gateway {
   readonly #internal = new InternalApi();
   readonly #resources: ResourceStore;
   readonly #follower: ConfigFollower;
-  #ir: Ir;
+  #configuration: PackedIr;
   readonly #pending = new Set(["configuration", "listeners"]);
   #shutdown: Promise<void> | undefined;
   readonly #onStopped: () => void;
@@ -66,16 +66,16 @@ export class Gateway {
     this.#output = output;
     this.sink = sink;
     this.#log = output.logger("gateway");
-    this.#ir = loaded.ir;
+    this.#configuration = loaded.configuration;
     this.settings = loaded.config;
     this.#onStopped = onStopped;
     this.#follower = new ConfigFollower(
       source,
       env,
       resources,
-      loaded,
+      loaded.config,
       {
-        apply: (generation, { ir }) => this.#apply(generation, ir),
+        apply: (generation, { configuration }) => this.#apply(generation, configuration),
         applied: (applied) => this.#applied(applied),
       },
       this.#log,
@@ -105,11 +105,11 @@ export class Gateway {
     resources = new ResourceStore(),
   ): Promise<Gateway> {
     const again = rereadable(source);
-    const loaded = await loadWithResources((known) => loadConfig(again, env, known), resources);
+    const loaded = await loadWithResources((known) => loadConfigAside(again, env, known), resources);
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
     const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), onStopped);
     try {
-      await gateway.#start();
+      await gateway.#start(loaded);
     } catch (error) {
       await gateway.#close();
       throw new StartError(messageOf(error));
@@ -117,8 +117,9 @@ export class Gateway {
     return gateway;
   }
 
-  get ir(): Ir {
-    return this.#ir;
+  /** In force. */
+  get configuration(): PackedIr {
+    return this.#configuration;
   }
 
   get status(): ConfigStatus {
@@ -163,7 +164,7 @@ export class Gateway {
     return this.#shutdown;
   }
 
-  async #start(): Promise<void> {
+  async #start(loaded: Loaded): Promise<void> {
     const plane = this.#plane;
     const { adminAddr, statsAddr, readinessAddr } = this.settings;
     const log = this.#output.logger("admin");
@@ -173,28 +174,28 @@ export class Gateway {
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
     this.supervisor.start(portsOf(this.addresses.admin ?? []));
-    await this.#follower.begin();
+    await this.#follower.begin(loaded);
     this.#pending.clear();
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
     this.#log.info("ready");
   }
 
-  async #apply(generation: number, ir: Ir): Promise<void> {
-    await this.#internal.prepare(ir, this.#plane, this.#output.logger("admin"));
-    this.exports.use(ir);
+  async #apply(generation: number, configuration: PackedIr): Promise<void> {
+    await this.#internal.prepare(configuration, this.#plane, this.#output.logger("admin"));
+    this.exports.use(configuration.frame);
     try {
-      await this.supervisor.apply(generation, ir);
+      await this.supervisor.apply(generation, configuration);
     } catch (error) {
-      this.exports.use(this.#ir);
+      this.exports.use(this.#configuration.frame);
       throw error;
     }
   }
 
-  #applied({ ir, warnings }: Loaded): void {
-    this.#ir = ir;
+  #applied({ configuration, warnings }: Loaded): void {
+    this.#configuration = configuration;
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
-    for (const bind of ir.binds) {
+    for (const bind of configuration.frame.binds) {
       if (bind.mode === "internal") continue;
       this.#log.info("serving", {
         bind: bind.key,
@@ -236,7 +237,7 @@ function portsOf(addresses: readonly string[]): number[] {
 }
 
 function supervisorSettings(
-  { config: settings, ir }: Loaded,
+  { config: settings, configuration }: Loaded,
   output: LogOutput,
   env: Readonly<Record<string, string | undefined>>,
   internalSocket: string,
@@ -261,7 +262,7 @@ function supervisorSettings(
       logFormat: output.format,
       internalSocket,
       metricLabels: settings.metrics.fields.add,
-      customFunctions: ir.customFunctions ?? "",
+      customFunctions: configuration.frame.customFunctions ?? "",
       reusePort: process.platform === "linux",
     },
   };

@@ -6,7 +6,7 @@ import { startInternalServer } from "../admin/internal-server.ts";
 import type { AdminPlane } from "../admin/plane.ts";
 import type { RunningServer } from "../admin/server/http-server.ts";
 import type { Logger } from "../base/log.ts";
-import type { Ir } from "../ir/ir.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
 
 /**
  * Where the workers reach the admin API for `internal` backends: a socket in a folder that nobody else may enter, made with
@@ -18,8 +18,8 @@ export class InternalApi {
   #server: RunningServer | undefined;
 
   /** Starts the server if this configuration needs it. Rejects with what cannot be done. */
-  async prepare(ir: Ir, plane: AdminPlane, log: Logger): Promise<void> {
-    if (this.#server !== undefined || !needsInternal(ir)) return;
+  async prepare({ internal }: PackedIr, plane: AdminPlane, log: Logger): Promise<void> {
+    if (this.#server !== undefined || !internal) return;
     const folder = dirname(this.socket);
     mkdirSync(folder, { mode: 0o700 });
     try {
@@ -37,11 +37,4 @@ export class InternalApi {
     await server.close();
     rmSync(dirname(this.socket), { recursive: true, force: true });
   }
-}
-
-function needsInternal(ir: Ir): boolean {
-  const listeners = ir.binds.flatMap((bind) => bind.listeners);
-  return [...listeners, ...ir.routeGroups].some((owner) =>
-    owner.routes.some((route) => route.backends.some((backend) => backend.target.type === "internal")),
-  );
 }

@@ -8,7 +8,7 @@ import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { CelError } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
-import type { Ir } from "../ir/ir.ts";
+import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
@@ -29,7 +29,7 @@ interface PlaneSource {
   readonly settings: Settings;
   readonly exports: { metrics(): ExtraMetric[] };
   readonly sink: { metrics(): ExtraMetric[] };
-  readonly ir: Ir;
+  readonly configuration: PackedIr;
   readonly status: ConfigStatus;
   readonly pending: readonly string[];
   readonly logFilter: string;
@@ -54,7 +54,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     draining: () => gateway.draining,
     shutdown: () => void gateway.shutdown(),
     openTrace: async ({ expression, token, ...options }, reader) => {
-      const filter = { expression, token, functions: gateway.ir.customFunctions ?? "" };
+      const filter = { expression, token, functions: gateway.configuration.frame.customFunctions ?? "" };
       try {
         return await supervisor.hub.open({ ...options, filter }, reader);
       } catch (error) {
@@ -68,9 +68,9 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const live = { ports: supervisor.ports, endpoints, calls, locality: settings.locality, hidden };
       return sorted({
-        ...dumpIr(gateway.ir, live),
+        ...dumpIr(unpackIr(gateway.configuration), live),
         version,
-        config: dumpSettings(settings, gateway.ir, gateway.addresses),
+        config: dumpSettings(settings, gateway.configuration.frame, gateway.addresses),
       });
     },
     setLogFilter(directives, reset) {
@@ -111,7 +111,11 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const snapshot = supervisor.metrics();
       const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
       extra.push(...endpointMetrics(await supervisor.endpoints()));
-      extra.push(...certificateMetrics(gateway.ir), ...gateway.sink.metrics(), ...gateway.exports.metrics());
+      extra.push(
+        ...certificateMetrics(gateway.configuration.frame),
+        ...gateway.sink.metrics(),
+        ...gateway.exports.metrics(),
+      );
       const { remove, fields } = settings.metrics;
       return renderPrometheus(snapshot, extra, remove, Object.keys(fields.add));
     },

@@ -66,7 +66,8 @@ export class TelemetryExport {
 
   /** Makes ready for what workers with this configuration hand over. */
   use(ir: Ir): void {
-    const compiler = new IrCompiler(0, { ...ir, binds: [], routeGroups: [] }, this.#services, this.#endpoints);
+    const frame = { ...ir, binds: [], routeGroups: [] };
+    const compiler = new IrCompiler(0, { frame, surroundings: "" }, this.#services, this.#endpoints);
     const cel = CelEnvironment.defining(ir.customFunctions ?? "");
     for (const { frontend } of ir.binds) {
       if (frontend.tracing !== undefined) this.#connect("traces", frontend.tracing.collector, compiler, cel);

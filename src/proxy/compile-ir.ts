@@ -1,23 +1,23 @@
 import type { Logger } from "../base/log.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, TcpRoute } from "../ir/ir.ts";
+import { digestAt, groupOwner, type PackedIr, type PackedRoutes, routeAt } from "../ir/packed-ir.ts";
 import { Rules } from "../policies/authorization/rules.ts";
 import { compileCallPolicies } from "../policies/calls/compile.ts";
 import type { CallPolicies } from "../policies/calls/schema.ts";
 import { compilePolicies } from "../policies/compile.ts";
-import type { PolicyEnvironment } from "../policies/deps.ts";
+import type { PolicyEnvironment, ThreadEnvironment } from "../policies/deps.ts";
 import { NetworkAuthorizer, prepareNetworkAuthz } from "../policies/ext-authz/network.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
+import { NO_POLICY_SET } from "../policies/merge.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
-import { CredentialNames } from "../policies/shared/credentials/names.ts";
-import { OwnFields } from "../policies/shared/own-fields.ts";
 import type { CalloutContext } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { TlsTerminator } from "../tls/tls-terminator.ts";
 import { AffinityKey } from "../upstream/balancers/rendezvous.ts";
 import { Callout, NO_UPSTREAM } from "../upstream/callout.ts";
-import { connectionOf, Destinations } from "../upstream/destinations.ts";
+import { connectionOf, type Destination, Destinations } from "../upstream/destinations.ts";
 import { ServiceIndex, type Workload } from "../upstream/discovery.ts";
 import type { DynamicConnection } from "../upstream/dynamic.ts";
 import { DynamicTarget } from "../upstream/dynamic.ts";
@@ -31,19 +31,13 @@ import { addGatewayFields } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import { Forwarding } from "./forwarding.ts";
 import { ListenerTable } from "./match/hosts.ts";
-import { type Router, RouterBuilder } from "./match/router.ts";
+import { type KnownRoute, type Router, RouterBuilder } from "./match/router.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import type { Services } from "./services.ts";
 import { TcpRouteTable } from "./tcp/routes.ts";
 import { LogExport } from "./telemetry/log-export.ts";
 import { RequestTracing } from "./telemetry/request-tracing.ts";
-
-/** Routes of one listener or route group, a slice at a time. */
-export interface RouteSlice {
-  /** A listener's key or `group/<name>`. */
-  readonly owner: string;
-  readonly routes: readonly Route[];
-}
+import { type KnownCallout, Uses } from "./uses.ts";
 
 /** One configuration ready to serve. */
 export interface Generation {
@@ -53,6 +47,25 @@ export interface Generation {
   readonly endpoints: readonly Endpoint[];
   readonly calls: ReadonlyMap<string, BackendCalls>;
   readonly workloads: readonly Workload[];
+  /** Of `PackedIr`: what its routes were compiled with. */
+  readonly surroundings: string;
+  /** For the next configuration, by owner and labels, then by digest. */
+  readonly routes: ReadonlyMap<string, KnownRoutes>;
+}
+
+type KnownRoutes = Map<string, KnownRoute<CompiledRoute>>;
+
+interface Link {
+  compiler: IrCompiler | undefined;
+}
+
+/** Where the routes of a listener or group go. */
+interface Owner {
+  readonly router: RouterBuilder<CompiledRoute>;
+  readonly labels: FixedLabels;
+  readonly known: KnownRoutes;
+  /** What the configuration in force has compiled for it. */
+  readonly before: KnownRoutes | undefined;
 }
 
 export type CompilerServices = Pick<
@@ -69,7 +82,11 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
   route_rule: "unknown",
 };
 
-/** Compiles one configuration, fed slice by slice so that requests go on being served in between. */
+/**
+ * Compiles one configuration, fed slice by slice so that requests go on being served in between. A route that the
+ * configuration in force has too, with the same surroundings, is taken over as it is: that costs 2 % of compiling it, and
+ * there are never two of each in memory.
+ */
 export class IrCompiler {
   readonly #metrics: Metrics;
   readonly #customLabels: Services["customLabels"];
@@ -82,24 +99,39 @@ export class IrCompiler {
   readonly #generation: number;
   readonly #services: ServiceIndex;
   readonly #destinations: Destinations;
-  readonly #callouts = new Map<string, Callout<CalloutContext>>();
-  readonly #routers = new Map<string, RouterBuilder<CompiledRoute>>();
-  readonly #owners = new Map<string, FixedLabels>();
+  readonly #callouts = new Map<string, KnownCallout>();
+  readonly #owners = new Map<string, Owner>();
+  readonly #routes = new Map<string, KnownRoutes>();
+  readonly #merged: CompiledBind["merged"] = new WeakMap();
+  readonly #surroundings: string;
+  /** Of the whole configuration. */
+  readonly #uses = new Uses();
+  /** Of the part that is being compiled. */
+  #used = this.#uses;
+  /** What the next route uses is noted here. */
+  #ofRoute = new Uses();
+  /** Of routes that use one destination or none, and nothing else: many share one. */
+  readonly #ofDestination = new Map<Destination | undefined, Uses>();
+  /** Cut when the configuration is complete: a policy may keep its environment and outlive the configuration. */
+  readonly #link: Link = { compiler: undefined };
+  /** What policies are compiled with: what they add goes to the part that they belong to. */
+  readonly #recording: PolicyEnvironment;
 
-  /** `ir` comes without routes: they follow by `addRoutes`. */
+  /** Routes follow by `addRoutes`. `before` is the configuration in force. */
   constructor(
     generation: number,
-    ir: Ir,
+    { frame: ir, surroundings }: Pick<PackedIr, "frame" | "surroundings">,
     { metrics, customLabels, policies, locality, exports, random }: CompilerServices,
     endpoints: Endpoints,
+    before?: Generation,
   ) {
-    this.#policies = {
-      ...policies,
-      cel: CelEnvironment.defining(ir.customFunctions ?? ""),
-      callouts: (target, policies) => this.callout(target, policies),
-      credentials: new CredentialNames(),
-      ownFields: new OwnFields(),
-    };
+    const callouts: PolicyEnvironment["callouts"] = (target, policies) => this.callout(target, policies);
+    const { credentials, ownFields } = this.#uses;
+    const environment = { ...policies, cel: CelEnvironment.defining(ir.customFunctions ?? "") };
+    this.#policies = { ...environment, callouts, credentials, ownFields };
+    this.#link.compiler = this;
+    this.#recording = IrCompiler.#recordingIn(this.#link, environment);
+    this.#surroundings = surroundings;
     this.#exports = exports;
     this.#random = random;
     this.#generation = generation;
@@ -109,34 +141,108 @@ export class IrCompiler {
     this.#endpoints = endpoints;
     this.#services = new ServiceIndex(ir.services, ir.workloads);
     this.#destinations = new Destinations(endpoints, this.#services, locality, random);
+    const reusable = before?.surroundings === surroundings ? before.routes : undefined;
+    const addOwner = (key: string, labels: FixedLabels): void => {
+      const known: KnownRoutes = new Map();
+      const name = `${key} ${JSON.stringify(labels)}`;
+      this.#owners.set(key, { router: new RouterBuilder(), labels, known, before: reusable?.get(name) });
+      this.#routes.set(name, known);
+    };
     for (const bind of ir.binds)
-      for (const listener of bind.listeners) {
-        this.#routers.set(listener.key, new RouterBuilder());
-        this.#owners.set(listener.key, listenerLabels(bind, listener));
-      }
-    for (const group of ir.routeGroups) {
-      this.#routers.set(groupOwner(group.name), new RouterBuilder());
-      this.#owners.set(groupOwner(group.name), { ...UNROUTED, bind: "unknown" });
+      for (const listener of bind.listeners) addOwner(listener.key, listenerLabels(bind, listener));
+    for (const group of ir.routeGroups) addOwner(groupOwner(group.name), { ...UNROUTED, bind: "unknown" });
+  }
+
+  /** A function of its own: what it returns refers to the compiler by the link alone. */
+  static #recordingIn(link: Link, environment: ThreadEnvironment & Pick<PolicyEnvironment, "cel">): PolicyEnvironment {
+    return {
+      ...environment,
+      callouts: (target, policies) => compilerOf(link).callout(target, policies),
+      get credentials() {
+        return compilerOf(link).#used.credentials;
+      },
+      get ownFields() {
+        return compilerOf(link).#used.ownFields;
+      },
+    };
+  }
+
+  /** Adds the routes from the index `from` up to, not including, `to`. */
+  addRoutes(routes: PackedRoutes, from: number, to: number): void {
+    const owner = this.#owners.get(routes.owner);
+    if (owner === undefined) return;
+    for (let index = from; index < to; index++) {
+      const digest = digestAt(routes, index);
+      owner.known.set(digest, this.#takeOver(owner, digest) ?? this.#compileRoute(owner, routeAt(routes, index)));
     }
   }
 
-  addRoutes(slice: RouteSlice): void {
-    const builder = this.#routers.get(slice.owner);
-    const labels = this.#owners.get(slice.owner);
-    if (builder === undefined || labels === undefined) return;
-    for (const route of slice.routes) builder.add(route, this.#route(route, labels));
+  /** The route as the configuration in force has it; undefined when it has none that is the same. */
+  #takeOver({ router, before }: Owner, digest: string): KnownRoute<CompiledRoute> | undefined {
+    const known = before?.get(digest);
+    if (known === undefined) return undefined;
+    const { backends, uses } = known.route;
+    for (const destination of uses.destinations) this.#destinations.takeOver(destination);
+    for (const { key, calls } of backends) this.#calls.set(key, calls);
+    this.#addUses(uses);
+    router.addKnown(known);
+    return known;
+  }
+
+  #compileRoute({ router, labels }: Owner, route: Route): KnownRoute<CompiledRoute> {
+    this.#used = this.#ofRoute;
+    const compiled = this.#route(route, labels);
+    this.#used = this.#uses;
+    this.#addUses(compiled.uses);
+    return router.add(route, compiled);
+  }
+
+  /** To those of the whole configuration. Callouts may be wanted again when routes delegate. */
+  #addUses(uses: Uses): void {
+    if (uses.destinationsOnly) return;
+    this.#uses.include(uses);
+    for (const [key, known] of uses.callouts) if (!this.#callouts.has(key)) this.#callouts.set(key, known);
+  }
+
+  /** What has been noted for the route that is being compiled. */
+  #usesOfRoute(): Uses {
+    const uses = this.#ofRoute;
+    if (!uses.destinationsOnly || uses.destinations.size > 1) {
+      this.#ofRoute = new Uses();
+      return uses;
+    }
+    const [destination] = uses.destinations;
+    uses.destinations.clear();
+    let shared = this.#ofDestination.get(destination);
+    if (shared === undefined) {
+      shared = new Uses();
+      if (destination !== undefined) shared.destinations.add(destination);
+      this.#ofDestination.set(destination, shared);
+    }
+    return shared;
   }
 
   finish(): Generation {
     addGatewayFields(this.#policies, this.#ir.binds);
     const groups = new Map<string, Router<CompiledRoute>>();
     for (const group of this.#ir.routeGroups) {
-      const builder = this.#routers.get(groupOwner(group.name));
-      if (builder !== undefined) groups.set(group.name, builder.finish());
+      const router = this.#owners.get(groupOwner(group.name))?.router;
+      if (router !== undefined) groups.set(group.name, router.finish());
     }
     const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
     const endpoints = this.#destinations.held;
-    return { generation: this.#generation, binds, endpoints, calls: this.#calls, workloads: this.#ir.workloads };
+    this.#link.compiler = undefined;
+    // They refer to the configuration before.
+    this.#owners.clear();
+    return {
+      generation: this.#generation,
+      binds,
+      endpoints,
+      calls: this.#calls,
+      workloads: this.#ir.workloads,
+      surroundings: this.#surroundings,
+      routes: this.#routes,
+    };
   }
 
   /** Gives back what `finish` would have held. */
@@ -173,6 +279,7 @@ export class IrCompiler {
       listeners: new ListenerTable(listeners),
       policies: this.#policies,
       groups,
+      merged: this.#merged,
       series: new SeriesCache(this.#metrics, { ...UNROUTED, bind: bind.key }),
     };
   }
@@ -195,8 +302,8 @@ export class IrCompiler {
       protocol: listener.protocol,
       terminator: terminatorOf(listener, this.#policies.log),
       tcpRoutes: new TcpRouteTable(listener.tcpRoutes.map((route) => this.#tcpRoute(route, labels))),
-      policies: compilePolicies(listener.policies, "gateway", this.#policies, listener.key),
-      router: (this.#routers.get(listener.key) ?? new RouterBuilder<CompiledRoute>()).finish(),
+      policies: compilePolicies(listener.policies, "gateway", this.#recording, listener.key),
+      router: (this.#owners.get(listener.key)?.router ?? new RouterBuilder<CompiledRoute>()).finish(),
       series: new SeriesCache(this.#metrics, labels),
     };
   }
@@ -207,14 +314,15 @@ export class IrCompiler {
     const backends = route.backends.map((backend) => this.#backend(backend, labels, "request"));
     return {
       only: onlyBackend(backends),
-      policies: compilePolicies(route.policies, "route", this.#policies, route.key),
+      policies: compilePolicies(route.policies, "route", this.#recording, route.key),
       key: route.key,
       label,
       rule: route.ruleName,
-      policySet: route.policies,
+      policySet: Object.keys(route.policies).length === 0 ? NO_POLICY_SET : route.policies,
       backends,
       totalWeight: totalWeight(backends),
       series: new SeriesCache(this.#metrics, labels),
+      uses: this.#usesOfRoute(),
     };
   }
 
@@ -225,13 +333,13 @@ export class IrCompiler {
   }
 
   #backend(backend: RouteBackend, labels: FixedLabels, scope: "request" | "network"): CompiledBackend {
-    const { balancer, target } = this.#destinations.find(backend.target, backend.policies);
+    const { balancer, target } = this.#destination(backend.target, backend.policies);
     const { health, sessionAffinity } = backend.policies;
     const { cel } = this.#policies;
     const expression = target.type === "dynamic" ? target.expression : undefined;
     // What every request reads stands first, where one or two cache lines hold it.
     return {
-      policies: compilePolicies(backend.policies, "backend", this.#policies, backend.key),
+      policies: compilePolicies(backend.policies, "backend", this.#recording, backend.key),
       balancer,
       target,
       calls: this.#callsOf(backend.key),
@@ -259,15 +367,32 @@ export class IrCompiler {
   /** Policies that ask one target in one way share a service; it takes no more endpoints once the configuration is complete. */
   callout(target: Target, policies: CallPolicies = {}): Callout<CalloutContext> {
     const key = JSON.stringify([target, policies]);
-    let callout = this.#callouts.get(key);
-    if (callout === undefined) {
-      const { balancer } = this.#destinations.find(target, policies);
-      const prepare = compileCallPolicies(policies, this.#policies);
-      callout = balancer === undefined ? NO_UPSTREAM : new Callout(balancer, prepare);
-      this.#callouts.set(key, callout);
+    let known = this.#callouts.get(key);
+    if (known === undefined) {
+      const outer = this.#used;
+      const uses = new Uses();
+      this.#used = uses;
+      const { balancer } = this.#destination(target, policies);
+      const prepare = compileCallPolicies(policies, this.#recording);
+      this.#used = outer;
+      known = { callout: balancer === undefined ? NO_UPSTREAM : new Callout(balancer, prepare), uses };
+      this.#callouts.set(key, known);
     }
-    return callout;
+    this.#used.include(known.uses);
+    this.#used.callouts.set(key, known);
+    return known.callout;
   }
+
+  #destination(target: Target, policies: PolicySet): Destination {
+    const destination = this.#destinations.find(target, policies);
+    if (destination.balancer !== undefined) this.#used.destinations.add(destination);
+    return destination;
+  }
+}
+
+function compilerOf({ compiler }: Link): IrCompiler {
+  if (compiler === undefined) throw new Error("policies use their environment only while they are created");
+  return compiler;
 }
 
 function totalWeight(backends: readonly CompiledBackend[]): number {
@@ -278,10 +403,6 @@ function onlyBackend(backends: readonly CompiledBackend[]): CompiledBackend | un
   const [first, ...others] = backends;
   if (first === undefined || others.length > 0) return undefined;
   return first.weight > 0 && first.target.type !== "routeGroup" ? first : undefined;
-}
-
-export function groupOwner(name: string): string {
-  return `group/${name}`;
 }
 
 function listenerLabels(bind: Bind, listener: Listener): FixedLabels {

@@ -22,6 +22,7 @@ import type { SeriesCache } from "./series-cache.ts";
 import type { TcpRouteTable } from "./tcp/routes.ts";
 import type { LogExport } from "./telemetry/log-export.ts";
 import type { RequestTracing } from "./telemetry/request-tracing.ts";
+import type { Uses } from "./uses.ts";
 
 export interface CompiledBind {
   readonly key: string;
@@ -47,6 +48,8 @@ export interface CompiledBind {
   /** For policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
+  /** Chains of routes that others have delegated to, by the keys of those; made when they are first needed. */
+  readonly merged: WeakMap<CompiledRoute, Map<string, CompiledChain>>;
   /** Counters of requests that reach no listener. */
   readonly series: SeriesCache;
 }
@@ -81,6 +84,8 @@ export interface CompiledRoute {
   readonly only: CompiledBackend | undefined;
   /** Counters of requests that reach no backend, such as direct responses. */
   readonly series: SeriesCache;
+  /** For the next configuration, if it has the same route. */
+  readonly uses: Uses;
 }
 
 export interface CompiledTcpRoute {

@@ -1,14 +1,20 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Sweeper } from "../base/sweeper.ts";
-import type { Ir } from "../ir/ir.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
 import { BindServer } from "./bind-server.ts";
-import { type Generation, IrCompiler, type RouteSlice } from "./compile-ir.ts";
+import { type Generation, IrCompiler } from "./compile-ir.ts";
 import type { TunnelTargets } from "./connect/tunnel.ts";
 import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./drain.ts";
 import type { Services } from "./services.ts";
 
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
 export type Ports = Readonly<Record<string, number>>;
+
+/** Routes between two looks at the clock. */
+const SLICE = 20;
+/** Requests do not wait longer than this, and the time of one slice, for routes to be compiled. */
+const SLICE_MS = 1;
 
 interface Candidate {
   readonly generation: Generation;
@@ -35,21 +41,36 @@ export class DataPlane implements TunnelTargets {
     this.#sweeper = sweeper;
   }
 
-  /** Starts building a configuration; routes follow in slices. */
-  begin(generation: number, ir: Ir): void {
+  /**
+   * Builds a configuration, in slices between which requests are served, and opens the ports that are new. Rejects, with
+   * nothing changed, when it cannot be compiled, a port cannot be opened, or `abort` was called meanwhile.
+   */
+  async prepare(generation: number, configuration: PackedIr, ports: Ports, reusePort: boolean): Promise<void> {
     this.abort();
-    this.#compiler = new IrCompiler(generation, ir, this.#services, this.#endpoints);
+    const compiler = new IrCompiler(generation, configuration, this.#services, this.#endpoints, this.#current);
+    this.#compiler = compiler;
+    try {
+      await this.#compileRoutes(compiler, configuration);
+      await this.#open(compiler.finish(), ports, reusePort);
+    } catch (error) {
+      if (this.#compiler === compiler) this.abort();
+      throw error;
+    }
   }
 
-  addRoutes(slice: RouteSlice): void {
-    this.#compiler?.addRoutes(slice);
+  async #compileRoutes(compiler: IrCompiler, { routes }: PackedIr): Promise<void> {
+    let since = performance.now();
+    for (const packed of routes)
+      for (let from = 0; from < packed.count; from += SLICE) {
+        compiler.addRoutes(packed, from, Math.min(from + SLICE, packed.count));
+        if (performance.now() - since < SLICE_MS) continue;
+        await nextTurn();
+        if (this.#compiler !== compiler) throw new Error("the configuration was dropped while it was built");
+        since = performance.now();
+      }
   }
 
-  /** Compiles the rest and opens the ports that are new. Rejects, with nothing changed, when one cannot be opened. */
-  async prepare(ports: Ports, reusePort: boolean): Promise<void> {
-    const compiler = this.#compiler;
-    if (compiler === undefined) throw new Error("no configuration is being built");
-    const generation = compiler.finish();
+  async #open(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
     const opened = new Map<string, BindServer>();
     this.#candidate = { generation, opened };
     this.#compiler = undefined;

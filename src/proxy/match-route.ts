@@ -81,19 +81,16 @@ export function pick(
   return undefined;
 }
 
-/** Chains by leaf route, then by the keys of the routes that delegated to it. */
-const MERGED = new WeakMap<CompiledRoute, Map<string, CompiledChain>>();
-
 /** A route's policies after those of the routes that delegated to it, outermost first; later ones win. */
 function mergedPolicies(
   route: CompiledRoute,
   parents: readonly CompiledRoute[],
-  { policies }: CompiledBind,
+  { policies, merged: chains }: CompiledBind,
 ): CompiledChain {
-  let known = MERGED.get(route);
+  let known = chains.get(route);
   if (known === undefined) {
     known = new Map();
-    MERGED.set(route, known);
+    chains.set(route, known);
   }
   const key = parents.map((parent) => parent.key).join(" ");
   let chain = known.get(key);

@@ -29,6 +29,8 @@ export interface Destination {
   readonly target: Target;
   /** undefined for targets without endpoints of their own: `routeGroup`, `dynamic`, `internal`, `invalid`. */
   readonly balancer: Balancer | undefined;
+  /** References to a service with one key share it; `` for other targets. */
+  readonly key: string;
 }
 
 /**
@@ -43,7 +45,7 @@ export class Destinations {
   readonly #random: () => number;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
-  readonly #balancers = new Map<string, Balancer>();
+  readonly #ofServices = new Map<string, Destination>();
 
   /** `locality`: where this gateway runs. `random` is uniform in [0, 1). */
   constructor(endpoints: Endpoints, services: ServiceIndex, locality: Locality, random: () => number) {
@@ -67,11 +69,28 @@ export class Destinations {
         return this.#single(target, { path: target.path, ...settings });
       case "service": {
         const affinity = policies.sessionAffinity !== undefined;
-        return { target, balancer: this.#serviceBalancer(target.key, target.port, settings, affinity) };
+        return this.#ofService(target, settings, affinity);
       }
       default:
-        return { target, balancer: undefined };
+        return { target, balancer: undefined, key: "" };
     }
+  }
+
+  /**
+   * Holds and shares a destination of another configuration, which holds it still and has the same services. Whoever uses it
+   * there can go on using it.
+   */
+  takeOver(destination: Destination): void {
+    const { balancer, key } = destination;
+    if (balancer === undefined || this.#ofServices.get(key) === destination) return;
+    for (const endpoint of balancer.endpoints) {
+      if (!this.#held.has(endpoint.key)) {
+        this.#endpoints.retain(endpoint);
+        this.#held.set(endpoint.key, endpoint);
+      }
+      if (key === "" && !this.#singles.has(endpoint)) this.#singles.set(endpoint, destination);
+    }
+    if (key !== "" && !this.#ofServices.has(key)) this.#ofServices.set(key, destination);
   }
 
   /** Backends with the same single endpoint share all of this: with many routes, what they share stays in the caches. */
@@ -79,21 +98,27 @@ export class Destinations {
     const endpoint = this.#hold(address, 1);
     let destination = this.#singles.get(endpoint);
     if (destination === undefined) {
-      destination = { target, balancer: new SingleEndpoint(endpoint) };
+      destination = { target, balancer: new SingleEndpoint(endpoint), key: "" };
       this.#singles.set(endpoint, destination);
     }
     return destination;
   }
 
-  #serviceBalancer(key: string, port: number, settings: ConnectionSettings, affinity: boolean): Balancer {
-    const identity = `${key} ${port} ${affinity} ${settingsIdentity(settings)}`;
-    let balancer = this.#balancers.get(identity);
-    if (balancer === undefined) {
-      const { loadBalancer } = this.#services.find(key)?.service ?? {};
-      balancer = serviceBalancer(this.#buckets(key, port, settings), loadBalancer?.algorithm, affinity, this.#random);
-      this.#balancers.set(identity, balancer);
+  #ofService(
+    target: Extract<Target, { type: "service" }>,
+    settings: ConnectionSettings,
+    affinity: boolean,
+  ): Destination {
+    const identity = `${target.key} ${target.port} ${affinity} ${settingsIdentity(settings)}`;
+    let destination = this.#ofServices.get(identity);
+    if (destination === undefined) {
+      const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
+      const buckets = this.#buckets(target.key, target.port, settings);
+      const balancer = serviceBalancer(buckets, loadBalancer?.algorithm, affinity, this.#random);
+      destination = { target, balancer, key: identity };
+      this.#ofServices.set(identity, destination);
     }
-    return balancer;
+    return destination;
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */

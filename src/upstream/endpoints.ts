@@ -64,6 +64,12 @@ export class Endpoints {
     return counted.endpoint;
   }
 
+  /** One more user of an endpoint that somebody has acquired and not released. */
+  retain(endpoint: Endpoint): void {
+    const counted = this.#known.get(endpoint.key);
+    if (counted !== undefined) counted.users++;
+  }
+
   release(endpoints: readonly Endpoint[]): void {
     for (const endpoint of endpoints) {
       const counted = this.#known.get(endpoint.key);

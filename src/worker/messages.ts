@@ -1,6 +1,5 @@
 /** Every message between the main thread and the workers. Both sides are in this folder. */
-import type { Ir } from "../ir/ir.ts";
-import type { RouteSlice } from "../proxy/compile-ir.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { DrainStep } from "../proxy/drain.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
@@ -45,16 +44,16 @@ export interface WorkerOptions {
   readonly internalSocket: string;
 }
 
-/** Steps of a configuration change, in this order: `begin`, `routes` for each slice, `prepare`, then `commit` or `abort`. */
-export type ConfigStep =
-  | { readonly type: "begin"; readonly generation: number; readonly ir: Ir }
-  | { readonly type: "routes"; readonly slice: RouteSlice }
-  | { readonly type: "prepare"; readonly ports: Ports }
-  | { readonly type: "commit" }
-  | { readonly type: "abort" };
-
 export type Command =
-  | ConfigStep
+  /** Steps of a configuration change: `prepare`, then, when all workers have answered, `commit` or `abort`. */
+  | {
+      readonly type: "prepare";
+      readonly generation: number;
+      readonly configuration: PackedIr;
+      readonly ports: Ports;
+    }
+  | { readonly type: "commit" }
+  | { readonly type: "abort" }
   | {
       readonly type: "watch";
       readonly id: number;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
-import type { Ir } from "../ir/ir.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../proxy/drain.ts";
@@ -14,7 +14,6 @@ import { Evictions } from "../upstream/endpoint.ts";
 import { type BackendCalls, combineStats, type EndpointStats } from "../upstream/endpoints.ts";
 import type { Command, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
-import { preparation } from "./preparation.ts";
 import { TraceHub } from "./trace-hub.ts";
 import { type WorkerEvents, WorkerHandle } from "./worker-handle.ts";
 
@@ -59,7 +58,7 @@ export class Supervisor implements WorkerEvents {
   /** Counts of workers that have died. */
   #retired: MetricsSnapshot = {};
   readonly #startedAt = new Map<number, number>();
-  #current: { readonly generation: number; readonly ir: Ir } | undefined;
+  #current: { readonly generation: number; readonly configuration: PackedIr } | undefined;
   #ports: Ports = {};
   #adminPorts: readonly number[] = [];
   #logFilter: string;
@@ -102,26 +101,30 @@ export class Supervisor implements WorkerEvents {
    * Builds the configuration in every worker and puts it in force in all of them, or in none: rejects with what the first
    * refusing worker said (PortError, WorkerError). A worker that dies meanwhile refuses nothing: its replacement is asked.
    */
-  apply(generation: number, ir: Ir): Promise<void> {
+  apply(generation: number, configuration: PackedIr): Promise<void> {
     return this.#enqueue(async () => {
-      const { ports, release } = await probePorts(ir.binds, this.#ports, this.#settings.worker.reusePort);
+      const { ports, release } = await probePorts(
+        configuration.frame.binds,
+        this.#ports,
+        this.#settings.worker.reusePort,
+      );
       try {
         // Others replace those that are missing later; somebody has to prove that the configuration can be used.
         if (this.#workers.size === 0) for (const index of this.#missing()) await this.#replace(index);
-        await this.#prepareAll(generation, ir, ports);
+        await this.#prepareAll(generation, configuration, ports);
       } catch (error) {
         const dead = this.#missing();
         if (dead.length === 0 || this.#stopping) throw error;
         // A second death during the same configuration is taken for its fault.
         for (const index of dead) await this.#replace(index);
-        await this.#prepareAll(generation, ir, ports).catch((again: unknown) => {
+        await this.#prepareAll(generation, configuration, ports).catch((again: unknown) => {
           if (again instanceof WorkersDied || this.#missing().length === 0) throw again;
           throw new WorkersDied(`workers have died while they built it: ${asError(again).message}`, { cause: again });
         });
       } finally {
         release();
       }
-      this.#current = { generation, ir };
+      this.#current = { generation, configuration };
       this.#ports = ports;
       await this.#all({ type: "commit" });
     });
@@ -236,9 +239,10 @@ export class Supervisor implements WorkerEvents {
   // ── inside ──
 
   /** Rejects with the first refusal, once every worker has answered and forgotten the configuration. */
-  async #prepareAll(generation: number, ir: Ir, ports: Ports): Promise<void> {
+  async #prepareAll(generation: number, configuration: PackedIr, ports: Ports): Promise<void> {
     if (this.#workers.size === 0) throw new WorkersDied("no worker is left that could build it");
-    const outcomes = await Promise.allSettled(this.workers.map((worker) => prepare(worker, generation, ir, ports)));
+    const command = preparation(generation, configuration, ports);
+    const outcomes = await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline(command)));
     const refusal = outcomes.find((outcome) => outcome.status === "rejected");
     if (refusal === undefined) return;
     await this.#all({ type: "abort" });
@@ -266,7 +270,7 @@ export class Supervisor implements WorkerEvents {
       for (const notice of this.#evictions.inForce(performance.now()))
         await worker.callWithDeadline({ type: "evict", notice });
       if (this.#current !== undefined) {
-        await prepare(worker, this.#current.generation, this.#current.ir, this.#ports);
+        await worker.callWithDeadline(preparation(this.#current.generation, this.#current.configuration, this.#ports));
         await worker.callWithDeadline({ type: "commit" });
       }
       for (const [id, watch] of this.#watches) await worker.callWithDeadline({ type: "watch", id, ...watch });
@@ -318,7 +322,8 @@ export class Supervisor implements WorkerEvents {
   }
 }
 
-/** Sends a configuration step by step, each after the answer to the one before, so that the worker serves in between. */
-async function prepare(worker: WorkerHandle, generation: number, ir: Ir, ports: Ports): Promise<void> {
-  for (const step of preparation(generation, ir, ports)) await worker.callWithDeadline(step);
+/** Workers get nothing that only a dump shows. */
+function preparation(generation: number, configuration: PackedIr, ports: Ports): Command {
+  const frame = { ...configuration.frame, targeted: [] };
+  return { type: "prepare", generation, configuration: { ...configuration, frame }, ports };
 }

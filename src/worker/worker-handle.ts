@@ -22,7 +22,7 @@ export class WorkerError extends Error {
  */
 const YOUNG_GENERATION_MB = 8;
 
-/** A thread that leaves an order undone for so long hangs: its longest task is to compile a hundred routes. */
+/** A thread that leaves an order undone for so long hangs: its longest task is to compile a configuration. */
 const OBEY_MS = 60_000;
 
 interface Waiting {

@@ -94,12 +94,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
 
   const run = async (command: Command): Promise<unknown> => {
     switch (command.type) {
-      case "begin":
-        return plane.begin(command.generation, command.ir);
-      case "routes":
-        return plane.addRoutes(command.slice);
       case "prepare":
-        return plane.prepare(command.ports, options.reusePort);
+        return plane.prepare(command.generation, command.configuration, command.ports, options.reusePort);
       case "commit":
         return plane.commit();
       case "abort":

@@ -15,6 +15,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { formatDiagnostics } from "../../src/config/parse/diagnostics.ts";
 import type { Resource } from "../../src/config/resources/store.ts";
 import type { Settings } from "../../src/config/settings.ts";
+import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { renderReport } from "../../src/main/check.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 
@@ -76,6 +77,7 @@ function outcome(file: string, text: string, surroundings: Readonly<Record<strin
     return { extension: ".out.txt", text: renderReport(reportOf(loaded)) };
   }
   const { config, ir, warnings } = loaded;
+  assert.deepEqual(unpackIr(packIr(ir)), ir, "workers get the same");
   const shown = {
     ...(warnings.length > 0 && { warnings: formatDiagnostics(warnings) }),
     ...ir,

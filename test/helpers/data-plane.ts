@@ -2,6 +2,7 @@ import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
+import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
 import { SocketBudget } from "../../src/net/acceptor.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
@@ -24,7 +25,6 @@ import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
 import type { Target } from "../../src/upstream/target.ts";
-import { preparation } from "../../src/worker/preparation.ts";
 
 /** The limits of a bind as the configuration fills them in. */
 const FRONTEND: Frontend = {
@@ -143,16 +143,12 @@ export class TestPlane {
       typeof routes === "number"
         ? [{ target: { type: "static", host: "127.0.0.1", port: routes } as const }]
         : (routes ?? []);
-    await this.apply(this.#ir(routes === undefined ? undefined : list.map(toRoute)));
+    await this.apply(packIr(this.#ir(routes === undefined ? undefined : list.map(toRoute))));
   }
 
   /** Puts any configuration in force, as a worker does. */
-  async apply(ir: Ir): Promise<void> {
-    for (const step of preparation(++this.#generation, ir, {})) {
-      if (step.type === "begin") this.plane.begin(step.generation, step.ir);
-      else if (step.type === "routes") this.plane.addRoutes(step.slice);
-      else if (step.type === "prepare") await this.plane.prepare(step.ports, false);
-    }
+  async apply(configuration: PackedIr): Promise<void> {
+    await this.plane.prepare(++this.#generation, configuration, {}, false);
     this.plane.commit();
   }
 

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { loadConfig } from "../../src/config/load.ts";
-import type { Ir } from "../../src/ir/ir.ts";
+import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
 import type { WorkerOptions } from "../../src/worker/messages.ts";
 import { Supervisor } from "../../src/worker/supervisor.ts";
 import { rawClient } from "../e2e/trace/support.ts";
@@ -26,14 +26,14 @@ export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPo
 };
 
 /** What a configuration becomes for the workers. */
-export function irOf(config: object): Ir {
+export function irOf(config: object): PackedIr {
   const loaded = loadConfig({ kind: "text", text: JSON.stringify(config), name: "test" }, {});
   if (!loaded.ok) throw new Error(JSON.stringify(loaded));
-  return loaded.ir;
+  return packIr(loaded.ir);
 }
 
 /** A configuration of one port that answers with `body`. */
-export function answering(body: string): Ir {
+export function answering(body: string): PackedIr {
   const policies = { directResponse: { status: 200, body } };
   return irOf({ binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes: [{ name: "d", policies }] }] }] });
 }

@@ -9,6 +9,15 @@ export class OwnFields {
   /** Names without an underscore can look like one of these, too. */
   hasUnderscore = false;
 
+  get empty(): boolean {
+    return this.#names.size === 0;
+  }
+
+  /** Adds all of another. */
+  include(other: OwnFields): void {
+    for (const name of other.#names) this.add(name);
+  }
+
   /** `name` is lower-case. */
   add(name: string): void {
     this.#names.add(name);

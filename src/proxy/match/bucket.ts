@@ -8,7 +8,7 @@ type Keyed = { readonly key: string };
 
 /** A route as explanations see it. */
 export interface KnownRoute<R> {
-  readonly key: string;
+  readonly route: R;
   readonly hostnames: readonly string[];
   readonly entries: readonly Entry<R>[];
 }

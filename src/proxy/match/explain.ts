@@ -53,11 +53,11 @@ export function explain<R extends Keyed>(
       seen.add(known);
       const evaluation = evaluate(known, request, hidden);
       if (isWinner(known, winner))
-        evaluations.push({ route: known.key, matched: true, reason: "selected", stage: SELECTED });
-      else if ("stage" in evaluation) evaluations.push({ route: known.key, matched: false, ...evaluation });
+        evaluations.push({ route: known.route.key, matched: true, reason: "selected", stage: SELECTED });
+      else if ("stage" in evaluation) evaluations.push({ route: known.route.key, matched: false, ...evaluation });
       else
         evaluations.push({
-          route: known.key,
+          route: known.route.key,
           matched: true,
           reason: beaten(evaluation, bucket, winner, winnerBucket),
           stage: MATCHED,
@@ -125,7 +125,7 @@ function ofOtherHosts<R extends Keyed>(
       if (seen.has(known)) continue;
       seen.add(known);
       others.push({
-        route: known.key,
+        route: known.route.key,
         matched: false,
         reason: `host: ${cut(host)} does not match ${names(known.hostnames)}`,
       });

@@ -1,7 +1,7 @@
 import type { HttpRequest } from "../../http/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
-import { Bucket, type Slot } from "./bucket.ts";
+import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
 import { Patterns } from "./condition.ts";
 import { compileEntry, type Entry, type Selected } from "./entry.ts";
 import { type Explanation, explain } from "./explain.ts";
@@ -53,12 +53,21 @@ export class RouterBuilder<R extends Keyed> {
   readonly #prefixes = new PrefixTable<Slot<R>>();
   #bucketCount = 0;
 
-  /** `compiled` is what `select` gives back. Throws, and adds nothing, when a regular expression is not valid. */
-  add(route: Route, compiled: R): void {
+  /**
+   * `compiled` is what `select` gives back. Throws, and adds nothing, when a regular expression is not valid. What it returns
+   * can be added to the router of the next configuration.
+   */
+  add(route: Route, compiled: R): KnownRoute<R> {
     const entries = route.matches.map((match, index) => compileEntry(compiled, match, index, this.#patterns));
     const hostnames = route.hostnames.length === 0 ? ["*"] : [...new Set(route.hostnames)];
-    const known = { key: compiled.key, hostnames, entries };
-    for (const hostname of hostnames)
+    const known = { route: compiled, hostnames, entries };
+    this.addKnown(known);
+    return known;
+  }
+
+  /** Adds a route that another router knows already. */
+  addKnown(known: KnownRoute<R>): void {
+    for (const hostname of known.hostnames)
       this.#buckets.getOrAdd(hostname, () => new Bucket(hostname, this.#prefixes, this.#bucketCount++)).add(known);
   }
 
@@ -68,4 +77,4 @@ export class RouterBuilder<R extends Keyed> {
   }
 }
 
-export type { Explanation, Selected };
+export type { Explanation, KnownRoute, Selected };

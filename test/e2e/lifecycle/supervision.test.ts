@@ -98,7 +98,10 @@ test("a worker that refuses at the last step closes the new port everywhere, and
 test("a configuration during which workers die again is refused as deadly", async () => {
   await using workers = new TestSupervisor(1);
   await workers.supervisor.apply(1, answering("first"));
-  const kill = (thread: Worker): void => void thread.once("message", () => void thread.terminate());
+  // A thread ends when it is about to get its first command.
+  const kill = (thread: Worker): void => {
+    thread.postMessage = () => void thread.terminate();
+  };
   kill(workers.thread("worker-0"));
   process.on("worker", kill);
   try {

@@ -11,6 +11,17 @@ export class CredentialNames {
   readonly parameters = new Set<string>();
   readonly #parametersOfPaths = new Map<string, ReadonlySet<string>>();
 
+  get empty(): boolean {
+    return this.headers.size === 0 && this.parameters.size === 0 && this.#parametersOfPaths.size === 0;
+  }
+
+  /** Adds all of another. */
+  include(other: CredentialNames): void {
+    for (const name of other.headers) this.headers.add(name);
+    for (const name of other.parameters) this.parameters.add(name);
+    for (const [path, parameters] of other.#parametersOfPaths) this.#parametersOfPaths.set(path, parameters);
+  }
+
   add(location: CredentialLocation): void {
     if ("header" in location) this.headers.add(location.header.name);
     else if ("queryParameter" in location) this.parameters.add(location.queryParameter.name);

@@ -1,0 +1,244 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { TestPlane } from "../../test/helpers/data-plane.ts";
+import { irOf } from "../../test/helpers/supervisor.ts";
+import { Sweeper } from "../base/sweeper.ts";
+import type { HttpRequest } from "../http/message.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
+import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import { sensitiveHeaders } from "../trace/redaction.ts";
+import { Endpoints } from "../upstream/endpoints.ts";
+import { Pools } from "../upstream/pools.ts";
+import { Resolver } from "../upstream/resolver.ts";
+import { type Generation, IrCompiler } from "./compile-ir.ts";
+import type { CompiledRoute } from "./compiled.ts";
+
+/** Compiles configurations one after the other, as a worker does. */
+class TestWorker {
+  readonly endpoints: Endpoints;
+  readonly #services: ConstructorParameters<typeof IrCompiler>[2];
+  #current: Generation | undefined;
+
+  constructor() {
+    const settings = { connectTimeout: 1000, idleTimeout: 1000, maxIdle: undefined, keepAliveDelay: 0 };
+    const pools = new Pools(settings, new Resolver("All"), { onConnected: () => {} }, new Sweeper());
+    this.endpoints = new Endpoints(pools);
+    this.#services = {
+      metrics: new Metrics(),
+      customLabels: undefined,
+      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets() },
+      locality: {},
+      exports: { add: () => {} },
+      random: () => 0,
+    };
+  }
+
+  apply(configuration: PackedIr): Generation {
+    const before = this.#current;
+    const compiler = new IrCompiler(1, configuration, this.#services, this.endpoints, before);
+    for (const routes of configuration.routes) compiler.addRoutes(routes, 0, routes.count);
+    this.#current = compiler.finish();
+    this.endpoints.calls = this.#current.calls;
+    if (before !== undefined) this.endpoints.release(before.endpoints);
+    return this.#current;
+  }
+}
+
+/** A change of any field of a route makes it another one. */
+interface TestRoute {
+  readonly name: string;
+  readonly port?: number;
+  readonly policies?: object;
+  readonly backends?: readonly object[];
+}
+
+function configurationOf(routes: readonly TestRoute[], more: object = {}, listener: object = {}): PackedIr {
+  return irOf({
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          {
+            protocol: "HTTP",
+            ...listener,
+            routes: routes.map(({ name, port = 9, policies = {}, backends = [{ host: `127.0.0.1:${port}` }] }) => ({
+              name,
+              matches: [{ path: { pathPrefix: `/${name}` } }],
+              policies,
+              backends,
+            })),
+          },
+        ],
+      },
+    ],
+    ...more,
+  });
+}
+
+function routeTo(generation: Generation, name: string): CompiledRoute {
+  const listener = generation.binds.get("bind/0")?.listeners.find("any.test");
+  const request: HttpRequest = {
+    method: "GET",
+    scheme: "http",
+    authority: "any.test",
+    path: `/${name}`,
+    search: "",
+    version: "HTTP/1.1",
+    headers: [],
+  };
+  const selected = listener?.router.select(request, "any.test");
+  assert.ok(selected !== undefined, name);
+  return selected.route;
+}
+
+test("a reload that changes one of many routes takes the others over, and the changed one takes effect", () => {
+  const worker = new TestWorker();
+  const before = worker.apply(configurationOf([{ name: "a" }, { name: "b" }, { name: "c" }]));
+  const after = worker.apply(configurationOf([{ name: "c" }, { name: "b", port: 10 }, { name: "a" }, { name: "d" }]));
+  assert.equal(routeTo(after, "a"), routeTo(before, "a"));
+  assert.equal(routeTo(after, "c"), routeTo(before, "c"));
+  assert.notEqual(routeTo(after, "b"), routeTo(before, "b"));
+  assert.deepEqual(routeTo(after, "b").backends[0]?.target, { type: "static", host: "127.0.0.1", port: 10 });
+  assert.deepEqual([...after.calls.keys()].length, 4);
+});
+
+test("calls to the backend of a route that is taken over, and of one that has changed, go on being counted", () => {
+  const worker = new TestWorker();
+  const before = worker.apply(configurationOf([{ name: "a" }, { name: "b" }]));
+  for (const name of ["a", "b"]) (routeTo(before, name).backends[0] as { calls: { total: number } }).calls.total = 7;
+  const after = worker.apply(configurationOf([{ name: "a" }, { name: "b", port: 10 }]));
+  assert.deepEqual(
+    [...after.calls.values()].map(({ total }) => total),
+    [7, 7],
+  );
+});
+
+test("endpoints of routes that are taken over stay, those that nothing names any more are released", () => {
+  const worker = new TestWorker();
+  const targets = (): string[] => worker.endpoints.stats().map(({ target }) => target);
+  worker.apply(
+    configurationOf([
+      { name: "a", port: 1 },
+      { name: "b", port: 2 },
+    ]),
+  );
+  for (let reload = 0; reload < 3; reload++) {
+    worker.apply(
+      configurationOf([
+        { name: "a", port: 1 },
+        { name: "b", port: 10 + reload },
+      ]),
+    );
+    assert.deepEqual(targets(), ["127.0.0.1:1", `127.0.0.1:${10 + reload}`]);
+  }
+  worker.apply(configurationOf([]));
+  assert.deepEqual(targets(), []);
+});
+
+test("services that policies call stay with the routes that are taken over", () => {
+  const worker = new TestWorker();
+  const extAuthz = { host: "127.0.0.1:3", protocol: { http: {} } };
+  const asking = { name: "asking", policies: { extAuthz } };
+  const before = worker.apply(configurationOf([asking]));
+  for (let reload = 0; reload < 3; reload++) {
+    const after = worker.apply(configurationOf([asking, { name: `new-${reload}`, port: 4 }]));
+    assert.equal(routeTo(after, "asking"), routeTo(before, "asking"));
+    assert.deepEqual(
+      worker.endpoints
+        .stats()
+        .map(({ target }) => target)
+        .sort(),
+      ["127.0.0.1:3", "127.0.0.1:4", "127.0.0.1:9"],
+    );
+  }
+});
+
+test("fields that belong to the gateway do so as long as a route says it, taken over or not", () => {
+  const worker = new TestWorker();
+  const setting = { name: "setting", policies: { requestHeaderModifier: { set: { "x-user": "a" } } } };
+  const keyed = {
+    name: "keyed",
+    policies: { apiKey: { keys: [{ key: "k" }], location: { header: { name: "x-k" } } } },
+  };
+  const policiesOf = (generation: Generation) => {
+    const policies = generation.binds.get("bind/0")?.policies;
+    return [policies?.ownFields.has("x-user"), policies?.credentials.headers.has("x-k")];
+  };
+  assert.deepEqual(policiesOf(worker.apply(configurationOf([setting, keyed]))), [true, true]);
+  assert.deepEqual(policiesOf(worker.apply(configurationOf([setting, keyed, { name: "new" }]))), [true, true]);
+  assert.deepEqual(policiesOf(worker.apply(configurationOf([setting, { name: "new" }]))), [true, false]);
+  assert.deepEqual(policiesOf(worker.apply(configurationOf([{ name: "new" }]))), [false, false]);
+});
+
+test("what a route is compiled with is part of it: services, functions and the names of its listener", () => {
+  const worker = new TestWorker();
+  const routes = [{ name: "a" }];
+  const first = routeTo(worker.apply(configurationOf(routes)), "a");
+  const functions = { config: { customFunctions: 'f() { "x" }' } };
+  const service = { name: "s", namespace: "n", hostname: "s.n", ports: { 80: 8080 } };
+  const compiled = [
+    configurationOf(routes, functions),
+    configurationOf(routes, { services: [service] }),
+    configurationOf(routes, {}, { name: "other" }),
+    configurationOf(routes),
+  ].map((configuration) => routeTo(worker.apply(configuration), "a"));
+  assert.equal(new Set([first, ...compiled]).size, 5, "each is compiled anew");
+});
+
+test("a route that others delegate to has their new policies after a reload", async () => {
+  const groups = (body: string): PackedIr =>
+    configurationOf(
+      [
+        {
+          name: "a",
+          policies: { responseHeaderModifier: { set: { "x-parent": body } } },
+          backends: [{ routeGroup: "g" }],
+        },
+      ],
+      {
+        routeGroups: [
+          { name: "g", routes: [{ name: "leaf", policies: { directResponse: { status: 200, body: "" } } }] },
+        ],
+      },
+    );
+  await using plane = new TestPlane();
+  await plane.apply(groups("one"));
+  const { port } = (plane.plane.tasks() as { port: number }[])[0] ?? {};
+  const send = async (): Promise<string | null> =>
+    (await fetch(`http://127.0.0.1:${port}/a`, { headers: { connection: "close" } })).headers.get("x-parent");
+  assert.equal(await send(), "one");
+  await plane.apply(groups("two"));
+  assert.equal(await send(), "two");
+});
+
+test("nothing of a configuration that was replaced or dropped is kept", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  await using plane = new TestPlane();
+  const policies = {
+    extAuthz: { host: "127.0.0.1:3", protocol: { http: {} } },
+    requestMirror: { backend: { host: "127.0.0.1:3" }, percentage: 0.5 },
+    apiKey: { keys: [{ key: "k" }] },
+    localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: "1s" }],
+    transformations: { request: { set: { "x-a": "request.path" } } },
+    retry: { attempts: 1, codes: [503] },
+    cors: { allowOrigins: ["https://a.test"] },
+    csrf: {},
+  };
+  const routes = Array.from({ length: 50 }, (_, i) => ({ name: `r${i}`, policies }));
+  const replaced: WeakRef<object>[] = [];
+  const apply = async (version: number): Promise<void> => {
+    const configuration = configurationOf([...routes, { name: "changed", port: 20 + version }]);
+    replaced.push(new WeakRef(configuration), new WeakRef(configuration.frame.binds[0]?.frontend ?? configuration));
+    await plane.apply(configuration);
+  };
+  for (let version = 0; version < 5; version++) await apply(version);
+  // What was awaited is let go of with the next turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  const kept = replaced.slice(0, -2).filter((each) => each.deref() !== undefined);
+  assert.equal(kept.length, 0);
+});
