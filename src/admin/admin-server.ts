@@ -8,7 +8,7 @@ import { corsHeaders, Guard } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 
-/** No endpoint reads a body; what a client sends anyway is dropped up to this size. */
+/** Bytes. No endpoint reads a body; a body up to this size is dropped, a larger one gets 413. */
 const MAX_BODY = 64 * 1024;
 
 const ROUTES = new Map(ADMIN_ROUTES.map((route) => [route.path, route]));
@@ -34,7 +34,7 @@ export function startAdminServer(
   });
 }
 
-/** Headers of every answer: it must not be taken for a page or script, kept by caches, or embedded by other sites. */
+/** Headers of every response: browsers must not sniff its type, cache it, or let other sites embed it. */
 export function adminHeaders(request: IncomingMessage): Readonly<Record<string, string>> {
   return {
     "x-content-type-options": "nosniff",
@@ -44,7 +44,7 @@ export function adminHeaders(request: IncomingMessage): Readonly<Record<string, 
   };
 }
 
-/** Answers one request that may be answered. What it throws becomes an error answer. */
+/** Answers a request that has passed the guard. What it throws becomes an error response. */
 export async function dispatch(plane: AdminPlane, request: IncomingMessage, signal: AbortSignal): Promise<Reply> {
   const [path = "", query = ""] = split(request.url ?? "");
   const route = ROUTES.get(path);
@@ -70,7 +70,7 @@ function methodNotAllowed(path: string, methods: readonly AdminMethod[]): PlainR
   return textReply(405, `${path} takes ${methods.join(" or ")}\n`, { allow: methods.join(", ") });
 }
 
-/** Path and query; the URL class would take `//host` for an authority. */
+/** Path and query. Not by the URL class, which reads `//host` as an authority. */
 function split(target: string): [string, string] {
   const mark = target.indexOf("?");
   return mark < 0 ? [target, ""] : [target.slice(0, mark), target.slice(mark + 1)];
@@ -78,7 +78,7 @@ function split(target: string): [string, string] {
 
 async function dropBody(request: IncomingMessage): Promise<PlainReply | undefined> {
   let size = 0;
-  // Leaving the loop early must not destroy the connection: the answer still has to go out on it.
+  // Leaving the loop early must not destroy the connection, because the response still has to be sent on it.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     size += Buffer.isBuffer(chunk) ? chunk.length : 0;
     if (size > MAX_BODY) return textReply(413, "no endpoint takes a body\n", { connection: "close" });

@@ -1,6 +1,33 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { messageOf } from "../base/errors.ts";
-import { AdminClientError } from "./client-error.ts";
+
+/** Why an admin request has no response to return. */
+export type AdminFailure =
+  /** No connection; `message` has the address. */
+  | "unreachable"
+  /** The server responded with a status other than 200; see `status` and `body`. */
+  | "status"
+  /** The response is not what the interface promises, or is truncated. */
+  | "protocol"
+  | "timeout"
+  /** The caller's signal. */
+  | "aborted";
+
+/** The one error of the admin client. */
+export class AdminClientError extends Error {
+  readonly kind: AdminFailure;
+  /** HTTP status of the response, for kind `status`. */
+  readonly status: number | undefined;
+  /** Body of the response without its final line feed, for kind `status`. */
+  readonly body: string | undefined;
+
+  constructor(kind: AdminFailure, message: string, more: { status?: number; body?: string; cause?: unknown } = {}) {
+    super(message, { cause: more.cause });
+    this.kind = kind;
+    this.status = more.status;
+    this.body = more.body;
+  }
+}
 
 /** Where the admin server is: its base URL, or the path of its unix socket. */
 export type AdminAddress = string | { readonly unix: string };
@@ -10,7 +37,7 @@ export interface AdminRequest {
   /** With query. */
   readonly path: string;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for the head of the answer to arrive. */
+  /** Milliseconds until the response head must have arrived. */
   readonly timeout: number;
 }
 
@@ -19,7 +46,7 @@ const MAX_ANSWER = 256 * 1024 * 1024;
 const MAX_ERROR_TEXT = 64 * 1024;
 
 /**
- * Sends one request on its own connection and returns the answer when its status is 200.
+ * Sends one request on its own connection and returns the response if its status is 200.
  * @throws AdminClientError
  */
 export function openAdminRequest(address: AdminAddress, options: AdminRequest): Promise<IncomingMessage> {
@@ -45,7 +72,7 @@ export function openAdminRequest(address: AdminAddress, options: AdminRequest): 
     });
     request.once("response", (response) => {
       clearTimeout(timer);
-      // Until a reader listens, a connection that breaks must not end the process; readers see it as `aborted`.
+      // Until a reader listens, an unhandled error event would end the process; readers see the failure as `aborted`.
       response.on("error", () => undefined);
       if (response.statusCode === 200) resolve(response);
       else statusError(response, options, shown).then(reject, reject);
@@ -54,7 +81,7 @@ export function openAdminRequest(address: AdminAddress, options: AdminRequest): 
   });
 }
 
-/** Reads a whole answer. @throws AdminClientError when it breaks off or is too large */
+/** Reads a whole response. @throws AdminClientError if it is truncated, stalls for 30 s or exceeds 256 MiB */
 export async function readAnswer(response: IncomingMessage, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -74,7 +101,7 @@ export async function readAnswer(response: IncomingMessage, signal?: AbortSignal
   return Buffer.concat(chunks);
 }
 
-/** What a failure while reading an answer means. */
+/** Classifies a failure while reading a response. */
 export function readError(error: unknown, signal?: AbortSignal): AdminClientError {
   if (error instanceof AdminClientError) return error;
   if (signal?.aborted) return aborted();

@@ -1,6 +1,6 @@
-import { AdminClientError } from "./client-error.ts";
 import {
   type AdminAddress,
+  AdminClientError,
   type AdminRequest,
   describeAddress,
   openAdminRequest,
@@ -9,8 +9,7 @@ import {
 import type { ConfigStatus } from "./config-status.ts";
 import { TraceStream } from "./trace-stream.ts";
 
-export { AdminClientError, type AdminFailure } from "./client-error.ts";
-export type { AdminAddress } from "./client-request.ts";
+export { type AdminAddress, AdminClientError, type AdminFailure } from "./client-request.ts";
 export type { ConfigError, ConfigStatus } from "./config-status.ts";
 export type { TraceStream } from "./trace-stream.ts";
 
@@ -45,7 +44,7 @@ export class AdminClient {
     return describeAddress(this.#address);
   }
 
-  /** The configuration in force (reference 4.4). */
+  /** The configuration in effect (reference 4.4). */
   configDump(options: CallOptions = {}): Promise<unknown> {
     return this.#json("/config_dump", options);
   }

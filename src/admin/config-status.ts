@@ -1,21 +1,21 @@
-/** Which configuration is in force, and what became of the newest one: the body of `GET /config/status`. */
+/** The body of `GET /config/status`: the configuration in effect, and what became of the newest one. */
 export interface ConfigStatus {
   readonly generation: number;
-  /** ISO 8601: when the generation came into force in every worker; null before the first. */
+  /** ISO 8601: when the generation took effect in every worker; null before the first. */
   readonly appliedAt: string | null;
   /** ISO 8601: when its source was last read. */
   readonly loadedAt: string | null;
-  /** SHA-256, in hex, of the text in force followed by the content of each file that it names; null before the first. */
+  /** SHA-256, in hex, of the text in effect followed by the content of each file that it names; null before the first. */
   readonly hash: string | null;
-  /** Whether anything else than what is in force is in those files now; also when one is missing or cannot be read. */
+  /** Whether those files differ from what is in effect now; also true if one is missing or unreadable. */
   readonly diskDiffers: boolean;
-  /** Why the newest configuration was refused; null when it is in force. */
+  /** Why the newest configuration was rejected; null when it is in effect. */
   readonly lastError: ConfigError | null;
-  /** ISO 8601: when what was refused is tried again without a change; null: it is not, or nothing was refused. */
+  /** ISO 8601: when the rejected configuration is retried without a change; null: it is not, or none was rejected. */
   readonly nextRetryAt: string | null;
-  /** The newest configuration is in force, and it is what is on disk. */
+  /** The newest configuration is in effect, and the files on disk have not changed since. */
   readonly synchronized: boolean;
-  /** Fields whose new values only a restart puts in force, such as `config.adminAddr`. */
+  /** Changed fields that take effect only after a restart, such as `config.adminAddr`. */
   readonly restartRequired: readonly string[];
   /** Path of the file, `standard input` or address of the controller. */
   readonly source: string;

@@ -7,8 +7,8 @@ import { metricsReply } from "./stats-server.ts";
 
 /**
  * Starts the server behind `internal` backends: the endpoints of the admin server and the metrics on a unix socket that only
- * this user may open. Who may call is up to the route, whose host names and policies come first; what only a browser that
- * was tricked would send is refused here as everywhere.
+ * this user may open. The route decides who may call, by its host names and policies; the guard against requests that a web page
+ * forged applies here too.
  * @throws Error when the socket cannot be made
  */
 export function startInternalServer(plane: AdminPlane, path: string, log: Logger): Promise<RunningServer> {
@@ -18,7 +18,7 @@ export function startInternalServer(plane: AdminPlane, path: string, log: Logger
     name: "internal",
     setting: "TMPDIR",
     log,
-    // A connection that was kept could close under the next request, which the gateway may not repeat when it is a POST.
+    // A kept connection could close while the next request is on its way, and the gateway must not replay a POST.
     headers: (request) => ({ ...adminHeaders(request), connection: "close" }),
     handle: async (request, signal) =>
       guard.check(request) ?? (await metricsReply(plane, request)) ?? dispatch(plane, request, signal),

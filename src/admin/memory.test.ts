@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
-import { parseCgroupMemory } from "./memory/cgroup.ts";
-import { parseSmaps } from "./memory/smaps.ts";
-import { memoryReport } from "./memory.ts";
+import { memoryReport, parseCgroupMemory, parseSmaps } from "./memory.ts";
 
 test("the report sums the threads and survives JSON", async () => {
   const thread = readThreadMemory();

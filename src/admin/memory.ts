@@ -1,6 +1,6 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
-import { type CgroupMemory, readCgroupMemory } from "./memory/cgroup.ts";
-import { readSmaps, type SmapsMemory } from "./memory/smaps.ts";
 
 /** The body of `GET /memory` (reference 4.5, where Node has the data); bytes. */
 export interface MemoryReport {
@@ -64,4 +64,65 @@ export async function memoryReport(threads: readonly NamedThreadMemory[]): Promi
     cgroup,
     smaps,
   };
+}
+
+/** Memory of the container (cgroup v2), in bytes; counters of faults and working-set events as they are. */
+export interface CgroupMemory {
+  readonly usage: number;
+  /** Usage without the file cache that the kernel would drop first: what an out-of-memory decision looks at. */
+  readonly working_set: number;
+  /** Null when there is none. */
+  readonly limit: number | null;
+  /** The lines of memory.stat: `anon`, `file`, `kernel_stack`, `slab`, `pgfault`, … */
+  readonly [stat: string]: number | null;
+}
+
+/** Null where the process is not in a cgroup v2 whose files it can read. */
+export async function readCgroupMemory(): Promise<CgroupMemory | null> {
+  try {
+    const path = /^0::(\/.*)$/m.exec(await readFile("/proc/self/cgroup", "utf8"))?.[1];
+    if (path === undefined) return null;
+    const read = (file: string): Promise<string> => readFile(join("/sys/fs/cgroup", path, file), "utf8");
+    return parseCgroupMemory(await read("memory.current"), await read("memory.max"), await read("memory.stat"));
+  } catch {
+    return null;
+  }
+}
+
+/** From the texts of memory.current, memory.max and memory.stat (kernel documentation, cgroup-v2). */
+export function parseCgroupMemory(current: string, max: string, stat: string): CgroupMemory {
+  const stats: Record<string, number> = {};
+  for (const [, name = "", value] of stat.matchAll(/^(\w+) (\d+)$/gm)) stats[name] = Number(value);
+  const usage = Number(current);
+  return {
+    ...stats,
+    usage,
+    working_set: Math.max(0, usage - (stats.inactive_file ?? 0)),
+    limit: max.trim() === "max" ? null : Number(max),
+  };
+}
+
+/**
+ * Memory of the process by how its pages are used, in bytes: `rss`, `pss`, `private_dirty`, `anon_huge_pages`, … The
+ * kernel's names in snake case; which there are depends on the kernel.
+ */
+export type SmapsMemory = Readonly<Record<string, number>>;
+
+/** Null where /proc/self/smaps_rollup cannot be read (outside Linux, kernels before 4.14, some sandboxes). */
+export async function readSmaps(): Promise<SmapsMemory | null> {
+  try {
+    return parseSmaps(await readFile("/proc/self/smaps_rollup", "utf8"));
+  } catch {
+    return null;
+  }
+}
+
+/** Parses the text of smaps_rollup (proc_pid_smaps(5)), which counts in KiB. */
+export function parseSmaps(text: string): SmapsMemory {
+  const fields = text.matchAll(/^(\w+):\s+(\d+) kB$/gm);
+  return Object.fromEntries(Array.from(fields, ([, name = "", kib]) => [snakeCase(name), Number(kib) * 1024]));
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase();
 }

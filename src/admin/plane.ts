@@ -1,23 +1,23 @@
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
- * What the admin, stats and readiness servers may ask of the gateway. They see the data plane through this and nothing
- * else; every value is a snapshot.
+ * Everything that the admin, stats and readiness servers can do with the gateway. They see the data plane through this interface
+ * only, and every value is a snapshot.
  */
 export interface AdminPlane {
-  /** The configuration in force (reference 4.4), secrets redacted; keys in the order they shall be shown. */
+  /** The configuration in effect (reference 4.4), secrets redacted; keys in display order. */
   configDump(): Promise<unknown>;
   configStatus(): ConfigStatus;
   /**
    * Waits for the next request and sends its events to `reader`, then calls `reader.end()`. Resolves when it waits.
    * @throws AdminBadRequest for an expression that does not compile
-   * @throws AdminUnavailable when as many traces as there can be are waiting or being sent
+   * @throws AdminUnavailable when the maximum number of traces is open
    */
   openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle>;
-  /** The canonical text of the log filter in force. */
+  /** The canonical text of the current log filter. */
   logFilter(): string;
   /**
-   * Adds directives to the log filter (empty: none), after returning it to its start when `reset`; returns the new text.
+   * Adds directives to the log filter (empty: none) and returns its new text; `reset` first restores the filter of the start.
    * @throws AdminBadRequest with message `Invalid level provided: <directives>`
    */
   setLogFilter(directives: string, reset: boolean): string;
@@ -31,7 +31,7 @@ export interface AdminPlane {
   tasks(): Promise<unknown>;
   /** The Prometheus text format. */
   metricsText(): Promise<string>;
-  /** Names of the startup tasks that are not done; empty = ready. */
+  /** Names of pending startup tasks; empty = ready. */
   pending(): readonly string[];
   /** Whether the graceful shutdown has begun. */
   draining(): boolean;
@@ -53,21 +53,21 @@ export interface TraceOptions {
 
 /** Where the events of one trace go. */
 export interface TraceReader {
-  /** Takes the JSON text of one event, without line feeds. False: the reader is behind and the event was not taken. */
+  /** Takes the JSON text of one event, without line feeds. false: the buffer is full and the event was not taken. */
   event(json: string): boolean;
-  /** Set by the hub: called when the reader takes events again after it refused one. */
+  /** Set by the hub: invoked when there is room again after an event was not taken. */
   onDrain: (() => void) | undefined;
-  /** No more events; what was taken is still delivered. */
+  /** No more events follow; those that were taken are still delivered. */
   end(): void;
 }
 
 export interface TraceHandle {
-  /** The reader has gone: stop waiting or sending. Safe to call after the end. */
+  /** The reader has disconnected: stop waiting or sending. Safe to call after the end. */
   close(): void;
 }
 
-/** The caller's mistake: answered with status 400 and this message. */
+/** The request is invalid: status 400 with this message. */
 export class AdminBadRequest extends Error {}
 
-/** Nobody's mistake, and it may pass: answered with status 503 and this message. */
+/** A temporary condition: status 503 with this message. */
 export class AdminUnavailable extends Error {}

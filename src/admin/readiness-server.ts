@@ -6,8 +6,8 @@ import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { textReply } from "./server/reply.ts";
 
 /**
- * Starts the readiness server: `GET /healthz/ready` and nothing else (reference 4.6). Unlike the reference it answers 503 from
- * the beginning of a shutdown, so that load balancers which probe it stop sending requests while they are still served.
+ * Starts the readiness server: `GET /healthz/ready` and nothing else (reference 4.6). Unlike the reference it responds with
+ * 503 from the beginning of a shutdown, so load balancers that probe it stop sending requests while they are still served.
  * @throws Error when the address cannot be used
  */
 export function startReadinessServer(
@@ -38,7 +38,7 @@ export function startReadinessServer(
   });
 }
 
-/** Failed probes are normal at the start, odd later on, and wrong in the end. */
+/** Failed probes are expected during the start, so their severity rises with their number. */
 function severity(failures: number): LogLevel {
   if (failures <= 5) return "debug";
   return failures <= 30 ? "info" : "warn";

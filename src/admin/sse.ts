@@ -1,4 +1,4 @@
-/** More than any trace event: a body snapshot of 2 MiB takes 2.8 MiB in base64. */
+/** Characters; more than any trace event has: a body snapshot of 2 MiB takes 2.8 MiB in base64. */
 const MAX_EVENT_LENGTH = 64 * 1024 * 1024;
 
 /**
@@ -12,7 +12,7 @@ export class TraceTextParser {
 
   /**
    * Takes the next piece of text, cut anywhere, and returns the events it completed.
-   * @throws Error when a line or an event is absurdly long
+   * @throws Error when a line or an event exceeds 64 Mi characters
    */
   push(text: string): string[] {
     const events: string[] = [];

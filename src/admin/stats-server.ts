@@ -9,8 +9,8 @@ import { type Reply, textReply } from "./server/reply.ts";
 const PATHS = new Set(["/metrics", "/stats/prometheus"]);
 
 /**
- * Starts the server of the metrics (reference 3.31). It is meant to be scraped by any name from the network, and holds
- * nothing but counters, so it checks neither Host nor Origin.
+ * Starts the stats server (reference 3.31). Prometheus scrapes it from the network under any name, and it serves only counters,
+ * so it checks neither Host nor Origin.
  * @throws Error when the address cannot be used
  */
 export function startStatsServer(
@@ -27,7 +27,7 @@ export function startStatsServer(
   });
 }
 
-/** The answer to a request for the metrics; undefined when it is for something else. */
+/** The response to a request for metrics; undefined for other requests. */
 export async function metricsReply(
   plane: Pick<AdminPlane, "metricsText">,
   { url = "", method }: Pick<IncomingMessage, "url" | "method">,

@@ -4,7 +4,7 @@ import { TraceTextParser } from "./sse.ts";
 
 /** A running trace: the JSON text of each event as it arrives, until the traced request ends. Read it once. */
 export class TraceStream implements AsyncIterable<{ readonly raw: string }> {
-  /** Settles when the gateway waits for a request to trace, or cannot: send the request to be traced only after this. */
+  /** Settles when the gateway waits for a request to trace, or has failed to. Send the request to trace only after this. */
   readonly opened: Promise<void>;
   readonly #response: Promise<IncomingMessage>;
   readonly #signal: AbortSignal | undefined;
@@ -15,7 +15,7 @@ export class TraceStream implements AsyncIterable<{ readonly raw: string }> {
     this.#signal = signal;
     this.#response = open(signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal]));
     this.opened = this.#response.then(() => undefined);
-    // Whoever reads the events meets the same error, so that nobody need await `opened`.
+    // The iteration throws the same error, so awaiting `opened` is optional.
     this.opened.catch(() => undefined);
   }
 

@@ -1,11 +1,13 @@
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { type FunctionInput, type LocationInput, Profile, type SampleInput, StringTable } from "pprof-format";
-import { sourceName } from "./source-name.ts";
+import { appRoot } from "../../base/app-root.ts";
 
 const compress = promisify(gzip);
+const ROOT = pathToFileURL(appRoot).href;
 
-/** One frame of a stack as V8 gives it: `lineNumber` is that of the function, counted from 0. */
+/** One stack frame as V8 reports it; `lineNumber` is the line of the function, counted from 0. */
 export interface CallFrame {
   readonly functionName: string;
   readonly url: string;
@@ -36,7 +38,7 @@ export class ProfileBuilder {
   readonly #locations = new Map<string, LocationInput>();
   readonly #samples: SampleInput[] = [];
 
-  /** The id of a place in a function; `line` counts from 1 and defaults to the function's own. */
+  /** The id of a line in a function; `line` counts from 1 and defaults to the function's own. */
   location(frame: CallFrame, line = frame.lineNumber + 1): number {
     const key = `${frame.functionName}\n${frame.url}\n${frame.lineNumber}:${frame.columnNumber}`;
     const known = this.#locations.get(`${key}@${line}`);
@@ -62,7 +64,7 @@ export class ProfileBuilder {
     const profile = new Profile({
       sampleType: kinds.map(kind),
       sample: this.#samples,
-      // Says that all names are here, or viewers look for a binary to read them from.
+      // States that the profile has all names; otherwise viewers look for a binary to read them from.
       mapping: [
         {
           id: 1,
@@ -93,4 +95,9 @@ export class ProfileBuilder {
     this.#functions.set(key, { id, name, systemName: name, filename, startLine: Math.max(0, lineNumber + 1) });
     return id;
   }
+}
+
+/** A script's name as profiles show it: `src/x.ts` for files of the package, else its URL (`node:net`, `file:///…`). */
+export function sourceName(url: string): string {
+  return url.startsWith(ROOT) ? decodeURIComponent(url.slice(ROOT.length)) : url;
 }

@@ -7,9 +7,9 @@ import { Profile } from "pprof-format";
 import { moduleUrl } from "../../base/app-root.ts";
 import { startCpuProfile } from "../../worker/diagnostics/cpu-profile.ts";
 import { heapProfile } from "../../worker/diagnostics/heap-profile.ts";
+import { sourceName } from "./builder.ts";
 import { mergeCpuProfiles } from "./cpu.ts";
 import { mergeHeapProfiles } from "./heap.ts";
-import { sourceName } from "./source-name.ts";
 
 /** A thread that works when told, and takes profiles of itself with the real profilers. */
 const worker = new Worker(

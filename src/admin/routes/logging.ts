@@ -7,7 +7,7 @@ import type { AdminCall, AdminRoute } from "./route.ts";
 const USAGE = `usage: POST /logging                      show the current log level
        POST /logging?level=<level>        set the global level: off, error, warn, info, debug or trace
        POST /logging?level=<mod>=<level>,<mod>=<level>   set levels of modules
-       POST /logging?reset                return to the level of the start (may be combined with level)
+       POST /logging?reset                restore the level of the start (can be combined with level)
 `;
 
 export const loggingRoutes: readonly AdminRoute[] = [
@@ -24,7 +24,7 @@ function logging({ plane, method, query }: AdminCall): PlainReply {
   const level = query.get("level");
   const reset = query.has("reset");
   if (level === null && !reset) return current(plane.logFilter());
-  // A page or a crawler that follows links must not change anything.
+  // GET must be safe: a crawler that follows links must not change anything (RFC 9110 9.2.1).
   if (method === "GET") return textReply(405, "changing the log level takes POST\n", { allow: "POST" });
   try {
     const filter = plane.setLogFilter(level ?? "", reset);
@@ -35,7 +35,7 @@ function logging({ plane, method, query }: AdminCall): PlainReply {
   }
 }
 
-/** `unknown`: modules that no line will ever come from. They are accepted, because the syntax allows any. */
+/** `unknown`: modules that write no logs. They are accepted, because the syntax allows any name. */
 function current(filter: string, unknown: readonly string[] = []): PlainReply {
   const text = `current log level is ${filter}\n`;
   if (unknown.length === 0) return textReply(200, text);

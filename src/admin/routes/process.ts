@@ -18,7 +18,7 @@ export const processRoutes: readonly AdminRoute[] = [
     path: "/quitquitquit",
     methods: ["POST"],
     summary: "begins the graceful shutdown",
-    // The answer goes out first: this server ends with the process.
+    // After the response: this server ends with the process.
     handle: ({ plane }) => ({ ...textReply(200, "shutdown now\n"), after: () => plane.shutdown() }),
   },
 ];

@@ -7,9 +7,9 @@ export type AdminMethod = "GET" | "POST";
 export interface AdminRoute {
   readonly path: string;
   readonly methods: readonly AdminMethod[];
-  /** Names of the query parameters; any other is refused. Default: none. */
+  /** Names of the query parameters; any other gets 400. Default: none. */
   readonly parameters?: readonly string[];
-  /** One line for the index: what it answers, and its parameters. */
+  /** One line for the index: what it returns, and its parameters. */
   readonly summary: string;
   /** @throws AdminBadRequest for a wrong parameter */
   readonly handle: (call: AdminCall) => Reply | Promise<Reply>;
@@ -19,6 +19,6 @@ export interface AdminCall {
   readonly plane: AdminPlane;
   readonly method: AdminMethod;
   readonly query: URLSearchParams;
-  /** Aborts when the client has gone or the server closes. */
+  /** Aborts when the client disconnects or the server closes. */
   readonly signal: AbortSignal;
 }

@@ -3,7 +3,7 @@ import { AdminBadRequest, type TraceOptions } from "../plane.ts";
 import { SseReader } from "../server/sse-reader.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
-/** Bytes of each body that a trace shows by default: the data plane's own bound of capture. */
+/** Bytes of each body that a trace shows by default: the maximum that the data plane captures. */
 export const DEFAULT_TRACE_BODIES = 2 * 1024 * 1024;
 const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
 const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };
@@ -12,7 +12,7 @@ const MAX_EXPRESSION = 4096;
 export const traceRoutes: readonly AdminRoute[] = [
   {
     path: "/debug/trace",
-    // The interface does not show the method: POST is the reference's, GET is what EventSource and browsers send.
+    // The contract does not name the method: the reference's client sends POST, EventSource and browsers send GET.
     methods: ["GET", "POST"],
     parameters: ["expression", "reveal", "bodies", "token"],
     summary:
@@ -35,7 +35,7 @@ export const traceRoutes: readonly AdminRoute[] = [
   },
 ];
 
-/** Resolves when the stream has ended, whoever ended it. */
+/** Resolves when the stream has ended, on whichever side. */
 async function run({ plane, signal }: AdminCall, options: TraceOptions, reader: SseReader): Promise<void> {
   const trace = await plane.openTrace(options, reader);
   try {

@@ -15,7 +15,7 @@ interface Connection {
 }
 
 /**
- * Bounds the connections of a server so that silent ones cannot keep others out: when there is no room, a new connection
+ * Bounds the connections of a server so that idle ones cannot lock out others: when it is full, a new connection
  * replaces the one that has waited longest for a request to arrive. Connections with a request in progress are never replaced;
  * when there are no others, the new connection is closed at once.
  */
@@ -23,14 +23,14 @@ export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #open = new Map<Socket, Connection>();
   readonly #perAddress = new Map<string, number>();
-  /** Connections without a request in progress, the longest wait first. */
+  /** Connections without a request in progress, longest wait first. */
   readonly #waiting = new Set<Connection>();
 
   constructor(limits: AdmissionLimits) {
     this.#limits = limits;
   }
 
-  /** Goes in front of everything that already handles new connections of `server`. */
+  /** Takes effect before the listeners that `server` already has for new connections. */
   guard(server: Server): void {
     const listeners = server.listeners("connection");
     server.removeAllListeners("connection");
@@ -63,7 +63,7 @@ export class Admission {
     return true;
   }
 
-  /** Closes the connection that has waited longest, of one address or of all; false when none waits. */
+  /** Closes the connection that has waited longest, of one address or of all; false if none is waiting. */
   #evict(address?: string): boolean {
     for (const connection of this.#waiting) {
       if (address !== undefined && connection.address !== address) continue;

@@ -7,27 +7,27 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8);
 LOOPBACK.addAddress("::1", "ipv6");
 
-/** Where web user interfaces under development run: pages of these origins may read the answers. */
+/** Origins of web UIs under development, which may read responses. */
 const CORS_ORIGINS = new Set(["http://localhost:3000", "http://localhost:19000"]);
 
 /**
- * Refuses what only a browser that was tricked would send: a request for another host name (DNS rebinding), from another
- * site's page (cross-site request forgery), or embedded in one.
+ * Rejects requests that a malicious web page makes a browser send: for another host name (DNS rebinding), from another site's
+ * page (cross-site request forgery), or embedded in one.
  */
 export class Guard {
   readonly #anyHost: boolean;
   readonly #anyAddress: boolean;
   readonly #names: ReadonlySet<string>;
 
-  /** @param allowedHosts host names, besides localhost, by which the server may be called */
+  /** @param allowedHosts host names, besides localhost, that clients may use for the server */
   constructor(address: ListenAddress, allowedHosts: readonly string[]) {
-    // A page cannot reach a unix socket, and its callers write any name.
+    // Web pages cannot reach a unix socket, and its clients send arbitrary host names.
     this.#anyHost = address.type === "unix";
     this.#anyAddress = address.type === "socket" && !isLoopback(address.host);
     this.#names = new Set(["localhost", ...allowedHosts.map((name) => name.toLowerCase())]);
   }
 
-  /** The answer to a request that must not pass, else undefined. */
+  /** The response to a request that must be rejected, otherwise undefined. */
   check(request: IncomingMessage): PlainReply | undefined {
     return this.#checkHost(request) ?? checkOrigin(request) ?? checkFetchSite(request);
   }
@@ -43,14 +43,14 @@ export class Guard {
     );
   }
 
-  /** An IP literal cannot be rebound by DNS, so any is good where the server is meant to be reached from elsewhere. */
+  /** DNS cannot rebind an IP literal, so any is allowed if the server listens on more than loopback. */
   #allows(host: string | undefined): boolean {
     if (host === undefined) return false;
     return isIP(host) === 0 ? this.#names.has(host) : this.#anyAddress || isLoopback(host);
   }
 }
 
-/** The headers by which a page of this origin may read the answer; none for other callers. */
+/** CORS headers that let a page of an allowed origin read the response; none for other clients. */
 export function corsHeaders(request: IncomingMessage): Readonly<Record<string, string>> {
   const { origin } = request.headers;
   if (origin === undefined || !CORS_ORIGINS.has(origin)) return {};
@@ -72,7 +72,7 @@ function checkOrigin(request: IncomingMessage): PlainReply | undefined {
   return textReply(403, `origin ${JSON.stringify(origin)} is not allowed: only pages of this machine may call\n`);
 }
 
-/** Images and scripts of other sites' pages carry no Origin, but browsers mark them; following a link is fine. */
+/** Requests for images and scripts carry no Origin, but browsers set Sec-Fetch-Site. Following a link is allowed. */
 function checkFetchSite(request: IncomingMessage): PlainReply | undefined {
   if (request.headers["sec-fetch-site"] !== "cross-site" || request.headers["sec-fetch-mode"] === "navigate")
     return undefined;

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { asError } from "../../base/errors.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import { AdminBadRequest, AdminUnavailable } from "../plane.ts";
@@ -9,11 +10,11 @@ import { listen } from "./listen.ts";
 import { allowProxyHeaders } from "./proxy-headers.ts";
 import { type PlainReply, type Reply, textReply } from "./reply.ts";
 
-/** A server that listens. */
+/** A listening server. */
 export interface RunningServer {
   /** `127.0.0.1:15000`, `[::1]:15000` or `unix:/path`, with the ports the system chose; empty when off. */
   readonly addresses: readonly string[];
-  /** Stops listening, ends streams, lets short answers finish, and resolves when no connection is left. */
+  /** Stops listening, ends streams, lets short responses finish, and resolves when no connection is open. */
   close(): Promise<void>;
 }
 
@@ -23,25 +24,25 @@ export interface HttpServerOptions {
   /** The setting that holds the address, such as `adminAddr`. */
   readonly setting: string;
   readonly log: Logger;
-  /** `signal` aborts when the client has gone or the server closes. What it throws becomes an error answer. */
+  /** `signal` aborts when the client disconnects or the server closes. What it throws becomes an error response. */
   readonly handle: (request: IncomingMessage, signal: AbortSignal) => Reply | Promise<Reply>;
-  /** Connections may begin with a PROXY header. Default: they may not. */
+  /** Connections may begin with a PROXY header. Default: false. */
   readonly proxyHeaders?: boolean;
-  /** Headers of every answer to this request. */
+  /** Headers of every response to this request. */
   readonly headers?: (request: IncomingMessage) => Readonly<Record<string, string>>;
 }
 
-/** From the accept, or from the first byte on a kept connection, to the end of a head (reference 4.3). */
+/** Milliseconds from the accept, or the first byte on a kept connection, to the end of a head (reference 4.3). */
 const HEADERS_TIMEOUT = 2_000;
 const REQUEST_TIMEOUT = 5_000;
-/** A connection may wait this long for its next request. */
+/** Milliseconds that a connection may be idle between requests. */
 const KEEP_ALIVE_TIMEOUT = 5_000;
-/** How often the timeouts of heads and requests are checked. */
+/** Milliseconds between checks of the timeouts of heads and requests. */
 const CHECK_INTERVAL = 500;
 const MAX_HEAD = 8 * 1024;
-/** Of each server, so that no server can use up the connections of another. */
+/** Limits per server, so that no server can use up the connections of another. */
 const CONNECTIONS = { connections: 128, perAddress: 64 } as const;
-/** A client that takes nothing of its answer for this long is cut off. */
+/** Milliseconds after which a client that reads nothing of its response is disconnected. */
 const WRITE_STALL_TIMEOUT = 30_000;
 const CLOSE_GRACE = 1_000;
 
@@ -70,7 +71,7 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
   const busy = new WeakSet<Socket>();
   const server = createServer(limits, (request, response) => {
     const { socket } = request;
-    // Answers to requests that a client sends ahead would be kept until it reads them, and cost far more than the requests.
+    // Responses to pipelined requests would be buffered until the client reads them, at far more cost than the requests.
     if (busy.has(socket)) {
       socket.destroy();
       return;
@@ -78,7 +79,7 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
     busy.add(socket);
     response.once("close", () => busy.delete(socket));
     serve(request, response, options, closing).catch((error: unknown) => {
-      options.log.error("admin answer failed", { server: options.name, error: asError(error) });
+      options.log.error("admin response failed", { server: options.name, error: asError(error) });
       response.destroy();
     });
   });
@@ -120,7 +121,7 @@ function send(response: ServerResponse, reply: PlainReply, close: boolean): void
   response.end(reply.body);
 }
 
-/** The message and nothing else of an error: never its stack or its cause. */
+/** Sends only the message of an error, never its stack or its cause. */
 function errorReply(
   error: unknown,
   request: IncomingMessage,
@@ -160,8 +161,4 @@ function closeServer(server: Server): Promise<void> {
     });
     server.closeIdleConnections();
   });
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }

@@ -4,7 +4,7 @@ import { connect, type ListenOptions } from "node:net";
 import { messageOf } from "../../base/errors.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
 
-/** A server that has no address of its own yet; `create` makes one per socket address. */
+/** A server to start; `create` makes one instance per socket address. */
 export interface ListenTarget {
   /** For messages, such as `admin`. */
   readonly name: string;
@@ -41,7 +41,7 @@ async function listenSocket(host: string, port: number, target: ListenTarget): P
   try {
     await bind(server, { host, port });
   } catch (error) {
-    // `::` means any address; a machine without IPv6 still has the IPv4 ones.
+    // `::` stands for any address; without IPv6, all IPv4 addresses remain.
     if (host === "::" && NO_IPV6.has(codeOf(error))) return listenSocket("0.0.0.0", port, target);
     throw refused(target, formatHostPort(host, port), error);
   }
@@ -60,7 +60,7 @@ async function listenLocalhost(port: number, target: ListenTarget, tries = PORT_
   } catch (error) {
     if (NO_IPV6.has(codeOf(error))) return first;
     await closed(v4);
-    // The system chose a port that is free for 127.0.0.1 only: let it choose again.
+    // The system chose a port that is free on 127.0.0.1 only: try another.
     if (port === 0 && tries > 1) return listenLocalhost(port, target, tries - 1);
     throw refused(target, formatHostPort("::1", chosen), error);
   }
@@ -80,7 +80,7 @@ async function listenUnix(path: string, target: ListenTarget): Promise<Listening
   return { servers: [server], addresses: [`unix:${path}`] };
 }
 
-/** Removes the socket file that a process which died has left; refuses one that is served, and any other kind of file. */
+/** Removes the socket file of a dead process. Throws if a process listens on it, or if it is another kind of file. */
 async function removeStale(path: string, target: ListenTarget): Promise<void> {
   const stats = await lstat(path).catch(() => undefined);
   if (stats === undefined) return;
@@ -112,7 +112,7 @@ function bind(server: Server, options: ListenOptions): Promise<void> {
   });
 }
 
-/** Stops listening; safe for a server that never listened. */
+/** Stops listening. Safe for a server that never listened. */
 function closed(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }

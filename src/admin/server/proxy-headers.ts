@@ -2,12 +2,12 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
 
-/** Milliseconds until the first bytes have shown whether there is a header; probes send theirs at once. */
+/** Milliseconds until the first bytes must have shown whether there is a header; probes send theirs at once. */
 const TIMEOUT = 2_000;
 
 /**
  * Lets connections to `server` begin with a PROXY header of either version, which is skipped: a load balancer that sends
- * one to the gateway's ports sends one with its probes too. Connections that have said nothing yet end with `closing`.
+ * one to the gateway's ports also sends it with its probes. Connections without any bytes yet end when `closing` aborts.
  */
 export function allowProxyHeaders(server: Server, closing: AbortSignal): void {
   const silent = new Set<Socket>();

@@ -1,23 +1,23 @@
 import type { ServerResponse } from "node:http";
 
-/** A whole answer. */
+/** A complete response. */
 export interface PlainReply {
   readonly status: number;
   readonly type: string;
   readonly body: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Runs when the answer has been handed to the system, or the client has gone. */
+  /** Runs when the response has been handed to the kernel, or the client has disconnected. */
   readonly after?: () => void;
 }
 
-/** An answer that goes on: the function writes it; what it throws before the head is written becomes an error answer. */
+/** A streamed response: the function writes it; what it throws before the head is written becomes an error response. */
 export interface StreamReply {
   readonly stream: (response: ServerResponse) => Promise<void>;
 }
 
 export type Reply = PlainReply | StreamReply;
 
-/** Plain text. Messages end with a line feed, so that they look right in a terminal. */
+/** Plain text. Messages end with a line feed for terminals. */
 export function textReply(status: number, body: string, headers: Readonly<Record<string, string>> = {}): PlainReply {
   return { status, type: "text/plain; charset=utf-8", body, headers };
 }
@@ -27,7 +27,7 @@ export function jsonReply(value: unknown): PlainReply {
   return { status: 200, type: "application/json", body: `${JSON.stringify(value, null, 2)}\n` };
 }
 
-/** A file to save. */
+/** A download. */
 export function fileReply(name: string, body: Uint8Array): PlainReply {
   const headers = { "content-disposition": `attachment; filename="${name}"` };
   return { status: 200, type: "application/octet-stream", body, headers };

@@ -1,16 +1,16 @@
 import type { ServerResponse } from "node:http";
 import type { TraceReader } from "../plane.ts";
 
-/** Events are refused while more than this waits for the client, so one stream holds this plus one event. */
+/** Bytes. While more are buffered for the client, events are not taken, so a stream holds at most this plus one event. */
 const MAX_WAITING = 1024 * 1024;
 const KEEPALIVE_INTERVAL = 1_000;
-/** A client that takes nothing for this long is cut off. */
+/** Milliseconds after which a client that reads nothing is disconnected. */
 const STALL_TIMEOUT = 30_000;
 
 /** Writes trace events as server-sent events (WHATWG HTML 9.2) to one client, within a bounded buffer. */
 export class SseReader implements TraceReader {
   onDrain: (() => void) | undefined;
-  /** Resolves when the stream is over: ended here, or the client has gone. */
+  /** Resolves when the stream has ended, here or because the client disconnected. */
   readonly ended: Promise<void>;
   readonly #response: ServerResponse;
   #keepalive: NodeJS.Timeout | undefined;
@@ -39,7 +39,7 @@ export class SseReader implements TraceReader {
     this.#response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
     this.#response.write(": ready\n\n");
     this.#keepalive = setInterval(() => {
-      // A keepalive behind waiting events proves nothing, and would hide from the stall timeout that nothing is read.
+      // Behind buffered events a keepalive is useless, and it would hide a stalled reader from the timeout.
       if (!this.#over && !this.#response.writableNeedDrain) this.#response.write(": keepalive\n\n");
     }, KEEPALIVE_INTERVAL);
     if (this.#done) this.end();
@@ -56,7 +56,7 @@ export class SseReader implements TraceReader {
     return true;
   }
 
-  /** Safe to call again. Before the start, the stream will end as soon as it starts. */
+  /** Safe to call again. If called before `start`, the stream ends as soon as it starts. */
   end(): void {
     this.#done = true;
     clearInterval(this.#keepalive);
