@@ -93,7 +93,7 @@ function makeSchema(override: NonNullable<z.core.ToJSONSchemaParams["override"]>
 
 /** Shorter shapes, in characters of JSON, are easier to read where they stand than behind a reference. */
 const MIN_LENGTH = 160;
-/** Names of shapes that belong to no definition more than to another, by the field where they stand first. */
+/** Names of shapes that belong to no definition more than to another, by one of the fields that have them. */
 const NAMES: Readonly<Record<string, string>> = {
   ".fields": "AttributeEdits",
   ".clientSampling": "Sampling",
@@ -118,8 +118,8 @@ const NAMES: Readonly<Record<string, string>> = {
 /** A shape and the fields that have it. */
 interface Shape {
   readonly text: string;
-  /** The first field, `Definition.field`. */
-  readonly field: string;
+  /** `Definition.field` for each of them. */
+  readonly fields: string[];
   readonly schemas: Set<JsonSchema>;
 }
 
@@ -142,8 +142,9 @@ function shapesOf(root: JsonSchema): Map<string, Shape> {
     const { description: _description, default: _default, ...shape } = schema;
     const text = JSON.stringify(shape);
     if (text.length < MIN_LENGTH) return;
-    const known = found.get(text) ?? { text, field, schemas: new Set() };
+    const known = found.get(text) ?? { text, fields: [], schemas: new Set() };
     found.set(text, known);
+    known.fields.push(field);
     known.schemas.add(schema);
   };
   const visit = (schema: JsonSchema, owner: string, field: string): void => {
@@ -166,8 +167,8 @@ function parts({ anyOf = [], allOf = [], items, additionalProperties }: JsonSche
 }
 
 /** The schema with a shape as a definition, to which each of its places refers. */
-function define(root: JsonSchema, { text, field, schemas }: Shape): JsonSchema {
-  const id = freeName(field, root.$defs ?? {});
+function define(root: JsonSchema, { text, fields, schemas }: Shape): JsonSchema {
+  const id = freeName(fields, root.$defs ?? {});
   const [description, ...others] = new Set(Array.from(schemas, (each) => each.description));
   const common = others.length === 0 ? description : undefined;
   const replace = (schema: JsonSchema): JsonSchema => {
@@ -185,9 +186,10 @@ function define(root: JsonSchema, { text, field, schemas }: Shape): JsonSchema {
 }
 
 /** `ExtAuthzPolicy.protocol` → `ExtAuthzProtocol`. */
-function freeName(field: string, defs: Readonly<Record<string, unknown>>): string {
-  const [owner = "", name = ""] = field.split(".");
-  const wanted = NAMES[field] ?? owner.replace(/Policy$/, "") + pascalCase(name);
+function freeName(fields: readonly string[], defs: Readonly<Record<string, unknown>>): string {
+  const named = fields.find((field) => Object.hasOwn(NAMES, field));
+  const [owner = "", name = ""] = (fields[0] ?? "").split(".");
+  const wanted = (named && NAMES[named]) ?? owner.replace(/Policy$/, "") + pascalCase(name);
   for (let i = 1; ; i++) {
     const id = i === 1 ? wanted : `${wanted}${i}`;
     if (!Object.hasOwn(defs, id)) return id;

@@ -10,10 +10,10 @@ export const service = {
         .string()
         .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
         .describe("`namespace/hostname`"),
-      port: z.int().min(1).max(65535).describe("One of the service's ports."),
+      port: z.int().min(1).max(65535).describe("A port of the service."),
     })
     .optional()
     .describe("An entry of `services`."),
-  backend: z.string().optional().describe("A named backend: `/name`; of its policies those hold that calls can have."),
+  backend: z.string().optional().describe("A named backend: `/name`; the policies of it that callouts can have apply."),
   timeout: duration.default(2000).describe("How long an answer may take. Default: 2s."),
 };
