@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import { isDeepStrictEqual } from "node:util";
 import { parseDuration } from "../base/durations.ts";
 import { messageOf } from "../base/errors.ts";
@@ -10,6 +9,7 @@ import { type Locality, ownLocality } from "../upstream/locality.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { ConfigDocument } from "./parse/document.ts";
 import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
+import { countThreads } from "./worker-threads.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -90,15 +90,6 @@ export function resolveSettings(
       capacity: override("DYNAMIC_CA_CERT_CACHE_CAPACITY", parseLeafCapacity, LEAF_CAPACITY) ?? 256,
     },
   };
-}
-
-/** A number, a share of the processors (at least 1), or one for each processor. */
-function countThreads(threads: string | number | undefined, limit: string | undefined): number {
-  const processors = Math.max(1, Math.floor(Number(limit)) || availableParallelism());
-  if (threads === undefined) return processors;
-  const text = String(threads);
-  const share = text.endsWith("%") ? (processors * Number(text.slice(0, -1))) / 100 : Number(text);
-  return Number.isFinite(share) ? Math.max(1, Math.min(1024, Math.floor(share))) : processors;
 }
 
 /** Leaves the platform's grace period some seconds for everything else (reference 1.3). */

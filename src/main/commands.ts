@@ -44,8 +44,11 @@ const run = defineCommand({
   ],
   async run({ options }, context) {
     onlyOneSource(options);
-    const { runGateway, validateOnly } = await import("./run.ts");
-    return options["validate-only"] ? validateOnly(options, context) : runGateway(options, options.supervised);
+    if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
+    const { startWorkersEarly } = await import("./early-workers.ts");
+    const threads = startWorkersEarly(options, context.env);
+    const { runGateway } = await import("./run.ts");
+    return runGateway(options, options.supervised, threads);
   },
 });
 

@@ -16,7 +16,8 @@ import type { Settings } from "../config/settings.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { missingInternals } from "../net/node-internals.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
-import { Supervisor } from "../worker/supervisor.ts";
+import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
+import { WorkerThreads } from "../worker/worker-threads.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
 import { clientConnectionsPerWorker } from "./descriptor-limit.ts";
 import { InternalApi } from "./internal-api.ts";
@@ -60,6 +61,7 @@ export class Gateway {
     loaded: Loaded,
     resources: ResourceStore,
     { output, sink }: GatewayLog,
+    threads: WorkerThreads,
     onStopped: () => void,
   ) {
     this.#resources = resources;
@@ -82,20 +84,21 @@ export class Gateway {
     );
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
-    this.supervisor = new Supervisor(supervised, {
+    const events: SupervisorEvents = {
       onLog: (lines, dropped) => {
         if (dropped > 0) sink.addDropped(dropped);
         sink.write(lines);
       },
       onExport: (exporter, chunk) => this.exports.take(exporter, chunk),
       onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
-    });
+    };
+    this.supervisor = new Supervisor(supervised, events, threads);
     this.#plane = makePlane(this);
   }
 
   /**
    * Starts everything; resolves when traffic is served. Rejects with StartError when the configuration or a port is
-   * unusable. `onStopped` is called once the gateway has shut down.
+   * unusable. `onStopped` is called once the gateway has shut down. `threads`: of its workers, as far as they have been started.
    */
   static async start(
     source: ConfigSource,
@@ -103,11 +106,12 @@ export class Gateway {
     makeLog: (settings: Settings) => GatewayLog,
     onStopped: () => void,
     resources = new ResourceStore(),
+    threads = new WorkerThreads(0),
   ): Promise<Gateway> {
     const again = rereadable(source);
     const loaded = await loadWithResources((known) => loadConfigAside(again, env, known), resources);
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
-    const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), onStopped);
+    const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), threads, onStopped);
     try {
       await gateway.#start(loaded);
     } catch (error) {

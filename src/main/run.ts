@@ -7,6 +7,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/context.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
+import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { check } from "./check.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { startEcho } from "./echo.ts";
@@ -39,9 +40,9 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
 
 /**
  * Runs a gateway until it has been stopped; resolves with the exit code. A `supervised` gateway reports to the process that
- * started it, and stops with it. Rejects with StartError when it cannot start.
+ * started it, and stops with it. `threads` are those of its workers as far as they have been started. Rejects with StartError when it cannot start.
  */
-export async function runGateway(named: NamedConfig, supervised: boolean): Promise<number> {
+export async function runGateway(named: NamedConfig, supervised: boolean, threads: WorkerThreads): Promise<number> {
   const { source, byDefault } = sourceOf(named);
   const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
   const introduce = (log: Logger): void => {
@@ -50,7 +51,7 @@ export async function runGateway(named: NamedConfig, supervised: boolean): Promi
       file: source.path,
     });
   };
-  const { stopped } = await start(source, introduce, supervised);
+  const { stopped } = await start(source, introduce, supervised, threads);
   return stopped;
 }
 
@@ -59,6 +60,7 @@ async function start(
   source: ConfigSource,
   introduce: (log: Logger) => void = () => {},
   supervised = false,
+  threads?: WorkerThreads,
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
@@ -90,7 +92,7 @@ async function start(
     introduce(made.output.logger("gateway"));
     return made;
   };
-  gateway = await Gateway.start(source, process.env, log, () => resolve(0));
+  gateway = await Gateway.start(source, process.env, log, () => resolve(0), undefined, threads);
   if (supervised) tellReady();
   return { gateway, stopped };
 }

@@ -13,7 +13,7 @@ import type { Locality } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 
-/** Given to a worker when it starts. */
+/** The first message to a worker. */
 export interface WorkerOptions {
   readonly index: number;
   readonly gate: SharedArrayBuffer;

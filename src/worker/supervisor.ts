@@ -16,6 +16,7 @@ import type { Command, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
 import { TraceHub } from "./trace-hub.ts";
 import { type WorkerEvents, WorkerHandle } from "./worker-handle.ts";
+import { WorkerThreads } from "./worker-threads.ts";
 
 /** A worker that dies this soon after its start is restarted only after a pause. */
 const EARLY_DEATH_MS = 5000;
@@ -53,6 +54,7 @@ export class Supervisor implements WorkerEvents {
   readonly #gate = new TraceGate();
   readonly #buckets = new TokenBuckets();
   readonly #evictions = new Evictions();
+  readonly #threads: WorkerThreads;
   readonly #workers = new Map<number, WorkerHandle>();
   readonly #watches = new Map<number, Watch>();
   /** Counts of workers that have died. */
@@ -66,9 +68,11 @@ export class Supervisor implements WorkerEvents {
   /** Configuration changes and worker starts, one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  constructor(settings: SupervisorSettings, events: SupervisorEvents) {
+  /** `threads`: those that have been started already. */
+  constructor(settings: SupervisorSettings, events: SupervisorEvents, threads = new WorkerThreads(0)) {
     this.#settings = settings;
     this.#events = events;
+    this.#threads = threads;
     this.#logFilter = settings.worker.logFilter;
     this.hub = new TraceHub(this.#gate, {
       watch: async (id, slot, filter, options) => {
@@ -95,6 +99,7 @@ export class Supervisor implements WorkerEvents {
   start(adminPorts: readonly number[]): void {
     this.#adminPorts = adminPorts;
     for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
+    this.#threads.close();
   }
 
   /**
@@ -290,7 +295,7 @@ export class Supervisor implements WorkerEvents {
       buckets: this.#buckets.memory,
       adminPorts: this.#adminPorts,
     };
-    const handle = new WorkerHandle(options, this);
+    const handle = new WorkerHandle(this.#threads.take(index), options, this);
     this.#workers.set(index, handle);
     this.#startedAt.set(index, performance.now());
     return handle;

@@ -1,5 +1,4 @@
-import { Worker } from "node:worker_threads";
-import { moduleUrl } from "../base/app-root.ts";
+import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
@@ -14,13 +13,6 @@ export class WorkerError extends Error {
     this.code = code;
   }
 }
-
-/**
- * MiB for the new objects of a worker. What a request allocates dies with it, so a small space is collected quickly, and a
- * reload of 10,000 routes does not fill it with survivors whose move stops the thread (with the default up to 35 ms).
- * Smaller still, requests in flight are taken for old objects, which costs 2 % of CPU with that many routes.
- */
-const YOUNG_GENERATION_MB = 8;
 
 /** A thread that leaves an order undone for so long hangs: its longest task is to compile a configuration. */
 const OBEY_MS = 60_000;
@@ -55,14 +47,12 @@ export class WorkerHandle {
   /** Why the thread answers nothing any more: it has ended. */
   #ended: Error | undefined;
 
-  constructor(options: Omit<WorkerOptions, "logWindow">, events: WorkerEvents) {
+  /** `thread` has just been started, and has nothing to do yet. */
+  constructor(thread: Worker, options: Omit<WorkerOptions, "logWindow">, events: WorkerEvents) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
-    this.#worker = new Worker(moduleUrl("worker/worker"), {
-      workerData: { ...options, logWindow: this.#logWindow.memory } satisfies WorkerOptions,
-      name: this.name,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-    });
+    this.#worker = thread;
+    thread.postMessage({ ...options, logWindow: this.#logWindow.memory } satisfies WorkerOptions);
     this.#worker.on("message", (notice: Notice) => this.#receive(notice, events));
     this.#worker.on("error", (error) => {
       this.#failure = error;

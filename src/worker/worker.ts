@@ -1,4 +1,4 @@
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { LogThrottle } from "../base/log-throttle.ts";
@@ -154,4 +154,5 @@ function makeLabels({ metricLabels, customFunctions }: WorkerOptions): CustomLab
   return new CustomLabels(metricLabels, CelEnvironment.defining(customFunctions));
 }
 
-if (parentPort !== null) main(parentPort, workerData as WorkerOptions);
+const port = parentPort;
+port?.once("message", (options: WorkerOptions) => main(port, options));

@@ -7,6 +7,7 @@ import { TokenBuckets } from "../../../src/policies/local-rate-limit/buckets.ts"
 import type { Request } from "../../../src/worker/messages.ts";
 import { WorkersDied } from "../../../src/worker/supervisor.ts";
 import { WorkerError, WorkerHandle } from "../../../src/worker/worker-handle.ts";
+import { WorkerThreads } from "../../../src/worker/worker-threads.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor, WORKER } from "../../helpers/supervisor.ts";
 
@@ -246,6 +247,7 @@ test("a worker that does not obey is ended", async (t: TestContext) => {
   const ended = Promise.withResolvers<Error | undefined>();
   const events = { onTrace() {}, onEvicted() {}, onLog() {}, onExport() {} };
   const handle = new WorkerHandle(
+    new WorkerThreads(1).take(0),
     { ...WORKER, ...buffers, index: 0, adminPorts: [] },
     { ...events, onExit: (_handle, error) => ended.resolve(error) },
   );

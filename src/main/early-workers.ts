@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+import { isReadOnce } from "../config/parse/inputs.ts";
+import { guessThreads } from "../config/worker-threads.ts";
+import { WorkerThreads } from "../worker/worker-threads.ts";
+import { defaultConfigPath } from "./default-config.ts";
+
+/**
+ * Starts the threads of the workers that a configuration will probably ask for: before the engine is loaded, which takes as long
+ * as they do. The arguments are those of the command line; with neither `file` nor `config` it is the default configuration.
+ */
+export function startWorkersEarly(
+  { file, config }: { readonly file: string | undefined; readonly config: string | undefined },
+  env: Readonly<Record<string, string | undefined>>,
+): WorkerThreads {
+  return new WorkerThreads(guessThreads(config ?? textOf(file ?? defaultConfigPath(env)), env));
+}
+
+/** Empty where it cannot be read, which the load of the configuration reports. */
+function textOf(path: string): string {
+  try {
+    return isReadOnce(path) ? "" : readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
