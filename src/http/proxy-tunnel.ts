@@ -1,12 +1,13 @@
 import { messageOf } from "../base/errors.ts";
 import type { Addresses } from "../net/addresses.ts";
-import { ByteQueue } from "../net/byte-queue.ts";
+import { ConnectionStage } from "../net/connection-stage.ts";
 import { latin1Slice } from "../net/node-internals.ts";
 import type { ByteStream, ConnectHandler, Transport } from "../net/transport.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 0 };
+/** Bytes of one response head of the proxy; theirs are short. */
 const MAX_HEAD = 16 * 1024;
 
 /** Who waits for a tunnel; exactly one call. */
@@ -16,74 +17,61 @@ export interface TunnelWaiter {
   onTunnelFailure(error: Error): void;
 }
 
-/** Asks an HTTP proxy for a connection to somewhere else (RFC 9110 9.3.6), on a connection that was made to be given away. */
-export class ProxyTunnel implements ConnectHandler {
+/**
+ * Asks an HTTP proxy for a connection to somewhere else (CONNECT, RFC 9110 9.3.6), on a connection that was made to be given
+ * away. The deadline is that of the whole attempt to connect, which destroys the connection.
+ */
+export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
   readonly #authority: string;
   readonly #authorization: string | undefined;
   readonly #waiter: TunnelWaiter;
-  readonly #held = new ByteQueue();
-  #transport: Transport | undefined;
-  #closed = false;
 
   /** `authority`: `host:port` to connect to; `authorization`: value of Proxy-Authorization. */
   constructor(authority: string, authorization: string | undefined, waiter: TunnelWaiter) {
+    super({
+      onStagePassed() {},
+      onStageFailed: (_stage, message) => waiter.onTunnelFailure(new Error(message)),
+      onFault: (error) => this.reject(messageOf(error)),
+    });
     this.#authority = authority;
     this.#authorization = authorization;
     this.#waiter = waiter;
   }
 
+  protected readonly state = "tunnel";
+  protected readonly closedEarly = "the proxy closed the connection instead of opening a tunnel";
+
   onConnect(transport: Transport): void {
-    this.#transport = transport;
+    this.begin(transport, undefined);
     const authority = this.#authority;
     const credentials = this.#authorization === undefined ? "" : `proxy-authorization: ${this.#authorization}\r\n`;
     transport.writeText(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}\r\n`);
   }
 
-  onData(buffer: Buffer, length: number): void {
-    const held = this.#held;
-    held.append(buffer, 0, length);
-    while (!this.#closed) {
+  protected onHeld(): void {
+    const { held } = this;
+    while (!this.closed) {
       const headEnd = findHeadEnd(held.bytes, held.start, held.end);
       if (headEnd === -1) {
-        if (held.length > MAX_HEAD) this.#fail("the head of the proxy's answer is too large");
+        if (held.length > MAX_HEAD) this.reject("the head of the proxy's answer is too large");
         return;
       }
       const head = new ResponseHead();
       const error = parseResponseHead(latin1Slice(held.bytes, held.start, headEnd), LIMITS, head, false);
       held.consume(headEnd);
-      if (error !== undefined) this.#fail(`the proxy's answer is invalid: ${error.detail}`);
+      if (error !== undefined) this.reject(`the proxy's answer is invalid: ${error.detail}`);
       else if (head.status >= 300 || head.status === 101)
-        this.#fail(`the proxy answered ${head.status} to CONNECT ${this.#authority}`);
+        this.reject(`the proxy answered ${head.status} to CONNECT ${this.#authority}`);
+      // Other 1xx responses come before the final one (RFC 9110 15.2).
       else if (head.status >= 200) this.#open();
     }
   }
 
-  onEnd(): void {
-    this.#fail("the proxy closed the connection instead of opening a tunnel");
-  }
-
-  onDrain(): void {}
-
-  onClose(error: Error | undefined): void {
-    this.#fail(error?.message ?? "the proxy closed the connection instead of opening a tunnel");
-  }
-
-  onFault(error: unknown): void {
-    this.#fail(messageOf(error));
-  }
+  protected onExpired(): void {}
 
   /** A tunnel may begin with bytes of its target: they came with the answer. */
   #open(): void {
-    const transport = this.#transport as Transport;
-    const { bytes, start, end } = this.#held;
-    this.#closed = true;
-    this.#waiter.onTunnel(transport.release(bytes.subarray(start, end)), transport);
-  }
-
-  #fail(message: string): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#transport?.destroy();
-    this.#waiter.onTunnelFailure(new Error(message));
+    const { transport } = this;
+    if (this.leave()) this.#waiter.onTunnel(transport.release(this.held.view()), transport);
   }
 }

@@ -1,9 +1,11 @@
 /** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
 import type { ErrorCode } from "../base/errors.ts";
+import type { Sweepable } from "../base/sweeper.ts";
 import type { Addresses } from "../net/addresses.ts";
-import type { TlsSession } from "../net/transport.ts";
+import type { TlsSession, TransportHandler } from "../net/transport.ts";
 import type { MadeFields } from "./h1/serialize.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
+import type { ConnectionLimits } from "./server/limits.ts";
 
 /** Length of a body: bytes, or one of these. */
 export const UNKNOWN_LENGTH = -1;
@@ -18,6 +20,8 @@ export interface BodySink {
 
 /** The proxy's side of a client's request; called by the protocol engine. */
 export interface ServerStream extends BodySink {
+  /** What it is doing, for the task dump. */
+  readonly activity: object;
   /** What one read brought has been handed over: a good moment to send what was gathered. Not after `onBodyEnd`. */
   onBodyBatch(): void;
   /**
@@ -80,13 +84,42 @@ export interface Downstream {
   abort(): void;
 }
 
-/** What a protocol engine needs from the proxy. */
+/** What handles the requests of a connection; called by the protocol engine, once for each stream. */
 export interface StreamAcceptor {
   /** Makes the stream of a request; `start` is called once the engine is ready to be called back. */
   open(downstream: Downstream, request: HttpRequest): ServerStream & { start(): void };
   /**
-   * A request that the engine could not read and has answered with this error. `received`: what is there of it; undefined when
+   * A request that the engine could not read and has answered with this error. `received`: what has arrived of it; undefined when
    * it is not the request but the rest of a body that broke off.
    */
-  refused(from: Addresses, code: ErrorCode, detail: string, received: Buffer | undefined): void;
+  refused(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void;
+}
+
+/** The bind of a connection that speaks HTTP. Its values are read when they matter, so a reload reaches open connections. */
+export interface HttpHost {
+  readonly frontend: ConnectionLimits;
+  /** Clients are asked to leave: HTTP/1.1 sends `Connection: close` with every response, HTTP/2 has GOAWAY for it. */
+  readonly draining: boolean;
+  /** A connection closes as soon as it carries no stream. */
+  readonly closesIdle: boolean;
+  /** The transport has closed. Every stream has ended before. */
+  onConnectionClose(connection: HttpConnection): void;
+  /** A defect of the gateway has ended the connection. */
+  onFault(error: unknown): void;
+}
+
+/**
+ * A client's connection as its bind sees it, whatever the version of HTTP: limits, drain and accounting need no more. It knows its
+ * streams; nobody else keeps a list of them.
+ */
+export interface HttpConnection extends ClientConnection, TransportHandler, Sweepable {
+  /** Inside TLS where it ends here. */
+  readonly bytesReceived: number;
+  readonly bytesSent: number;
+  /** What it is doing, with what its streams are doing, for the task dump. */
+  readonly activity: { readonly state: string; readonly ageMs: number };
+  /** Closes the connection now if it carries no stream; otherwise nothing: `closesIdle` closes it after its last one. */
+  closeIfIdle(): void;
+  /** Ends the connection at once, and its streams by `onClientGone`; `reason` is for the log. */
+  terminate(reason: string): void;
 }

@@ -161,7 +161,7 @@ export class Gateway {
 
   /**
    * Drains and stops (reference 7): goes on serving for the minimum deadline, then closes ports and connections as
-   * proxy/drain.ts says, waits for requests in progress up to the maximum, then cuts what is left. Safe to call again.
+   * proxy/ingress/drain.ts says, waits for requests in progress up to the maximum, then cuts what is left. Safe to call again.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#drain();

@@ -14,6 +14,11 @@ export class ByteQueue {
     return this.end - this.start;
   }
 
+  /** What is held, without a copy: valid until the next `append`. */
+  view(): Buffer {
+    return this.bytes.subarray(this.start, this.end);
+  }
+
   /** Copies `buffer[from, to)`. */
   append(buffer: Buffer, from: number, to: number): void {
     const size = this.length + to - from;
@@ -28,7 +33,7 @@ export class ByteQueue {
     this.end += to - from;
   }
 
-  /** Lets go of what stands before `index`; the memory too when nothing is left. */
+  /** Drops what stands before `index`; the memory too when nothing is left. */
   consume(index: number): void {
     this.start = index;
     if (this.start >= this.end) this.clear();

@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Sweeper } from "../base/sweeper.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
-import { BindServer } from "./bind-server.ts";
 import { type Generation, IrCompiler } from "./compile-ir.ts";
-import type { TunnelTargets } from "./connect/tunnel.ts";
-import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./drain.ts";
+import { BindServer } from "./ingress/bind-server.ts";
+import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ingress/drain.ts";
+import type { TunnelTargets } from "./ingress/tunnel.ts";
 import type { Services } from "./services.ts";
 
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */

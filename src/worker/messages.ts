@@ -1,7 +1,7 @@
 /** Every message between the main thread and the workers. Both sides are in this folder. */
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
-import type { DrainStep } from "../proxy/drain.ts";
+import type { DrainStep } from "../proxy/ingress/drain.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";

@@ -3,7 +3,7 @@ import { asError } from "../base/errors.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
-import { DRAIN_STEPS } from "../proxy/drain.ts";
+import { DRAIN_STEPS } from "../proxy/ingress/drain.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { TraceFilter } from "../trace/filter.ts";

@@ -8,7 +8,7 @@ import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
-import { DRAIN_STEPS } from "../../src/proxy/drain.ts";
+import { DRAIN_STEPS } from "../../src/proxy/ingress/drain.ts";
 import type { Services } from "../../src/proxy/services.ts";
 import { TraceLog } from "../../src/proxy/trace-log.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";

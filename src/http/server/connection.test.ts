@@ -4,8 +4,8 @@ import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
-import type { Downstream, ServerStream } from "../stream.ts";
-import { type ConnectionHost, ServerConnection } from "./connection.ts";
+import type { Downstream, HttpHost, ServerStream, StreamAcceptor } from "../stream.ts";
+import { ServerConnection } from "./connection.ts";
 
 const FRONTEND: Frontend = {
   maxBufferSize: 1024,
@@ -35,23 +35,27 @@ async function serve(start: (downstream: Downstream) => void): Promise<Server> {
   const faults: unknown[] = [];
   const clients: Socket[] = [];
   const nothing: ServerStream = {
+    activity: {},
     onBody: () => {},
     onBodyBatch: () => {},
     onBodyEnd: () => {},
     onClientGone: () => {},
     onClientDrain: () => {},
   };
-  const host: ConnectionHost = {
+  const host: HttpHost = {
     frontend: FRONTEND,
     draining: false,
     closesIdle: false,
-    acceptor: { open: (downstream) => ({ ...nothing, start: () => start(downstream) }), refused: () => {} },
     onConnectionClose: () => {},
     onFault: (error) => faults.push(error),
   };
+  const streams: StreamAcceptor = {
+    open: (downstream) => ({ ...nothing, start: () => start(downstream) }),
+    refused: () => {},
+  };
   const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
   const acceptor = await Acceptor.listen(listen, (transport) => {
-    const connection = new ServerConnection(transport, host);
+    const connection = new ServerConnection(transport, host, streams);
     connections.push(connection);
     return connection;
   });

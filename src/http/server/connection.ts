@@ -1,43 +1,88 @@
-import type { Transport, TransportHandler } from "../../net/transport.ts";
+/**
+ * One client connection that speaks HTTP/1.1 (RFC 9112): reads a request at a time, holds what is pipelined behind it, writes the
+ * responses in order, and ends the connection so that neither side mistakes what it got. Bytes come from the transport, requests
+ * go to the acceptor, responses come from the stream that it made. serve-http.ts makes one for each connection.
+ *
+ * Nothing of a client may cost without bound. So requests take turns with other connections, what cannot be used yet is
+ * held up to a limit and then not read, a client that does not read is not read either, and every wait has a deadline.
+ */
+import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { ByteQueue } from "../../net/byte-queue.ts";
+import type { Transport } from "../../net/transport.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "../message.ts";
-import { type Downstream, TUNNEL } from "../stream.ts";
-import { type ConnectionSettings, ConnectionState, HELD_LIMIT, type ReadState } from "./connection-state.ts";
+import {
+  type Downstream,
+  type HttpConnection,
+  type HttpHost,
+  type NetworkMetadata,
+  type ServerStream,
+  type StreamAcceptor,
+  TUNNEL,
+} from "../stream.ts";
+import { BodyReader } from "./body-reader.ts";
+import { ClientPeer } from "./client-peer.ts";
 import { HeadReader } from "./head-reader.ts";
-import { Turns } from "./turns.ts";
-
-const NO_HEADERS: HeaderList = [];
-
-/** The bind of a connection. */
-export interface ConnectionHost extends ConnectionSettings {
-  onConnectionClose(connection: ServerConnection): void;
-  /** A defect of the gateway has ended the connection. */
-  onFault(error: unknown): void;
-}
+import { BACKLOG_LIMIT, Deadline, HELD_LIMIT, LINGER_BYTES, LINGER_MS, Turns } from "./pace.ts";
+import { ResponseWriter } from "./response-writer.ts";
 
 /**
- * One client connection that speaks HTTP/1.1 (RFC 9112): reads a request at a time, holds what is pipelined behind it, and
- * writes the answers in order.
+ * head: between requests or inside a head; body: reading one; wait: request read, response not ended; tunnel: bytes both
+ * ways; linger: all is written, what the client still sends is thrown away (RFC 9112 9.6).
  */
-export class ServerConnection extends ConnectionState implements TransportHandler, Downstream {
-  readonly #owner: ConnectionHost;
+type ReadState = "head" | "body" | "wait" | "tunnel" | "linger" | "closed";
+
+export class ServerConnection extends ClientPeer implements HttpConnection, Downstream {
+  /** One request at a time: its stream is the connection. */
+  readonly connection = this;
+  readonly #transport: Transport;
+  readonly #host: HttpHost;
+  readonly #streams: StreamAcceptor;
   readonly #heads = new HeadReader();
+  readonly #body = new BodyReader();
+  readonly #writer: ResponseWriter;
+  readonly #deadline = new Deadline();
+  readonly #turns = new Turns(
+    () => this.#state === "head" && this.#resume(),
+    (error) => this.onFault(error),
+  );
+  /** Bytes not used yet; the start of a head while the state is `head`. */
+  readonly #held = new ByteQueue();
+  #stream: ServerStream | undefined;
+  #state: ReadState = "head";
+  /** `#process` is running: whatever happens in it, it goes on reading by itself. */
   #processing = false;
   /** Body bytes were handed over that the stream may have gathered. */
   #batchOpen = false;
+  #requestDone = true;
   #responseDone = true;
-  /** The client may be waiting for 100 before it sends the body. */
-  #expectsContinue = false;
-  #method = "";
-  readonly #turns = new Turns(() => this.#onTurn());
+  /** The connection may carry another request after this one (RFC 9112 9.3). */
+  #keepAlive = true;
   /** The client has closed its sending side while requests that it had sent before were still waiting. */
   #endWaits = false;
+  #lingerLeft = 0;
   requestLength = 0;
-  /** One request at a time: its stream is the connection. */
-  readonly connection = this;
 
-  constructor(transport: Transport, host: ConnectionHost) {
-    super(transport, host);
-    this.#owner = host;
+  /** `metadata`: what the network authorization has returned about the connection. */
+  constructor(transport: Transport, host: HttpHost, streams: StreamAcceptor, metadata?: NetworkMetadata) {
+    super(transport, metadata);
+    this.#transport = transport;
+    this.#host = host;
+    this.#streams = streams;
+    this.#writer = new ResponseWriter(transport);
+    this.#deadline.after(host.frontend.idleTimeout);
+  }
+
+  get activity(): { readonly state: string; readonly ageMs: number; readonly exchange?: object } {
+    const stream = this.#stream;
+    return {
+      state: this.#idle ? "idle" : this.#state,
+      ageMs: this.#deadline.ageMs,
+      ...(stream !== undefined && { exchange: stream.activity }),
+    };
+  }
+
+  get bodyBytes(): number {
+    return this.#body.received;
   }
 
   get rawNames(): readonly string[] | null {
@@ -64,19 +109,25 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     return this.#heads.head.hasUnderscore;
   }
 
-  /** Requests that have arrived are not read for now. */
-  get #mustWait(): boolean {
-    return this.#turns.waiting || this.overfull;
+  /** No request is under way and none has begun to arrive. */
+  get #idle(): boolean {
+    return this.#state === "head" && this.#held.length === 0;
   }
 
-  get #canDiscardBody(): boolean {
-    return this.state === "body" && !this.#expectsContinue && this.body.discardable;
+  /** The client does not read its responses. */
+  get #overfull(): boolean {
+    return this.#transport.backlog >= BACKLOG_LIMIT;
+  }
+
+  /** Requests that have arrived are not read for now. */
+  get #mustWait(): boolean {
+    return this.#turns.waiting || this.#overfull;
   }
 
   // ── from the transport ──
 
   onData(buffer: Buffer, length: number): void {
-    const held = this.held;
+    const held = this.#held;
     if (held.length > 0) {
       held.append(buffer, 0, length);
       this.#processHeld();
@@ -89,104 +140,103 @@ export class ServerConnection extends ConnectionState implements TransportHandle
 
   /** A client that only closes its sending side cannot be told from one that is gone, and is taken for gone. */
   onEnd(): void {
-    if (this.state === "tunnel") {
-      this.requestDone = true;
-      this.stream?.onBodyEnd(NO_HEADERS);
-    } else if (this.#mustWait && this.state === "head") {
+    if (this.#state === "tunnel") {
+      this.#requestDone = true;
+      this.#stream?.onBodyEnd([]);
+    } else if (this.#mustWait && this.#state === "head") {
       this.#endWaits = true;
-    } else if (this.state === "head") {
-      if (this.held.length > 0) this.refuse("TG_INVALID_REQUEST", "the connection ended inside the request head");
-      else this.closeIdle();
-    } else if (this.state !== "linger") this.gone();
+    } else if (this.#state === "head") {
+      if (this.#held.length > 0) this.#refuse("TG_INVALID_REQUEST", "the connection ended inside the request head");
+      else this.closeIfIdle();
+    } else if (this.#state !== "linger") this.#gone();
   }
 
   onDrain(): void {
-    this.progressed = true;
-    if (this.stream !== undefined) this.stream.onClientDrain();
-    else if (this.state === "head") this.#resume();
+    this.#deadline.progress();
+    if (this.#stream !== undefined) this.#stream.onClientDrain();
+    else if (this.#state === "head") this.#resume();
   }
 
   onClose(): void {
-    this.gone();
-    this.#owner.onConnectionClose(this);
+    this.#gone();
+    this.#host.onConnectionClose(this);
   }
 
   onFault(error: unknown): void {
-    this.#owner.onFault(error);
-    this.gone();
+    this.#host.onFault(error);
+    this.#gone();
   }
 
   // ── from the stream ──
 
   readBody(): void {
-    this.body.start();
-    if (this.state !== "body" && this.state !== "tunnel") return;
-    this.progressed = true;
+    this.#body.start();
+    if (this.#state !== "body" && this.#state !== "tunnel") return;
+    this.#deadline.progress();
     this.#batchOpen = true;
     this.#resume();
   }
 
   pauseBody(): void {
-    this.body.pause();
-    this.transport.pause();
+    this.#body.pause();
+    this.#transport.pause();
   }
 
   resumeBody(): void {
-    this.progressed = true;
-    if (!this.body.paused) return;
-    this.body.resume();
+    this.#deadline.progress();
+    if (!this.#body.paused) return;
+    this.#body.resume();
     this.#resume();
   }
 
+  /** Not to clients of HTTP/1.0, which know no 1xx (RFC 9110 15.2). */
   sendInformational(status: number, headers: HeaderList): void {
-    if (this.state === "closed" || this.#heads.head.minor === 0) return;
-    if (status === 100) this.#expectsContinue = false;
-    this.writer.informational(status, headers);
+    if (this.#state === "closed" || this.#heads.head.minor === 0) return;
+    if (status === 100) this.#heads.head.expectContinue = false;
+    this.#writer.informational(status, headers);
   }
 
   sendHead(response: HttpResponse, length: number, rawNames: readonly string[] | null): void {
-    if (this.state === "closed") return;
-    this.progressed = true;
+    if (this.#state === "closed") return;
+    this.#deadline.progress();
     if (length === TUNNEL) {
-      this.state = "tunnel";
-      this.requestDone = false;
-    } else if (this.host.draining || this.#method === "CONNECT") {
+      this.#state = "tunnel";
+      this.#requestDone = false;
+    } else if (this.#host.draining || this.#heads.head.method === "CONNECT") {
       // After a CONNECT that was refused, what follows may be meant for the tunnel and must not be read as requests.
-      this.keepAlive = false;
+      this.#keepAlive = false;
     }
-    this.keepAlive = this.writer.head(
-      response,
-      length,
-      rawNames,
-      { method: this.#method, minor: this.#heads.head.minor, trailersAccepted: this.#heads.head.trailersAccepted },
-      this.keepAlive && (this.requestDone || this.#canDiscardBody),
-    );
+    // A body that is not read would be taken for the next request. One that is small is read, unless its client still waits
+    // for 100 and may never send it (RFC 9110 10.1.1).
+    const discardable = this.#state === "body" && !this.#heads.head.expectContinue && this.#body.discardable;
+    const keepAlive = this.#keepAlive && (this.#requestDone || discardable);
+    this.#keepAlive = this.#writer.head(response, length, rawNames, this.#heads.head, keepAlive);
   }
 
   sendBody(buffer: Buffer, from: number, to: number): boolean {
-    if (this.state === "closed") return true;
-    this.progressed = true;
-    return this.writer.body(buffer, from, to);
+    if (this.#state === "closed") return true;
+    this.#deadline.progress();
+    return this.#writer.body(buffer, from, to);
   }
 
   sendEnd(trailers: HeaderList): void {
-    if (this.state === "closed") return;
-    const complete = this.writer.end(trailers);
+    if (this.#state === "closed") return;
+    const complete = this.#writer.end(trailers);
     this.#responseDone = true;
-    if (!complete) this.breakOff();
-    else if (this.state === "tunnel" && !this.requestDone) this.transport.end();
-    else if (!this.keepAlive) this.finish();
+    if (!complete) this.#breakOff();
+    else if (this.#state === "tunnel" && !this.#requestDone) this.#transport.end();
+    else if (!this.#keepAlive) this.#finish();
     else this.#next();
   }
 
   flush(): boolean {
-    return this.state === "closed" || this.writer.flush();
+    return this.#state === "closed" || this.#writer.flush();
   }
 
   abort(): void {
-    if (this.state === "closed") return;
-    this.stream = undefined;
-    this.breakOff();
+    if (this.#state === "closed") return;
+    this.#stream = undefined;
+    this.#breakOff();
   }
 
   // ── reading ──
@@ -197,16 +247,16 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     this.#processing = true;
     while (at < to) {
       const before = at;
-      const state: ReadState = this.state;
+      const state = this.#state;
       if (state === "head") {
-        if (this.overfull || !this.#turns.begin()) break;
+        if (this.#overfull || !this.#turns.begin()) break;
         at = this.#readHead(buffer, at, to);
-      } else if (state === "body" && this.body.open && !this.body.paused) at = this.#readBodyBytes(buffer, at, to);
-      else if (state === "tunnel" && this.body.open) at = this.#readTunnel(buffer, at, to);
-      else if (state === "linger") at = this.discard(to - at, to);
+      } else if (state === "body" && this.#body.open && !this.#body.paused) at = this.#readBodyBytes(buffer, at, to);
+      else if (state === "tunnel" && this.#body.open) at = this.#readTunnel(buffer, at, to);
+      else if (state === "linger") at = this.#discard(at, to);
       else if (state === "closed") at = to;
       else break;
-      if (at === before && this.state === state) break;
+      if (at === before && this.#state === state) break;
     }
     if (at === to) this.#turns.reset();
     this.#processing = false;
@@ -214,88 +264,77 @@ export class ServerConnection extends ConnectionState implements TransportHandle
     return at;
   }
 
-  #onTurn(): void {
-    if (this.state !== "head") return;
-    try {
-      this.#resume();
-    } catch (error) {
-      this.onFault(error);
-    }
-  }
-
   #processHeld(): void {
-    const held = this.held;
+    const held = this.#held;
     const used = this.#process(held.bytes, held.start, held.end);
-    // Whoever ends the connection lets go of everything.
+    // Ending the connection has cleared it.
     if (held.length > 0) held.consume(used);
   }
 
   /** Goes on reading, first with held bytes, unless `#process` is running and will do so itself. */
   #resume(): void {
     if (this.#processing) return;
-    if (this.held.length > 0) this.#processHeld();
+    if (this.#held.length > 0) this.#processHeld();
     else this.#endBatch();
     this.#paceReading();
     if (this.#endWaits && !this.#mustWait) this.onEnd();
   }
 
-  /** Reads on unless much is held that cannot be used yet, or nobody takes the body. */
+  /** Reads on unless much is held that cannot be used yet, or the body is paused. */
   #paceReading(): void {
-    const { state } = this;
+    const state = this.#state;
     if (state === "linger" || state === "closed") return;
-    if (this.held.length >= HELD_LIMIT && (state !== "head" || this.#mustWait)) this.transport.pause();
-    else if (!this.body.paused || state === "head" || state === "wait") this.transport.resume();
+    if (this.#held.length >= HELD_LIMIT && (state !== "head" || this.#mustWait)) this.#transport.pause();
+    else if (!this.#body.paused || state === "head" || state === "wait") this.#transport.resume();
   }
 
   #endBatch(): void {
     if (!this.#batchOpen) return;
     this.#batchOpen = false;
-    this.stream?.onBodyBatch();
+    this.#stream?.onBodyBatch();
   }
 
   #readHead(buffer: Buffer, start: number, end: number): number {
     const heads = this.#heads;
     const { begun } = heads;
-    const request = heads.read(buffer, start, end, this.host.frontend, this.protocol);
+    const request = heads.read(buffer, start, end, this.#host.frontend, this.protocol);
     if (request !== undefined) {
       this.#begin(request);
       return heads.end;
     }
     const { error } = heads;
     if (error === undefined) {
-      if (!begun) this.deadline = performance.now() + this.host.frontend.headerReadTimeout;
+      // From its first byte on: a head that trickles in ("slowloris") must not hold the connection.
+      if (!begun) this.#deadline.after(this.#host.frontend.headerReadTimeout);
       return start;
     }
-    this.refuse(error.code, error.detail, buffer.subarray(start, end));
+    this.#refuse(error.code, error.detail, buffer.subarray(start, end));
     return end;
   }
 
   #begin(request: HttpRequest): void {
     const { head } = this.#heads;
-    this.#method = head.method;
-    this.keepAlive = head.keepAlive;
-    this.#expectsContinue = head.expectContinue;
-    this.deadline = 0;
+    this.#keepAlive = head.keepAlive;
+    this.#deadline.suspend();
     this.#responseDone = false;
-    this.progressed = false;
-    this.requestLength = this.body.begin(head);
-    this.requestDone = this.requestLength === 0;
-    this.state = this.requestDone ? "wait" : "body";
-    const stream = this.host.acceptor.open(this, request);
-    this.stream = stream;
+    this.requestLength = this.#body.begin(head);
+    this.#requestDone = this.requestLength === 0;
+    this.#state = this.#requestDone ? "wait" : "body";
+    const stream = this.#streams.open(this, request);
+    this.#stream = stream;
     stream.start();
   }
 
   #readBodyBytes(buffer: Buffer, at: number, end: number): number {
-    this.#expectsContinue = false;
-    this.progressed = true;
+    this.#heads.head.expectContinue = false;
+    this.#deadline.progress();
     this.#batchOpen = true;
-    const body = this.body;
+    const body = this.#body;
     const used = body.read(buffer, at, end, this);
     // The stream may have ended the connection, or this side when the body became too large.
-    if (this.state !== "body") return end;
+    if (this.#state !== "body") return end;
     if (used === -1) {
-      this.refuse("TG_INVALID_REQUEST", body.error);
+      this.#refuse("TG_INVALID_REQUEST", body.error);
       return end;
     }
     if (body.done) this.#endBody(body.trailers);
@@ -304,48 +343,157 @@ export class ServerConnection extends ConnectionState implements TransportHandle
 
   /** Body bytes without their framing; the chunked decoder hands them over through this. */
   onBody(buffer: Buffer, from: number, to: number): void {
-    const limit = this.host.frontend.maxRequestBodySize;
-    this.body.received += to - from;
-    if (limit === 0 || this.body.received <= limit) this.stream?.onBody(buffer, from, to);
-    else if (this.state === "body") this.refuse("TG_BODY_TOO_LARGE", `more than ${limit} bytes`);
+    const limit = this.#host.frontend.maxRequestBodySize;
+    this.#body.received += to - from;
+    if (limit === 0 || this.#body.received <= limit) this.#stream?.onBody(buffer, from, to);
+    else if (this.#state === "body") this.#refuse("TG_BODY_TOO_LARGE", `more than ${limit} bytes`);
   }
 
   #readTunnel(buffer: Buffer, at: number, end: number): number {
-    this.progressed = true;
+    this.#deadline.progress();
     this.#batchOpen = true;
-    this.body.received += end - at;
-    this.stream?.onBody(buffer, at, end);
+    this.#body.received += end - at;
+    this.#stream?.onBody(buffer, at, end);
     return end;
   }
 
   #endBody(trailers: HeaderList): void {
-    if (this.state !== "body") return;
-    this.requestDone = true;
+    if (this.#state !== "body") return;
+    this.#requestDone = true;
     this.#batchOpen = false;
-    this.state = "wait";
-    if (!this.writer.started) {
-      // From here on the upstream has to move, and how long it may take is not for this side to say.
-      this.deadline = 0;
-      this.progressed = false;
-    }
-    this.stream?.onBodyEnd(trailers);
-    if (this.#responseDone && this.keepAlive) this.#next();
+    this.#state = "wait";
+    // From here on the upstream has to move, and its deadlines count.
+    if (!this.#writer.started) this.#deadline.suspend();
+    this.#stream?.onBodyEnd(trailers);
+    if (this.#responseDone && this.#keepAlive) this.#next();
   }
 
   /** The response is written: the next request may be waiting already. */
   #next(): void {
-    if (this.state === "closed") return;
-    this.stream = undefined;
-    if (!this.requestDone) {
+    if (this.#state === "closed") return;
+    this.#stream = undefined;
+    if (!this.#requestDone) {
       this.readBody();
       return;
     }
-    this.state = "head";
-    if (this.host.closesIdle && this.idle && !this.#processing) {
-      this.closeIdle();
+    this.#state = "head";
+    if (this.#host.closesIdle && !this.#processing) this.closeIfIdle();
+    if (this.#state !== "head") return;
+    this.#deadline.restart();
+    this.#resume();
+  }
+
+  // ── deadlines ──
+
+  sweep(now: number): void {
+    const { frontend, closesIdle } = this.#host;
+    const state = this.#state;
+    // A lingering client gets as long as it makes progress to take the response, and LINGER_MS more to stop sending.
+    if (state !== "linger")
+      this.#deadline.renew(now, state === "head" ? frontend.idleTimeout : frontend.streamIdleTimeout, state === "head");
+    else if (this.#transport.backlog === 0) this.#deadline.renew(now, LINGER_MS, false);
+    if (state === "body" && this.#body.tooSlow(now, frontend.minBodyRate)) {
+      this.#refuse("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
       return;
     }
-    this.startIdling();
-    this.#resume();
+    if (state === "body" && this.#body.paused) {
+      // Its upstream takes no more, so it is not read, and its leaving would not be noticed. A close is seen only behind the
+      // bytes that were sent before it: up to HELD_LIMIT of them are read ahead.
+      if (this.#held.length < HELD_LIMIT) this.#transport.resume();
+      if (this.#transport.wasReset) {
+        this.#gone();
+        return;
+      }
+    }
+    const tooOld = this.#deadline.olderThan(now, frontend.maxConnectionDuration);
+    if (tooOld) this.#keepAlive = false;
+    if ((tooOld || closesIdle) && this.#idle) this.closeIfIdle();
+    else if (this.#deadline.passed(now)) this.#expire();
+  }
+
+  #expire(): void {
+    if (this.#idle) this.closeIfIdle();
+    else if (this.#state === "linger") this.#destroy();
+    else if (this.#state === "head") this.#refuse("TG_CLIENT_TIMEOUT", "the request head did not arrive in time");
+    else if (this.#body.paused) this.#refuse("TG_UPSTREAM_TIMEOUT", "the request body was not taken");
+    else if (this.#state === "body") this.#refuse("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
+    else this.#refuse("TG_CLIENT_TIMEOUT", "nothing moved for too long");
+  }
+
+  // ── ending ──
+
+  /** The client may still be taking the last response: that is not cut. */
+  closeIfIdle(): void {
+    if (!this.#idle) return;
+    if (this.#transport.backlog > 0) this.#finish();
+    else this.#destroy();
+  }
+
+  terminate(reason: string): void {
+    const stream = this.#stream;
+    this.abort();
+    stream?.onClientGone("TG_CLIENT_GONE", `${reason} before the request was complete`);
+  }
+
+  /**
+   * Answers a request that cannot be read, then closes: what follows on the connection has no known boundaries. `head`: what
+   * has arrived of its head, when that is not held.
+   */
+  #refuse(code: ErrorCode, detail: string, head?: Buffer): void {
+    const { message } = ERRORS[code];
+    const received = this.#state === "head" ? (head ?? this.#held.view()) : undefined;
+    const stream = this.#stream;
+    this.#stream = undefined;
+    if (this.#writer.started) this.#breakOff();
+    else {
+      this.#writer.error(code);
+      this.#finish();
+    }
+    if (stream !== undefined) stream.onClientGone(code, `${message}: ${detail}`);
+    else this.#streams.refused(this, code, detail, received);
+  }
+
+  /**
+   * All is written. Sends FIN and reads on for a while: closing with unread bytes of the client would turn the close into a
+   * reset, which can destroy the response before the client has read it (RFC 9112 9.6).
+   */
+  #finish(): void {
+    this.#stream = undefined;
+    this.#held.clear();
+    this.#state = "linger";
+    this.#lingerLeft = LINGER_BYTES;
+    this.#deadline.after(this.#host.frontend.streamIdleTimeout);
+    this.#deadline.progress();
+    this.#transport.end();
+    this.#transport.resume();
+  }
+
+  /** Not read rather than closed when it is too much: a close would reset the connection. */
+  #discard(at: number, end: number): number {
+    this.#lingerLeft -= end - at;
+    if (this.#lingerLeft < 0 && this.#transport.backlog === 0) this.#transport.pause();
+    return end;
+  }
+
+  /** The client is gone, or must be taken for gone. */
+  #gone(): void {
+    if (this.#state === "closed") return;
+    const stream = this.#stream;
+    this.#stream = undefined;
+    this.#destroy();
+    stream?.onClientGone("TG_CLIENT_GONE", ERRORS.TG_CLIENT_GONE.message);
+  }
+
+  /** Ends a response before its end. One that only the close delimits is reset, so that it is not taken for complete. */
+  #breakOff(): void {
+    if (this.#writer.endsByClose) this.#transport.reset();
+    else this.#writer.flush();
+    this.#destroy();
+  }
+
+  #destroy(): void {
+    this.#state = "closed";
+    this.#held.clear();
+    this.#transport.destroy();
   }
 }

@@ -1,5 +1,5 @@
-import type { Transport } from "../../net/transport.ts";
-import { Output } from "../../net/transport.ts";
+import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { Output, type Transport } from "../../net/transport.ts";
 import { chunkHeader, LAST_CHUNK, responseHeadText, trailerText } from "../h1/serialize.ts";
 import type { HeaderList, HttpResponse } from "../message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
@@ -12,6 +12,8 @@ export interface ResponseContext {
   readonly minor: 0 | 1;
   readonly trailersAccepted: boolean;
 }
+
+const UNREAD_REQUEST: ResponseContext = { method: "GET", minor: 1, trailersAccepted: false };
 
 /** Serializes one response at a time onto a transport: head and small body in one write. */
 export class ResponseWriter {
@@ -63,6 +65,19 @@ export class ResponseWriter {
     else if (context.minor === 0) extra += "connection: keep-alive\r\n";
     this.#output.text(responseHeadText(status, response.headers, rawNames, extra));
     return keepAlive;
+  }
+
+  /**
+   * A whole response with the status and text of `code`, to a request that cannot be read. Details are for the log. Its method is
+   * not known, so the body is sent whatever it was.
+   */
+  error(code: ErrorCode): void {
+    const { status, message } = ERRORS[code];
+    const body = Buffer.from(message);
+    const headers = ["content-type", "text/plain", "content-length", String(body.length)];
+    this.head({ status, headers }, body.length, null, UNREAD_REQUEST, false);
+    this.body(body, 0, body.length);
+    this.end([]);
   }
 
   /** 1xx: goes out at once, before the response. */

@@ -13,18 +13,18 @@ import {
   type UpstreamCaller,
 } from "../../upstream/upstream-call.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
+import type { LiveConnection } from "../ingress/chain.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables } from "../variables.ts";
-import type { LiveConnection } from "./live-connection.ts";
 
 /** The bind of a connection. */
 export interface TcpHost {
   readonly frontend: Frontend;
   /** Of the configuration in force: a connection may outlive the one with which it has come. */
   readonly accessLogRules: AccessLogRules;
-  onTcpClose(connection: TcpConnection): void;
+  onConnectionClose(connection: TcpConnection): void;
   onFault(error: unknown): void;
 }
 
@@ -76,10 +76,6 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.remotePort = origin.transport.remotePort;
   }
 
-  get listener(): CompiledListener | undefined {
-    return this.#origin.listener;
-  }
-
   get bytesReceived(): number {
     return this.#transport.bytesRead;
   }
@@ -111,7 +107,15 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     }
   }
 
-  abort(reason: string): void {
+  /** It carries one stream from beginning to end. */
+  closeIfIdle(): void {}
+
+  terminate(reason: string): void {
+    this.#fail("TG_CLIENT_GONE", `${reason} before the connection was done`);
+    this.#transport.destroy();
+  }
+
+  #abort(reason: string): void {
     this.#fail("TG_CLIENT_GONE", reason);
     this.#transport.destroy();
   }
@@ -125,7 +129,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     }
     const waiting = this.#clientBlocked || this.#upstreamBlocked || this.#clientEnded || this.#upstreamEnded;
     if ((!waiting && !this.#closed) || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
-    this.abort("nothing moved for too long");
+    this.#abort("nothing moved for too long");
   }
 
   // ── from the client ──
@@ -151,7 +155,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   onClose(error: Error | undefined): void {
     const detail = error === undefined ? "" : `: ${error.message}`;
     this.#fail("TG_CLIENT_GONE", `${ERRORS.TG_CLIENT_GONE.message}${detail}`);
-    this.#host.onTcpClose(this);
+    this.#host.onConnectionClose(this);
   }
 
   onFault(error: unknown): void {

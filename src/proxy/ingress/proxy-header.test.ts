@@ -4,22 +4,29 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
-import { type ProxyHeaderHost, ProxyHeaderReader } from "./proxy-header.ts";
+import type { StageOwner } from "../../net/connection-stage.ts";
+import type { TransportHandler } from "../../net/transport.ts";
+import { REJECTED } from "./chain.ts";
+import { ProxyHeaderStage } from "./proxy-header.ts";
 
 /** Resolves with what becomes of a client that sends `bytes` and no more. */
 async function outcome(settings: ProxyProtocol, bytes: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const host: ProxyHeaderHost = {
-    onProxyHeader: (_reader, transport, early) => {
-      transport.destroy();
-      resolve(`served from ${early.length}`);
-    },
-    onProxyFailure: (_reader, message) => resolve(message),
+  const owner: StageOwner = {
+    onStagePassed: () => {},
+    onStageFailed: (_stage, message) => resolve(message),
     onFault: (error) => resolve(String(error)),
   };
   const acceptor = await Acceptor.listen(
     { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() },
-    (transport) => new ProxyHeaderReader(transport, settings, host, 20),
+    (transport) => {
+      const served = (): TransportHandler => {
+        resolve("served");
+        transport.destroy();
+        return REJECTED;
+      };
+      return new ProxyHeaderStage(transport, settings, owner, served, 20);
+    },
   );
   const client = connect(acceptor.port, "127.0.0.1");
   client.on("error", () => {});
@@ -38,6 +45,6 @@ test("a header that does not arrive in time ends the connection", async () => {
 
 test("where headers are optional, a client that waits for the server to speak is served", async () => {
   const optional = { version: "all", mode: "optional" } as const;
-  assert.equal(await outcome(optional, ""), "served from 0");
+  assert.equal(await outcome(optional, ""), "served");
   assert.equal(await outcome(optional, "PROXY TCP4"), "a PROXY header did not arrive in time");
 });

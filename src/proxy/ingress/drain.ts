@@ -1,5 +1,4 @@
 import { setTimeout as delay, setImmediate as nextPoll } from "node:timers/promises";
-import type { ListeningPort } from "./listening-port.ts";
 
 /**
  * The shutdown of all ports without losing a request. Closing a listening socket resets the connections that the system has
@@ -16,6 +15,20 @@ import type { ListeningPort } from "./listening-port.ts";
 export const DRAIN_STEPS = ["announce", "hold", "close", "finish"] as const;
 export type DrainStep = (typeof DRAIN_STEPS)[number];
 
+/** A port on its way to its shutdown; the steps say in which order the calls come. */
+export interface DrainablePort {
+  /** Connections accepted so far. */
+  readonly accepted: number;
+  /** From now on every response asks its client to leave. */
+  announceDrain(): void;
+  /** New connections are accepted and wait for `serveHeld`. */
+  holdConnections(): void;
+  stopListening(): void;
+  serveHeld(): void;
+  /** Closes connections without a stream, now and whenever one becomes idle. */
+  closeIdle(): void;
+}
+
 /** Without a new connection for this long, clients are taken to have gone elsewhere. */
 const QUIET_MS = 100;
 /** How long connections are accepted and served when clients keep coming. */
@@ -29,7 +42,7 @@ const IDLE_MS = 300;
 /** Takes a step in one worker; resolves when it is done. `deadlineMs` is the time for the whole drain. */
 export async function takeDrainStep(
   step: DrainStep,
-  ports: readonly ListeningPort[],
+  ports: readonly DrainablePort[],
   deadlineMs: number,
 ): Promise<void> {
   switch (step) {
@@ -53,7 +66,7 @@ export async function takeDrainStep(
 }
 
 /** Waits until no connection has arrived for `quietMs`, for `atMostMs` altogether. */
-async function quiet(ports: readonly ListeningPort[], quietMs: number, atMostMs: number): Promise<void> {
+async function quiet(ports: readonly DrainablePort[], quietMs: number, atMostMs: number): Promise<void> {
   const end = performance.now() + atMostMs;
   let before: number;
   do {
@@ -63,7 +76,7 @@ async function quiet(ports: readonly ListeningPort[], quietMs: number, atMostMs:
 }
 
 /** Resolves right after the event loop has found no connection waiting to be accepted, within `atMostMs`. */
-async function emptyQueue(ports: readonly ListeningPort[], atMostMs: number): Promise<void> {
+async function emptyQueue(ports: readonly DrainablePort[], atMostMs: number): Promise<void> {
   const end = performance.now() + atMostMs;
   let before: number;
   do {
@@ -72,6 +85,6 @@ async function emptyQueue(ports: readonly ListeningPort[], atMostMs: number): Pr
   } while (acceptedBy(ports) !== before && performance.now() < end);
 }
 
-function acceptedBy(ports: readonly ListeningPort[]): number {
+function acceptedBy(ports: readonly DrainablePort[]): number {
   return ports.reduce((sum, port) => sum + port.accepted, 0);
 }

@@ -1,0 +1,30 @@
+import { Peer } from "../../net/addresses.ts";
+import type { TlsSession, Transport } from "../../net/transport.ts";
+import type { MadeFields } from "../h1/serialize.ts";
+import type { ClientConnection, NetworkMetadata } from "../stream.ts";
+
+/** What the requests of a client's connection share, whatever the version of HTTP. Connections of each version extend it. */
+export class ClientPeer extends Peer implements ClientConnection {
+  readonly protocol: "http" | "https";
+  readonly tls: TlsSession | undefined;
+  readonly metadata: NetworkMetadata | undefined;
+  madeFields: MadeFields | undefined;
+  readonly #transport: Transport;
+
+  /** `metadata`: what the network authorization has returned about the connection. */
+  constructor(transport: Transport, metadata: NetworkMetadata | undefined) {
+    super(transport);
+    this.#transport = transport;
+    this.protocol = transport.tls === undefined ? "http" : "https";
+    this.tls = transport.tls;
+    this.metadata = metadata;
+  }
+
+  get bytesReceived(): number {
+    return this.#transport.bytesRead;
+  }
+
+  get bytesSent(): number {
+    return this.#transport.bytesWritten;
+  }
+}

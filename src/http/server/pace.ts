@@ -1,0 +1,113 @@
+/** How much a connection may hold, how long it may wait, and how much of a turn of the event loop it may use. */
+
+/** A client that pipelines without reading the responses is not read either once so many bytes of them wait. */
+export const BACKLOG_LIMIT = 64 * 1024;
+/** Pipelined or early bytes that are held while they cannot be used; more stop the reading. */
+export const HELD_LIMIT = 64 * 1024;
+/** After the last response: for how long, and how much of, what the client still sends is thrown away before the close. */
+export const LINGER_MS = 2000;
+export const LINGER_BYTES = 1024 * 1024;
+
+/**
+ * Requests of one connection that are begun in one turn of the event loop. A read can bring thousands, and every other
+ * connection of the worker waits while they are answered.
+ */
+const REQUESTS_PER_TURN = 16;
+
+/**
+ * Shares the turns of the event loop between one connection that pipelines (RFC 9112 9.3.2) and all others. Without it a
+ * client that pipelines 2,000 requests keeps the worker busy until the last is answered.
+ */
+export class Turns {
+  readonly #goOn: () => unknown;
+  readonly #onFault: (error: unknown) => void;
+  #begun = 0;
+  /** The next request has to wait for the next turn. */
+  waiting = false;
+
+  /** `goOn` is called in the turn after one that was used up; `onFault` gets what it throws. */
+  constructor(goOn: () => unknown, onFault: (error: unknown) => void) {
+    this.#goOn = goOn;
+    this.#onFault = onFault;
+  }
+
+  /** Whether a request may begin now; else `goOn` follows. */
+  begin(): boolean {
+    if (this.waiting) return false;
+    if (this.#begun < REQUESTS_PER_TURN) {
+      this.#begun++;
+      return true;
+    }
+    this.waiting = true;
+    setImmediate(() => {
+      this.waiting = false;
+      this.#begun = 0;
+      try {
+        this.#goOn();
+      } catch (error) {
+        this.#onFault(error);
+      }
+    });
+    return false;
+  }
+
+  /** Nothing is left to read: the next read begins a new count. */
+  reset(): void {
+    this.#begun = 0;
+  }
+}
+
+/**
+ * When the thing that a connection waits for is given up. Set by time of day only where the wait is rare; between requests the
+ * next sweep sets it, because reading the clock for every request would cost more than the second that a sweep may be late.
+ */
+export class Deadline {
+  readonly #created = performance.now();
+  /** `performance.now()` ms, 0 = never, or not set yet. */
+  #at = 0;
+  /** Bytes have moved since the last sweep, or a response has ended. */
+  #progressed = false;
+
+  get ageMs(): number {
+    return performance.now() - this.#created;
+  }
+
+  /** Gives up after `ms` from now. */
+  after(ms: number): void {
+    this.#at = performance.now() + ms;
+  }
+
+  /** The wait has an end that others see to, such as the timeouts of an upstream call. */
+  suspend(): void {
+    this.#at = 0;
+    this.#progressed = false;
+  }
+
+  /** The next sweep sets it. */
+  restart(): void {
+    this.#at = 0;
+    this.#progressed = true;
+  }
+
+  /** Bytes have moved: the next sweep begins the wait anew. */
+  progress(): void {
+    this.#progressed = true;
+  }
+
+  /** For a sweep: after progress, gives up `ms` later than `now`; `keep`: a deadline that is set stays. */
+  renew(now: number, ms: number, keep: boolean): void {
+    if (!this.#progressed) return;
+    this.#progressed = false;
+    if (!keep || this.#at === 0) this.#at = now + ms;
+  }
+
+  /** Whether it has passed. */
+  passed(now: number): boolean {
+    return this.#at !== 0 && now >= this.#at;
+  }
+
+  /** Whether the connection is older than `ms`; 0 = any age is allowed. */
+  olderThan(now: number, ms: number): boolean {
+    return ms > 0 && now - this.#created > ms;
+  }
+}

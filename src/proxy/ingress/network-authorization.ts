@@ -1,0 +1,78 @@
+import type { Activation } from "../../cel/index.ts";
+import { ConnectionStage } from "../../net/connection-stage.ts";
+import type { TransportHandler } from "../../net/transport.ts";
+import type { NetworkAuthorizer, NetworkDecision } from "../../policies/ext-authz/network.ts";
+import { connectionVariables } from "../variables.ts";
+import { type Arrival, type Ingress, type LiveConnection, type Next, protocolOf, REJECTED } from "./chain.ts";
+
+/** What a client sends while it waits is held up to this many bytes; then it is not read. */
+const HELD_LIMIT = 64 * 1024;
+
+/**
+ * Last stage: `networkAuthorization`, then `networkExtAuthz`, once per connection. Rejected connections are closed without a
+ * response: there is no request yet, and what they speak is not known.
+ */
+export function authorizeNetwork(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
+  const { network, networkAuthorizer } = ingress.bind;
+  if (network === undefined && networkAuthorizer === undefined) return next(arrival);
+  const variables = connectionVariables(arrival.transport, arrival.serverName, ingress.services);
+  if (network?.allows(variables) === false) {
+    ingress.onRejected(arrival, "TG_AUTHORIZATION", "");
+    return REJECTED;
+  }
+  if (networkAuthorizer === undefined) return next(arrival);
+  const stage = new AuthorizationStage(arrival, ingress, next);
+  ingress.onStageBegun(stage);
+  stage.ask(networkAuthorizer, variables);
+  return stage;
+}
+
+/** Waits for the service. The client is read meanwhile, so that its leaving is noticed, but nothing of it is looked at. */
+class AuthorizationStage extends ConnectionStage implements LiveConnection {
+  readonly #arrival: Arrival;
+  readonly #ingress: Ingress;
+  readonly #next: Next;
+  readonly #cancels: (() => void)[] = [];
+
+  constructor(arrival: Arrival, ingress: Ingress, next: Next) {
+    super(ingress);
+    this.#arrival = arrival;
+    this.#ingress = ingress;
+    this.#next = next;
+    // The call has a deadline of its own.
+    this.begin(arrival.transport, undefined);
+  }
+
+  protected readonly state = "authorizing";
+  protected readonly closedEarly = "the connection closed before it was authorized";
+
+  protected override get allowHalfClose(): boolean {
+    return protocolOf(this.#arrival, this.#ingress.bind) === "tcp";
+  }
+
+  /** `variables`: what expressions read of the connection. The decision comes later, never during this call. */
+  ask(authorizer: NetworkAuthorizer, variables: Activation): void {
+    authorizer
+      .ask(variables, (cancel) => (this.closed ? cancel() : this.#cancels.push(cancel)))
+      .then((decision) => this.#decide(decision))
+      .catch((error: unknown) => {
+        this.onFault(error);
+        this.transport.destroy();
+      });
+  }
+
+  protected onHeld(): void {
+    if (this.held.length >= HELD_LIMIT) this.transport.pause();
+  }
+
+  protected onExpired(): void {}
+
+  protected override onClosed(): void {
+    for (const cancel of this.#cancels) cancel();
+  }
+
+  #decide(decision: NetworkDecision): void {
+    if (decision.allowed) this.pass(() => this.#next({ ...this.#arrival, metadata: decision.metadata }));
+    else if (this.leave()) this.#ingress.onRejected(this.#arrival, "TG_EXT_AUTHZ", `: ${decision.why}`);
+  }
+}

@@ -1,0 +1,78 @@
+import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
+import type { ProxyProtocol } from "../../ir/ir.ts";
+import { ConnectionStage, type StageOwner } from "../../net/connection-stage.ts";
+import type { Transport, TransportHandler } from "../../net/transport.ts";
+import type { Arrival, Ingress, LiveConnection, Next } from "./chain.ts";
+
+/** Milliseconds from the accepted connection to the end of its PROXY header (reference 3.32). */
+const HEADER_TIMEOUT_MS = 5_000;
+
+/** First stage: the address that a proxy in front gives. What is inside a tunnel has no header of its own. */
+export function readProxyHeader(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
+  const { proxyProtocol } = ingress.bind.frontend;
+  if (proxyProtocol === undefined || arrival.tunnelled) return next(arrival);
+  const stage = new ProxyHeaderStage(arrival.transport, proxyProtocol, ingress, () => next(arrival));
+  ingress.onStageBegun(stage);
+  return stage;
+}
+
+/**
+ * Reads the header with which a proxy in front says who the client is (PROXY protocol, reference 3.32). Only ports that
+ * expect one read it: anyone else could claim any address with it.
+ */
+export class ProxyHeaderStage extends ConnectionStage implements LiveConnection {
+  readonly #settings: ProxyProtocol;
+  readonly #next: () => TransportHandler;
+
+  /** `timeoutMs`: milliseconds until the whole header must have arrived. */
+  constructor(
+    transport: Transport,
+    settings: ProxyProtocol,
+    owner: StageOwner,
+    next: () => TransportHandler,
+    timeoutMs = HEADER_TIMEOUT_MS,
+  ) {
+    super(owner);
+    this.#settings = settings;
+    this.#next = next;
+    this.begin(transport, timeoutMs);
+  }
+
+  protected readonly state = "proxy header";
+
+  protected get closedEarly(): string {
+    return `the connection closed before ${this.#expected}`;
+  }
+
+  protected onHeld(): void {
+    const { held } = this;
+    // At most 535 bytes (v2.ts) are looked at again with every byte that arrives.
+    const header = parseProxyHeader(held.view(), this.#settings.version);
+    switch (header.state) {
+      case "more":
+        return;
+      case "invalid":
+        this.reject(header.detail);
+        return;
+      case "absent":
+        if (this.#settings.mode === "strict") this.reject(`the connection does not begin with ${this.#expected}`);
+        else this.pass(this.#next);
+        return;
+      case "complete":
+        if (header.addresses !== undefined) this.transport.setAddresses(header.addresses);
+        held.consume(held.start + header.length);
+        this.pass(this.#next);
+    }
+  }
+
+  /** A client that is silent has no header if it need not have one: it may wait for the server to speak. */
+  protected onExpired(): void {
+    if (this.#settings.mode === "optional" && this.held.length === 0) this.pass(this.#next);
+    else this.reject(`${this.#expected} did not arrive in time`);
+  }
+
+  get #expected(): string {
+    const { version } = this.#settings;
+    return version === "all" ? "a PROXY header" : `a PROXY header of version ${version.slice(1)}`;
+  }
+}

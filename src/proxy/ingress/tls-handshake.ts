@@ -1,0 +1,75 @@
+import { ConnectionStage } from "../../net/connection-stage.ts";
+import type { TransportHandler } from "../../net/transport.ts";
+import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
+import type { TlsTerminator } from "../../tls/tls-terminator.ts";
+import type { CompiledListener } from "../compiled.ts";
+import type { Arrival, Ingress, LiveConnection, Next } from "./chain.ts";
+
+/** Milliseconds from the first byte's turn to the end of the handshake, unless `frontendPolicies.tls` says otherwise. */
+const HANDSHAKE_TIMEOUT_MS = 15_000;
+
+/** Second stage: TLS, and with it the listener. TCP has one listener; HTTP in plaintext chooses for each request. */
+export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
+  const { protocol, listeners, frontend } = ingress.bind;
+  // A port of tunnels speaks CONNECT in plaintext; TLS is inside the tunnels.
+  if (protocol === "http" || (frontend.connect === "tunnel" && !arrival.tunnelled)) return next(arrival);
+  if (protocol === "tcp") return next({ ...arrival, listener: listeners.find("") });
+  const stage = new TlsStage(arrival, ingress, next);
+  ingress.onStageBegun(stage);
+  return stage;
+}
+
+/**
+ * Reads the ClientHello, finds the listener by the name in it (SNI, RFC 6066 3), then ends TLS or lets it pass. Nothing is
+ * answered before a listener is found: a port scan learns no certificate. The deadline covers the whole handshake: without
+ * it, clients that stop in the middle would hold connections for nothing.
+ */
+class TlsStage extends ConnectionStage implements LiveConnection {
+  readonly #arrival: Arrival;
+  readonly #ingress: Ingress;
+  readonly #next: Next;
+
+  constructor(arrival: Arrival, ingress: Ingress, next: Next) {
+    super(ingress);
+    this.#arrival = arrival;
+    this.#ingress = ingress;
+    this.#next = next;
+    this.begin(arrival.transport, ingress.bind.frontend.handshakeTimeout ?? HANDSHAKE_TIMEOUT_MS);
+  }
+
+  protected readonly state = "handshake";
+  protected readonly closedEarly = "the connection closed during the handshake";
+
+  protected onExpired(): void {
+    this.reject("the TLS handshake took too long");
+  }
+
+  protected onHeld(): void {
+    const hello = this.held.view();
+    const parsed = parseClientHello(hello);
+    if (parsed.state === "invalid") this.reject(parsed.detail);
+    else if (parsed.state === "complete") this.#route(parsed.serverName, hello);
+    else if (hello.length > MAX_CLIENT_HELLO) this.reject("the ClientHello is too large");
+  }
+
+  #route(serverName: string, hello: Buffer): void {
+    const listener = this.#ingress.bind.listeners.find(serverName);
+    if (listener === undefined) {
+      this.reject(`no TLS listener match for ${serverName === "" ? "a client that names no server" : serverName}`);
+    } else if (listener.terminator !== undefined) {
+      this.#terminateTls(listener, listener.terminator, serverName, hello);
+    } else this.pass(() => this.#next({ ...this.#arrival, listener, serverName }));
+  }
+
+  /** From here on Node's TLS owns the socket, and its failures come through the terminator. */
+  #terminateTls(listener: CompiledListener, terminator: TlsTerminator, serverName: string, hello: Buffer): void {
+    terminator.accept(this.transport, hello, serverName, {
+      onSecure: (transport) => {
+        this.leave();
+        this.#ingress.seriesOf(listener).handshake.observe((performance.now() - this.startedAt) / 1000);
+        return this.#next({ ...this.#arrival, transport, listener, serverName });
+      },
+      onHandshakeFailure: (message) => this.fail(`TLS handshake failed: ${message}`),
+    });
+  }
+}
