@@ -1,0 +1,343 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { after, before, suite, test } from "node:test";
+import { connect, type TLSSocket } from "node:tls";
+import { type Identity, noOpenssl, TestCa } from "../../../test/helpers/certificates.ts";
+import { TestPlane } from "../../../test/helpers/data-plane.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../../test/helpers/raw-peer.ts";
+import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
+
+const REQUEST = "GET / HTTP/1.1\r\nHost: host.example\r\n\r\n";
+const FRONTEND: Frontend = {
+  maxBufferSize: 1024,
+  maxHeadSize: 61_440,
+  maxHeaders: 100,
+  maxTargetSize: 8192,
+  maxRequestBodySize: 0,
+  idleTimeout: 600_000,
+  headerReadTimeout: 60_000,
+  streamIdleTimeout: 300_000,
+  minBodyRate: 240,
+  maxConnections: 10,
+  maxConnectionDuration: 0,
+  headerCase: "lowercase",
+  keepalives: { enabled: false, time: 0 },
+};
+const proxyHeader = (address: string): string => `PROXY TCP4 ${address} 198.51.100.2 4000 443\r\n`;
+
+let ca: TestCa;
+let host: Identity;
+let friend: Identity;
+before(() => {
+  if (noOpenssl) return;
+  ca = new TestCa();
+  host = ca.issue("host.example");
+  friend = ca.issue("friend.example");
+});
+after(() => ca?.[Symbol.dispose]());
+
+/** What kind of traffic the bind under test serves. */
+type Kind = "HTTP" | "HTTPS" | "TLS" | "TCP";
+const PROTOCOLS = { HTTP: "http", HTTPS: "tls", TLS: "tls", TCP: "tcp" } as const;
+
+/** A plane with one bind whose one listener leads to `port`. */
+async function startBind(kind: Kind, port: number, frontend: Partial<Frontend>): Promise<TestPlane> {
+  const plane = new TestPlane({ sweepInterval: 1_000_000 });
+  const backends = [
+    { key: "b", weight: 1, target: { type: "static", host: "127.0.0.1", port }, policies: {} },
+  ] as const;
+  const named = { key: "r", name: "r", namespace: "default", hostnames: [], backends };
+  const matches = [{ path: { type: "pathPrefix", value: "/" }, headers: [], query: [] }] as const;
+  const isHttp = kind === "HTTP" || kind === "HTTPS";
+  const listener: Listener = {
+    key: "l",
+    name: "l",
+    gatewayName: "default",
+    gatewayNamespace: "default",
+    hostname: "",
+    protocol: kind,
+    policies: {},
+    routes: isHttp ? [{ ...named, matches, policies: {} }] : [],
+    tcpRoutes: isHttp ? [] : [named],
+    ...(kind === "HTTPS" && { tls: { cert: host.cert, key: host.key, clientCa: ca.cert } }),
+  };
+  const bind: Bind = {
+    key: "bind/0",
+    host: "127.0.0.1",
+    port: 0,
+    protocol: PROTOCOLS[kind],
+    tunnelProtocol: "direct",
+    mode: "standard",
+    frontend: { ...FRONTEND, ...frontend },
+    listeners: [listener],
+  };
+  await plane.apply({ binds: [bind], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] });
+  plane.port = (plane.plane.tasks() as { port: number }[])[0]?.port ?? 0;
+  return plane;
+}
+
+interface Task {
+  readonly client: string;
+  readonly state: string;
+  readonly exchange?: object;
+}
+
+/** Open connections of the one bind. */
+function open(plane: TestPlane): readonly Task[] {
+  return (plane.plane.tasks() as { connections: Task[] }[])[0]?.connections ?? [];
+}
+
+/** Waits, for a bounded number of turns of the event loop, which need no clock: tests may have mocked it. */
+async function until(condition: () => boolean, what: string): Promise<void> {
+  for (let turn = 0; turn < 200_000; turn++) {
+    if (condition()) return;
+    await new Promise(setImmediate);
+  }
+  throw new Error(`waited in vain for ${what}`);
+}
+
+/** Makes a TLS handshake on a connection on which something may have been sent before. */
+async function secure(socket: Socket, { cert, key }: Identity): Promise<RawPeer> {
+  const tls: TLSSocket = connect({ socket, servername: "host.example", ca: ca.cert, cert, key });
+  await once(tls, "secureConnect");
+  return new RawPeer(tls);
+}
+
+const isOpen = (plane: TestPlane, state: string) => (): boolean => open(plane).some((task) => task.state === state);
+const refusals = (plane: TestPlane): string[] =>
+  plane.lines
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter((line) => line.message === "refused")
+    .map((line) => String(line.error));
+
+suite("the chain of stages", { skip: noOpenssl }, () => {
+  const rules = (expression: string): Partial<Frontend> => ({
+    proxyProtocol: { version: "v1", mode: "strict" },
+    networkAuthorization: [{ mode: "allow", expression }],
+  });
+
+  test("PROXY header, TLS, authorization: each knows what those before it have found", async () => {
+    await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "x-forwarded-for").join()));
+    await using plane = await startBind(
+      "HTTPS",
+      upstream.port,
+      rules('source.address == "192.0.2.7" && source.subjectCn == "friend.example" && destination.port == 443'),
+    );
+    for (const [address, identity, allowed] of [
+      ["192.0.2.7", friend, true],
+      ["192.0.2.8", friend, false],
+      ["192.0.2.7", host, false],
+    ] as const) {
+      const raw = await RawPeer.connect(plane.port);
+      raw.socket.removeAllListeners("data");
+      raw.send(proxyHeader(address));
+      const client = await secure(raw.socket, identity);
+      client.send(REQUEST);
+      if (allowed) {
+        assert.equal((await client.message()).body, address);
+        assert.deepEqual(
+          open(plane).map((task) => task.client),
+          [`${address}:4000`],
+        );
+      } else {
+        await client.closed();
+        assert.equal(client.received, "");
+      }
+      client.socket.destroy();
+      raw.socket.destroy();
+      await until(() => open(plane).length === 0, "the close of the connection");
+    }
+    assert.deepEqual(refusals(plane), ["authorization failed", "authorization failed"]);
+  });
+
+  test("TCP and TLS that passes through take the same stages; bytes that came early are not lost", async () => {
+    await using upstream = await RawUpstream.listen();
+    await using tcp = await startBind("TCP", upstream.port, rules('source.address == "192.0.2.7"'));
+    const client = await RawPeer.connect(tcp.port);
+    client.send(`${proxyHeader("192.0.2.7")}early`);
+    const server = await upstream.connection();
+    assert.equal(await server.take("early"), "early");
+    const stranger = await RawPeer.connect(tcp.port);
+    stranger.send(`${proxyHeader("192.0.2.8")}early`);
+    await stranger.closed();
+    assert.deepEqual(refusals(tcp), ["authorization failed"]);
+    client.socket.destroy();
+
+    await using tls = await startBind("TLS", upstream.port, rules('destination.hostname == "host.example"'));
+    const passing = await RawPeer.connect(tls.port);
+    passing.socket.removeAllListeners("data");
+    passing.send(proxyHeader("192.0.2.7"));
+    const handshake = connect({ socket: passing.socket, servername: "host.example" });
+    handshake.on("error", () => {});
+    const behind = await upstream.connection(1);
+    await behind.until(() => behind.received.length > 5, "the ClientHello");
+    // Record type 22, handshake (RFC 8446 5.1): what the client sent, untouched.
+    assert.equal(behind.received.charCodeAt(0), 22);
+    passing.socket.destroy();
+  });
+});
+
+/** Brings a client into a stage and leaves it there. */
+interface Stalled {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly state: string;
+  readonly frontend: (authorizer: number) => Partial<Frontend>;
+  readonly enter: (client: RawPeer) => Promise<void>;
+  /** What the log says when the client leaves. */
+  readonly left: string;
+}
+
+const STAGES: readonly Stalled[] = [
+  {
+    name: "PROXY header",
+    kind: "HTTP",
+    state: "proxy header",
+    frontend: () => ({ proxyProtocol: { version: "v1", mode: "strict" } }),
+    enter: async (client) => client.send("PROXY TCP4"),
+    left: "the connection closed before a PROXY header of version 1",
+  },
+  {
+    name: "ClientHello",
+    kind: "HTTPS",
+    state: "handshake",
+    frontend: () => ({}),
+    enter: async (client) => client.send(Buffer.from([22, 3, 1, 2])),
+    left: "the connection closed during the handshake",
+  },
+  {
+    name: "TLS handshake",
+    kind: "HTTPS",
+    state: "handshake",
+    frontend: () => ({}),
+    enter: async (client) => {
+      client.send(clientHello());
+      await client.until(() => client.received.length > 0, "the ServerHello");
+    },
+    left: "TLS handshake failed: the connection closed during the handshake, or the client's certificate was refused",
+  },
+  {
+    name: "authorization",
+    kind: "HTTP",
+    state: "authorizing",
+    frontend: (port) => ({
+      networkExtAuthz: {
+        target: { type: "static", host: "127.0.0.1", port },
+        policies: {},
+        protocol: { http: { addRequestHeaders: {}, metadata: {} } },
+        failureMode: "deny",
+        timeout: 600_000,
+      },
+    }),
+    enter: async (client) => client.send(REQUEST),
+    left: "the connection closed before it was authorized",
+  },
+];
+
+/** A ClientHello as Node's TLS sends it. */
+let hello: Buffer = Buffer.alloc(0);
+const clientHello = (): Buffer => hello;
+before(async () => {
+  const upstream = await RawUpstream.listen();
+  const socket = connect({ port: upstream.port, host: "127.0.0.1", servername: "host.example" });
+  socket.on("error", () => {});
+  const server = await upstream.connection();
+  await server.until(() => server.received.length > 5, "a ClientHello");
+  hello = Buffer.from(server.received, "latin1");
+  socket.destroy();
+  await upstream[Symbol.asyncDispose]();
+});
+
+for (const { name, kind, state, frontend, enter, left } of STAGES) {
+  suite(`in the stage ${name}`, { skip: kind === "HTTPS" && noOpenssl }, () => {
+    test("a client that leaves, and the end of the gateway, end the connection with one line of the log", async () => {
+      // It accepts the call of the authorization and never answers.
+      await using silent = await RawUpstream.listen();
+      await using plane = await startBind(kind, silent.port, frontend(silent.port));
+      for (const leave of ["end", "reset"] as const) {
+        const client = await RawPeer.connect(plane.port);
+        await enter(client);
+        await until(isOpen(plane, state), `a connection in ${state}`);
+        client[leave]();
+        await until(() => open(plane).length === 0, "the close of the connection");
+      }
+      assert.equal(refusals(plane).length, 2);
+      assert.equal(refusals(plane)[0], left);
+      const last = await RawPeer.connect(plane.port);
+      await enter(last);
+      await until(isOpen(plane, state), `a connection in ${state}`);
+      plane.plane.destroy();
+      await last.closed();
+      await until(() => open(plane).length === 0, "the end of all connections");
+      assert.deepEqual(refusals(plane).slice(2), ["the gateway shut down before the connection was done"]);
+    });
+  });
+}
+
+suite("deadlines of stages", { skip: noOpenssl }, () => {
+  for (const [when, bytes] of [
+    ["before the ClientHello is whole", () => Buffer.from([22, 3, 1, 2])],
+    ["in the middle of the handshake", clientHello],
+  ] as const) {
+    test(`a TLS handshake that stalls ${when} is given up after 15 s`, async (t) => {
+      await using upstream = await RawUpstream.listen();
+      await using plane = await startBind("HTTPS", upstream.port, {});
+      t.mock.timers.enable({ apis: ["setTimeout"] });
+      const client = await RawPeer.connect(plane.port);
+      client.send(bytes());
+      await until(isOpen(plane, "handshake"), "the handshake");
+      t.mock.timers.tick(14_999);
+      assert.equal(open(plane).length, 1);
+      t.mock.timers.tick(1);
+      await until(() => open(plane).length === 0, "the end of the handshake");
+      t.mock.timers.reset();
+      assert.deepEqual(refusals(plane), ["the TLS handshake took too long"]);
+      await client.closed();
+    });
+  }
+});
+
+suite("drain", () => {
+  test("idle connections close, those with a stream after its response, in every stage none is cut", async () => {
+    await using upstream = await RawUpstream.listen();
+    await using plane = await startBind("HTTP", upstream.port, {
+      proxyProtocol: { version: "v1", mode: "strict" },
+    });
+    const [idle, busy, arriving] = [
+      await RawPeer.connect(plane.port),
+      await RawPeer.connect(plane.port),
+      await RawPeer.connect(plane.port),
+    ];
+    idle.send(proxyHeader("192.0.2.1"));
+    busy.send(proxyHeader("192.0.2.2") + REQUEST);
+    arriving.send("PROXY ");
+    const server = await upstream.connection();
+    await server.take("\r\n\r\n");
+    await until(() => open(plane).length === 3 && isOpen(plane, "idle")(), "three connections");
+    assert.deepEqual(
+      open(plane)
+        .filter((task) => task.exchange !== undefined)
+        .map((task) => task.client),
+      ["192.0.2.2:4000"],
+    );
+    const drained = plane.drain(2000);
+    assert.equal(await idle.closed(), "end");
+    arriving.send(proxyHeader("192.0.2.3").slice("PROXY ".length) + REQUEST);
+    const second = await upstream.connection(1);
+    await second.take("\r\n\r\n");
+    for (const [peer, client] of [
+      [server, busy],
+      [second, arriving],
+    ] as const) {
+      peer.send(reply("late"));
+      const message = await client.message();
+      assert.equal(statusOf(message), 200);
+      assert.deepEqual(valuesOf(message, "connection"), ["close"]);
+      assert.equal(await client.closed(), "end");
+      client.end();
+    }
+    await drained;
+    assert.equal(open(plane).length, 0);
+  });
+});
