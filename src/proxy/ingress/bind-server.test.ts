@@ -7,6 +7,7 @@ import { type Identity, noOpenssl, TestCa } from "../../../test/helpers/certific
 import { TestPlane } from "../../../test/helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../../test/helpers/raw-peer.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
+import { packIr } from "../../ir/packed-ir.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: host.example\r\n\r\n";
 const FRONTEND: Frontend = {
@@ -72,7 +73,9 @@ async function startBind(kind: Kind, port: number, frontend: Partial<Frontend>):
     frontend: { ...FRONTEND, ...frontend },
     listeners: [listener],
   };
-  await plane.apply({ binds: [bind], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] });
+  await plane.apply(
+    packIr({ binds: [bind], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] }),
+  );
   plane.port = (plane.plane.tasks() as { port: number }[])[0]?.port ?? 0;
   return plane;
 }

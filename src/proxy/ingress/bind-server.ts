@@ -25,7 +25,8 @@ import { recordRefused } from "../finish.ts";
 import { openExchange } from "../handle-request.ts";
 import type { Services } from "../services.ts";
 import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
-import { type Arrival, admit, type Ingress, type LiveConnection, protocolOf } from "./chain.ts";
+import { type Arrival, type Ingress, type LiveConnection, protocolOf } from "./arrival.ts";
+import { admit } from "./chain.ts";
 import type { DrainablePort } from "./drain.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
 

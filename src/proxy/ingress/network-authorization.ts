@@ -3,7 +3,7 @@ import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
 import type { NetworkAuthorizer, NetworkDecision } from "../../policies/ext-authz/network.ts";
 import { connectionVariables } from "../variables.ts";
-import { type Arrival, type Ingress, type LiveConnection, type Next, protocolOf, REJECTED } from "./chain.ts";
+import { type Arrival, type Ingress, type LiveConnection, type Next, protocolOf, REJECTED } from "./arrival.ts";
 
 /** What a client sends while it waits is held up to this many bytes; then it is not read. */
 const HELD_LIMIT = 64 * 1024;

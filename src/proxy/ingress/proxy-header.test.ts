@@ -6,7 +6,7 @@ import type { ProxyProtocol } from "../../ir/ir.ts";
 import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
 import type { StageOwner } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
-import { REJECTED } from "./chain.ts";
+import { REJECTED } from "./arrival.ts";
 import { ProxyHeaderStage } from "./proxy-header.ts";
 
 /** Resolves with what becomes of a client that sends `bytes` and no more. */

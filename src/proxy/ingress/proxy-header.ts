@@ -2,7 +2,7 @@ import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import { ConnectionStage, type StageOwner } from "../../net/connection-stage.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
-import type { Arrival, Ingress, LiveConnection, Next } from "./chain.ts";
+import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 
 /** Milliseconds from the accepted connection to the end of its PROXY header (reference 3.32). */
 const HEADER_TIMEOUT_MS = 5_000;

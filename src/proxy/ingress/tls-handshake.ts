@@ -3,7 +3,7 @@ import type { TransportHandler } from "../../net/transport.ts";
 import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
 import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledListener } from "../compiled.ts";
-import type { Arrival, Ingress, LiveConnection, Next } from "./chain.ts";
+import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 
 /** Milliseconds from the first byte's turn to the end of the handshake, unless `frontendPolicies.tls` says otherwise. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;

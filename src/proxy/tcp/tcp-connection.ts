@@ -13,7 +13,7 @@ import {
   type UpstreamCaller,
 } from "../../upstream/upstream-call.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
-import type { LiveConnection } from "../ingress/chain.ts";
+import type { LiveConnection } from "../ingress/arrival.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";

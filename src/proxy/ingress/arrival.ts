@@ -1,0 +1,59 @@
+import type { ErrorCode } from "../../base/errors.ts";
+import type { NetworkMetadata } from "../../http/stream.ts";
+import type { StageOwner } from "../../net/connection-stage.ts";
+import type { Transport, TransportHandler } from "../../net/transport.ts";
+import type { ConnectionSeries } from "../../telemetry/metrics.ts";
+import type { CompiledBind, CompiledListener } from "../compiled.ts";
+import type { Services } from "../services.ts";
+
+/** A connection that its bind knows from accept to close, in whatever stage and protocol it is. */
+export interface LiveConnection {
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  /** What it is doing, for the task dump. */
+  readonly activity: { readonly state: string; readonly ageMs: number };
+  /** Closes the connection now if it carries no stream; otherwise nothing, it closes after its last one. */
+  closeIfIdle(): void;
+  /** Ends the connection and its streams at once; `reason` is for the log. */
+  terminate(reason: string): void;
+}
+
+/** What the stages have found out about a connection so far. Each hands a fuller one to the next. */
+export interface Arrival {
+  /** The addresses are the client's from the PROXY header on; the bytes are those inside TLS where it ends at the gateway. */
+  readonly transport: Transport;
+  /** The connection came out of a tunnel. */
+  readonly tunnelled: boolean;
+  /** Of TLS and TCP; requests in plaintext find theirs by their Host. */
+  readonly listener: CompiledListener | undefined;
+  /** Name that the client asked for in TLS, lower-case; `` = none. */
+  readonly serverName: string;
+  /** What the authorization service has returned about the connection. */
+  readonly metadata: NetworkMetadata | undefined;
+}
+
+/** Makes the handler of the connection's next bytes. */
+export type Next = (arrival: Arrival) => TransportHandler;
+
+/** The bind of arriving connections. */
+export interface Ingress extends StageOwner {
+  /** The configuration in force: a stage that begins after a reload follows the new one. */
+  readonly bind: CompiledBind;
+  readonly services: Services;
+  /** Counters of the connections of a listener; without one, of those that have none. */
+  seriesOf(listener: CompiledListener | undefined): ConnectionSeries;
+  /** The connection waits in `stage`, which ends with a call of `StageOwner`. */
+  onStageBegun(stage: LiveConnection): void;
+  /** The connection may not come in and is closed right after this call. `detail` is for the log. */
+  onRejected(arrival: Arrival, code: ErrorCode, detail: string): void;
+}
+
+/** What a connection speaks at the end of the chain; `connect`: nothing but CONNECT requests, for tunnels. */
+export function protocolOf({ listener, tunnelled }: Arrival, bind: CompiledBind): "connect" | "http" | "tcp" {
+  if (!tunnelled && bind.frontend.connect === "tunnel") return "connect";
+  if (bind.protocol !== "tls") return bind.protocol;
+  return listener?.protocol === "HTTPS" ? "http" : "tcp";
+}
+
+/** Handles the connections that were closed as soon as they came. */
+export const REJECTED: TransportHandler = { onData() {}, onEnd() {}, onDrain() {}, onClose() {}, onFault() {} };
