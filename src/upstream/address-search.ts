@@ -11,19 +11,25 @@ export interface ResolvedAddress {
   readonly host: string;
 }
 
-/** Tries one place: the attempt succeeds or `failed` is called. Returns a function that gives up. */
+/** Connects to one address: the attempt succeeds or `failed` is called. Returns a function that gives up. */
 export type Dial<Connected> = (
   place: ResolvedAddress,
   attempt: ConnectAttempt<Connected>,
   failed: (error: Error | undefined) => void,
 ) => () => void;
 
-/** Finds the addresses of a target, or of the proxies on the way to it, and tries them one after the other. */
+/**
+ * Looks up the addresses of a target, or of the proxies on the way to it, and tries them one after the other until one connects.
+ * An address that does not answer gets its share of the time that is left, so that one dead address of several does not use up
+ * the whole connect timeout. Unlike RFC 8305 (happy eyeballs) addresses are not raced: backends would see connections that
+ * carry nothing.
+ */
 export class AddressSearch {
   readonly #target: PoolTarget;
   readonly #addresses: readonly Address[];
   readonly #resolver: Resolver;
   readonly #connectTimeout: number;
+  /** Connections so far: each begins with the next address. */
   #rotation = 0;
 
   /** `connectTimeout`: milliseconds over all addresses. */
@@ -34,7 +40,7 @@ export class AddressSearch {
     this.#connectTimeout = connectTimeout;
   }
 
-  /** `ended` is called before the waiter is, and when it gives up. Returns a function that gives up. */
+  /** `ended` is called before the waiter is, and when the waiter gives up. Returns a function that gives up. */
   start<Connected>(waiter: ConnectWaiter<Connected>, ended: () => void, dial: Dial<Connected>): () => void {
     const attempt = new ConnectAttempt(waiter, this.#connectTimeout, ended);
     const addresses: ResolvedAddress[] = [];
@@ -56,7 +62,10 @@ export class AddressSearch {
     return () => attempt.cancel();
   }
 
-  /** Addresses take turns at being the first of those that are equally preferred. */
+  /**
+   * Addresses take turns at being the first of those that are equally preferred: a name with several is balanced (round robin
+   * DNS).
+   */
   #inOrder(addresses: readonly ResolvedAddress[]): readonly ResolvedAddress[] {
     const first = this.#rotation++ % Math.max(1, addresses.length);
     const rotated = [...addresses.slice(first), ...addresses.slice(0, first)];
@@ -81,7 +90,7 @@ export class AddressSearch {
     });
   }
 
-  /** What a proxy on the way connects to is its own matter. */
+  /** Through a proxy the gateway does not connect to the target itself, so the rule does not apply. */
   #avoids(port: number): boolean {
     const { avoids, tunnel } = this.#target;
     return tunnel === undefined && avoids !== undefined && avoids.includes(port);
@@ -96,7 +105,7 @@ function isNamed(address: Address): boolean {
   return "host" in address && isIP(address.host) === 0;
 }
 
-/** Until one connects; one that does not answer leaves time for the others. */
+/** Tries the addresses from `index` on. */
 function tryPlaces<Connected>(
   attempt: ConnectAttempt<Connected>,
   addresses: readonly ResolvedAddress[],

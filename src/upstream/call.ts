@@ -18,7 +18,7 @@ import {
   type UpstreamCaller,
 } from "./upstream-call.ts";
 
-/** Who is told of a call. */
+/** Receives start and end of a call, for traces and spans. */
 export interface CallObserver {
   /** Sent with the call, unless its policies remove it (W3C Trace Context). */
   readonly traceparent?: string;
@@ -41,7 +41,7 @@ export interface CallRequest {
   readonly timeoutMs: number;
   /** Bytes of body that a response may have; a longer one is an error. */
   readonly maxBytes: number;
-  /** Nobody wants the body of the answer: it is read and dropped, however long. */
+  /** The body of the response is read and dropped, however long it is: a mirror wants none of it. */
   readonly dropBody?: boolean;
 }
 
@@ -75,6 +75,7 @@ export function callUpstream(
 /** Calls of the gateway's own have no rules about the health of their service. */
 const TARGET: CallTarget = { calls: undefined, outliers: undefined };
 
+/** A call whose request is in memory, and whose response is read into memory up to a limit. */
 class BufferedCall implements UpstreamCaller {
   readonly #call = new UpstreamCall(this, TARGET);
   readonly #balancer: Balancer;
@@ -111,6 +112,7 @@ class BufferedCall implements UpstreamCaller {
   }
 
   start(): void {
+    // Cancelled before it began: the exchange was over already when the call was registered with it.
     if (this.#closed) return;
     if (!this.#call.start(this.#request.timeoutMs, "response"))
       this.#reject(new GatewayError("TG_NO_HEALTHY_BACKENDS"));

@@ -52,9 +52,13 @@ export interface ConnectWaiter<Connected> {
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
 }
 
-/** One wait for a connection: ends once, by success, failure, timeout or cancellation. */
+/**
+ * One wait for a connection over all addresses of its target: ends once, by success, failure, timeout or cancellation. After
+ * that the connection that may still come is closed by whoever opened it (`succeed` returns false).
+ */
 export class ConnectAttempt<Connected> {
   closed = false;
+  /** Times of its steps, for traces. */
   readonly clock = new ConnectClock();
   readonly #waiter: ConnectWaiter<Connected>;
   readonly #onEnd: () => void;
@@ -82,6 +86,7 @@ export class ConnectAttempt<Connected> {
     }, share);
   }
 
+  /** Hands the connection over. False: too late, the caller has to close it. */
   succeed(connection: Connected): boolean {
     if (this.closed) return false;
     this.#end();
@@ -95,6 +100,7 @@ export class ConnectAttempt<Connected> {
     this.#waiter.onConnectFailure(code, message, this.clock.times);
   }
 
+  /** The request does not wait any more: nothing is called, and the connection that is being opened is dropped. */
   cancel(): void {
     if (this.closed) return;
     this.#end();

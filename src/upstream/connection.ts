@@ -20,16 +20,28 @@ const MAX_INTERIM = 32;
 const RESPONSE_START = "HTTP/1.";
 const NO_HEADERS: HeaderList = [];
 
-/** Where a connection goes when an exchange is over. */
+/** The pool of a connection. */
 export interface ConnectionOwner {
-  /** May be used again. */
+  /** The exchange is over and the connection may serve another one. */
   release(connection: UpstreamConnection): void;
+  /** The socket is closed; the last call. */
   closed(connection: UpstreamConnection): void;
 }
 
+/**
+ * `idle`: no exchange. `head`: a response's head is expected. `length`, `chunked`, `close`: its body, which ends after
+ * Content-Length, with the last chunk, or with the connection (RFC 9112 6.3). `tunnel`: bytes without HTTP.
+ */
 type State = "idle" | "head" | "length" | "chunked" | "close" | "tunnel" | "closed";
 
-/** One connection to an upstream that speaks HTTP/1.1; serves one exchange at a time. */
+/**
+ * One connection to an upstream that speaks HTTP/1.1; it serves one exchange at a time (no pipelining: one slow response would
+ * hold up the others, and a failure would leave open which of them were processed).
+ *
+ * Upstreams are read as strictly as clients. A response that two parsers could read differently would let a backend, or who
+ * can make it echo bytes, put a response of its own before the next client's (response splitting): the connection ends
+ * instead of being used again whenever the end of a message is in doubt.
+ */
 export class UpstreamConnection implements Upstream, TransportHandler {
   readonly #transport: Transport;
   readonly #output: Output;
@@ -38,25 +50,33 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #decoder: ChunkedDecoder | undefined;
   #events: UpstreamEvents | undefined;
   #state: State = "idle";
-  /** The beginning of a head. */
+  /** The beginning of a head whose end has not come yet. */
   readonly #partial = new ByteQueue();
   /** Bytes of `#partial` in which no end of a head was found. */
   #scanned = 0;
   #interim = 0;
+  /** Bytes of a body with Content-Length that are still to come. */
   #left = 0;
   #method = "";
   #requestChunked = false;
   #requestDone = true;
+  /** Nothing in the messages rules out another exchange. */
   #reusable = true;
+  /** Bytes of the response have come: the request has been processed, so it is not replayed. */
   #answered = false;
+  /** Response header names are kept as they were written (`headerCase: preserve`). */
   #preserveCase = false;
+  /** The upstream has ended its direction of a tunnel. */
   #halfClosed = false;
   served = 0;
-  /** How it was made. */
+  /** How long each step of opening it took. */
   readonly times: ConnectTimes;
-  /** HTTP/1.1 has no way to say it, and a request is sent as soon as it has a connection. */
+  /** HTTP/1.1 has no way to say it (HTTP/2 has REFUSED_STREAM), and a request is sent as soon as it has a connection. */
   readonly refused = false;
-  /** `performance.now()` ms of the first sweep after the last release, 0 until then; the pool closes connections that idle too long. */
+  /**
+   * `performance.now()` ms of the first sweep after the last release, 0 until then; the pool closes connections that idle too
+   * long.
+   */
   idleSince = 0;
 
   constructor(transport: Transport, owner: ConnectionOwner, times: ConnectTimes) {
@@ -67,10 +87,12 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     transport.outliveFailedWrites();
   }
 
+  /** Address and port of the peer, for loop detection. */
   get target(): string {
     return `${this.#transport.remoteAddress}:${this.#transport.remotePort}`;
   }
 
+  /** False once the upstream has closed it, which it may do at any time while it is idle. */
   get usable(): boolean {
     return this.#state === "idle";
   }
@@ -130,7 +152,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#transport.resume();
   }
 
-  /** Ends the connection too. */
+  /** Ends the connection too: without that, the rest of the response would be read as the next one. */
   destroy(): void {
     this.#events = undefined;
     if (this.#state === "closed") return;
@@ -143,7 +165,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   onData(buffer: Buffer, length: number): void {
     const events = this.#events;
     if (events === undefined) {
-      // Bytes that no request asked for: the connection cannot be trusted with another one.
+      // A response without a request. Its bytes would become the response to the next one.
       this.destroy();
       return;
     }
@@ -160,7 +182,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
 
   onEnd(): void {
     if (this.#state === "tunnel") {
-      // Half-close: the other direction goes on until the client ends it.
+      // A half-close: the other direction goes on until the client ends it.
       this.#halfClosed = true;
       this.#events?.onResponseEnd(NO_HEADERS);
     } else if (this.#state === "close") this.#finish(NO_HEADERS, false);
@@ -305,9 +327,9 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   }
 
   /**
-   * The response is complete. The connection is free before the caller hears of it, whose next request may take it. With a
-   * request that is still being sent or bytes that nobody asked for (`more`) it ends here: the next response would be
-   * read from them.
+   * The response is complete. The connection is released before the caller's `onResponseEnd`, so that its next request can use
+   * it. It is closed instead if the request is still being sent, or if bytes follow the response (`more`): they would be read
+   * as the next response.
    */
   #finish(trailers: HeaderList, more: boolean): void {
     const events = this.#events;

@@ -60,6 +60,7 @@ export class Destinations {
     return [...this.#held.values()];
   }
 
+  /** The destination of a target with these policies; made for the first reference to it. */
   find(target: Target, policies: DestinationPolicies): Destination {
     const settings = connectionOf(policies, this.#services);
     switch (target.type) {
@@ -135,7 +136,7 @@ export class Destinations {
     );
   }
 
-  /** `owner` tells two workloads at one address apart. */
+  /** `owner` distinguishes two workloads at one address, which have a health each. */
   #hold(target: PoolTarget, capacity: number, owner?: string): Endpoint {
     const key = endpointKey(target, capacity, owner);
     let endpoint = this.#held.get(key);

@@ -6,7 +6,7 @@ import { TlsClient } from "../tls/tls-client.ts";
 import type { ConnectClock } from "./connect-attempt.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
-/** How requests are sent that a proxy is to forward (RFC 9112 3.2.2). */
+/** How a request is addressed when a proxy forwards it (RFC 9112 3.2.2). */
 export interface ViaProxy {
   /** `http://host:port`, which stands before the path. */
   readonly origin: string;
@@ -15,7 +15,7 @@ export interface ViaProxy {
   readonly authorization: string | undefined;
 }
 
-/** Who waits for a stream that speaks what has been agreed on; exactly one call. */
+/** Gets a byte stream, or the reason why there is none; exactly one call. */
 export interface StreamWaiter {
   /** `agreed`: by ALPN; undefined for plaintext and where nothing was agreed. */
   onStream(stream: ByteStream, from: Addresses, agreed: string | undefined): void;
@@ -26,14 +26,19 @@ const HTTP1 = ["http/1.1"];
 const HTTP2 = ["h2"];
 const NOTHING = Buffer.alloc(0);
 
-/** Makes the connections of one pool: straight to its target or through a proxy, with TLS or without. */
+/**
+ * Opens the connections of one pool: straight to its target or through a proxy, with TLS or without. A proxy forwards plaintext
+ * HTTP/1.1 request by request; TLS, HTTP/2 and raw bytes go through a tunnel (CONNECT), which the proxy does not look into.
+ */
 export class Dialer {
   /** Where connections go: the target, or the proxies on the way to it. */
   readonly addresses: readonly Address[];
   /** For plaintext through a proxy, which forwards requests; tunnels carry everything else. */
   readonly viaProxy: ViaProxy | undefined;
   readonly #target: PoolTarget;
+  /** `host:port` for the proxy's CONNECT. */
   readonly #name: string;
+  /** For the certificate and SNI of the target; `` for a path. */
   readonly #host: string;
   readonly #keepAliveDelay: number;
   readonly #tls: TlsClient | undefined;
@@ -90,7 +95,9 @@ export class Dialer {
     });
   }
 
-  /** As `dial`, for something that reads in a way of its own and prefers HTTP/2. No proxy could forward that: tunnels do. */
+  /**
+   * As `dial`, for HTTP/2, whose library reads the stream itself. ALPN offers HTTP/2 alone unless the configuration says more.
+   */
   dialStream(
     address: ConnectTarget,
     host: string,
@@ -117,18 +124,19 @@ export class Dialer {
     return tls.open(address, this.#host, this.#keepAliveDelay, this.#alpn(HTTP2), handshake);
   }
 
-  /** What is offered in TLS to the target. */
+  /** The protocols that ALPN offers to the target. */
   #alpn(otherwise: readonly string[]): readonly string[] {
     return this.#target.tls?.alpn ?? otherwise;
   }
 
+  /** `givenAway`: the stream is taken off its transport once the tunnel is open. */
   #reachProxy(address: ConnectTarget, host: string, givenAway: boolean, handler: ConnectHandler): () => void {
     if (this.#proxyTls === undefined) return connect(address, this.#keepAliveDelay, handler, givenAway);
     const protocols = withoutHttp2(this.#tunnel?.tls?.alpn ?? HTTP1);
     return this.#proxyTls.connect(address, host, this.#keepAliveDelay, protocols, handler);
   }
 
-  /** `goOn` gets the stream to the target and returns what gives up from then on. */
+  /** Opens a tunnel to the target; `goOn` continues on its stream and returns the function that gives up from then on. */
   #throughProxy(
     address: ConnectTarget,
     host: string,
@@ -146,7 +154,7 @@ export class Dialer {
   }
 }
 
-/** A plaintext connection that is given away. */
+/** A plaintext connection as a stream, for HTTP/2. */
 function openStream(address: ConnectTarget, keepAliveDelay: number, waiter: StreamWaiter): () => void {
   const opening: ConnectHandler = {
     onConnect: (transport) => waiter.onStream(transport.release(NOTHING), transport, undefined),
@@ -159,6 +167,7 @@ function openStream(address: ConnectTarget, keepAliveDelay: number, waiter: Stre
   return connect(address, keepAliveDelay, opening, true);
 }
 
+/** A server must not choose HTTP/2 for a connection that will carry HTTP/1.1. */
 function withoutHttp2(protocols: readonly string[]): readonly string[] {
   return protocols.filter((name) => name !== "h2");
 }

@@ -33,7 +33,7 @@ export class Endpoint {
   #restoreHealth: number | undefined;
   readonly #onEvicted: (notice: EvictionNotice) => void;
 
-  /** `onEvicted` hears of evictions for what this thread has seen. */
+  /** `onEvicted` is called for evictions by this thread, not for those that other threads report (`evict`). */
   constructor(key: string, pool: Pool, capacity: number, onEvicted: (notice: EvictionNotice) => void = () => {}) {
     this.key = key;
     this.pool = pool;
@@ -46,6 +46,7 @@ export class Endpoint {
     return this.health / (1 + this.latency * (1 + 0.1 * this.pending));
   }
 
+  /** A call is sent; one of `end`, `fail` and `abandon` follows. */
   begin(): void {
     this.pending++;
     this.total++;

@@ -36,19 +36,19 @@ interface Counted {
 export class Endpoints {
   readonly #pools: Pools;
   readonly #known = new Map<string, Counted>();
-  /** Of endpoints that are not there yet: a worker that starts is told before it serves. */
+  /** Evictions of endpoints that do not exist here yet: a worker that starts gets them before its configuration. */
   readonly #early = new Evictions();
   /** By the key of the backend, of the configuration in force. */
   calls: ReadonlyMap<string, BackendCalls> = new Map();
   readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 
-  /** `onEvicted` hears of endpoints that are evicted for what this thread has seen. */
+  /** `onEvicted` is called for evictions by this thread, to pass them on to the others. */
   constructor(pools: Pools, onEvicted?: (notice: EvictionNotice) => void) {
     this.#pools = pools;
     this.#onEvicted = onEvicted;
   }
 
-  /** `owner` tells two workloads at one address apart. */
+  /** An endpoint, until it is released as often. `owner` distinguishes two workloads at one address. */
   acquire(target: PoolTarget, capacity: number, owner = ""): Endpoint {
     const key = endpointKey(target, capacity, owner);
     let counted = this.#known.get(key);
@@ -70,6 +70,7 @@ export class Endpoints {
     if (counted !== undefined) counted.users++;
   }
 
+  /** Gives back one use of each; an endpoint without users goes, and its pool is drained. */
   release(endpoints: readonly Endpoint[]): void {
     for (const endpoint of endpoints) {
       const counted = this.#known.get(endpoint.key);
@@ -87,6 +88,7 @@ export class Endpoints {
     else this.#early.add(notice, now);
   }
 
+  /** What the balancers of this thread know now. */
   stats(): EndpointStats[] {
     const now = performance.now();
     return [...this.#known.values()].map(({ endpoint }) => ({

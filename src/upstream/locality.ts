@@ -4,8 +4,8 @@ import type { Preference, Service, Workload } from "./discovery.ts";
 export type Locality = { readonly [Each in Preference]?: string | undefined };
 
 /**
- * Of this process: `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; where the environment does not
- * tell, what is `configured` counts.
+ * Of this process: `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; where a variable is not
+ * set, `configured` counts.
  */
 export function ownLocality(
   env: Readonly<Record<string, string | undefined>>,
@@ -17,7 +17,7 @@ export function ownLocality(
   return known({ region, zone, subzone, node: env.NODE_NAME, cluster, network });
 }
 
-/** Unless it is told, the cluster is the first part of the uid: `<cluster>//Pod/<namespace>/<name>`. */
+/** By default the cluster is the first part of the uid: `<cluster>//Pod/<namespace>/<name>`. */
 function localityOf({ locality, node, network, clusterId, uid }: Workload): Locality {
   const cluster = clusterId ?? (uid.includes("//") ? uid.slice(0, uid.indexOf("//")) : undefined);
   return known({ ...locality, node, network, cluster });

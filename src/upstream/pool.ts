@@ -12,6 +12,7 @@ import type { Resolver } from "./resolver.ts";
 import type { BackendTcp } from "./settings.ts";
 import { WaitQueue } from "./wait-queue.ts";
 
+/** Defaults of `maxConnections` and `maxPendingRequests`, per worker and endpoint: bounds for what a stuck backend can hold. */
 const MAX_CONNECTIONS = 10_000;
 const MAX_PENDING_REQUESTS = 4_096;
 
@@ -26,7 +27,9 @@ export interface PoolSettings {
   readonly keepAliveDelay: number;
 }
 
-/** One who waits for room for a new connection, or for one of HTTP/1.1 that becomes free unless `raw`. */
+/**
+ * A request that waits for room for a new connection; unless it is `raw`, a connection of HTTP/1.1 that becomes free will do.
+ */
 interface PendingConnect extends ConnectWaiter<UpstreamConnection> {
   readonly raw: boolean;
   /** Opens the connection. */
@@ -49,12 +52,17 @@ type Timed = Pick<ConnectAttempt<unknown>, "clock">;
 
 /** What a pool reports to its owner's metrics. */
 export interface PoolObserver {
+  /** A connection was opened; `seconds` include the TLS handshake, not the DNS lookup. */
   onConnected(seconds: number): void;
 }
 
 /**
- * The connections to one target that are kept: idle ones of HTTP/1.1, of which the most recently used is taken first, so that
- * the rest can idle out, and the sessions of HTTP/2. With `maxConnections` of them, requests wait.
+ * The connections of one worker to one target: idle ones of HTTP/1.1 and sessions of HTTP/2. Of idle connections the most
+ * recently used is taken first: it is the least likely to be stale, and the rest can idle out when the load falls.
+ *
+ * A pool opens connections on demand, each for the request that found none free. At `maxConnections` (of both protocols
+ * together) requests wait in a queue of `maxPendingRequests`, first in first out, for at most `connectTimeout`; beyond that they
+ * fail with TG_POOL_FULL. Pools know nothing about health: they belong to endpoints, which do.
  */
 export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly target: PoolTarget;
@@ -75,7 +83,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly #maxPending: number;
   readonly #waiting: WaitQueue<PendingConnect>;
   #sessions: SessionPool | undefined;
+  /** Connections that are open, in use or not. */
   #open = 0;
+  /** Connections that are being opened. They count towards `maxConnections`: a burst must not overshoot it. */
   #connecting = 0;
   /** An unused connection is being closed to make room. */
   #makingRoom = false;
@@ -110,15 +120,17 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     };
   }
 
+  /** `maxConnections` allows one more. */
   get hasRoom(): boolean {
     return this.#open + this.#connecting < this.#maxConnections;
   }
 
+  /** Requests wait for connections of HTTP/1.1. */
   get crowded(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Connections that speak HTTP/2. */
+  /** Sessions of HTTP/2; made for the first request that goes out as HTTP/2. */
   get sessions(): SessionPool {
     if (this.#sessions === undefined) {
       this.#sessions = new SessionPool(this, { ...this.#settings, maxPendingRequests: this.#maxPending });
@@ -246,12 +258,12 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return times;
   }
 
-  /** Lets waiters open connections while there is room. */
+  /** Lets waiting requests open connections while there is room. */
   #admit(): void {
     while (this.#waiting.size > 0 && this.hasRoom) this.#waiting.shift()?.onRoom();
   }
 
-  /** A connection is gone. */
+  /** A connection is gone, and its place is free. */
   #left(): void {
     this.#open--;
     this.#makingRoom = false;
@@ -267,7 +279,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#makingRoom;
   }
 
-  /** Gives a free connection to the first waiter. False when the queue is empty. */
+  /** Gives a free connection, or the room that it takes, to the first request that waits. False when none waits. */
   #passOn(connection: UpstreamConnection): boolean {
     const { first } = this.#waiting;
     if (first?.raw === false) this.#waiting.shift()?.onConnection(connection);
@@ -301,6 +313,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#left();
   }
 
+  /** Closes connections that have been idle for longer than `idleTimeout`; the oldest stand first. */
   sweep(now: number): void {
     const limit = now - this.#settings.idleTimeout;
     // Stamped here and not on release: reading the clock for each request would cost more.
@@ -309,7 +322,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#sessions?.sweep(now);
   }
 
-  /** Closes unused connections now and busy ones when their exchange ends. */
+  /** No configuration refers to the target any more: closes unused connections now, and busy ones when their exchange ends. */
   close(): void {
     this.#closed = true;
     this.#sessions?.close();
@@ -317,6 +330,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 }
 
+/** The settings of the worker, with what the policy `tcp` of the backend changes. */
 function withTcp(settings: PoolSettings, tcp: BackendTcp | undefined): PoolSettings {
   if (tcp === undefined) return settings;
   const { connectTimeout = settings.connectTimeout, keepalives } = tcp;

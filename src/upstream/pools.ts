@@ -9,8 +9,9 @@ interface Counted {
 }
 
 /**
- * The pools of a thread, one per target, counted by the configurations that use them: a reload that keeps a target keeps
- * its connections, and a target that nobody names any more is drained.
+ * The pools of a worker, one for each target and way to connect, counted by the configurations that use them: a reload that
+ * keeps a target keeps its connections, and a target that no configuration uses any more is drained. Old and new configuration
+ * overlap during a reload, because requests of the old one may still be running.
  */
 export class Pools {
   readonly #pools = new Map<string, Counted>();
@@ -26,6 +27,7 @@ export class Pools {
     this.#sweeper = sweeper;
   }
 
+  /** The pool of a target, until `release` has been called as often. */
   acquire(target: PoolTarget): Pool {
     const key = poolKey(target);
     let counted = this.#pools.get(key);
@@ -38,6 +40,7 @@ export class Pools {
     return counted.pool;
   }
 
+  /** Drains the pool if this was its last user. */
   release(pool: Pool): void {
     const counted = this.#pools.get(poolKey(pool.target));
     if (counted === undefined || --counted.users > 0) return;

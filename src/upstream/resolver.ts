@@ -4,14 +4,18 @@ import type { Logger } from "../base/log.ts";
 
 export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
 
-/** How long an answer serves without being asked for again; it is renewed in the background after that. */
+/**
+ * Milliseconds for which an answer is used without a new lookup; after that it is renewed in the background. `getaddrinfo` does
+ * not give TTLs, so this is short: failover by DNS usually works with TTLs of 5 to 60 s.
+ */
 const FRESH_MS = 5000;
-/** A name that nobody has asked for in this time is forgotten. */
+/** Milliseconds after its last use when a name is forgotten: `dynamic` targets could otherwise fill the memory with names. */
 const FORGET_MS = 300_000;
+/** Milliseconds between lookups of a name that fails: doubled from the first to the second value. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 5000;
 
-/** What the resolver asks of the machine. */
+/** What the resolver needs of the system; replaced in tests. */
 export interface System {
   readonly lookup: (
     host: string,

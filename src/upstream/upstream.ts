@@ -18,7 +18,7 @@ export interface Upstream {
   /** No more of the response's body until `resume`; what is held meanwhile is bounded. */
   pause(): void;
   resume(): void;
-  /** Ends the exchange: the upstream sees that nobody waits any more. No event follows. */
+  /** Ends the exchange; the upstream sees a reset or a closed connection. No event follows. */
   destroy(): void;
 }
 

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../base/errors.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 
-/** Called back when a wait ends without a connection. */
+/** What waits for a connection. */
 interface Waiting {
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
 }
@@ -11,12 +11,15 @@ interface Entry<Waiter> {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Requests that wait for room in a pool, first in first out, bounded in number and in time. */
+/**
+ * Requests that wait for room in a pool, first in first out. Bounded in number, so that a backend that hangs cannot fill the
+ * memory, and in time, so that clients get an error while they still wait for one.
+ */
 export class WaitQueue<Waiter extends Waiting> {
   readonly #limit: number;
   readonly #timeout: number;
   readonly #entries = new Set<Entry<Waiter>>();
-  /** How many were turned away because the queue was full. */
+  /** Requests that were turned away because the queue was full; for metrics. */
   overflows = 0;
 
   /** `timeout` in milliseconds. */
@@ -37,8 +40,8 @@ export class WaitQueue<Waiter extends Waiting> {
   }
 
   /**
-   * Adds a waiter; when the queue is full it fails instead, after this has returned. `roomComes`: a connection is being closed
-   * for it, so it is not turned away. Returns a function that gives up.
+   * Adds a request; when the queue is full it fails with TG_POOL_FULL, after this has returned. `roomComes`: a connection is
+   * being closed for it, so it is not turned away. Returns a function that gives up waiting.
    */
   add(waiter: Waiter, roomComes = false): () => void {
     if (this.#entries.size >= this.#limit && !roomComes) {
@@ -61,7 +64,7 @@ export class WaitQueue<Waiter extends Waiting> {
     return () => this.#remove(entry);
   }
 
-  /** Takes the first one out. */
+  /** Takes the first request out; the caller serves it. */
   shift(): Waiter | undefined {
     const [entry] = this.#entries;
     if (entry === undefined) return undefined;
@@ -69,7 +72,7 @@ export class WaitQueue<Waiter extends Waiting> {
     return entry.waiter;
   }
 
-  /** Fails all waiters. */
+  /** Fails all that wait: the connection that they waited for could not be opened. */
   failAll(code: ErrorCode, message: string, times: ConnectTimes): void {
     for (const entry of [...this.#entries]) {
       this.#remove(entry);

@@ -9,15 +9,16 @@ export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
   onSession(session: UpstreamSession): void;
 }
 
-/** What a new connection turns out to speak. */
+/** A new connection, by the protocol that the server has agreed to. */
 type Opened = UpstreamSession | UpstreamConnection;
 
 /** Opens the connections of a pool of sessions. */
 export interface SessionOpener {
   /** Returns a function that gives up. */
   connectHttp2(waiter: ConnectWaiter<Opened>): () => void;
-  /** A connection that turned out to speak HTTP/1.1, and that nobody waits for any more. */
+  /** Takes a connection that turned out to speak HTTP/1.1 and that no request waits for any more. */
   release(connection: UpstreamConnection): void;
+  /** The connection of a session is closed. */
   onSessionGone(): void;
   /** Another connection may be opened. */
   readonly hasRoom: boolean;
@@ -30,7 +31,9 @@ export interface SessionOpener {
 export interface SessionLimits {
   /** Requests that wait for room. */
   readonly maxPendingRequests: number;
-  /** Milliseconds that a request waits for room, and that a server has, once it is connected, to say what its own limits are. */
+  /**
+   * Milliseconds that a request waits for room, and that a server has, once it is connected, to say what its own limits are.
+   */
   readonly connectTimeout: number;
   /** Milliseconds that an unused session is kept. */
   readonly idleTimeout: number;
@@ -48,7 +51,7 @@ export class SessionPool implements SessionOwner {
   readonly #limits: SessionLimits;
   readonly #sessions: UpstreamSession[] = [];
   readonly #waiting: WaitQueue<UpstreamWaiter>;
-  /** Connections that are being opened or whose limits are not known yet: their room is to come. */
+  /** Connections that are being opened, or whose SETTINGS have not come yet: requests that wait may still fit on them. */
   #coming = 0;
   /** Requests that a connection is expected to carry at once, by what the last one has said. */
   #perConnection = Number.POSITIVE_INFINITY;
@@ -145,6 +148,7 @@ export class SessionPool implements SessionOwner {
     else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "", session.times);
   }
 
+  /** The first session that takes another stream; the later ones can idle out. */
   #roomy(): UpstreamSession | undefined {
     return this.#sessions.find((session) => session.room);
   }
@@ -166,7 +170,7 @@ export class SessionPool implements SessionOwner {
     }
   }
 
-  /** A connection has come to nothing; if no other is under way, those who wait hear of it. */
+  /** A connection could not be opened; if no other one is under way, all requests that wait fail. */
   #failed(code: ErrorCode, message: string, times: ConnectTimes): void {
     this.#coming--;
     if (this.#coming > 0) return;

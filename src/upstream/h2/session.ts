@@ -25,7 +25,7 @@ const OPTIONS = {
   settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: MAX_HEAD },
 };
 
-/** Who keeps the sessions. */
+/** The pool of a session. */
 export interface SessionOwner {
   /** The server has said what its limits are, which is the first that it says. */
   onSettled(session: UpstreamSession): void;
@@ -133,7 +133,7 @@ export class UpstreamSession implements StreamSession {
 
   // ── from the streams ──
 
-  /** `stream` has given something to its caller, and wants to tell when nothing more comes for now. */
+  /** `stream` has passed something to its caller; its `endBatch` follows at the end of this turn of the event loop. */
   batch(stream: UpstreamStream): void {
     if (this.#batch.push(stream) > 1) return;
     setImmediate(() => {

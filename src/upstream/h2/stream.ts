@@ -33,7 +33,10 @@ export interface StreamSession {
   onStreamClosed(): void;
 }
 
-/** One exchange on a connection that speaks HTTP/2. */
+/**
+ * One exchange on a connection that speaks HTTP/2. Turns the events of a `node:http2` stream into `UpstreamEvents`, and reports
+ * exactly one end, however the library orders its events around resets and lost connections.
+ */
 export class UpstreamStream implements Upstream {
   readonly served: number;
   readonly #stream: ClientHttp2Stream;
@@ -44,6 +47,7 @@ export class UpstreamStream implements Upstream {
   #requestDone: boolean;
   #requestTrailers = NO_HEADERS;
   #interim = 0;
+  /** Some of the response has come, so the request has been processed. */
   #answered = false;
   #paused = false;
   /** The response has come to its end, and was not cut off. */
@@ -85,7 +89,7 @@ export class UpstreamStream implements Upstream {
     });
     stream.on("drain", () => this.#tell((events) => events.onUpstreamDrain()));
     stream.on("end", () => this.#end());
-    // What has happened is told by `close`.
+    // `close` follows and reports it; without a listener the error would end the thread.
     stream.on("error", () => {});
     stream.on("close", () => this.#closed());
     this.#watchEnd();
@@ -144,7 +148,7 @@ export class UpstreamStream implements Upstream {
     if (this.#events === undefined) return;
     this.#events = undefined;
     this.#reset();
-    // Nobody knows whether a server that has been silent all the time is still there: the next requests shall not wait on it.
+    // A server that has sent nothing all the time may be gone without a FIN: the next requests must not wait for it as well.
     const { settled, heard } = this.#session;
     if (settled && heard === this.#heardBefore) this.#session.close();
   }
@@ -204,7 +208,7 @@ export class UpstreamStream implements Upstream {
     if (this.#method === "HEAD" || status === 204 || status === 304) return 0;
     if (announced >= 0) return announced;
     if (!ends) return UNKNOWN_LENGTH;
-    // Nothing else tells a client of HTTP/1.1 that no body follows.
+    // A client of HTTP/1.1 would wait for a body without it (RFC 9112 6.3).
     headers.push("content-length", "0");
     return 0;
   }
@@ -277,7 +281,7 @@ export class UpstreamStream implements Upstream {
     });
   }
 
-  /** Calls what may be called; a mistake there ends the exchange instead of the whole thread. */
+  /** Calls the caller; an exception there ends the exchange instead of the whole thread. */
   #tell(call: (events: UpstreamEvents) => void): void {
     const events = this.#events;
     if (events === undefined) return;
@@ -297,7 +301,7 @@ function headOf(status: number, headers: HeaderList): ResponseHead {
   return HEAD;
 }
 
-/** By code (RFC 9113 7). */
+/** Names of the error codes, by code (RFC 9113 7). */
 const RESET_NAMES = [
   "NO_ERROR",
   "PROTOCOL_ERROR",
