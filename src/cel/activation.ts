@@ -17,7 +17,7 @@ export interface RequestParts {
   readonly headers: readonly string[];
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
   readonly sensitive?: Pick<ReadonlySet<string>, "has"> | undefined;
-  /** Absent when nobody buffered it, or when it was too long for the buffer. */
+  /** Absent unless the body was buffered, and when it was too long for the buffer. */
   readonly body?: Uint8Array | undefined;
   /** What arrived of the body so far; default: the body. */
   readonly bodyPrefix?: Uint8Array | undefined;

@@ -1,3 +1,10 @@
+/**
+ * CEL (Common Expression Language, cel-spec), as policies, filters and logs use it. In: the text of an expression and its scope,
+ * which says what it may read. Out: an `Expression` that is evaluated for each request. A text is parsed (`syntax/`), names and
+ * types are checked (`check/`), and the tree becomes closures (`evaluate/`) over `functions/` and `variables/`, so that all that
+ * can fail or cost happens when a configuration loads. `custom/` has the functions that a configuration defines.
+ * Evaluation has a budget for each request (`evaluate/budget.ts`), because clients choose the data that expressions work on.
+ */
 import { messageOf } from "../base/errors.ts";
 import type { Activation } from "./activation.ts";
 import { CelError } from "./cel-error.ts";

@@ -19,7 +19,7 @@ export interface InputValue {
 /** Paths that are shown of one expression. */
 const MAX_INPUTS = 20;
 
-/** The paths from variables that an expression reads, for an explanation of its outcome. Made when one is asked for. */
+/** The paths from variables that an expression reads, to explain its outcome in a trace. Made for the first trace. */
 export class Inputs {
   readonly #paths: readonly {
     readonly text: string;

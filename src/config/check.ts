@@ -4,7 +4,7 @@ import { loadWithResources } from "./load-thread.ts";
 import type { Diagnostic } from "./parse/diagnostics.ts";
 import { ResourceStore } from "./resources/store.ts";
 
-/** What `tracegate check` tells. */
+/** The result of `tracegate check`. */
 export interface CheckReport {
   readonly ok: boolean;
   readonly diagnostics: readonly Diagnostic[];
@@ -21,7 +21,7 @@ export interface CheckReport {
   };
 }
 
-/** Loads a configuration as a start would, with what is behind its URLs, without starting anything. */
+/** Loads a configuration like a start does, including the documents behind its URLs, without starting anything. */
 export async function checkConfig(
   source: ConfigSource,
   env: Readonly<Record<string, string | undefined>>,
@@ -30,7 +30,7 @@ export async function checkConfig(
   return reportOf(await loadWithResources((known) => loadConfig(again, env, known), new ResourceStore()));
 }
 
-/** What there is to tell about a configuration that has been loaded. */
+/** The report about a loaded configuration. */
 export function reportOf(loaded: LoadResult): CheckReport {
   if (!loaded.ok) return { ok: false, diagnostics: loaded.diagnostics };
   const { warnings, startOnly, ir } = loaded;

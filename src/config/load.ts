@@ -1,3 +1,11 @@
+/**
+ * Configuration, from text to what runs. In: a file or text, the environment, and the documents behind its URLs. Out: settings of
+ * the process and the IR of the data plane, or diagnostics with file, line and column; nothing is started, and nothing throws.
+ * The steps are folders: `parse/` reads and expands the text and knows where each value is, `schema/` (zod) validates it and is
+ * the source of the documentation, `translate/` turns it into IR, `explain/` words what is wrong or probably not meant. `migrate/`
+ * rewrites settings that have moved, `resources/` fetches documents.
+ * Callers: `load-thread.ts` for the start and reloads, `check.ts` for `tracegate check`.
+ */
 import { messageOf } from "../base/errors.ts";
 import { CelEnvironment, type CustomFunctions, NO_FUNCTIONS, readFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -6,8 +14,8 @@ import type { PolicySet } from "../policies/policy-set.ts";
 import { parsingWith } from "../policies/shared/cel-schema.ts";
 import { adviseOnAdmin } from "./explain/advice.ts";
 import { otherProgram } from "./explain/foreign-config.ts";
-import { setAside } from "./explain/ignored-fields.ts";
-import { keepValidParts, type Salvaged } from "./explain/keep-valid-parts.ts";
+import { withoutIgnored } from "./explain/ignored-fields.ts";
+import { keepValidParts, type ValidParts } from "./explain/keep-valid-parts.ts";
 import { knownFields } from "./explain/known-fields.ts";
 import { reportIssues } from "./explain/schema-errors.ts";
 import type { Diagnostic } from "./parse/diagnostics.ts";
@@ -22,7 +30,7 @@ import { resolveSettings, type Settings, writtenStartOnly } from "./settings.ts"
 import { formerTracing } from "./translate/former-tracing.ts";
 import { translate } from "./translate/translate.ts";
 
-/** Where a configuration comes from. `name` stands for the file in messages. */
+/** Where a configuration comes from. `name` takes the place of the file name in messages. */
 export type ConfigSource =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "text"; readonly text: string; readonly name?: string };
@@ -35,15 +43,15 @@ export type LoadResult =
       readonly warnings: readonly Diagnostic[];
       /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`. */
       readonly startOnly: readonly string[];
-      /** What was read: the file and those that it names. A change of any is a change of the configuration. */
+      /** The file and the files that it refers to. A change of any of them is a change of the configuration. */
       readonly inputs: Inputs;
-      /** URLs that it names; what is behind those that are not among the resources is missing from it. */
+      /** URLs that it refers to. The content of those that are not among the resources is missing from `ir`. */
       readonly urls: readonly string[];
     }
   | {
       readonly ok: false;
       readonly diagnostics: readonly Diagnostic[];
-      /** As above, as far as they are known: the mistake may be in one of them. */
+      /** As above, as far as they are known: the error may be in one of them. */
       readonly inputs: Inputs;
       readonly urls: readonly string[];
     };
@@ -62,8 +70,9 @@ const FIELDS = knownFields(configFile);
 const UNDAMAGED = { original: (path: Path) => path, incomplete: new Set<string>(), damaged: () => false };
 
 /**
- * Reads, expands, parses, checks and translates a configuration. All problems of the text are found in one run: what is
- * wrong is left out and the rest is checked further. `resources` is what is behind the URLs that it names.
+ * Reads, expands, parses, validates and translates a configuration. One run finds all problems of the text: invalid parts are
+ * left out, and the rest is validated further. `resources` has the documents behind the URLs that the configuration refers to.
+ * Never throws for what is wrong with the configuration: that is in the result's diagnostics.
  */
 export function loadConfig(
   source: ConfigSource,
@@ -82,7 +91,7 @@ export function loadConfig(
   if (source.kind === "text") reader.addText(text);
   const document = new ConfigDocument(file, text, env);
   const { value } = document;
-  // What is wrong with each line of it would not help.
+  // Diagnostics about each line of a foreign format would not help.
   const other = otherProgram(text, value);
   if (other !== undefined) return refused(problem(file, other));
   if (!document.ok) return refused(document.diagnostics);
@@ -97,22 +106,22 @@ export function loadConfig(
   return checkAndTranslate(value, document, { file, env, resources, reader, cel: new CelEnvironment(functions) });
 }
 
-/** The rest of `loadConfig`, for which the functions that expressions may call are known. */
+/** The rest of `loadConfig`, once the functions that expressions may call are known. */
 function checkAndTranslate(value: object, document: ConfigDocument, context: LoadContext): LoadResult {
   const { file, env, resources, reader, cel } = context;
-  const checked = check(setAside(value, FIELDS, document), document, cel);
+  const checked = check(withoutIgnored(value, FIELDS, document), document, cel);
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);
   const advice = new Map<string, () => void>();
   const report: Report = (path, problem, key) => {
     const written = original(path);
-    const tell = (): void => document.report(written, problem, key);
-    // A route that several listeners have gets one piece of advice.
-    if (problem.advice === true) advice.set(`${formatPath(written)} ${problem.message}`, tell);
-    else if (!damaged(written)) tell();
+    const add = (): void => document.report(written, problem, key);
+    // A route that is attached to several listeners is advised on once.
+    if (problem.advice === true) advice.set(`${formatPath(written)} ${problem.message}`, add);
+    else if (!damaged(written)) add();
   };
-  const surroundings = {
+  const input = {
     file,
     home: env.HOME,
     enableIpv6: settings.enableIpv6,
@@ -122,12 +131,12 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
     reader,
     formerTracing: formerTracing(data.config.tracing, env, document, cel),
   };
-  const { ir, urls } = translate(data, surroundings, report, incomplete);
+  const { ir, urls } = translate(data, input, report, incomplete);
   adviseOnAdmin(settings.adminAddr, ir.binds, report);
-  const unsealed = cookieSecretProblem(ir, env);
-  if (unsealed !== undefined) document.reportElsewhere(unsealed);
+  const cookieProblem = cookieSecretProblem(ir, env);
+  if (cookieProblem !== undefined) document.reportElsewhere(cookieProblem);
   if (!document.ok) return refuse(document.diagnostics, reader, urls);
-  for (const tell of advice.values()) tell();
+  for (const add of advice.values()) add();
   return {
     ok: true,
     config: settings,
@@ -139,8 +148,8 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
   };
 }
 
-/** The configuration, or what is left of it when the wrong parts, which are reported, are taken away. */
-function check(value: object, document: ConfigDocument, cel: CelEnvironment): Salvaged<ConfigFile> | undefined {
+/** The configuration, or its valid parts; the invalid ones are reported. */
+function check(value: object, document: ConfigDocument, cel: CelEnvironment): ValidParts<ConfigFile> | undefined {
   const parse = (each: unknown) => configFile.safeParse(each, parsingWith(cel));
   const result = parse(value);
   if (result.success) return { ...UNDAMAGED, data: result.data };
@@ -154,7 +163,7 @@ export function rereadable(source: ConfigSource): ConfigSource {
   try {
     return { kind: "text", text: readText(source.path), name: nameOf(source) };
   } catch {
-    // Loading it tells why.
+    // Loading it reports the reason.
     return source;
   }
 }
@@ -202,12 +211,12 @@ function usesOidc({ binds, routeGroups }: Ir): boolean {
 const PATH = ["config", "customFunctions"];
 
 /**
- * The functions that expressions of the document may call; every mistake in them is reported. Undefined when it is unclear
+ * The functions that expressions of the document may call; every error in them is reported. Undefined when it is unclear
  * which functions there should be, so that the expressions cannot be checked.
  */
 export function customFunctions(document: ConfigDocument): CustomFunctions | undefined {
   const text = valueAt(document.value, PATH);
-  // The schema tells of anything that is not text.
+  // The schema reports anything that is not a string.
   if (typeof text !== "string") return NO_FUNCTIONS;
   const { functions, problems, readable } = readFunctions(text);
   for (const { what, message, position } of problems)

@@ -99,7 +99,7 @@ export class FileWatch {
     for (const [path, read] of this.#files) {
       const there = this.#disk.of(path);
       if (there !== ABSENT) this.#absentSince.delete(path);
-      // Unknown is no difference yet: the next look may know.
+      // Unknown is not a difference yet: the next check may know.
       if (there === read || there === UNKNOWN || read === UNKNOWN) continue;
       if (there === ABSENT) {
         const since = this.#absentSince.get(path) ?? now;

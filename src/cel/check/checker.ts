@@ -1,3 +1,7 @@
+/**
+ * The type checker (cel-spec, "Gradual type checking"): resolves names, overloads and types before an expression is ever
+ * evaluated, so that a misspelt field is an error of the configuration and not of a request. What is `dyn` is left to evaluation.
+ */
 import { CelError } from "../cel-error.ts";
 import { definitionFor } from "../custom/custom-function.ts";
 import { OPERATORS } from "../functions/operators.ts";
@@ -42,7 +46,7 @@ import {
 } from "./types.ts";
 import { dashedHeader, hint, missingVariable, unknownFunction, wrongArguments } from "./unknown-names.ts";
 
-/** Loops in loops multiply; the budget would stop them, but nobody means more than these. */
+/** The cost of nested loops multiplies. The budget would stop deeper ones; they are rejected as a mistake. */
 const MAX_NESTED_LOOPS = 3;
 
 interface Local {

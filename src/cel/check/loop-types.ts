@@ -13,7 +13,7 @@ export interface LoopTypes {
   readonly problem?: string;
 }
 
-/** Loops whose body says yes or no. */
+/** Loops whose body is a condition. */
 const PREDICATES: ReadonlySet<LoopKind> = new Set(["all", "exists", "existsOne", "filter", "filterKeys"]);
 
 export function isPredicate({ loop }: Loop): boolean {

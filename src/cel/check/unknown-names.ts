@@ -1,4 +1,4 @@
-/** What an error says about a name that an expression uses and nothing has, or nothing here. */
+/** Error messages about names that are unknown, or unknown in a scope. */
 import { suggest } from "../../base/suggest.ts";
 import { type CustomFunction, formatSignature } from "../custom/custom-function.ts";
 import type { Environment } from "./environment.ts";

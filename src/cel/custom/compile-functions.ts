@@ -18,10 +18,10 @@ const MAX_FUNCTIONS = 256;
 
 /** What became of definitions. */
 export interface ReadFunctions {
-  /** Those with a mistake inside can be called too, so that their callers are not told of a mistake which is not theirs. */
+  /** Functions with an error in their body are included, so that the error is not reported again for their callers. */
   readonly functions: CustomFunctions;
   readonly problems: readonly CelError[];
-  /** False: the text is no list of definitions, so that nobody knows which functions there should be. */
+  /** False: the text is not a list of definitions, so the names of its functions are unknown. */
   readonly readable: boolean;
 }
 
@@ -31,24 +31,24 @@ export interface ReadFunctions {
  */
 export function readFunctions(text: string): ReadFunctions {
   const problems: CelError[] = [];
-  const tell = (problem: CelError): void => void problems.push(problem);
+  const report = (problem: CelError): void => void problems.push(problem);
   let definitions: readonly Definition[];
   try {
     if (text.length > MAX_LENGTH)
       throw new CelError(`the functions have ${text.length} characters, at most ${MAX_LENGTH} are allowed`, text);
-    definitions = readDefinitions(text, tell);
+    definitions = readDefinitions(text, report);
     if (definitions.length > MAX_FUNCTIONS)
       throw new CelError(`there are ${definitions.length} functions, at most ${MAX_FUNCTIONS} are allowed`, text);
   } catch (error) {
-    tell(asCelError(error));
+    report(asCelError(error));
     return { functions: NO_FUNCTIONS, problems, readable: false };
   }
   const named = definitions.filter((definition, index) => {
     const problem = nameProblem(definition, definitions.slice(0, index));
-    if (problem !== undefined) tell(new CelError(problem, text, definition.at));
+    if (problem !== undefined) report(new CelError(problem, text, definition.at));
     return problem === undefined;
   });
-  const { order, recursive } = orderByCalls(named, text, tell);
+  const { order, recursive } = orderByCalls(named, text, report);
   const functions = new Map<string, CustomFunction[]>();
   const environment: Environment = {
     variables: VARIABLES.response,
@@ -58,7 +58,7 @@ export function readFunctions(text: string): ReadFunctions {
     lenient: false,
   };
   for (const definition of order) {
-    const compiled = recursive.has(definition) ? broken(definition) : compileOne(definition, text, environment, tell);
+    const compiled = recursive.has(definition) ? broken(definition) : compileOne(definition, text, environment, report);
     functions.set(definition.name, [...(functions.get(definition.name) ?? []), compiled]);
   }
   return { functions, problems, readable: true };
@@ -96,7 +96,7 @@ function compileOne(
   definition: Definition,
   text: string,
   environment: Environment,
-  tell: (problem: CelError) => void,
+  report: (problem: CelError) => void,
 ): CustomFunction {
   const { name, member, params, variadic, body } = definition;
   if (body === undefined) return broken(definition);
@@ -120,7 +120,7 @@ function compileOne(
       run: compileNode(body, checked, text),
     };
   } catch (error) {
-    tell(asCelError(error));
+    report(asCelError(error));
     return broken(definition);
   }
 }

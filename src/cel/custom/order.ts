@@ -10,11 +10,11 @@ export interface CallOrder {
   readonly recursive: ReadonlySet<Definition>;
 }
 
-/** Sorts functions so that each comes after those that it calls. Those that call themselves are told with the way round. */
+/** Sorts functions so that each comes after those that it calls. Recursive ones are reported with the chain of calls. */
 export function orderByCalls(
   definitions: readonly Definition[],
   text: string,
-  tell: (problem: CelError) => void,
+  report: (problem: CelError) => void,
 ): CallOrder {
   const byName = Map.groupBy(definitions, ({ name }) => name);
   const order = new Set<Definition>();
@@ -33,7 +33,7 @@ export function orderByCalls(
       const cycle = inside.slice(start);
       if (!cycle.every((each) => recursive.has(each))) {
         const way = [...cycle, called].map(formatSignature).join(" → ");
-        tell(new CelError(`functions cannot call themselves: ${way}`, text, at));
+        report(new CelError(`functions cannot call themselves: ${way}`, text, at));
       }
       for (const each of cycle) recursive.add(each);
     }

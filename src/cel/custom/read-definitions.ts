@@ -4,20 +4,20 @@ import { type Token, tokenize } from "../syntax/lexer.ts";
 import { LIMITS, parseTokens } from "../syntax/parser.ts";
 import type { Signature } from "./custom-function.ts";
 
-/** What the text says of one function. */
+/** One function as it is written. */
 export interface Definition extends Signature {
   /** Offset of the name. */
   readonly at: number;
-  /** Undefined when it cannot be read; what is wrong has been told. */
+  /** Undefined when it cannot be parsed; the error has been reported. */
   readonly body: Node | undefined;
 }
 
 /**
  * Reads `name(a, b...) { body }` and `this.name(a) { body }`, one after the other; comments begin with `#` or `//`. What is
- * wrong inside a body goes to `tell` and the rest is read further. Throws CelError where it is unclear what a definition is.
+ * wrong inside a body goes to `report` and the rest is read further. Throws CelError where it is unclear what a definition is.
  */
-export function readDefinitions(text: string, tell: (problem: CelError) => void): Definition[] {
-  const reader = new DefinitionReader(text, tell);
+export function readDefinitions(text: string, report: (problem: CelError) => void): Definition[] {
+  const reader = new DefinitionReader(text, report);
   const definitions: Definition[] = [];
   for (let next = reader.next(); next !== undefined; next = reader.next()) definitions.push(next);
   return definitions;
@@ -25,13 +25,13 @@ export function readDefinitions(text: string, tell: (problem: CelError) => void)
 
 class DefinitionReader {
   readonly #text: string;
-  readonly #tell: (problem: CelError) => void;
+  readonly #report: (problem: CelError) => void;
   readonly #tokens: readonly Token[];
   #next = 0;
 
-  constructor(text: string, tell: (problem: CelError) => void) {
+  constructor(text: string, report: (problem: CelError) => void) {
     this.#text = text;
-    this.#tell = tell;
+    this.#report = report;
     this.#tokens = tokenize(text, "definitions");
   }
 
@@ -64,7 +64,7 @@ class DefinitionReader {
     return { params, variadic: false };
   }
 
-  /** Up to the brace that closes it; those in texts and comments are none. */
+  /** Up to the closing brace; braces in strings and comments do not count. */
   #body(name: string): Node | undefined {
     const open = this.#peek();
     this.#expect("{");
@@ -80,7 +80,7 @@ class DefinitionReader {
       return parseTokens([...inside, { kind: "end", text: "", at: close.at }], this.#text, LIMITS);
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
-      this.#tell(error);
+      this.#report(error);
       return undefined;
     }
   }

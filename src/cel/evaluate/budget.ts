@@ -1,14 +1,14 @@
 /**
- * Steps that the evaluations for one request may take: about one for each character or element that they look at or make, and
- * as many more as that costs. A step takes 1 to 2 ns.
+ * Steps that the evaluations for one request may take: about one for each character or element that is read or made, more
+ * where that costs more. A step takes 1 to 2 ns.
  */
 const STEPS = 8 * 1024 * 1024;
-/** Processor time that they may take, in microseconds, calls that are charged by the size of their arguments not counted. */
+/** Processor time that they may take, in microseconds, without calls that are charged by the size of their arguments. */
 const TIME = 5000;
-/** Steps from one look at the clock to the next; a look costs about 150 ns, and an ordinary condition never comes to it. */
+/** Steps between two readings of the clock. A reading costs about 150 ns; an ordinary condition ends before the first. */
 const SLICE = 8192;
 
-/** What the evaluations for one request have left together: conditions add up, whichever policies they stand in. */
+/** What the evaluations for one request may still use: the conditions of all policies share one budget. */
 export class Budget {
   steps = STEPS;
   microseconds = TIME;
@@ -60,7 +60,7 @@ function takeSlice(): void {
   budget.steps -= slice;
 }
 
-/** `slice` is negative: it says what the budget owes. */
+/** Called with a negative `slice`, which is what the budget owes. */
 function nextSlice(steps: number): void {
   endBudget();
   if (budget.steps < 0 || !hasTime(steps >= SLICE)) {

@@ -225,7 +225,7 @@ export function compileCustomCall(node: Call, { checked, compile }: Compilation)
     }
     if (definition.variadic) frame.push(frame.splice(fixed));
     const value = definition.run(activation, frame);
-    // The place in the body is none of this expression's.
+    // A position in the body of the function is not one in this expression.
     return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent) : value;
   };
 }

@@ -1,3 +1,7 @@
+/**
+ * Turns a checked tree into closures, one for each node, so that an evaluation does not inspect the tree. No code is generated.
+ * Failures are values (`Failure`), not exceptions: clients can cause them, and they must not cost a stack trace each.
+ */
 import type { Checked } from "../check/environment.ts";
 import type {
   Bind,

@@ -74,7 +74,7 @@ function split(text: string, separator: string, limit = -1n): CelValue {
   return [...parts.slice(0, count), parts.slice(count).join(separator)];
 }
 
-/** Texts of a list joined; fails when an element is no text. */
+/** The strings of a list joined; fails when an element is not a string. */
 function joinList(items: readonly CelValue[], separator = ""): CelValue | Failure {
   let length = 0;
   for (const item of items) {

@@ -84,7 +84,7 @@ function predicate(loop: LoopKind, variables = 2): Expand {
   };
 }
 
-/** `range.loop(x, body)` or `range.loop(x, filter, body)`, with as many variables as told. */
+/** `range.loop(x, body)` or `range.loop(x, filter, body)`, with the given number of variables. */
 function transform(loop: LoopKind, variables: number): Expand {
   return ({ args, at }, range, text) => {
     const body = args.at(-1);

@@ -14,7 +14,7 @@ export interface HeaderSource {
   readonly sensitive?: Names | undefined;
 }
 
-/** A set of names, of which nothing else is asked. */
+/** A set of names. */
 export type Names = Pick<ReadonlySet<string>, "has">;
 
 /**

@@ -18,7 +18,7 @@ const AUTHENTICATION = [
   ["apiKey", "apiKey"],
 ] as const;
 
-/** About the policies at `path`: those that stand there, not those that others attach. */
+/** About the inline policies at `path`, not those that are attached by `policies[]`. */
 export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): void {
   for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";

@@ -15,11 +15,11 @@ const PROGRAMS: readonly { readonly what: string; readonly words: readonly strin
 const OWN = /^(config|binds|gateways|routes|backends|frontendPolicies)\s*:/m;
 
 /**
- * What a text is when it was written for another program; undefined when it does not look like it. `value` is what it says as
- * YAML, undefined when it is none.
+ * The program that a text was written for, if it does not look like a configuration of tracegate. `value` is the text parsed
+ * as YAML; undefined when that failed.
  */
 export function otherProgram(text: string, value: unknown): string | undefined {
-  // With a mistake in it, it is no YAML, and a body that it answers with may look like anything.
+  // One of our own with a syntax error is not YAML either, and text in it, such as a response body, may look like anything.
   if (OWN.test(text)) return undefined;
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   const begins = (word: string): boolean =>

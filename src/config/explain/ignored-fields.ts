@@ -2,7 +2,7 @@ import type { ConfigDocument } from "../parse/document.ts";
 import { isDeeperThan } from "../parse/paths.ts";
 import type { KnownFields } from "./known-fields.ts";
 
-/** What is nested deeper is no configuration. */
+/** No configuration is nested more deeply. */
 const MAX_DEPTH = 100;
 
 const MESH = "belongs to the service mesh mode";
@@ -41,8 +41,8 @@ const FREE: ReadonlySet<string> = new Set(["metadata", "claims"]);
  * A copy of a configuration without what counts as absent: fields that are null, choices that are empty objects, and fields
  * of `config` that belong to other modes, each of these with a warning.
  */
-export function setAside(value: object, known: KnownFields, document: ConfigDocument): object {
-  // An alias may stand for itself.
+export function withoutIgnored(value: object, known: KnownFields, document: ConfigDocument): object {
+  // An alias may contain itself.
   if (isDeeperThan(value, MAX_DEPTH)) return value;
   const present = new Absence(known).remove(value, []) as { readonly config?: unknown };
   const { config } = present;
@@ -55,7 +55,7 @@ export function setAside(value: object, known: KnownFields, document: ConfigDocu
   return { ...present, config: Object.fromEntries(kept) };
 }
 
-/** Entries of a map by name exist by being named, so an empty one is a mistake. */
+/** Maps by name: an entry exists because it is named, so an empty one is an error. */
 const NAMED: ReadonlySet<string> = new Set(["gateways"]);
 
 /** Removes what is absent from values at `path`; a null under a name that the schema does not have stays, and is refused. */

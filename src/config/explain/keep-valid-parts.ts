@@ -3,31 +3,31 @@ import { formatPath, isDeeperThan, valueAt } from "../parse/paths.ts";
 
 type Path = readonly PropertyKey[];
 
-/** What is left of a configuration without its wrong parts. */
-export interface Salvaged<T> {
+/** What is left of a configuration without its invalid parts. */
+export interface ValidParts<T> {
   readonly data: T;
   /** The path in the configuration as written of a path in `data`: list elements that were left out count there. */
   readonly original: (path: Path) => Path;
-  /** Top-level fields of which something was left out; a reference to it is no further error. */
+  /** Top-level fields from which something was left out. References to it are not reported again. */
   readonly incomplete: ReadonlySet<string>;
-  /** Whether the object at a path (as written) has lost a field, so that what it lacks is no further error. */
+  /** Whether the object at a path (as written) has lost a field, so that a missing field is not reported again. */
   readonly damaged: (path: Path) => boolean;
 }
 
 /** Deeper than any configuration: each round takes the parts away that the last one left incomplete. */
 const MAX_ROUNDS = 30;
-/** What is nested deeper is no configuration, and may be too deep for the call stack. */
+/** No configuration is nested more deeply, and deeper nesting may exhaust the call stack. */
 const MAX_DEPTH = 100;
 
 /**
- * Leaves out what a schema refuses, as little as possible, so that the rest can be checked further: optional fields, else
- * the object or list element that cannot be without them. Undefined when nothing useful is left.
+ * Leaves out what a schema rejects, as little as possible, so that the rest can be validated further: optional fields, else
+ * the object or list element that requires them. Undefined when nothing useful is left.
  */
 export function keepValidParts<T>(
   parse: (value: unknown) => z.ZodSafeParseResult<T>,
   value: unknown,
   found: readonly z.core.$ZodIssue[],
-): Salvaged<T> | undefined {
+): ValidParts<T> | undefined {
   if (isDeeperThan(value, MAX_DEPTH)) return undefined;
   const rest = structuredClone(value);
   /** Indices as written of the elements that are left in a list. */
@@ -70,7 +70,7 @@ function wrongPaths(issue: z.core.$ZodIssue): Path[] {
   return [issue.path];
 }
 
-/** Deletes the value at the path; where there is none, a required one is missing and what lacks it goes. */
+/** Deletes the value at the path. If there is none, a required value is missing, and its parent is deleted. */
 function takeAway(root: unknown, path: Path, elements: Map<unknown[], Set<number>>): void {
   for (let end = path.length; end > 0; end--) {
     const holder = valueAt(root, path.slice(0, end - 1));

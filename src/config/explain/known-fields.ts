@@ -13,12 +13,12 @@ interface Def {
   readonly options?: readonly z.core.$ZodType[];
 }
 
-/** Walks a schema along paths of values and tells the field names of the objects it meets. */
+/** The field names that a schema allows at the path of a value. */
 export function knownFields(schema: z.core.$ZodType): KnownFields {
   return (path) => [...new Set(objectsAt(unwrap(schema), path).flatMap((def) => Object.keys(def.shape ?? {})))];
 }
 
-/** All object definitions that may stand at a path; several where the schema has alternatives. */
+/** All object definitions that are valid at a path; several where the schema has alternatives. */
 function objectsAt(defs: readonly Def[], path: readonly PropertyKey[]): Def[] {
   const [part, ...rest] = path;
   if (part === undefined) return defs.filter((def) => def.shape !== undefined);

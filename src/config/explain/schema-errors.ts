@@ -1,3 +1,7 @@
+/**
+ * Issues of the zod schema as diagnostics that people can act on: at their line, in the words of a configuration, with what was
+ * expected and what was probably meant. Of several issues with one cause only the cause is reported.
+ */
 import type { z } from "zod";
 import { suggest } from "../../base/suggest.ts";
 import { type ConfigDocument, isSecret, type Problem } from "../parse/document.ts";
@@ -7,15 +11,15 @@ import { absentField, absentValue } from "./unsupported-fields.ts";
 
 type Issue = z.core.$ZodIssue;
 
-/** More values than this are no help beside the one that was probably meant. */
+/** Longer lists of values are left out when one of them was probably meant. */
 const MAX_NAMED = 10;
-/** How the schema library begins a message that the schema itself does not word. */
+/** Messages of the schema library begin with this unless the schema has a message of its own. */
 const UNWORDED = "Invalid input";
 
-/** Adds every schema problem to the document, each at its place and in words. */
+/** Reports every issue of the schema at its place in the document, in words of its own. */
 export function reportIssues(document: ConfigDocument, issues: readonly Issue[], known: KnownFields): void {
   const told = issues.flatMap((issue) => unionIssues(issue, document.value, known));
-  // Where a field is called wrong, that one is missing is no news.
+  // A misspelt field explains why another one is missing.
   const misnamed = new Set(
     told.filter((issue) => issue.code === "unrecognized_keys").map((issue) => formatPath(issue.path)),
   );
@@ -27,7 +31,7 @@ export function reportIssues(document: ConfigDocument, issues: readonly Issue[],
   }
 }
 
-/** Fields that are wrong for the same reason are one mistake. */
+/** Fields that are wrong for the same reason are reported once. */
 function reportUnknown(
   document: ConfigDocument,
   { path, keys }: Extract<Issue, { code: "unrecognized_keys" }>,
@@ -103,8 +107,8 @@ function describe(issue: Issue, value: unknown, known: KnownFields): Problem {
 type Union = Extract<Issue, { code: "invalid_union" }>;
 
 /**
- * The issues to tell in place of one about alternatives: those of the alternative that was meant, or one that says what
- * could stand there. Of alternatives that are objects, that one is meant which has all the fields that are given.
+ * The issues to report instead of one about a union: those of the alternative that was meant, or one that lists what is
+ * expected. Of alternatives that are objects, the one that has all given fields is meant.
  */
 export function unionIssues(issue: Issue, root: unknown, known: KnownFields): Issue[] {
   if (issue.code !== "invalid_union") return [issue];
@@ -143,7 +147,7 @@ function isUnknownField(error: Issue): boolean {
   return error.path.length === 0 && error.code === "unrecognized_keys";
 }
 
-/** The value is none that the alternative begins to understand. */
+/** The value has another type than the alternative. */
 function isOfAnotherType(error: Issue): boolean {
   return error.path.length === 0 && (error.code === "invalid_type" || error.code === "invalid_value");
 }

@@ -10,7 +10,7 @@ const MESH = "tracegate is no part of a service mesh; remove it";
 const CALL_TRANSFORMATIONS =
   /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies\.transformations$/;
 
-/** Fields that configurations of this family know and this version does not have, by the object they stand in. */
+/** Fields of this family of gateways that this version does not support, by the object that has them. */
 const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<string, string>> }[] = [
   {
     in: /^$/,
@@ -116,7 +116,7 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   { in: /\.target$/, fields: { listenerSet: "there are no listener sets in a file; target a gateway" } },
 ];
 
-/** The same for kinds of policies. */
+/** The same for kinds of policies, wherever policies are allowed. */
 const POLICIES: Readonly<Record<string, string>> = {
   a2a: "tracegate does not speak A2A; remove it",
   ai: MODELS,
@@ -125,7 +125,7 @@ const POLICIES: Readonly<Record<string, string>> = {
   ...same(MCP, "mcpAuthentication", "mcpAuthorization", "mcpGuardrails"),
 };
 
-/** More than "unknown field" about a name that is known elsewhere; undefined when it is known nowhere. */
+/** A better message than "unknown field" for a name that is known elsewhere; undefined for other names. */
 export function absentField(path: Path, key: string): string | undefined {
   const place = placeOf(path);
   for (const { in: where, fields } of FIELDS) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
@@ -153,7 +153,7 @@ function holdsPolicies(place: string): boolean {
   return /\.policies$|^policies\.policy$|^gateways\.\*(\.listeners)?$/.test(place);
 }
 
-/** A path without indices and names: `gateways.*.listeners` for what stands in any listener of any gateway. */
+/** A path without indices and names, such as `gateways.*.listeners` for a listener of any gateway. */
 export function placeOf(path: Path): string {
   return path
     .map((part, i) => (i === 1 && path[0] === "gateways" ? "*" : part))
@@ -169,7 +169,7 @@ const HBONE = "tracegate is no part of a service mesh";
 const NATIVE = "metrics are served as text, in which there are no native histograms; use classic";
 const OLD_TLS = "tracegate does not speak TLS before 1.2; use TLS_V1_2 or TLS_V1_3";
 
-/** Values that configurations of this family know and tracegate does not have, by the field they stand in. */
+/** Values of this family of gateways that tracegate does not support, by the field that has them. */
 const VALUES: readonly { readonly in: RegExp; readonly values: Readonly<Record<string, string>> }[] = [
   { in: /(^|\.)protocol$/, values: { HBONE: `${HBONE}; use HTTP or TCP` } },
   {

@@ -1,8 +1,8 @@
 /** One problem of a configuration: what, where, and how to mend it. */
 export interface Diagnostic {
-  /** A note is about what is as it should be, but is often meant differently. */
+  /** A note is about valid settings that often have another effect than intended. */
   readonly severity: "error" | "warning" | "note";
-  /** File name, or what stands for one, such as `--config`. */
+  /** File name, or its substitute, such as `--config`. */
   readonly file: string;
   /** 1-based, in the text before variables were filled in; 0 when the problem has no place there. */
   readonly line: number;

@@ -18,7 +18,7 @@ const MAX_ALIASES = 10_000;
 const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
 
-/** Parts of a diagnostic that its place does not tell. */
+/** A diagnostic without its place. */
 export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & {
   readonly warning?: boolean;
   readonly note?: boolean;
@@ -31,7 +31,7 @@ type Position = { readonly line: number; readonly column: number };
 /** Reports a problem with the value at `path`; `key` points at a key of it instead. */
 export type Report = (path: Path, problem: Problem, key?: string) => void;
 
-/** Whether what stands at a path may be a secret. */
+/** Whether the value at a path may be a secret. */
 export function isSecret(path: Path): boolean {
   return path.some((part) => typeof part === "string" && SECRET_NAME.test(part));
 }
@@ -43,7 +43,7 @@ export function isSecret(path: Path): boolean {
 export class ConfigDocument {
   readonly file: string;
   readonly diagnostics: Diagnostic[] = [];
-  /** What the text says, as plain data; undefined when it could not be read. */
+  /** The text as plain data; undefined when it could not be parsed. */
   readonly value: unknown;
   readonly #text: string;
   readonly #expanded: Expanded;
@@ -58,7 +58,7 @@ export class ConfigDocument {
     this.#text = text;
     this.#expanded = expandEnv(text, env);
     for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, true);
-    // What an unset variable leaves behind would be reported for what it is not.
+    // The empty text in place of an unset variable would cause misleading errors.
     if (this.diagnostics.length > 0) return;
     const plain = readPlainYaml(this.#expanded.text);
     if (plain === undefined) {

@@ -14,7 +14,7 @@ export interface Expanded {
 }
 
 interface Edit {
-  /** Where the replacement stands in the expanded text. */
+  /** Offset of the replacement in the expanded text. */
   readonly start: number;
   readonly end: number;
   readonly originalStart: number;

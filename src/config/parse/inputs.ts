@@ -45,7 +45,7 @@ export class InputReader {
     this.#hash.update(text);
   }
 
-  /** The text of a file. Throws an Error whose message says in words why it cannot be read. */
+  /** The text of a file. Throws an Error whose message is the reason why it cannot be read, in words. */
   readText(path: string): string {
     return this.#textOf(path)();
   }
@@ -160,7 +160,7 @@ function statOf(
   }
 }
 
-/** A reason that lies in the file itself stands for its content; any other reason leaves the content unknown. */
+/** A reason in the file itself counts as its content; with any other reason the content is unknown. */
 function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "";
   if (code === "ENOENT" || code === "ENOTDIR") return ABSENT;
@@ -170,7 +170,7 @@ function reasonOf(error: unknown): string {
 /** Rejects implausibly large files. */
 export const MAX_BYTES = 64 * 1024 * 1024;
 
-/** A whole file of text; `-` is standard input. Throws an Error whose message says in words why it cannot be read. */
+/** A whole file of text; `-` is standard input. Throws an Error whose message is the reason why it cannot be read, in words. */
 export function readText(path: string): string {
   return toText(readBytes(path));
 }

@@ -1,4 +1,4 @@
-/** Where the values of a configuration stand in its text. Offsets count UTF-16 units of the expanded text. */
+/** Places of the values of a configuration in its text. Offsets count UTF-16 units of the expanded text. */
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node } from "yaml";
 import { type Mark, type Marks, readPlainYaml } from "./plain-yaml.ts";
 

@@ -9,7 +9,7 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   EAI_AGAIN: "the host name could not be looked up",
 };
 
-/** The text of a JSON object behind a URL. Rejects with an Error whose message says in words why there is none. */
+/** The text of a JSON object behind a URL. Rejects with an Error whose message is the reason, in words. */
 export async function fetchJson(url: string): Promise<string> {
   const response = await ask(url);
   if (response.status !== 200) {

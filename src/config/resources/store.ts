@@ -1,7 +1,7 @@
 import { messageOf } from "../../base/errors.ts";
 import { fetchJson } from "./fetch-json.ts";
 
-/** What is known of a URL: its content, or why there is none. */
+/** The content of a URL, or why it is unknown. */
 export type Resource = { readonly text: string } | { readonly problem: string };
 
 /** What has been fetched so far, by URL. */
@@ -10,7 +10,7 @@ export type Resources = ReadonlyMap<string, Resource>;
 export const NO_RESOURCES: Resources = new Map();
 
 interface Timing {
-  /** Milliseconds after which what was fetched is asked for again. */
+  /** Milliseconds after which a fetched document is fetched again. */
   readonly refresh: number;
   /** After one that failed. */
   readonly retry: number;
@@ -18,7 +18,7 @@ interface Timing {
 
 const TIMING: Timing = { refresh: 15 * 60_000, retry: 15_000 };
 
-/** Who is told about documents in use. */
+/** Callbacks about documents in use. */
 export interface ResourceListener {
   /** One is another than before. False: the configuration cannot be used with it, so what was there is to stay. */
   changed(): Promise<boolean>;

@@ -39,10 +39,10 @@ export interface Context extends TargetContext {
   readonly cel: CelEnvironment;
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
-  /** The policies that stand at the named backends themselves. */
+  /** The policies that are written inline at the named backends. */
   readonly backendPolicies: ReadonlyMap<string, PolicySet>;
   readonly targeted: Targeted;
-  /** Takes the policies that stand at listeners themselves, for the dump. */
+  /** Collects the policies that are written inline at listeners, for the dump. */
   readonly inline: TargetedPolicy[];
   readonly calledTargets: CalledTargets;
   /** What listeners with TLS that say nothing else have in common. */

@@ -5,7 +5,7 @@ type Edges = ReadonlyMap<string, readonly string[]>;
 
 /**
  * Route groups that delegate in a circle, each as the names along it (`a`, `b`, `a`). Of several circles that close at one
- * group the first is told: mending it shows whether there are others.
+ * group only the first is reported: once it is fixed, the next one shows.
  */
 export function findCycles(groups: readonly RouteGroup[]): string[][] {
   const edges = new Map(groups.map((group) => [group.name, delegates(group)]));

@@ -13,22 +13,22 @@ type RouteTarget = NonNullable<Target["route"]>;
 type BackendTarget = NonNullable<NonNullable<Target["backend"]>["backend"]>;
 type ServiceTarget = NonNullable<NonNullable<Target["backend"]>["service"]>;
 
-/** What there is to attach policies to. */
+/** Everything that policies can be attached to. */
 interface Known {
   readonly listeners: readonly (ListenerPlace & { readonly http: boolean })[];
   readonly routes: readonly RoutePlace[];
-  /** Keys of targets, and those of them with which HTTP has to do. */
+  /** Keys of all targets, and of those that serve HTTP. */
   readonly keys: ReadonlySet<string>;
   readonly http: ReadonlySet<string>;
 }
 
-/** Where the things stand that a target may name; what refers to some that were wrong is not reported again. */
+/** The fields that define what a target can refer to. References to entries that were invalid are not reported again. */
 const FIELDS = {
   gateway: ["gateways", "binds"],
   route: ["routes", "tcpRoutes", "binds", "routeGroups", "gateways"],
 } as const;
 
-/** Reports each policy whose target does not exist, or has no use for it: it would never apply, and nobody would notice. */
+/** Reports each policy whose target does not exist or cannot use it: the policy would silently never apply. */
 export function reportDangling(config: ConfigFile, ir: Ir, context: Context): void {
   if (config.policies.length === 0) return;
   const known = knownTargets(ir);
@@ -144,14 +144,14 @@ function checkService({ namespace, hostname, port }: ServiceTarget, path: Path, 
     context.report([...path, "port"], noPort(service, port, ports));
 }
 
-/** Of policies, connections without HTTP have a use for a few. */
+/** Only a few policies apply to connections without HTTP. */
 function reportUnusable(what: string, { policy }: TargetedPolicyInput, at: Path, { report }: Context): void {
   for (const [kind, value] of Object.entries(policy))
     if (value !== undefined && !TCP_KINDS.includes(kind as PolicyKind))
       report([...at, "policy"], { message: `${what} no such policy; they have ${TCP_KINDS.join(", ")}` }, kind);
 }
 
-/** The field that lacks something which was wrong, else the one where such things usually stand. */
+/** The field that has lost an invalid entry, else the one that usually defines such things. */
 function incomplete(kind: keyof typeof FIELDS, context: Context): string {
   return FIELDS[kind].find((each) => context.incomplete.has(each)) ?? FIELDS[kind][0];
 }
@@ -164,7 +164,7 @@ function routeText({ namespace, name }: RouteTarget | RoutePlace, rule?: string)
   return text(namespace, name, rule);
 }
 
-/** `<name>[/<part>]`, behind the namespace where that is not the usual one. */
+/** `[<namespace>/]<name>[/<part>]`, without the default namespace. */
 function text(namespace: string, name: string, part: string | undefined): string {
   return [...(namespace === "default" ? [] : [namespace]), name, ...(part === undefined ? [] : [part])].join("/");
 }

@@ -52,7 +52,7 @@ export function makeBind(
     const host = hostname === "" ? "*" : hostname;
     const first = hostnames.get(host);
     if (first === undefined) hostnames.set(host, name);
-    // Hosts tell no TCP listeners apart. A hostname that was wrong, and left out, is not the default.
+    // TCP listeners cannot be told apart by host. An invalid hostname that was left out is not the default.
     else if (tcp.length === 0 && (host !== "*" || context.incomplete.size === 0))
       context.report([...path, "listeners", i, "hostname"], {
         message: `listener ${first} of this port has hostname ${host} too; only that one would be used`,

@@ -62,7 +62,7 @@ function merge(
   return mergePolicies(others, tunnel, inline);
 }
 
-/** The policies that stand at a listener itself, as the dump lists them among the targeted ones (reference 4.4). */
+/** The inline policies of a listener in the form in which the dump lists them among the targeted ones (reference 4.4). */
 export function inlineEntries(
   key: string,
   { gatewayName, gatewayNamespace, name }: ListenerPlace,

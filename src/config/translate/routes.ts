@@ -111,14 +111,14 @@ export function translateTcpRoute(
   };
 }
 
-/** What connections without HTTP have a use for; of the protocols of other applications nobody knows the names. */
+/** The policies that apply to connections without HTTP. ALPN is cleared, because the names of other protocols are unknown. */
 function withoutHttp(policies: PolicySet): PolicySet {
   const usable = Object.entries(policies).filter(([kind]) => TCP_KINDS.includes(kind as PolicyKind));
   const set: PolicySet = Object.fromEntries(usable);
   return set.backendTLS === undefined ? set : { ...set, backendTLS: { alpn: [], ...set.backendTLS } };
 }
 
-/** Why a named backend is none for connections. */
+/** Why a named backend cannot serve connections without HTTP. */
 function unusable(target: Target, cel: CelEnvironment): string | undefined {
   if (target.type === "internal") return "is internal, and the admin API is HTTP; give it an HTTP route";
   if (target.type !== "dynamic" || target.expression === undefined) return undefined;
@@ -130,7 +130,7 @@ function unusable(target: Target, cel: CelEnvironment): string | undefined {
   }
 }
 
-/** Nothing for a match that no request can meet. */
+/** Empty for a match that no request can satisfy. */
 function translateMatch(match: MatchInput): RouteMatch[] {
   if (match.path === "invalid") return [];
   const translated = {

@@ -81,7 +81,7 @@ export function isTunnelled({ type }: Target): boolean {
   return type !== "unix" && type !== "internal";
 }
 
-/** Reports a proxy on the way to what no proxy can reach; `path` is where `policies` stands. */
+/** Reports a `backendTunnel` to a target that no proxy can reach; `path` is that of the object with `policies`. */
 export function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, report: Report): void {
   if (backendTunnel !== undefined && !isTunnelled(target))
     report([...path, "policies", "backendTunnel"], {

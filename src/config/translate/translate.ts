@@ -1,3 +1,8 @@
+/**
+ * Translates a validated configuration file to IR. Pure apart from the files that it reads: the same input gives the same IR. What
+ * the schema cannot express is checked here: references, duplicates, ports, certificates, and policies at the wrong place.
+ * Everything is reported by path through `Report`; translation goes on with the rest, so that one run finds all problems.
+ */
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
@@ -35,21 +40,21 @@ import { translateTargeted } from "./targeted.ts";
 
 export interface Translated {
   readonly ir: Ir;
-  /** URLs that it names; what is behind them is in the resources, or is yet to be fetched. */
+  /** URLs that it refers to. Their content is among the resources, or has yet to be fetched. */
   readonly urls: readonly string[];
 }
 
-/** What the meaning of a configuration depends on besides its text. */
+/** What the result of a translation depends on besides the configuration. */
 export interface TranslateInput {
-  /** Where the configuration stands: paths in it are relative to its folder. */
+  /** Path of the configuration: paths in it are relative to its directory. */
   readonly file: string;
-  /** What `~/` at the beginning of a path stands for. */
+  /** The directory that `~/` at the beginning of a path means. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
   /** What expressions of this configuration may name. */
   readonly cel: CelEnvironment;
   readonly leafCaching: LeafCaching;
-  /** What is behind the URLs that it names. */
+  /** Content of the URLs that it refers to. */
   readonly resources: Resources;
   /** Reads the files that it names. */
   readonly reader: InputReader;
@@ -58,8 +63,8 @@ export interface TranslateInput {
 }
 
 /**
- * The configuration file as runtime types. What is wrong between its parts is reported. `incomplete` names the top-level
- * fields that lack something which was wrong and has been reported.
+ * Translates a configuration file to IR and reports inconsistencies between its parts. `incomplete` names the top-level fields
+ * from which invalid parts were left out; those have been reported.
  */
 export function translate(
   config: ConfigFile,
