@@ -11,10 +11,10 @@ import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
-import { readThreadMemory, type ThreadMemory } from "../telemetry/thread-memory.ts";
+import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
-import { type HeapProfile, heapProfile } from "../worker/diagnostics/heap-profile.ts";
+import { heapProfile } from "../worker/diagnostics/heap-profile.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { TooManyTraces } from "../worker/trace-hub.ts";
 import { certificateMetrics } from "./certificate-metrics.ts";
@@ -84,26 +84,24 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async memory() {
       const threads: NamedThreadMemory[] = [{ thread: "main", ...readThreadMemory() }];
-      for (const [thread, memory] of await supervisor.ask({ type: "memory" }))
-        threads.push({ thread, ...(memory as ThreadMemory) });
+      for (const [thread, memory] of await supervisor.ask("memory", undefined)) threads.push({ thread, ...memory });
       return memoryReport(threads);
     },
     async cpuProfile(seconds, hz, signal) {
       const id = profiles++;
       const main = await startCpuProfile(hz);
-      await supervisor.ask({ type: "cpuStart", id, frequency: hz });
+      await supervisor.ask("cpuStart", { id, frequency: hz });
       await delay(seconds * 1000, undefined, { signal }).catch(() => undefined);
       const threads = new Map<string, CpuProfile>();
-      for (const [thread, profile] of await supervisor.ask({ type: "cpuStop", id }))
-        if (profile !== undefined) threads.set(thread, profile as CpuProfile);
+      for (const [thread, profile] of await supervisor.ask("cpuStop", { id }))
+        if (profile !== undefined) threads.set(thread, profile);
       threads.set("main", await main.stop());
       const list = Array.from(threads, ([thread, profile]) => ({ thread, profile }));
       return mergeCpuProfiles(list, hz);
     },
     async heapProfile() {
       const threads = [{ thread: "main", profile: await heapProfile() }];
-      for (const [thread, profile] of await supervisor.ask({ type: "heap" }))
-        threads.push({ thread, profile: profile as HeapProfile });
+      for (const [thread, profile] of await supervisor.ask("heap", undefined)) threads.push({ thread, profile });
       return mergeHeapProfiles(threads);
     },
     tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),

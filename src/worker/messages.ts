@@ -1,10 +1,11 @@
-/** Every message between the main thread and the workers. Both sides are in this folder. */
+/** Every message between the main thread and the workers: commands one way, answers and notices the other. */
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { DrainStep } from "../proxy/ingress/drain.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
@@ -12,6 +13,8 @@ import type { BackendCalls, EndpointStats } from "../upstream/endpoints.ts";
 import type { Locality } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
+import type { CpuProfile } from "./diagnostics/cpu-profile.ts";
+import type { HeapProfile } from "./diagnostics/heap-profile.ts";
 
 /** The first message to a worker. */
 export interface WorkerOptions {
@@ -44,50 +47,45 @@ export interface WorkerOptions {
   readonly internalSocket: string;
 }
 
-export type Command =
-  /** Steps of a configuration change: `prepare`, then, when all workers have answered, `commit` or `abort`. */
-  | {
-      readonly type: "prepare";
-      readonly generation: number;
-      readonly configuration: PackedIr;
-      readonly ports: Ports;
-    }
-  | { readonly type: "commit" }
-  | { readonly type: "abort" }
-  | {
-      readonly type: "watch";
-      readonly id: number;
-      readonly slot: number;
-      readonly filter: TraceFilter;
-      readonly options: TraceOptions;
-    }
-  | { readonly type: "unwatch"; readonly id: number }
-  | { readonly type: "logFilter"; readonly filter: string }
-  | { readonly type: "endpoints" }
-  /** Calls by the key of the backend. */
-  | { readonly type: "calls" }
-  | { readonly type: "tasks" }
-  | { readonly type: "memory" }
-  | { readonly type: "cpuStart"; readonly id: number; readonly frequency: number }
-  | { readonly type: "cpuStop"; readonly id: number }
-  | { readonly type: "heap" }
+/** What the main thread can have a worker do: each command with its arguments, and with its answer if it has one. */
+export interface Commands {
+  /** Builds a configuration beside the one in effect. `commit` or `abort` follows once all workers have answered. */
+  prepare: { args: { generation: number; configuration: PackedIr; ports: Ports } };
+  commit: { args: undefined };
+  abort: { args: undefined };
+  /** The next request that matches `filter` is traced for watcher `id`; `slot` is its place in the gate. */
+  watch: { args: { id: number; slot: number; filter: TraceFilter; options: TraceOptions } };
+  unwatch: { args: { id: number } };
+  logFilter: { args: { filter: string } };
+  endpoints: { args: undefined; answer: readonly EndpointStats[] };
+  /** By key of the backend. */
+  calls: { args: undefined; answer: ReadonlyMap<string, BackendCalls> };
+  /** Requests and connections in progress, for people. */
+  tasks: { args: undefined; answer: readonly unknown[] };
+  memory: { args: undefined; answer: ThreadMemory };
+  /** `frequency` in Hz; `id` distinguishes profiles that run at the same time. */
+  cpuStart: { args: { id: number; frequency: number } };
+  /** undefined: this thread has not started the profile, because it is younger. */
+  cpuStop: { args: { id: number }; answer: CpuProfile | undefined };
+  heap: { args: undefined; answer: HeapProfile };
   /** Another worker has evicted an endpoint. */
-  | { readonly type: "evict"; readonly notice: EvictionNotice }
-  | { readonly type: "drain"; readonly step: DrainStep; readonly deadlineMs: number }
-  | { readonly type: "destroy" };
-
-/** What the answer to each command carries. */
-export interface Answers {
-  readonly endpoints: readonly EndpointStats[];
-  readonly calls: ReadonlyMap<string, BackendCalls>;
-  readonly tasks: readonly unknown[];
-  readonly destroy: number;
+  evict: { args: { notice: EvictionNotice } };
+  drain: { args: { step: DrainStep; deadlineMs: number } };
+  /** Ends all connections; answers how many there were. */
+  destroy: { args: undefined; answer: number };
 }
 
-/** From the main thread: a command and the number its answer comes back with. */
-export interface Request {
+export type CommandName = keyof Commands;
+export type Args<Name extends CommandName> = Commands[Name]["args"];
+export type Answer<Name extends CommandName> = Commands[Name] extends { readonly answer: infer Value }
+  ? Value
+  : unknown;
+
+/** From the main thread: a command, and the number that its answer carries. */
+export interface Request<Name extends CommandName = CommandName> {
   readonly call: number;
-  readonly command: Command;
+  readonly name: Name;
+  readonly args: Args<Name>;
 }
 
 export type Notice =
@@ -95,10 +93,10 @@ export type Notice =
   | { readonly type: "failure"; readonly call: number; readonly message: string; readonly code: string | undefined }
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
-  /** Where new counters are, for whoever wants to read them. */
+  /** Shared memory of new counters. */
   | { readonly type: "series"; readonly notice: SeriesNotice }
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
-  /** Lines as UTF-8, each with its line break. */
+  /** Log lines as UTF-8, each with its line break. */
   | { readonly type: "log"; readonly lines: Uint8Array }
   /** Spans or log records for one exporter. */
   | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

@@ -11,8 +11,8 @@ import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import { Evictions } from "../upstream/endpoint.ts";
-import { type BackendCalls, combineStats, type EndpointStats } from "../upstream/endpoints.ts";
-import type { Command, WorkerOptions } from "./messages.ts";
+import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
+import type { Answer, Args, CommandName, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
 import { TraceHub } from "./trace-hub.ts";
 import { type WorkerEvents, WorkerHandle } from "./worker-handle.ts";
@@ -77,11 +77,11 @@ export class Supervisor implements WorkerEvents {
     this.hub = new TraceHub(this.#gate, {
       watch: async (id, slot, filter, options) => {
         this.#watches.set(id, { slot, filter, options });
-        await this.#all({ type: "watch", id, slot, filter, options });
+        await this.#all("watch", { id, slot, filter, options });
       },
       unwatch: (id) => {
         this.#watches.delete(id);
-        this.#all({ type: "unwatch", id }).catch(() => {});
+        this.#all("unwatch", { id }).catch(() => {});
       },
     });
   }
@@ -131,7 +131,7 @@ export class Supervisor implements WorkerEvents {
       }
       this.#current = { generation, configuration };
       this.#ports = ports;
-      await this.#all({ type: "commit" });
+      await this.#all("commit", undefined);
     });
   }
 
@@ -143,8 +143,8 @@ export class Supervisor implements WorkerEvents {
   /** What all workers know of each endpoint, by key: counts summed, health and latency averaged over those that used it. */
   async endpoints(): Promise<ReadonlyMap<string, EndpointStats>> {
     const merged = new Map<string, EndpointStats>();
-    await this.#ask({ type: "endpoints" }, (_index, list) => {
-      for (const stats of list as readonly EndpointStats[]) {
+    await this.#ask("endpoints", undefined, (_index, list) => {
+      for (const stats of list) {
         const before = merged.get(stats.key);
         merged.set(stats.key, before === undefined ? stats : combineStats(before, stats));
       }
@@ -155,9 +155,8 @@ export class Supervisor implements WorkerEvents {
   /** Calls to each backend that all workers have made, by its key. */
   async backendCalls(): Promise<ReadonlyMap<string, number>> {
     const sums = new Map<string, number>();
-    await this.#ask({ type: "calls" }, (_index, calls) => {
-      for (const [key, { total }] of calls as ReadonlyMap<string, BackendCalls>)
-        sums.set(key, (sums.get(key) ?? 0) + total);
+    await this.#ask("calls", undefined, (_index, calls) => {
+      for (const [key, { total }] of calls) sums.set(key, (sums.get(key) ?? 0) + total);
     });
     return sums;
   }
@@ -165,22 +164,22 @@ export class Supervisor implements WorkerEvents {
   async tasks(): Promise<Readonly<Record<string, unknown>>> {
     const tasks: Record<string, unknown> = {};
     for (const worker of this.workers) tasks[worker.name] = "did not answer in time";
-    await this.#ask({ type: "tasks" }, (index, list) => {
+    await this.#ask("tasks", undefined, (index, list) => {
       tasks[`worker-${index}`] = list;
     });
     return tasks;
   }
 
-  /** Asks every worker; threads that do not answer are left out. */
-  async ask(command: Command): Promise<ReadonlyMap<string, unknown>> {
-    const answers = new Map<string, unknown>();
-    await this.#ask(command, (index, value) => answers.set(`worker-${index}`, value));
+  /** The answer of every worker by its name; threads that do not answer in time are left out. */
+  async ask<Name extends CommandName>(name: Name, args: Args<Name>): Promise<ReadonlyMap<string, Answer<Name>>> {
+    const answers = new Map<string, Answer<Name>>();
+    await this.#ask(name, args, (index, value) => answers.set(`worker-${index}`, value));
     return answers;
   }
 
   async setLogFilter(filter: string): Promise<void> {
     this.#logFilter = filter;
-    await this.#all({ type: "logFilter", filter });
+    await this.#all("logFilter", { filter });
   }
 
   /** Shuts all ports down and waits for open work, at most `deadlineMs`. Returns how many connections had to be cut. */
@@ -191,11 +190,11 @@ export class Supervisor implements WorkerEvents {
       const left = Math.max(0, end - performance.now());
       // A worker that hangs must not keep the others from serving the connections that they hold.
       const patience = step === "finish" ? left : Math.min(left, deadlineMs / 4);
-      await this.#ask({ type: "drain", step, deadlineMs }, () => {}, patience);
+      await this.#ask("drain", { step, deadlineMs }, () => {}, patience);
     }
     let cut = 0;
-    await this.#ask({ type: "destroy" }, (_index, count) => {
-      cut += Number(count);
+    await this.#ask("destroy", undefined, (_index, count) => {
+      cut += count;
     });
     return cut;
   }
@@ -222,8 +221,7 @@ export class Supervisor implements WorkerEvents {
   /** What one worker has seen to fail, the others need not try. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void {
     this.#evictions.add(notice, performance.now());
-    for (const worker of this.workers)
-      if (worker !== handle) worker.call({ type: "evict", notice }).catch(() => undefined);
+    for (const worker of this.workers) if (worker !== handle) worker.call("evict", { notice }).catch(() => undefined);
   }
 
   onExit(handle: WorkerHandle, error: Error | undefined): void {
@@ -246,11 +244,11 @@ export class Supervisor implements WorkerEvents {
   /** Rejects with the first refusal, once every worker has answered and forgotten the configuration. */
   async #prepareAll(generation: number, configuration: PackedIr, ports: Ports): Promise<void> {
     if (this.#workers.size === 0) throw new WorkersDied("no worker is left that could build it");
-    const command = preparation(generation, configuration, ports);
-    const outcomes = await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline(command)));
+    const args = preparation(generation, configuration, ports);
+    const outcomes = await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline("prepare", args)));
     const refusal = outcomes.find((outcome) => outcome.status === "rejected");
     if (refusal === undefined) return;
-    await this.#all({ type: "abort" });
+    await this.#all("abort", undefined);
     throw refusal.reason;
   }
 
@@ -273,12 +271,15 @@ export class Supervisor implements WorkerEvents {
     try {
       // Before it serves.
       for (const notice of this.#evictions.inForce(performance.now()))
-        await worker.callWithDeadline({ type: "evict", notice });
+        await worker.callWithDeadline("evict", { notice });
       if (this.#current !== undefined) {
-        await worker.callWithDeadline(preparation(this.#current.generation, this.#current.configuration, this.#ports));
-        await worker.callWithDeadline({ type: "commit" });
+        await worker.callWithDeadline(
+          "prepare",
+          preparation(this.#current.generation, this.#current.configuration, this.#ports),
+        );
+        await worker.callWithDeadline("commit", undefined);
       }
-      for (const [id, watch] of this.#watches) await worker.callWithDeadline({ type: "watch", id, ...watch });
+      for (const [id, watch] of this.#watches) await worker.callWithDeadline("watch", { id, ...watch });
     } catch (error) {
       // It has died again, or lives but cannot serve, for example because its port was taken meanwhile: in both cases its
       // exit starts the next attempt.
@@ -307,15 +308,20 @@ export class Supervisor implements WorkerEvents {
     return result;
   }
 
-  async #all(command: Command): Promise<void> {
-    await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline(command)));
+  async #all<Name extends CommandName>(name: Name, args: Args<Name>): Promise<void> {
+    await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline(name, args)));
   }
 
-  async #ask(command: Command, take: (index: number, value: unknown) => void, patienceMs = ANSWER_MS): Promise<void> {
+  async #ask<Name extends CommandName>(
+    name: Name,
+    args: Args<Name>,
+    take: (index: number, value: Answer<Name>) => void,
+    patienceMs = ANSWER_MS,
+  ): Promise<void> {
     const timer = new AbortController();
     const late = delay(patienceMs, undefined, { signal: timer.signal }).catch(() => undefined);
     const asked = this.workers.map(async (worker) => {
-      const answer = worker.call(command).then(
+      const answer = worker.call(name, args).then(
         (value) => ({ value }),
         () => undefined,
       );
@@ -328,7 +334,7 @@ export class Supervisor implements WorkerEvents {
 }
 
 /** Workers get nothing that only a dump shows. */
-function preparation(generation: number, configuration: PackedIr, ports: Ports): Command {
+function preparation(generation: number, configuration: PackedIr, ports: Ports): Args<"prepare"> {
   const frame = { ...configuration.frame, targeted: [] };
-  return { type: "prepare", generation, configuration: { ...configuration, frame }, ports };
+  return { generation, configuration: { ...configuration, frame }, ports };
 }

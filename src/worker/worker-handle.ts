@@ -3,7 +3,7 @@ import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import { LogWindow } from "./log-window.ts";
-import type { Answers, Command, Notice, Request, WorkerOptions } from "./messages.ts";
+import type { Answer, Args, CommandName, Notice, Request, WorkerOptions } from "./messages.ts";
 
 /** A command that a worker refused or did not live to answer. `code` is the system's error code, such as EADDRINUSE. */
 export class WorkerError extends Error {
@@ -14,8 +14,8 @@ export class WorkerError extends Error {
   }
 }
 
-/** A thread that leaves an order undone for so long hangs: its longest task is to compile a configuration. */
-const OBEY_MS = 60_000;
+/** Milliseconds after which a thread without an answer counts as hanging. The longest command compiles a configuration. */
+const ANSWER_MS = 60_000;
 
 interface Waiting {
   readonly resolve: (value: unknown) => void;
@@ -70,24 +70,22 @@ export class WorkerHandle {
     return this.#worker.threadId;
   }
 
-  /** Sends a command; resolves with its answer, rejects with a WorkerError, also when the thread has ended already. */
-  call<T extends Command["type"]>(
-    command: Command & { readonly type: T },
-  ): Promise<T extends keyof Answers ? Answers[T] : unknown> {
+  /** Sends a command; resolves with its answer, rejects with a WorkerError, also if the thread has ended already. */
+  call<Name extends CommandName>(name: Name, args: Args<Name>): Promise<Answer<Name>> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     const call = this.#calls++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(call, { resolve: resolve as (value: unknown) => void, reject });
-      this.#worker.postMessage({ call, command } satisfies Request);
+      this.#worker.postMessage({ call, name, args } satisfies Request<Name>);
     });
   }
 
-  /** As `call`, for orders that all workers wait for: a thread that hangs is ended as if it had died. */
-  async callWithDeadline(command: Command): Promise<void> {
-    const hangs = (): void => this.fail(new WorkerError(`${this.name} has not answered for ${OBEY_MS / 1000} s`));
-    const timer = setTimeout(hangs, OBEY_MS);
+  /** As `call`, for commands that all workers wait for: a thread that hangs is ended as if it had died. */
+  async callWithDeadline<Name extends CommandName>(name: Name, args: Args<Name>): Promise<void> {
+    const hangs = (): void => this.fail(new WorkerError(`${this.name} has not answered for ${ANSWER_MS / 1000} s`));
+    const timer = setTimeout(hangs, ANSWER_MS);
     try {
-      await this.call(command);
+      await this.call(name, args);
     } finally {
       clearTimeout(timer);
     }

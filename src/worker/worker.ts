@@ -27,12 +27,14 @@ import { type RunningCpuProfile, startCpuProfile } from "./diagnostics/cpu-profi
 import { heapProfile } from "./diagnostics/heap-profile.ts";
 import { LogBatch } from "./log-batch.ts";
 import { LogWindow } from "./log-window.ts";
-import type { Command, Notice, Request, WorkerOptions } from "./messages.ts";
+import type { Answer, Args, CommandName, Notice, Request, WorkerOptions } from "./messages.ts";
 
 const NO_DESCRIPTORS = "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections";
 const REFUSALS_LOGGED_MS = 60_000;
 
-/** The entry of a worker thread: builds the data plane and obeys the main thread's commands. */
+type Handlers = { readonly [Name in CommandName]: (args: Args<Name>) => Answer<Name> | Promise<Answer<Name>> };
+
+/** The entry of a worker thread: builds the data plane, then runs the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
   const notify = (notice: Notice): void => port.postMessage(notice);
   const window = new LogWindow(options.logWindow);
@@ -92,55 +94,44 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const plane = new DataPlane(services, endpoints, sweeper);
   const profiles = new Map<number, RunningCpuProfile>();
 
-  const run = async (command: Command): Promise<unknown> => {
-    switch (command.type) {
-      case "prepare":
-        return plane.prepare(command.generation, command.configuration, command.ports, options.reusePort);
-      case "commit":
-        return plane.commit();
-      case "abort":
-        return plane.abort();
-      case "watch":
-        return watchers.add(command.id, command.slot, command.filter, command.options);
-      case "unwatch":
-        return watchers.remove(command.id);
-      case "logFilter":
-        output.filter = parseLogFilter(command.filter);
-        return undefined;
-      case "endpoints":
-        return endpoints.stats();
-      case "calls":
-        return endpoints.calls;
-      case "tasks":
-        return plane.tasks();
-      case "memory":
-        return readThreadMemory();
-      case "cpuStart":
-        profiles.set(command.id, await startCpuProfile(command.frequency));
-        return undefined;
-      case "cpuStop": {
-        const profile = profiles.get(command.id);
-        profiles.delete(command.id);
-        return profile?.stop();
-      }
-      case "heap":
-        return heapProfile();
-      case "evict":
-        return endpoints.evict(command.notice);
-      case "drain":
-        return plane.drain(command.step, command.deadlineMs);
-      case "destroy": {
-        const cut = plane.destroy();
-        // The thread ends after the answer: lines that still wait for others would be lost.
-        batch.flush();
-        chunks.flush();
-        return cut;
-      }
-    }
+  const commands: Handlers = {
+    prepare: ({ generation, configuration, ports }) =>
+      plane.prepare(generation, configuration, ports, options.reusePort),
+    commit: () => plane.commit(),
+    abort: () => plane.abort(),
+    watch: ({ id, slot, filter, options }) => watchers.add(id, slot, filter, options),
+    unwatch: ({ id }) => watchers.remove(id),
+    logFilter({ filter }) {
+      output.filter = parseLogFilter(filter);
+    },
+    endpoints: () => endpoints.stats(),
+    calls: () => endpoints.calls,
+    tasks: () => plane.tasks(),
+    memory: () => readThreadMemory(),
+    async cpuStart({ id, frequency }) {
+      profiles.set(id, await startCpuProfile(frequency));
+    },
+    async cpuStop({ id }) {
+      const profile = profiles.get(id);
+      profiles.delete(id);
+      return profile?.stop();
+    },
+    heap: () => heapProfile(),
+    evict: ({ notice }) => endpoints.evict(notice),
+    drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),
+    destroy() {
+      const connections = plane.destroy();
+      // The main thread ends this one after the answer, and lines that still wait for others would be lost.
+      batch.flush();
+      chunks.flush();
+      return connections;
+    },
   };
+  const run = async <Name extends CommandName>(name: Name, args: Args<Name>): Promise<Answer<Name>> =>
+    commands[name](args);
 
-  port.on("message", ({ call, command }: Request) => {
-    run(command).then(
+  port.on("message", ({ call, name, args }: Request) => {
+    run(name, args).then(
       (value) => notify({ type: "answer", call, value }),
       (error: unknown) => {
         const { message, code } = error as NodeJS.ErrnoException;

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import { TokenBuckets } from "../../../src/policies/local-rate-limit/buckets.ts";
-import type { Request } from "../../../src/worker/messages.ts";
+import type { Args, Request } from "../../../src/worker/messages.ts";
 import { WorkersDied } from "../../../src/worker/supervisor.ts";
 import { WorkerError, WorkerHandle } from "../../../src/worker/worker-handle.ts";
 import { WorkerThreads } from "../../../src/worker/worker-threads.ts";
@@ -76,10 +76,12 @@ test("a worker that refuses at the last step closes the new port everywhere, and
   const send = thread.postMessage.bind(thread);
   const { port } = taken.address() as AddressInfo;
   thread.postMessage = (request: Request): void => {
-    const { command } = request;
-    const wrong =
-      command.type === "prepare" ? { ...command, ports: { ...command.ports, [`bind/${free}`]: port } } : command;
-    send({ ...request, command: wrong });
+    if (request.name !== "prepare") {
+      send(request);
+      return;
+    }
+    const args = request.args as Args<"prepare">;
+    send({ ...request, args: { ...args, ports: { ...args.ports, [`bind/${free}`]: port } } });
   };
   const policies = { directResponse: { status: 200, body: "second" } };
   const second = irOf({ binds: [0, free].map((each) => ({ port: each, listeners: [{ routes: [{ policies }] }] })) });
@@ -191,7 +193,7 @@ test("a worker that hangs while it drains leaves the others time to end their co
   const thread = workers.thread("worker-0");
   const send = thread.postMessage.bind(thread);
   thread.postMessage = (request: Request): void => {
-    if (request.command.type !== "drain") send(request);
+    if (request.name !== "drain") send(request);
   };
   const ended = once(idle.resume(), "close");
   assert.equal(await supervisor.drain(4000), 0, "connections that were cut");
@@ -238,7 +240,7 @@ test("a dead worker refuses orders at once", async () => {
   const [handle] = workers.supervisor.workers;
   await workers.known();
   await workers.end("worker-0");
-  await assert.rejects(async () => handle?.call({ type: "tasks" }), WorkerError);
+  await assert.rejects(async () => handle?.call("tasks", undefined), WorkerError);
 });
 
 test("a worker that does not obey is ended", async (t: TestContext) => {
@@ -251,7 +253,7 @@ test("a worker that does not obey is ended", async (t: TestContext) => {
     { ...WORKER, ...buffers, index: 0, adminPorts: [] },
     { ...events, onExit: (_handle, error) => ended.resolve(error) },
   );
-  const obeyed = handle.callWithDeadline({ type: "abort" });
+  const obeyed = handle.callWithDeadline("abort", undefined);
   // It has not even started: to the supervisor that is the same as a thread that hangs.
   t.mock.timers.tick(60_000);
   await assert.rejects(obeyed, { message: "worker-0 has not answered for 60 s" });
