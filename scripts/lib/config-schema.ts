@@ -75,7 +75,7 @@ const VARIABLE = "^\\$[A-Za-z_{]";
 /** The descriptions and names that the schemas carry, and a name for every kind of policy. */
 class Names extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   readonly #policies = new Map<z.core.$ZodType, string>(
-    Object.entries(POLICY_SCHEMAS).map(([kind, schema]) => [schema, policyDefinition(kind)]),
+    Object.entries(POLICY_SCHEMAS).map(([kind, { schema }]) => [schema, policyDefinition(kind)]),
   );
 
   override get<S extends z.core.$ZodType>(schema: S): z.core.$replace<z.core.GlobalMeta, S> | undefined {

@@ -29,6 +29,6 @@ function mergeKind<Kind extends PolicyKind>(kind: Kind, merged: Merging, inner: 
 }
 
 /** The kinds that a set has. */
-export function kindsOf(set: PolicySet): readonly PolicyKind[] {
+export function kindsOf(set: { readonly [Kind in PolicyKind]?: unknown }): readonly PolicyKind[] {
   return Object.keys(set) as PolicyKind[];
 }

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Oidc } from "./oidc/schema.ts";
 import type { RequestMirror } from "./request-mirror/schema.ts";
 import type { ConfigOf } from "./resolve.ts";
+import type { Resolver } from "./resolver.ts";
 import type { POLICY_SCHEMAS } from "./schemas.ts";
 
 type Schemas = typeof POLICY_SCHEMAS;
@@ -16,14 +17,24 @@ interface Reshaped {
 }
 
 type Configs = {
-  readonly [Kind in PolicyKind]: Kind extends keyof Reshaped ? Reshaped[Kind] : ConfigOf<Schemas[Kind]>;
+  readonly [Kind in PolicyKind]: Kind extends keyof Reshaped ? Reshaped[Kind] : ConfigOf<Schemas[Kind]["schema"]>;
 };
 
 /** What runs for a kind; includes lists of alternatives. */
 export type PolicyConfig<Kind extends PolicyKind> = Configs[Kind];
 
 /** What users write for a kind, after its schema. */
-export type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]>;
+export type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]["schema"]>;
 
 /** One value per kind; an absent key costs nothing at run time. */
 export type PolicySet = { readonly [Kind in PolicyKind]?: Configs[Kind] | undefined };
+
+/** What users write, kind by kind. */
+export type PolicyInputs = { readonly [Kind in PolicyKind]?: PolicyInput<Kind> | undefined };
+
+/** How each kind becomes what runs; `POLICY_SCHEMAS` has this type, or does not compile where it is used. */
+export type ResolveTable = {
+  readonly [Kind in PolicyKind]: {
+    readonly resolve: (written: PolicyInput<Kind>, resolver: Resolver) => PolicyConfig<Kind>;
+  };
+};

@@ -8,8 +8,8 @@ import type { Phase } from "../../trace/events.ts";
 /** The `policies` object of a phase: an optional field for each kind that may run there. */
 function policySet(phase: Phase) {
   const kinds = (Object.keys(POLICY_SCHEMAS) as PolicyKind[]).filter((kind) => REGISTRY[kind].phases.includes(phase));
-  const shape = Object.fromEntries(kinds.map((kind) => [kind, POLICY_SCHEMAS[kind].optional()]));
-  return z.strictObject(shape as { [Kind in PolicyKind]: z.ZodOptional<(typeof POLICY_SCHEMAS)[Kind]> });
+  const shape = Object.fromEntries(kinds.map((kind) => [kind, POLICY_SCHEMAS[kind].schema.optional()]));
+  return z.strictObject(shape as { [Kind in PolicyKind]: z.ZodOptional<(typeof POLICY_SCHEMAS)[Kind]["schema"]> });
 }
 
 export const backendPolicies = policySet("backend").meta({

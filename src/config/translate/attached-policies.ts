@@ -1,7 +1,5 @@
+import type { PolicyInputs } from "../../policies/policy-set.ts";
 import type { ConfigFile } from "../schema/config.ts";
-
-/** Policies of a backend as the schema gives them, by kind. */
-export type RawPolicies = Readonly<Record<string, unknown>>;
 
 /** What the configuration attaches to backends and services wherever they are used, before it is translated. */
 export class AttachedPolicies {
@@ -14,7 +12,7 @@ export class AttachedPolicies {
   }
 
   /** Of a named backend; its own win over those of `policies[]`. */
-  ofBackend(name: string): RawPolicies {
+  ofBackend(name: string): PolicyInputs {
     const targeted = this.#targeted.filter(({ target }) => {
       const backend = target.backend?.backend;
       return backend?.name === name && backend.namespace === "";
@@ -23,7 +21,7 @@ export class AttachedPolicies {
   }
 
   /** Of a service (`<namespace>/<hostname>`); those for its port win. */
-  ofService(key: string, port: number): RawPolicies {
+  ofService(key: string, port: number): PolicyInputs {
     const at = (wanted: number | undefined) =>
       this.#targeted.filter(({ target }) => {
         const service = target.backend?.service;
@@ -33,7 +31,8 @@ export class AttachedPolicies {
   }
 }
 
-function merge(sets: readonly (object | undefined)[]): RawPolicies {
-  const entries = sets.flatMap((set) => Object.entries(set ?? {}) as [string, unknown][]);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+function merge(sets: readonly (PolicyInputs | undefined)[]): PolicyInputs {
+  const merged: PolicyInputs = {};
+  for (const set of sets) Object.assign(merged, set);
+  return merged;
 }

@@ -1,49 +1,46 @@
 import { isFieldValue } from "../../http/h1/characters.ts";
+import { resolve as resolveTls } from "../../policies/backend-tls/resolve.ts";
 import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
+import { defined, type Resolver } from "../../policies/resolver.ts";
+import type { CredentialTarget } from "../../policies/shared/credentials/location-schema.ts";
 import type { BackendTunnel } from "../../upstream/settings.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
-import { translateBackendTls } from "./backend-tls.ts";
-import type { CalledTargets } from "./called-targets.ts";
-import type { Sources } from "./sources.ts";
+import type { CallContext } from "./called-targets.ts";
 
-type Policies = NonNullable<BackendTunnelInput["policies"]>;
-type Key = NonNullable<Policies["backendAuth"]>["key"];
-
-/** `backendTunnel` with its proxy, and what the gateway shows to that; `input` has the texts in place of their sources. */
+/** `backendTunnel` with its proxy, and what the gateway shows to that. */
 export function translateBackendTunnel(
-  input: unknown,
+  { proxy, policies }: BackendTunnelInput,
   path: Path,
-  sources: Sources,
-  calledTargets: CalledTargets,
-  report: Report,
+  { sources, calledTargets, report }: CallContext,
+  resolver: Resolver,
 ): BackendTunnel {
-  const { proxy, policies } = input as BackendTunnelInput;
   const at = [...path, "policies"];
-  const named = calledTargets.policiesOf(proxy.backend) as Policies;
+  const named = calledTargets.policiesOf(proxy.backend);
   // What is wrong with a named backend is reported where it stands.
   const { withoutDiagnostics } = calledTargets;
-  const key =
-    policies?.backendAuth?.key ??
-    (withoutDiagnostics.sources.fill("backendAuth", named.backendAuth, path) as Policies["backendAuth"])?.key;
-  const authorization = key === undefined ? undefined : authorizationOf(key, [...at, "backendAuth", "key"], report);
+  const key = policies?.backendAuth?.key;
+  const text = key && sources.readText([...at, "backendAuth", "key", "value"], key.value);
+  const other = named.backendAuth?.key;
+  const shown =
+    key !== undefined
+      ? { location: key.location, value: text }
+      : other && { location: other.location, value: withoutDiagnostics.sources.readText(path, other.value) };
+  const authorization = shown && authorizationOf(shown, [...at, "backendAuth", "key"], report);
   const tls =
     policies?.backendTLS !== undefined
-      ? translateBackendTls(policies.backendTLS, [...at, "backendTLS"], sources, report)
-      : named.backendTLS !== undefined
-        ? translateBackendTls(named.backendTLS, path, withoutDiagnostics.sources, withoutDiagnostics.report)
-        : undefined;
-  return {
-    proxy: calledTargets.find(proxy, [...path, "proxy"]),
-    ...(authorization !== undefined && { authorization }),
-    ...(tls !== undefined && { tls }),
-  };
+      ? resolveTls(policies.backendTLS, resolver.within("policies", "backendTLS"))
+      : named.backendTLS && resolveTls(named.backendTLS, resolver.withoutDiagnostics());
+  return defined({ proxy: calledTargets.find(proxy, [...path, "proxy"]), authorization, tls });
+}
+
+interface Key {
+  readonly location: CredentialTarget;
+  readonly value: string | undefined;
 }
 
 /** The credential as a field value; undefined when it could not be read, or when a proxy has no place for it. */
-function authorizationOf(key: Key, path: Path, report: Report): string | undefined {
-  const { location } = key;
-  const value = key.value as string | undefined;
+function authorizationOf({ location, value }: Key, path: Path, report: Report): string | undefined {
   if (!("header" in location)) {
     report([...path, "location"], { message: "proxies take credentials in a header only", expected: "header" });
     return undefined;

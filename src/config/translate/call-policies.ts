@@ -1,11 +1,20 @@
 import type { CallPolicies } from "../../policies/calls/schema.ts";
+import { kindsOf } from "../../policies/merge.ts";
+import type { PolicyInputs, PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import type { CredentialTarget } from "../../policies/shared/credentials/location-schema.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
-import type { RawPolicies } from "./attached-policies.ts";
+
+/** Others that whoever attached them would expect to see in what is sent, or in whether it is sent. */
+const MISSED = ["authorization", "extAuthz", "requestRedirect"] as const satisfies readonly PolicyKind[];
+
+/** Whether the credentials of a backend come from a token endpoint. */
+export function exchangesTokens({ backendAuth }: PolicyInputs): boolean {
+  return backendAuth?.oauthTokenExchange !== undefined || backendAuth?.crossAppAccess !== undefined;
+}
 
 /** Kinds of a backend's policies that hold for calls of the gateway's own. */
-const HOLDING: ReadonlySet<string> = new Set<keyof CallPolicies>([
+const HELD: ReadonlySet<PolicyKind> = new Set<keyof CallPolicies>([
   "backendTLS",
   "http",
   "tcp",
@@ -14,24 +23,22 @@ const HOLDING: ReadonlySet<string> = new Set<keyof CallPolicies>([
   "requestHeaderModifier",
   "transformations",
 ]);
-/** Others that whoever attached them would expect to see in what is sent, or in whether it is sent. */
-const MISSED: ReadonlySet<string> = new Set(["authorization", "extAuthz", "requestRedirect"]);
 
-/** Whether the credentials of a backend come from a token endpoint. */
-export function exchangesTokens({ backendAuth }: RawPolicies): boolean {
-  if (typeof backendAuth !== "object" || backendAuth === null) return false;
-  return ["oauthTokenExchange", "crossAppAccess"].some(
-    (way) => (backendAuth as Readonly<Record<string, unknown>>)[way] !== undefined,
-  );
+export function holding(policies: PolicyInputs): PolicyInputs {
+  const held: PolicyInputs = {};
+  for (const kind of kindsOf(policies)) if (HELD.has(kind)) Object.assign(held, { [kind]: policies[kind] });
+  return held;
 }
 
-export function holding(policies: RawPolicies): RawPolicies {
-  return Object.fromEntries(Object.entries(policies).filter(([kind]) => HOLDING.has(kind)));
+/** The same once they are resolved. Conditions of backends' policies have been reported. */
+export function callPoliciesOf(set: PolicySet): CallPolicies {
+  const { transformations, ...others } = set;
+  return transformations === undefined || "conditional" in transformations ? others : { ...set, transformations };
 }
 
 /** Warns of policies of `name`, at `path`, that are for requests of clients only. */
-export function tellNotHolding(policies: RawPolicies, name: string, path: Path, report: Report): void {
-  const missed = Object.keys(policies).filter((kind) => MISSED.has(kind));
+export function tellNotHolding(policies: PolicyInputs, name: string, path: Path, report: Report): void {
+  const missed = MISSED.filter((kind) => policies[kind] !== undefined);
   if (missed.length === 0) return;
   const message = `${missed.join(", ")} of ${name} holds for requests of clients, not for calls of the gateway's own`;
   report(path, { message, warning: true });

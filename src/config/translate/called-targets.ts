@@ -1,42 +1,24 @@
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { CallPolicies } from "../../policies/calls/schema.ts";
+import type { BasicBackendAuth } from "../../policies/backend-auth/basic-schema.ts";
+import type { BackendAuth } from "../../policies/backend-auth/schema.ts";
+import type { TokenEndpointInput, TokenEndpointPolicies } from "../../policies/backend-auth/token-endpoint-schema.ts";
+import type { CalledService, CalledServiceInput, CallPolicies } from "../../policies/calls/schema.ts";
+import type { PolicyInputs } from "../../policies/policy-set.ts";
+import { defined, type ResolvedCall, type ServiceReference } from "../../policies/resolver.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";
-import { AttachedPolicies, type RawPolicies } from "./attached-policies.ts";
+import { AttachedPolicies } from "./attached-policies.ts";
 import { exchangesTokens, holding, reportForGrpc, tellNotHolding } from "./call-policies.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
 import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";
 
-/** Kinds that name a service which the gateway asks. */
-const CALLING: ReadonlySet<string> = new Set(["extAuthz", "extProc", "networkExtAuthz", "remoteRateLimit"]);
 /** Milliseconds for the answer of a service when nothing else is said. */
 const TIMEOUT = 2000;
 /** The same for token endpoints. */
 const TOKEN_TIMEOUT = 10_000;
-
-interface Named {
-  readonly host?: string | undefined;
-  readonly service?: { readonly name: string; readonly port: number } | undefined;
-  readonly backend?: string | undefined;
-}
-
-/** A policy that asks a service, as the schema gives it. */
-interface Calling extends Named {
-  readonly policies?: RawPolicies;
-  readonly timeout?: number;
-  readonly protocol?: object;
-}
-
-/** `backendAuth`, as the schema gives it. */
-interface BackendAuthInput {
-  readonly oauthTokenExchange?: Calling;
-  readonly crossAppAccess?: { readonly identityProvider: Calling; readonly resourceAuthorizationServer: Calling };
-}
-
-const TOKEN_ENDPOINTS = ["identityProvider", "resourceAuthorizationServer"] as const;
 
 type Backends = ConfigFile["backends"];
 
@@ -49,7 +31,7 @@ export interface CallContext {
 }
 
 /** Translates policies of backends. */
-export type TranslatePolicies = (input: RawPolicies, path: Path, context: CallContext) => CallPolicies;
+export type TranslatePolicies = (input: PolicyInputs, path: Path, context: CallContext) => CallPolicies;
 
 /** Finds the services that policies name as `host`, `service` or `backend`, with the policies of calls to them. */
 export class CalledTargets {
@@ -97,64 +79,40 @@ export class CalledTargets {
     return this.#withoutDiagnostics;
   }
 
-  /** A policy with `target` in the place of the three; what they name and is not there is reported. */
-  fill(kind: string, policy: unknown, path: Path, translate: TranslatePolicies): unknown {
-    if (kind === "requestMirror")
-      return [policy].flat().map((each, i) => this.#mirror(each, i, policy, path, translate));
-    if (kind === "backendAuth") return this.#backendAuth(policy as BackendAuthInput, path, translate);
-    if (!CALLING.has(kind) || typeof policy !== "object" || policy === null) return policy;
-    if ("conditional" in policy) {
-      const list = policy.conditional as readonly unknown[];
-      return { conditional: list.map((each, i) => this.fill(kind, each, [...path, "conditional", i], translate)) };
-    }
-    const { host, service, backend, policies: own, timeout, ...others } = policy as Calling;
-    const named = { host, service, backend };
-    const grpc = !("http" in (others.protocol ?? {}));
+  /** A service that a policy calls, with the policies of the calls; what it names and is not there is reported. */
+  service(
+    { policies: own, timeout, ...named }: CalledServiceInput,
+    protocol: "grpc" | "http",
+    path: Path,
+    translate: TranslatePolicies,
+  ): ResolvedCall<CallPolicies> {
     const target = this.find(named, path);
-    const policies = this.callPolicies(named, own, grpc, path, translate);
+    const policies = this.callPolicies(named, own, protocol === "grpc", path, translate);
     checkTunnel(target, policies ?? {}, path, this.#context.report);
-    const timeoutMs = timeout ?? policies?.http?.requestTimeout ?? TIMEOUT;
-    return withoutUndefined({ target, policies, timeout: timeoutMs, ...others });
+    return defined({ target, policies, timeout: timeout ?? policies?.http?.requestTimeout ?? TIMEOUT });
   }
 
-  /** `backendAuth` with the token endpoints that it asks. */
-  #backendAuth(policy: BackendAuthInput, path: Path, translate: TranslatePolicies): unknown {
-    const { oauthTokenExchange: exchange, crossAppAccess: access, ...others } = policy;
-    const fill = (endpoint: Calling, ...at: readonly string[]): object =>
-      this.#tokenEndpoint(endpoint, [...path, ...at], translate);
-    return {
-      ...others,
-      ...(exchange !== undefined && { oauthTokenExchange: fill(exchange, "oauthTokenExchange") }),
-      ...(access !== undefined && {
-        crossAppAccess: withoutUndefined({
-          ...access,
-          ...Object.fromEntries(
-            TOKEN_ENDPOINTS.map((name) => [name, fill(access[name], "crossAppAccess", name)] as const),
-          ),
-        }),
-      }),
-    };
-  }
-
-  #tokenEndpoint(endpoint: Calling, path: Path, translate: TranslatePolicies): object {
-    const { host, service, backend, policies: own, ...others } = endpoint;
-    const named = { host, service, backend };
+  /** A token endpoint, whose own credentials cannot be had from another. */
+  tokenEndpoint(
+    { policies: own, ...named }: TokenEndpointInput,
+    path: Path,
+    translate: TranslatePolicies,
+  ): ResolvedCall<TokenEndpointPolicies> {
     const target = this.find(named, path);
     const policies = this.callPolicies(named, own, false, path, translate, true);
     checkTunnel(target, policies ?? {}, path, this.#context.report);
     const timeout = policies?.http?.requestTimeout ?? TOKEN_TIMEOUT;
-    return withoutUndefined({ target, policies, timeout, ...others });
+    if (policies === undefined) return { target, timeout };
+    const { backendAuth } = policies;
+    const basic = defined({ ...policies, backendAuth: backendAuth && basicOf(backendAuth) });
+    return { target, policies: basic, timeout };
   }
 
-  /** One place of `requestMirror`, which may be a list of them. */
-  #mirror(input: unknown, index: number, policy: unknown, path: Path, translate: TranslatePolicies): unknown {
-    const { backend, percentage } = input as { readonly backend: Named; readonly percentage: number };
-    const at = Array.isArray(policy) ? [...path, index, "backend"] : [...path, "backend"];
-    const target = this.find(backend, at);
-    return withoutUndefined({
-      target,
-      policies: this.callPolicies(backend, undefined, false, at, translate),
-      percentage,
+  /** Where copies of requests go. */
+  copies(named: ServiceReference, path: Path, translate: TranslatePolicies): CalledService {
+    return defined({
+      target: this.find(named, path),
+      policies: this.callPolicies(named, undefined, false, path, translate),
     });
   }
 
@@ -164,8 +122,8 @@ export class CalledTargets {
    * credentials must not take an exchange of tokens.
    */
   callPolicies(
-    { service, backend }: Named,
-    own: RawPolicies | undefined,
+    { service, backend }: ServiceReference,
+    own: PolicyInputs | undefined,
     grpc: boolean,
     path: Path,
     translate: TranslatePolicies,
@@ -196,7 +154,7 @@ export class CalledTargets {
   }
 
   /** Many may name the same backend, whose files need to be read once. */
-  #translate(key: string, input: RawPolicies, translate: TranslatePolicies): CallPolicies {
+  #translate(key: string, input: PolicyInputs, translate: TranslatePolicies): CallPolicies {
     let policies = this.#translated.get(key);
     if (policies === undefined) {
       policies = translate(input, [], this.withoutDiagnostics);
@@ -206,7 +164,7 @@ export class CalledTargets {
   }
 
   /** What a named backend has in the configuration. */
-  policiesOf(backend: string | undefined): RawPolicies {
+  policiesOf(backend: string | undefined): PolicyInputs {
     return backend === undefined ? {} : this.#attached.ofBackend(nameOf(backend));
   }
 
@@ -214,7 +172,7 @@ export class CalledTargets {
     return this.#backends.get(nameOf(backend));
   }
 
-  find({ host, service, backend }: Named, path: Path): Target {
+  find({ host, service, backend }: ServiceReference, path: Path): Target {
     const set = Object.entries({ host, service, backend }).filter(([, value]) => value !== undefined);
     if (set.length !== 1) {
       const message =
@@ -253,6 +211,7 @@ function nameOf(backend: string): string {
   return backend.replace(/^\//, "");
 }
 
-function withoutUndefined(value: object): object {
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));
+function basicOf(auth: BackendAuth): BasicBackendAuth {
+  const { oauthTokenExchange: _exchange, crossAppAccess: _access, ...basic } = auth;
+  return basic;
 }

@@ -2,14 +2,15 @@ import type { AccessLog, Bind, Collector, Frontend, NetworkRule, TargetedPolicy,
 import { prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
 import type { NetworkExtAuthz } from "../../policies/ext-authz/network-schema.ts";
 import { PolicyError, within } from "../../policies/policy-error.ts";
+import { defined } from "../../policies/resolver.ts";
+import type { LogFields } from "../../telemetry/settings.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "../schema/frontend.ts";
 import type { SettingsInput } from "../schema/settings.ts";
 import type { AccessLogExportInput, TracingInput } from "../schema/telemetry.ts";
-import type { RawPolicies } from "./attached-policies.ts";
 import type { Context } from "./context.ts";
-import { reportProblem, translateCallPolicies, withoutUndefined } from "./policies.ts";
+import { reportProblem, translateCallPolicies } from "./policies.ts";
 
 interface NetworkRuleInput {
   readonly allow?: string | undefined;
@@ -105,16 +106,16 @@ export function translateNetworkExtAuthz(
   if (input === undefined) return undefined;
   const path = ["frontendPolicies", KIND];
   const { includeRequestHeaders, includeRequestBody, failureMode, protocol, ...others } = input;
-  const { redirect, includeResponseHeaders, ...http } = "http" in protocol ? protocol.http : NO_HTTP;
   tellUseless({ includeRequestHeaders, includeRequestBody }, path, report);
-  tellUseless({ redirect, includeResponseHeaders }, [...path, "protocol", "http"], report);
-  const cleaned = {
-    ...(withoutUndefined(others) as object),
+  const { host, service, backend, policies, timeout, ...rest } = others;
+  const call = { host, service, backend, policies, timeout };
+  const config: NetworkExtAuthz = defined({
+    ...calledTargets.service(call, "grpc" in protocol ? "grpc" : "http", path, translateCallPolicies),
+    ...rest,
     // Refused clients get no answer that could have a status.
     failureMode: failureMode === "allow" ? "allow" : "deny",
-    protocol: "grpc" in protocol ? { grpc: withoutUndefined(protocol.grpc) } : { http: withoutUndefined(http) },
-  };
-  const config = calledTargets.fill(KIND, cleaned, path, translateCallPolicies) as NetworkExtAuthz;
+    protocol: networkProtocol(protocol, [...path, "protocol"], report),
+  });
   try {
     within([KIND], () => prepareNetworkAuthz(config, cel));
   } catch (error) {
@@ -124,7 +125,16 @@ export function translateNetworkExtAuthz(
   return config;
 }
 
-const NO_HTTP = { redirect: undefined, includeResponseHeaders: undefined };
+function networkProtocol(
+  written: NonNullable<FrontendInput[typeof KIND]>["protocol"],
+  path: Path,
+  report: Report,
+): NetworkExtAuthz["protocol"] {
+  if ("grpc" in written) return written;
+  const { redirect, includeResponseHeaders, ...http } = written.http;
+  tellUseless({ redirect, includeResponseHeaders }, [...path, "http"], report);
+  return { http };
+}
 
 /** Warns of fields that `extAuthz` has and that are about a request. */
 function tellUseless(fields: Readonly<Record<string, unknown>>, path: Path, report: Report): void {
@@ -154,10 +164,10 @@ export function translateAccessLog(
   const input = accessLog ?? logging ?? {};
   const { filter = former.filter, add = former.fields?.add, remove = former.fields?.remove, otlp } = input;
   if (otlp === undefined && filter === undefined && add === undefined && remove === undefined) return undefined;
-  const own = withoutUndefined({ filter, add, remove }) as AccessLog;
+  const own: AccessLog = defined({ filter, add, remove });
   if (otlp === undefined) return own;
   const path = ["frontendPolicies", accessLog === undefined ? "logging" : "accessLog", "otlp"];
-  const fields = withoutUndefined({ filter: otlp.filter ?? filter, ...(otlp.fields ?? { add, remove }) }) as AccessLog;
+  const fields: LogFields = defined({ filter: otlp.filter ?? filter, ...(otlp.fields ?? { add, remove }) });
   return { ...own, otlp: { collector: collectorOf(otlp, {}, path, calledTargets), ...fields } };
 }
 
@@ -186,8 +196,7 @@ function collectorOf(
 ): Collector {
   const named = { host, service, backend };
   const target = calledTargets.find(named, path);
-  const set = own && (withoutUndefined(own) as RawPolicies);
-  const policies = calledTargets.callPolicies(named, set, protocol === "grpc", path, translateCallPolicies);
+  const policies = calledTargets.callPolicies(named, own, protocol === "grpc", path, translateCallPolicies);
   return {
     target,
     ...(policies !== undefined && { policies }),

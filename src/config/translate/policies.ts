@@ -1,35 +1,36 @@
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { CallPolicies } from "../../policies/calls/schema.ts";
+import type { TokenEndpointInput, TokenEndpointPolicies } from "../../policies/backend-auth/token-endpoint-schema.ts";
+import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
+import type { CalledService, CalledServiceInput, CallPolicies } from "../../policies/calls/schema.ts";
 import { checkPolicies } from "../../policies/compile.ts";
-import { NO_POLICY_SET } from "../../policies/merge.ts";
+import { kindsOf, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyProblem } from "../../policies/policy-error.ts";
-import type { PolicySet } from "../../policies/policy-set.ts";
-import type { RequestRedirect } from "../../policies/request-redirect/schema.ts";
+import type { PolicyConfig, PolicyInputs, PolicyKind, PolicySet, ResolveTable } from "../../policies/policy-set.ts";
+import type { ResolvedCall, Resolver, ServiceReference } from "../../policies/resolver.ts";
 import { namesMethods } from "../../policies/retry/index.ts";
-import type { HeaderModifier } from "../../policies/shared/header-modifier-schema.ts";
-import type { UrlRewrite } from "../../policies/url-rewrite/schema.ts";
+import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
+import type { FileName, TextSource } from "../../policies/shared/source-schema.ts";
 import type { Phase } from "../../trace/events.ts";
+import type { BackendTunnel } from "../../upstream/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
-import { translateBackendTls } from "./backend-tls.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
-import type { CalledTargets, TranslatePolicies } from "./called-targets.ts";
+import { callPoliciesOf } from "./call-policies.ts";
+import type { CallContext, TranslatePolicies } from "./called-targets.ts";
 import type { Context } from "./context.ts";
-import { translateOidc } from "./oidc.ts";
-import type { Sources } from "./sources.ts";
 
-/** A policy object as the schema gives it: absent kinds are missing or undefined. */
-export type PolicyInput = { readonly [Kind in keyof PolicySet]?: unknown };
+/** Checked here: a kind whose `resolve` does not give what runs does not compile. */
+const TABLE: ResolveTable = POLICY_SCHEMAS;
 
 /** The policies at `path` as runtime types; what they themselves refuse is reported, as near as they tell. */
 export function translatePolicies(
-  input: PolicyInput | undefined,
+  input: PolicyInputs | undefined,
   phase: Phase,
   path: Path,
   { sources, calledTargets, report, cel }: Pick<Context, "sources" | "calledTargets" | "report" | "cel">,
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
-  const set = toPolicySet(input, path, sources, calledTargets, report);
+  const set = resolvePolicies(input, new PolicyResolver(path, { sources, calledTargets, report, cel }));
   if (validatePolicies(set, phase, path, report, cel)) {
     noteRetry(set, path, report, cel);
     adviseOnPolicies(set, path, report);
@@ -42,33 +43,76 @@ export function translatePolicies(
 
 /** The policies of calls to a service. */
 export const translateCallPolicies: TranslatePolicies = (input, path, context) =>
-  // Of backends, policies have no conditions, which has been reported.
-  translatePolicies(input as PolicyInput, "backend", path, context) as CallPolicies;
+  callPoliciesOf(translatePolicies(input, "backend", path, context));
+
+type Resolving = { -readonly [Kind in PolicyKind]?: PolicyConfig<Kind> | undefined };
 
 /** Drops absent kinds, so that an empty set has no keys. */
-function toPolicySet(
-  input: PolicyInput,
-  path: Path,
-  sources: Sources,
-  calledTargets: CalledTargets,
-  report: Context["report"],
-): PolicySet {
-  const set: Record<string, unknown> = {};
-  for (const [kind, value] of Object.entries(input)) {
-    if (value === undefined) continue;
-    const filled = withoutUndefined(sources.fill(kind, value, [...path, kind]));
-    if (kind === "oidc") set[kind] = translateOidc(filled, value, [...path, kind], sources, report);
-    else if (kind === "backendTLS") set[kind] = translateBackendTls(filled, [...path, kind], sources, report);
-    else if (kind === "backendTunnel")
-      set[kind] = translateBackendTunnel(filled, [...path, kind], sources, calledTargets, report);
-    else set[kind] = calledTargets.fill(kind, filled, [...path, kind], translateCallPolicies);
-  }
-  return set as { requestHeaderModifier?: HeaderModifier; urlRewrite?: UrlRewrite; requestRedirect?: RequestRedirect };
+function resolvePolicies(input: PolicyInputs, resolver: Resolver): PolicySet {
+  const set: Resolving = {};
+  for (const kind of kindsOf(input)) resolveKind(kind, input, set, resolver.within(kind));
+  return set;
 }
 
-export function withoutUndefined(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined));
+function resolveKind<Kind extends PolicyKind>(
+  kind: Kind,
+  input: PolicyInputs,
+  set: Resolving,
+  resolver: Resolver,
+): void {
+  const written = input[kind];
+  if (written !== undefined) set[kind] = TABLE[kind].resolve(written, resolver);
+}
+
+/** Reads files, documents and references of a configuration for the policy at `path`. */
+class PolicyResolver implements Resolver {
+  readonly #path: Path;
+  readonly #context: CallContext;
+
+  constructor(path: Path, context: CallContext) {
+    this.#path = path;
+    this.#context = context;
+  }
+
+  within(...path: Path): Resolver {
+    return new PolicyResolver([...this.#path, ...path], this.#context);
+  }
+
+  withoutDiagnostics(): Resolver {
+    return new PolicyResolver(this.#path, this.#context.calledTargets.withoutDiagnostics);
+  }
+
+  report(path: Path, problem: { readonly message: string; readonly expected?: string }): void {
+    this.#context.report([...this.#path, ...path], problem);
+  }
+
+  text(path: Path, source: TextSource): string | undefined {
+    return this.#context.sources.readText([...this.#path, ...path], source);
+  }
+
+  file(path: Path, { fileName }: FileName): string | undefined {
+    return this.#context.sources.readFile([...this.#path, ...path], fileName);
+  }
+
+  fetched(path: Path, url: string): string | undefined {
+    return this.#context.sources.readUrl([...this.#path, ...path], url);
+  }
+
+  service(call: CalledServiceInput, protocol: "grpc" | "http"): ResolvedCall<CallPolicies> {
+    return this.#context.calledTargets.service(call, protocol, this.#path, translateCallPolicies);
+  }
+
+  tokenEndpoint(endpoint: TokenEndpointInput): ResolvedCall<TokenEndpointPolicies> {
+    return this.#context.calledTargets.tokenEndpoint(endpoint, this.#path, translateCallPolicies);
+  }
+
+  copies(path: Path, reference: ServiceReference): CalledService {
+    return this.#context.calledTargets.copies(reference, [...this.#path, ...path], translateCallPolicies);
+  }
+
+  proxy(tunnel: BackendTunnelInput): BackendTunnel {
+    return translateBackendTunnel(tunnel, this.#path, this.#context, this);
+  }
 }
 
 /** Reports what the policies themselves refuse, such as a header that may not be set. False when one does. */

@@ -1,10 +1,10 @@
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
-import type { PolicySet } from "../../policies/policy-set.ts";
+import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Path } from "../parse/paths.ts";
 import type { Context, ListenerPlace } from "./context.ts";
-import { type PolicyInput, translatePolicies } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 import { reportUnknown } from "./references.ts";
 import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "./target.ts";
 
@@ -22,7 +22,7 @@ export interface InheritedPolicies {
  * listener.
  */
 export function translateBackend(
-  input: TargetInput & { readonly policies?: PolicyInput | undefined; readonly weight: number },
+  input: TargetInput & { readonly policies?: PolicyInputs | undefined; readonly weight: number },
   key: string,
   inherited: InheritedPolicies,
   path: Path,

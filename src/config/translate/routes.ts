@@ -2,7 +2,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
+import type { PolicyInputs, PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { DynamicTarget } from "../../upstream/dynamic.ts";
 import type { Target } from "../../upstream/target.ts";
 import { adviseOnRoute } from "../explain/advice.ts";
@@ -10,7 +10,7 @@ import type { Path } from "../parse/paths.ts";
 import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import type { Context, PhaseSets } from "./context.ts";
-import { type PolicyInput, translatePolicies } from "./policies.ts";
+import { translatePolicies } from "./policies.ts";
 import { inlineUnlessAll, translateBackend } from "./route-backends.ts";
 
 type MatchInput = RouteInput["matches"][number];
@@ -57,8 +57,8 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
 }
 
 interface Written {
-  readonly route: PolicyInput | undefined;
-  readonly backends: PolicyInput | undefined;
+  readonly route: PolicyInputs | undefined;
+  readonly backends: PolicyInputs | undefined;
 }
 
 /** What of a route's policies is about its backends. */

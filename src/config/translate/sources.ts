@@ -1,15 +1,10 @@
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../base/errors.ts";
+import type { TextSource } from "../../policies/shared/source-schema.ts";
 import type { Report } from "../parse/document.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { Path } from "../parse/paths.ts";
 import type { Resources } from "../resources/store.ts";
-
-/** Kinds in which `{file: …}` and `{url: …}` stand for a text. */
-const SOURCED: ReadonlySet<string> = new Set(["backendAuth", "backendTunnel", "basicAuth", "jwtAuth", "oidc"]);
-
-/** Free data, in which these names mean something else. */
-const FREE: ReadonlySet<string> = new Set(["claims", "additionalParams"]);
 
 /** Reads what a configuration names, and remembers the URLs that it has named. */
 export class Sources {
@@ -66,29 +61,11 @@ export class Sources {
     return undefined;
   }
 
-  /** A policy with the texts in place of their sources; those that are not there are missing from it. */
-  fill(kind: string, policy: unknown, path: Path): unknown {
-    if (!SOURCED.has(kind)) return policy;
-    // The policies of calls are filled when they are translated, kind by kind.
-    return this.#fill(policy, path, kind === "backendAuth");
-  }
-
-  #fill(value: unknown, path: Path, passPolicies = false): unknown {
-    if (Array.isArray(value)) return value.map((each, i) => this.#fill(each, [...path, i], passPolicies));
-    if (typeof value !== "object" || value === null) return value;
-    const entries = Object.entries(value);
-    const [[name, source] = [], ...others] = entries;
-    if (others.length === 0 && typeof source === "string") {
-      if (name === "file") return this.readFile([...path, "file"], source);
-      if (name === "url") return this.readUrl([...path, "url"], source);
-    }
-    const filled = entries.map(
-      ([key, each]) =>
-        [
-          key,
-          FREE.has(key) || (passPolicies && key === "policies") ? each : this.#fill(each, [...path, key], passPolicies),
-        ] as const,
-    );
-    return Object.fromEntries(filled.filter(([, each]) => each !== undefined));
+  /** The text that `source` stands for; undefined as for files and URLs. */
+  readText(path: Path, source: TextSource): string | undefined {
+    if (typeof source === "string") return source;
+    return "file" in source
+      ? this.readFile([...path, "file"], source.file)
+      : this.readUrl([...path, "url"], source.url);
   }
 }

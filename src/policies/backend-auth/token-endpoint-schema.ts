@@ -177,3 +177,9 @@ export type TokenExchange = ConfigOf<typeof oauthTokenExchange>;
 export type CrossAppAccess = ConfigOf<typeof crossAppAccess>;
 export type TokenEndpoint = Pick<TokenExchange, "target" | "policies" | "path" | "clientAuth" | "timeout">;
 export type TokenCache = ConfigOf<typeof cache>;
+
+/** As it is written: what exchanges and endpoints have in common. */
+export type TokenEndpointInput = Pick<
+  z.output<typeof oauthTokenExchange>,
+  "host" | "service" | "backend" | "policies" | "path" | "clientAuth"
+>;

@@ -1,12 +1,11 @@
 import { z } from "zod";
-
-const path = z.string().min(1).brand("FileName");
+import { fileName } from "../shared/source-schema.ts";
 
 export const schema = z
   .strictObject({
-    cert: path.optional().describe("PEM file of the certificate that the gateway shows; needs `key`."),
-    key: path.optional().describe("PEM file of its private key."),
-    root: path
+    cert: fileName.optional().describe("PEM file of the certificate that the gateway shows; needs `key`."),
+    key: fileName.optional().describe("PEM file of its private key."),
+    root: fileName
       .optional()
       .describe("PEM file of the CAs that backends are checked against. Default: those of the system."),
     hostname: z.string().min(1).optional().describe("Name to ask for and to check. Default: the host of the backend."),

@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { Target } from "../../upstream/target.ts";
 import { schema as backendAuth } from "../backend-auth/schema.ts";
 import type { ConfigOf } from "../resolve.ts";
@@ -28,4 +29,17 @@ export type CallPolicies = ConfigOf<typeof callPolicies>;
 export interface CalledService {
   readonly target: Target;
   readonly policies?: CallPolicies | undefined;
+}
+
+/** As it is written. */
+export type CallPoliciesInput = z.output<typeof callPolicies>;
+
+/** The fields that `calledService` gives a policy, as they are written. */
+export interface CalledServiceInput {
+  readonly host?: string | undefined;
+  readonly service?: { readonly name: string; readonly port: number } | undefined;
+  readonly backend?: string | undefined;
+  readonly policies?: CallPoliciesInput | undefined;
+  /** Milliseconds. */
+  readonly timeout?: number | undefined;
 }

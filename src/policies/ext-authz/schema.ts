@@ -97,5 +97,7 @@ export const schema = conditionally(
 );
 
 export type ExtAuthz = ConfigOf<typeof policy>;
+/** As it is written. */
+export type ExtAuthzInput = z.output<typeof policy>;
 export type ExtAuthzGrpc = ConfigOf<typeof grpc>;
 export type ExtAuthzHttp = ConfigOf<typeof http>;

@@ -46,4 +46,6 @@ export const schema = conditionally(
 );
 
 export type RemoteRateLimit = ConfigOf<typeof policy>;
+/** As it is written. */
+export type RemoteRateLimitInput = z.output<typeof policy>;
 export type RateLimitDescriptor = ConfigOf<typeof descriptor>;

@@ -4,7 +4,15 @@ import { z } from "zod";
 export type TextSource = (string | { readonly file: string } | { readonly url: string }) & z.core.$brand<"TextSource">;
 
 /** The name of a file whose text is used. */
-export type FileName = string & z.core.$brand<"FileName">;
+export interface FileName {
+  readonly fileName: string;
+}
+
+/** A file that is named directly, without `{file: …}`. */
+export const fileName = z
+  .string()
+  .min(1)
+  .transform((name): FileName => ({ fileName: name }));
 
 /** A file in place of a text, where a schema has a shape of its own for it. */
 export function inFile(file: string): TextSource {

@@ -1,10 +1,7 @@
-import type { Oidc, OidcInput } from "../../policies/oidc/schema.ts";
-import type { Report } from "../parse/document.ts";
-import type { Path } from "../parse/paths.ts";
-import type { Sources } from "./sources.ts";
+import type { ConfigPath } from "../policy-error.ts";
+import type { Resolver } from "../resolver.ts";
+import type { Oidc, OidcInput } from "./schema.ts";
 
-/** The policy as configured, with the texts of its documents as far as they are there. */
-type Filled = Omit<OidcInput, "discovery" | "jwks"> & { readonly discovery?: string; readonly jwks?: string };
 type Found = Pick<
   Oidc,
   "authorizationEndpoint" | "tokenEndpoint" | "tokenEndpointAuth" | "callbackNamesIssuer" | "jwks"
@@ -25,27 +22,21 @@ interface Discovery {
  * What the policy needs to know of its provider, from the configuration or from the discovery document. Until the documents
  * have been fetched, or when they cannot be used, nobody can log in.
  */
-export function translateOidc(
-  filled: unknown,
-  configured: unknown,
-  path: Path,
-  sources: Sources,
-  report: Report,
-): Oidc {
-  const { discovery, jwks, authorizationEndpoint, tokenEndpoint, tokenEndpointAuth, ...client } = filled as Filled;
+export function resolve(written: OidcInput, resolver: Resolver): Oidc {
+  const { discovery, jwks, authorizationEndpoint, tokenEndpoint, tokenEndpointAuth, ...client } = written;
   const { issuer } = client;
+  const keys = jwks === undefined ? undefined : resolver.text(["jwks"], jwks);
   const nobody: Found = {
     authorizationEndpoint: authorizationEndpoint ?? issuer,
     tokenEndpoint: tokenEndpoint ?? issuer,
     tokenEndpointAuth: tokenEndpointAuth ?? "clientSecretBasic",
     callbackNamesIssuer: false,
-    jwks: jwks ?? '{"keys":[]}',
+    jwks: keys ?? '{"keys":[]}',
   };
   if (authorizationEndpoint !== undefined) return { ...client, ...nobody };
-  const named = (configured as OidcInput).discovery !== undefined;
-  const at = named ? [...path, "discovery"] : [...path, "issuer"];
-  const text = named ? discovery : sources.readUrl(at, wellKnown(issuer));
-  const found = text === undefined ? undefined : readDiscovery(text, issuer, at, sources, report);
+  const at = discovery === undefined ? ["issuer"] : ["discovery"];
+  const text = discovery === undefined ? resolver.fetched(at, wellKnown(issuer)) : resolver.text(at, discovery);
+  const found = text === undefined ? undefined : readDiscovery(text, issuer, at, resolver);
   return { ...client, ...nobody, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) };
 }
 
@@ -54,31 +45,25 @@ function wellKnown(issuer: string): string {
   return `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
 }
 
-function readDiscovery(
-  text: string,
-  issuer: string,
-  path: Path,
-  sources: Sources,
-  report: Report,
-): Partial<Found> | undefined {
+function readDiscovery(text: string, issuer: string, path: ConfigPath, resolver: Resolver): Partial<Found> | undefined {
   const document = parse(text);
   if (document === undefined) {
-    report(path, { message: "the discovery document is no JSON object" });
+    resolver.report(path, { message: "the discovery document is no JSON object" });
     return undefined;
   }
   // Somebody else's document would have tokens of somebody else accepted (OpenID Connect Discovery 1.0, section 4.3).
   if (document.issuer !== issuer) {
     const written = JSON.stringify(document.issuer) ?? "nobody";
-    report(path, {
+    resolver.report(path, {
       message: `the discovery document is that of ${written}; issuer must be written the same, ${issuer} is not`,
     });
     return undefined;
   }
   const { authorization_endpoint, token_endpoint, jwks_uri, token_endpoint_auth_methods_supported: methods } = document;
   const wrong = Object.entries({ authorization_endpoint, token_endpoint, jwks_uri }).filter(([, url]) => !isUrl(url));
-  for (const [name] of wrong) report(path, { message: `the discovery document has no URL as ${name}` });
+  for (const [name] of wrong) resolver.report(path, { message: `the discovery document has no URL as ${name}` });
   if (wrong.length > 0) return undefined;
-  const jwks = sources.readUrl(path, String(jwks_uri));
+  const jwks = resolver.fetched(path, String(jwks_uri));
   const postOnly =
     Array.isArray(methods) && methods.includes("client_secret_post") && !methods.includes("client_secret_basic");
   return {

@@ -1,0 +1,41 @@
+import { X509Certificate } from "node:crypto";
+import { messageOf } from "../../base/errors.ts";
+import { TlsClient } from "../../tls/tls-client.ts";
+import type { BackendTls } from "../../tls/tls-settings.ts";
+import { defined, type Resolver } from "../resolver.ts";
+import type { FileName } from "../shared/source-schema.ts";
+import type { BackendTlsInput } from "./schema.ts";
+
+/** Reads the files of `backendTLS` and tries them: a call must not be the first to find a mistake. */
+export function resolve(written: BackendTlsInput, resolver: Resolver): BackendTls {
+  const { cert, key, root, ...others } = written;
+  const read = (field: "cert" | "key" | "root", name: FileName | undefined): string | undefined =>
+    name === undefined ? undefined : resolver.file([field], name);
+  const texts = { cert: read("cert", cert), key: read("key", key), root: read("root", root) };
+  const tls: BackendTls = defined({ ...texts, ...others });
+  if (texts.root !== undefined && !isCertificate(texts.root))
+    resolver.report(["root"], { message: "cannot be used: the file holds no certificate; expected CAs in PEM" });
+  else if (texts.cert !== undefined && !isCertificate(texts.cert))
+    resolver.report(["cert"], { message: "cannot be used: the file holds no certificate; expected PEM" });
+  else tryContext(tls, resolver);
+  return tls;
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    new X509Certificate(pem);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What is wrong now is the key, or that it belongs to another certificate. */
+function tryContext(tls: BackendTls, resolver: Resolver): void {
+  try {
+    new TlsClient(tls);
+  } catch (error) {
+    const why = messageOf(error);
+    resolver.report(["key"], { message: `cannot be used: ${why}; expected the certificate's key in PEM` });
+  }
+}

@@ -1,0 +1,64 @@
+/** What the `resolve` of a policy may use of the configuration around it. */
+
+import type { BackendTunnel } from "../upstream/settings.ts";
+import type { Target } from "../upstream/target.ts";
+import type { TokenEndpointInput, TokenEndpointPolicies } from "./backend-auth/token-endpoint-schema.ts";
+import type { BackendTunnelInput } from "./backend-tunnel/schema.ts";
+import type { CalledService, CalledServiceInput, CallPolicies } from "./calls/schema.ts";
+import type { Conditional } from "./conditional/schema.ts";
+import type { ConfigPath } from "./policy-error.ts";
+import type { FileName, TextSource } from "./shared/source-schema.ts";
+
+/** The ways to name a service, of which one is used. */
+export type ServiceReference = Pick<CalledServiceInput, "host" | "service" | "backend">;
+
+/** A service that is called, and for how long an answer is waited for. */
+export interface ResolvedCall<Policies> {
+  readonly target: Target;
+  readonly policies?: Policies | undefined;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
+
+/** Reads what a policy names. Paths begin in the policy; what cannot be read or found is reported there. */
+export interface Resolver {
+  /** The same for what stands below `path`. */
+  within(...path: ConfigPath): Resolver;
+  /** For what stands elsewhere too, where it is reported. */
+  withoutDiagnostics(): Resolver;
+  report(path: ConfigPath, problem: { readonly message: string; readonly expected?: string }): void;
+  /** undefined when a file cannot be read, or a URL has not been fetched yet. */
+  text(path: ConfigPath, source: TextSource): string | undefined;
+  file(path: ConfigPath, name: FileName): string | undefined;
+  /** A document that the gateway fetches without being configured to, such as a discovery document. */
+  fetched(path: ConfigPath, url: string): string | undefined;
+  /** A service of Envoy's kind or of plain HTTP, with the policies of its calls. */
+  service(call: CalledServiceInput, protocol: "grpc" | "http"): ResolvedCall<CallPolicies>;
+  tokenEndpoint(endpoint: TokenEndpointInput): ResolvedCall<TokenEndpointPolicies>;
+  /** Where copies of requests go, with the policies of the named backend. */
+  copies(path: ConfigPath, reference: ServiceReference): CalledService;
+  proxy(tunnel: BackendTunnelInput): BackendTunnel;
+}
+
+/** Without the fields that are undefined, so that dumps and comparisons do not see them. */
+export function defined<T extends object>(value: T): T {
+  // `T` does not tell an absent field from an undefined one.
+  for (const each of Object.values(value))
+    if (each === undefined) return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
+  return value;
+}
+
+/** Resolves a policy, or each of its alternatives. */
+export function resolveEach<Written extends object, Config extends object>(
+  written: Written | Conditional<Written>,
+  resolver: Resolver,
+  resolve: (written: Written, resolver: Resolver) => Config,
+): Config | Conditional<Config> {
+  if (!("conditional" in written)) return resolve(written, resolver);
+  return {
+    conditional: written.conditional.map((entry, i) => ({
+      ...resolve(entry, resolver.within("conditional", i)),
+      ...(entry.condition !== undefined && { condition: entry.condition }),
+    })),
+  };
+}
