@@ -1,16 +1,21 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createServer as createHttp1, type ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
+import { createServer as createHttps } from "node:https";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { eventually, H2Server } from "../../../test/e2e/upstream-h2/support.ts";
+import { noOpenssl, TestCa } from "../../../test/helpers/certificates.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { closedPort } from "../../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import type { HeaderList } from "../../http/message.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
+import { callUpstream } from "../call.ts";
 import { Endpoints } from "../endpoints.ts";
-import type { PoolLimits } from "../pool-target.ts";
+import type { ConnectionSettings } from "../pool-target.ts";
 import { Pools } from "../pools.ts";
 import { Resolver } from "../resolver.ts";
 import { type GrpcStream, grpcStream, grpcUnary } from "./call.ts";
@@ -27,11 +32,11 @@ interface Options {
 }
 
 /** A service at a port of 127.0.0.1; its connections are closed at the end of its block. */
-function serviceAt(port: number, limits?: PoolLimits) {
+function serviceAt(port: number, how: ConnectionSettings = {}) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
-  const endpoint = endpoints.acquire({ host: "127.0.0.1", port, ...(limits && { limits }) }, 1);
+  const endpoint = endpoints.acquire({ host: "127.0.0.1", port, ...how }, 1);
   const balancer = new SingleEndpoint(endpoint);
   const observed: string[] = [];
   const observer = {
@@ -109,6 +114,10 @@ function describe(error: unknown): string {
   return `${error.code}: ${error.cause instanceof Error ? error.cause.message : ""}`;
 }
 
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
+
 /** A service by hand: it gets each stream once its request has ended. */
 function answering(answer: (stream: ServerHttp2Stream) => void, settings = {}): Promise<H2Server> {
   return H2Server.start((stream) => void stream.resume().once("end", () => answer(stream)), { settings });
@@ -144,12 +153,16 @@ test("a real server gets the message, the metadata and the deadline", async () =
 
 test("a deadline goes along in milliseconds, or in seconds where it has more than eight digits", async () => {
   const seen: unknown[] = [];
-  using server = await H2Server.start((stream, headers) => {
+  const owned = new Set(["content-type", "user-agent", "te", "grpc-timeout", "grpc-accept-encoding"]);
+  using server = await H2Server.start((stream, headers, raw) => {
     seen.push(headers["grpc-timeout"], headers["grpc-accept-encoding"], headers.te);
+    assert.equal(raw.filter((name) => owned.has(name)).length, headers["grpc-timeout"] === undefined ? 4 : 5);
     reply(stream, frame(Buffer.from("x")), { "grpc-status": "0" });
   });
   using service = serviceAt(server.port);
-  await service.unary("", { timeoutMs: 99_999_999 });
+  // What policies set in the place of the protocol's own fields stays behind.
+  const headers = [...owned].flatMap((name) => [name, "1S"]);
+  await service.unary("", { timeoutMs: 99_999_999, headers });
   await service.unary("", { timeoutMs: 200_000_000 });
   await service.unary("", { timeoutMs: 0 });
   assert.match(String(seen[0]), /^9999\d{4}m$/);
@@ -274,6 +287,20 @@ test("what a server refused once is answered the second time, with all its messa
   assert.deepEqual([service.endpoint.pending, service.endpoint.health], [0, 1]);
 });
 
+test("a stream of which too much was sent to keep it is not sent again", async () => {
+  let sends = 0;
+  using server = await H2Server.start((stream) => {
+    sends++;
+    stream.once("data", () => stream.close(constants.NGHTTP2_REFUSED_STREAM));
+  });
+  using service = serviceAt(server.port);
+  const chat = service.stream();
+  chat.send("x".repeat(65_536));
+  const failure = "TG_UPSTREAM_FAILED: gRPC status 14: the upstream reset the stream: REFUSED_STREAM";
+  assert.equal(await chat.ended.promise, failure);
+  assert.equal(sends, 1);
+});
+
 test("no connection, and one that breaks while messages flow, are UNAVAILABLE", async () => {
   using nowhere = serviceAt(await closedPort());
   assert.match(await nowhere.failure(), /^TG_UPSTREAM_FAILED: gRPC status 14: connect ECONNREFUSED/);
@@ -326,12 +353,17 @@ test("a call that is cancelled ends at the server, and nothing more comes of it 
 
   const chat = service.stream();
   chat.send("hello");
+  const startedAt = performance.now();
   await chat.heard(1);
+  const answeredAfter = performance.now() - startedAt;
+  while (performance.now() - startedAt < answeredAfter + 5) await new Promise((resolve) => setImmediate(resolve));
   chat.stream?.cancel();
   await calls[1];
   const turn = new Promise<string>((resolve) => setImmediate(() => resolve("nothing")));
   assert.equal(await Promise.race([chat.ended.promise, unary, turn]), "nothing");
   assert.deepEqual([service.endpoint.pending, service.endpoint.health], [0, 1]);
+  // Seconds until the first answer, however long the stream goes on.
+  assert.ok(service.endpoint.latency > 0 && service.endpoint.latency * 1000 <= answeredAfter + 1);
 });
 
 test("both sides of a stream end for themselves", async () => {
@@ -365,7 +397,8 @@ test("a server that does not read holds the writer back", async () => {
   using service = serviceAt(server.port);
   const chat = service.stream();
   const piece = "x".repeat(50_000);
-  assert.equal(chat.send(piece), false);
+  assert.equal(chat.send("before there is a connection"), false);
+  await chat.drained.promise;
   const stream = await opened.promise;
   stream.pause();
   let written = 1;
@@ -398,8 +431,9 @@ test("a caller that pauses holds the server back, and gets all messages and the 
   });
   using service = serviceAt(server.port);
   const chat = service.stream();
+  await chat.heard(1);
   chat.stream?.pause();
-  await once(server.server, "stream");
+  const heard = chat.messages.length;
   // What the server can send without being read fills the windows and then stays the same.
   let before = -1;
   await eventually(() => {
@@ -407,7 +441,7 @@ test("a caller that pauses holds the server back, and gets all messages and the 
     before = blocked;
     return steady;
   }, "the server to be held back");
-  assert.ok(blocked < total && chat.messages.length === 0, `${blocked} ${chat.messages.length}`);
+  assert.ok(blocked < total && chat.messages.length === heard, `${blocked} ${chat.messages.length}`);
   chat.stream?.resume();
   assert.equal(await chat.ended.promise, "OK");
   assert.deepEqual(
@@ -447,7 +481,7 @@ test("more calls than the server takes at once wait or get another connection, w
   assert.ok(server.busiest <= 2);
 
   using silent = await H2Server.start(() => {}, { settings: { maxConcurrentStreams: 1 } });
-  using limited = serviceAt(silent.port, { maxConnections: 1, maxPendingRequests: 1 });
+  using limited = serviceAt(silent.port, { limits: { maxConnections: 1, maxPendingRequests: 1 } });
   const first = limited.stream();
   await once(silent.server, "stream");
   const second = limited.stream();
@@ -456,6 +490,54 @@ test("more calls than the server takes at once wait or get another connection, w
   second.stream?.cancel();
   first.stream?.cancel();
   assert.equal(limited.endpoint.pending, 0);
+});
+
+test("gRPC goes out as HTTP/2 whatever version other requests have, and takes the place of their connections", async () => {
+  using h2 = await answering((stream) => reply(stream, frame(Buffer.from("x")), { "grpc-status": "0" }));
+  const responses: ServerResponse[] = [];
+  const arrived = Promise.withResolvers<void>();
+  const http1 = createHttp1((_request, response) => {
+    responses.push(response);
+    arrived.resolve();
+  });
+  http1.listen(0, "127.0.0.1");
+  await once(http1, "listening");
+  const sockets: Socket[] = [];
+  const both = createServer((socket) => {
+    sockets.push(socket);
+    socket.once("data", (first) => {
+      const upstream = connect(first.toString().startsWith("PRI") ? h2.port : portOf(http1), "127.0.0.1");
+      upstream.write(first);
+      socket.pipe(upstream).on("error", () => {});
+      upstream.pipe(socket).on("error", () => {});
+    });
+  });
+  both.listen(0, "127.0.0.1");
+  await once(both, "listening");
+  using service = serviceAt(portOf(both), { version: "HTTP/1.1", limits: { maxConnections: 1 } });
+  const request = { method: "GET", path: "/", headers: [], body: Buffer.alloc(0), timeoutMs: 10_000, maxBytes: 10 };
+  const http = callUpstream(new SingleEndpoint(service.endpoint), request, () => {});
+  await arrived.promise;
+  const grpc = service.unary("");
+  responses[0]?.end("old");
+  assert.equal((await http).body.toString(), "old");
+  assert.equal(await grpc, "x");
+  for (const server of [both, http1]) server.close();
+  for (const socket of sockets) socket.destroy();
+});
+
+test("a server that agrees to HTTP/1.1 only cannot carry gRPC, and the error says so", {
+  skip: noOpenssl,
+}, async () => {
+  using ca = new TestCa();
+  const { cert, key } = ca.issue("localhost");
+  const server = createHttps({ cert, key }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  using service = serviceAt(portOf(server), { tls: { insecure: true, insecureHost: true, alpn: ["h2", "http/1.1"] } });
+  const why = "the server has agreed to HTTP/1.1 only, which cannot carry gRPC";
+  assert.equal(await service.failure(), `TG_UPSTREAM_FAILED: gRPC status 14: ${why}`);
+  assert.equal(service.endpoint.pending, 0);
+  server.close();
 });
 
 test("a service that has gone away is called on another connection", async () => {
