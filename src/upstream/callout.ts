@@ -5,13 +5,13 @@ import { type CallObserver, type CallRequest, type CallResponse, callUpstream } 
 import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc/call.ts";
 import type { OnCancel } from "./upstream.ts";
 
-/** For whom the gateway asks, and who is told. */
-interface CallContext<CalloutContext> {
-  /** Calls back when nobody waits for the answer any more. */
+/** Circumstances of one call. */
+interface CallContext<Context> {
+  /** Registers what to do when the response is not needed any more. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
-  /** Absent for calls that are about no request. */
-  readonly calloutContext?: CalloutContext;
+  /** Absent for calls that belong to no request of a client. */
+  readonly calloutContext?: Context;
 }
 
 /** A request of the gateway's own before it is sent. */
@@ -21,30 +21,27 @@ export interface CallHead extends HttpRequest {
 }
 
 /**
- * Finishes a request of the gateway's own before it is sent, such as by adding credentials. It may wait: the deadline of the
- * call covers that. Fails with a GatewayError.
+ * Completes a request before it is sent, such as by adding credentials: the policies of the service. It may wait, within the
+ * timeout of the call. Fails with a GatewayError.
  */
-export type PrepareCall<CalloutContext> = (
-  request: CallHead,
-  calloutContext: CalloutContext | undefined,
-) => void | Promise<void>;
+export type PrepareCall<Context> = (request: CallHead, calloutContext: Context | undefined) => void | Promise<void>;
 
 /**
- * A service that the gateway itself asks, such as one that authorizes requests. Each call chooses an endpoint; failures are
- * GatewayErrors whose `cause` says what happened. `CalloutContext` is what the service's policies want to know of whom they ask for;
- * whoever asks for nobody needs none.
+ * A service that the gateway calls for policies, such as an authorization service, or a place for mirrored requests. Each call
+ * chooses an endpoint anew. Failures are GatewayErrors whose `cause` is the reason, which goes to logs and traces, not to
+ * clients. `Context`: what the policies of the service read of the exchange that the call is made for.
  */
-export class Callout<CalloutContext = never> {
+export class Callout<Context = never> {
   readonly #balancer: Balancer;
-  readonly #prepare: PrepareCall<CalloutContext> | undefined;
+  readonly #prepare: PrepareCall<Context> | undefined;
 
-  constructor(balancer: Balancer, prepare?: PrepareCall<CalloutContext>) {
+  constructor(balancer: Balancer, prepare?: PrepareCall<Context>) {
     this.#balancer = balancer;
     this.#prepare = prepare;
   }
 
-  /** One HTTP request. */
-  async http(request: CallRequest, context: CallContext<CalloutContext>): Promise<CallResponse> {
+  /** One HTTP request; its response is read into memory, up to `maxBytes`. */
+  async http(request: CallRequest, context: CallContext<Context>): Promise<CallResponse> {
     const [path = "", query] = split(request.path);
     const { method, authority = "" } = request;
     const head: CallHead = headOf("HTTP/1.1", method, path, query, authority, [...request.headers]);
@@ -71,7 +68,7 @@ export class Callout<CalloutContext = never> {
     method: string,
     message: Uint8Array,
     timeoutMs: number,
-    context: CallContext<CalloutContext>,
+    context: CallContext<Context>,
   ): Promise<Uint8Array> {
     const head = headOf("HTTP/2", "POST", method);
     const left = await this.#prepared(head, timeoutMs, context);
@@ -87,7 +84,7 @@ export class Callout<CalloutContext = never> {
     method: string,
     events: GrpcStreamEvents,
     timeoutMs: number,
-    context: CallContext<CalloutContext>,
+    context: CallContext<Context>,
   ): Promise<GrpcStream> {
     const head = headOf("HTTP/2", "POST", method);
     await this.#prepared(head, timeoutMs, context);
@@ -98,7 +95,7 @@ export class Callout<CalloutContext = never> {
   async #prepared(
     head: CallHead,
     timeoutMs: number,
-    { calloutContext, observer, onCancel }: CallContext<CalloutContext>,
+    { calloutContext, observer, onCancel }: CallContext<Context>,
   ): Promise<number> {
     if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", observer.traceparent);
     const waiting = this.#prepare?.(head, calloutContext);
@@ -146,7 +143,7 @@ function headOf(
 /** A service without endpoints. */
 export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined });
 
-/** What really happened, for the log: `cause` where there is one. */
+/** The reason of a failure, for the log: that of `cause` where there is one. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;

@@ -1,7 +1,6 @@
 import { GatewayError } from "../base/errors.ts";
 import { type Activation, type CelEnvironment, CelError, type Expression } from "../cel/index.ts";
 import type { Addresses } from "../net/addresses.ts";
-import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Endpoints } from "./endpoints.ts";
 import type { ConnectionSettings } from "./pool-target.ts";
@@ -42,7 +41,7 @@ function isHostPort(text: string): boolean {
   return port !== undefined && Number(port) > 0 && Number(port) <= 65535;
 }
 
-/** Why a call is not made that a client has led to where it came to. */
+/** Message of a call that is not made because a client named the gateway itself as the target. */
 export const LOOP_DETECTED = "the target is where the client came to; it would go round for ever";
 
 /** Targets of `dynamic` backends that are kept; the least recently made is given up beyond this. */
@@ -95,10 +94,13 @@ export function dynamicEndpoints(endpoints: Endpoints, avoids: readonly number[]
   };
 }
 
-/** Whether a connection ends where its client came to: what a client names there leads there again, and so on. */
+/**
+ * Whether a connection leads to the address that its client connected to. The gateway would receive its own request, call itself
+ * again for it, and so on until it has no sockets left.
+ */
 export function isLoop(
   { localAddress, localPort }: Pick<Addresses, "localAddress" | "localPort">,
-  { target }: Pick<UpstreamConnection, "target">,
+  { target }: { readonly target: string },
 ): boolean {
   return target === `${localAddress}:${localPort}`;
 }

@@ -232,7 +232,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
         onStream: (stream, from, agreed) => {
           if (attempt.closed) stream.destroy();
           else if (agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered")) {
-            attempt.succeed(new UpstreamSession(stream, this.sessions, this.#note(attempt.clock)));
+            const target = `${from.remoteAddress}:${from.remotePort}`;
+            attempt.succeed(new UpstreamSession(stream, this.sessions, this.#note(attempt.clock), target));
           } else
             Transport.over(stream, from, (transport) => {
               const connection = this.#opened(transport, attempt);

@@ -5,24 +5,26 @@ import { Sweeper } from "../base/sweeper.ts";
 import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
+import { requestFields } from "../http/h2/fields.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type BackendCalls, Endpoints } from "./endpoints.ts";
+import type { UpstreamSession } from "./h2/session.ts";
 import { type OutcomeContext, OutlierDetector } from "./outlier.ts";
+import type { ConnectionSettings } from "./pool-target.ts";
 import { Pools } from "./pools.ts";
 import { Resolver } from "./resolver.ts";
 import type { Health } from "./settings.ts";
 import { type CallFailure, type CallProtocol, UpstreamCall, type UpstreamCaller } from "./upstream-call.ts";
 
 /** The endpoint at a port of 127.0.0.1, with a pool of its own; closed at the end of its block. */
-function endpointAt(port: number, maxConnections?: number) {
+function endpointAt(port: number, how: ConnectionSettings = {}) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
-  const limits = maxConnections === undefined ? {} : { limits: { maxConnections, maxPendingRequests: 0 } };
-  const endpoint = endpoints.acquire({ host: "127.0.0.1", port, ...limits }, 1);
+  const endpoint = endpoints.acquire({ host: "127.0.0.1", port, ...how }, 1);
   return {
     endpoint,
     [Symbol.dispose]: () => {
@@ -80,6 +82,11 @@ class Caller implements UpstreamCaller {
       if (this.length !== 0) connection.flush();
     }
     this.connected.resolve(connection);
+  }
+
+  onSession(session: UpstreamSession, call: UpstreamCall): void {
+    const request = { method: this.method, authority: "a", path: "/", search: "", headers: [] };
+    call.openStream(session, requestFields(request, "http", false), this.length);
   }
 
   onInformational(): void {}
@@ -183,7 +190,7 @@ test("an endpoint that cannot be reached has failed, and nothing was sent", asyn
 
 test("a full pool is not the endpoint's fault", async () => {
   await using upstream = await RawUpstream.listen();
-  using first = endpointAt(upstream.port, 1);
+  using first = endpointAt(upstream.port, { limits: { maxConnections: 1, maxPendingRequests: 0 } });
   const busy = new Caller([first.endpoint]);
   busy.call.start();
   assert.deepEqual(await new Caller([first.endpoint]).outcome(), ["to first", "send failed", "TG_POOL_FULL"]);
@@ -319,10 +326,13 @@ test("a tunnel is open in either direction until the caller settles it", async (
   assert.deepEqual(known(first.endpoint), HEALTHY);
 });
 
-test("a call that leads back to where the client came to is not made", async () => {
-  await using upstream = await RawUpstream.listen();
-  using first = endpointAt(upstream.port);
-  const caller = new Caller([first.endpoint]);
-  caller.loopGuard = { localAddress: "127.0.0.1", localPort: upstream.port };
-  assert.deepEqual(await caller.outcome(), ["to first", "send failed", "TG_UPSTREAM_FAILED"]);
-});
+for (const version of ["HTTP/1.1", "HTTP/2.0"] as const)
+  test(`${version}: a call that leads back to where the client came to is not made`, async () => {
+    await using upstream = await RawUpstream.listen();
+    using first = endpointAt(upstream.port, { version });
+    const caller = new Caller([first.endpoint]);
+    caller.protocol = version === "HTTP/2.0" ? "http2" : "http1";
+    caller.loopGuard = { localAddress: "127.0.0.1", localPort: upstream.port };
+    assert.deepEqual(await caller.outcome(), ["to first", "send failed", "TG_UPSTREAM_FAILED"]);
+    assert.ok(!(await upstream.connection()).received.includes("GET"));
+  });

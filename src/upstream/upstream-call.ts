@@ -250,6 +250,12 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.#cancelWait = undefined;
     const caller = this.#caller;
     if (caller.onSession === undefined) throw new TypeError("a caller that asks for HTTP/2 needs onSession");
+    const { loopGuard } = caller;
+    if (loopGuard !== undefined && isLoop(loopGuard, session)) {
+      // Other requests may use the session: it is where it leads that is wrong for this one.
+      this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, session.times);
+      return;
+    }
     caller.onSession(session, this);
   }
 

@@ -38,7 +38,10 @@ export interface SessionOwner {
   onGone(session: UpstreamSession): void;
 }
 
-/** One connection that speaks HTTP/2 with an upstream. */
+/**
+ * One connection that speaks HTTP/2 with an upstream, and its streams. After a GOAWAY, or when its stream ids run out, it takes
+ * no new requests and ends with its last stream; requests that the server has not processed are replayed by their calls.
+ */
 export class UpstreamSession implements StreamSession {
   readonly #session: ClientHttp2Session;
   readonly #owner: SessionOwner;
@@ -52,6 +55,8 @@ export class UpstreamSession implements StreamSession {
   served = 0;
   /** How its connection was made. */
   readonly times: ConnectTimes;
+  /** Address and port of the peer, for loop detection. */
+  readonly target: string;
   /** Counts what has come from the server. */
   heard = 0;
   /** `performance.now()` ms. */
@@ -63,9 +68,10 @@ export class UpstreamSession implements StreamSession {
   /** The last stream that the server has looked at, after a GOAWAY. */
   #lastStream = Number.POSITIVE_INFINITY;
 
-  /** `stream`: a connection, after the handshake of TLS. */
-  constructor(stream: Duplex, owner: SessionOwner, times: ConnectTimes) {
+  /** `stream`: a connection to `target`, after the handshake of TLS. */
+  constructor(stream: Duplex, owner: SessionOwner, times: ConnectTimes, target: string) {
     this.times = times;
+    this.target = target;
     // A server that sends FIN cannot be asked for anything more, nor does it send more.
     stream.allowHalfOpen = false;
     this.#owner = owner;

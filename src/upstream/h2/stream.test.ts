@@ -61,7 +61,7 @@ async function exchange(length: number): Promise<Exchange> {
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   await once(socket, "connect");
   const nobody = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {} };
-  const session = new UpstreamSession(socket, nobody, {});
+  const session = new UpstreamSession(socket, nobody, {}, "");
   const caller = new Caller();
   const fields = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
   caller.stream = session.send(fields, "POST", length, caller);
