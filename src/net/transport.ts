@@ -4,7 +4,7 @@
  */
 import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ProxiedAddresses } from "../base/proxy-protocol/types.ts";
+import type { ProxiedAddresses } from "../base/proxy-protocol.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { latin1Slice, onreadOptions, sockets } from "./node-internals.ts";
 import { lendDelivered, type ReadSink, SocketReader } from "./read-buffer.ts";

@@ -5,9 +5,8 @@
 import { asError, ERRORS, GatewayError } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
-import { alignNames } from "../http/h1/names.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
-import { requestHeadText } from "../http/h1/serialize.ts";
+import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { requestFields } from "../http/h2/fields.ts";
 import { type HeaderList, type HttpResponse, setHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";

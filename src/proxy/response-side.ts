@@ -5,7 +5,7 @@
  */
 import type { GatewayError } from "../base/errors.ts";
 import { grpcStatusIn } from "../http/grpc-reply.ts";
-import { alignNames } from "../http/h1/names.ts";
+import { alignNames } from "../http/h1/serialize.ts";
 import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";

@@ -1,6 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
+import { parseProxyHeader } from "../../base/proxy-protocol.ts";
 
 /** Milliseconds until the first bytes must have shown whether there is a header; probes send theirs at once. */
 const TIMEOUT = 2_000;

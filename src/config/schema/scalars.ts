@@ -3,7 +3,7 @@ import { RE2JS } from "re2js";
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { parseListenAddress } from "../../base/listen-address.ts";
-import { isToken } from "../../http/h1/characters.ts";
+import { isToken } from "../../http/h1/syntax.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 import { celText } from "../../policies/shared/cel-schema.ts";
 import { FRAMING } from "../../policies/shared/header-edits.ts";

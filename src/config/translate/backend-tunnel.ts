@@ -1,4 +1,4 @@
-import { isFieldValue } from "../../http/h1/characters.ts";
+import { isFieldValue } from "../../http/h1/syntax.ts";
 import { resolve as resolveTls } from "../../policies/backend-tls/resolve.ts";
 import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
 import { defined, type Resolver } from "../../policies/resolver.ts";

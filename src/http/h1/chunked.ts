@@ -1,10 +1,10 @@
 /** Reads bodies in chunked transfer coding (RFC 9112 section 7.1), strictly and as a stream. */
 import { latin1Slice } from "../../net/node-internals.ts";
 import type { HeaderList } from "../message.ts";
-import { CR, LF, TOKEN, VALUE } from "./characters.ts";
 import { FieldSection, parseFields, TRAILER_FIELDS } from "./fields.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
-import { rememberNames } from "./names.ts";
+import { rememberNames } from "./serialize.ts";
+import { CR, LF, TOKEN, VALUE } from "./syntax.ts";
 
 /** `buffer[from, to)` is a run of body bytes, valid during the call only. */
 export interface BodySink {
@@ -67,7 +67,7 @@ export class ChunkedDecoder {
   #trailerText = "";
   #preserveCase = false;
 
-  /** `preserveCase`: how the names of trailers are written is remembered (names.ts). */
+  /** `preserveCase`: how the names of trailers are written is remembered (serialize.ts). */
   reset(preserveCase = false): void {
     this.#preserveCase = preserveCase;
     this.done = false;

@@ -2,7 +2,7 @@
  * The field names the engine knows, as an automaton that reads a name in any case, one table load a character. Its last
  * state tells the lower-case name without comparing strings and, unlike a hash, cannot be led to a wrong name.
  */
-import { TOKEN } from "./characters.ts";
+import { TOKEN } from "./syntax.ts";
 
 /** Names that are common on the wire; any other name works too, it only costs a slice and a conversion to lower case. */
 const KNOWN_NAMES = `

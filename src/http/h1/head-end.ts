@@ -1,6 +1,5 @@
 /** Finds where a head ends in received bytes, and sees early when what has come can never become one. */
-import { CR, LF, TAB, TOKEN } from "./characters.ts";
-import { type HeadError, invalid } from "./head-error.ts";
+import { CR, type HeadError, invalid, LF, TAB, TOKEN } from "./syntax.ts";
 
 const NOT_HTTP = invalid("the message does not begin with a method or version");
 const BARE_CR = invalid("CR without LF");

@@ -4,13 +4,10 @@
  * and making it text: 0.6 of the time that Node's own parser takes (bench/micro/parse-head.ts).
  */
 import type { HeaderList } from "../message.ts";
-import { CR, LF, SP, TOKEN, VALUE, VISIBLE } from "./characters.ts";
 import { FieldSection, parseFields, REQUEST_FIELDS, RESPONSE_FIELDS } from "./fields.ts";
 import { interpretFraming, listHas } from "./framing.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
-import { type HeadError, invalid } from "./head-error.ts";
-
-export type { HeadError } from "./head-error.ts";
+import { CR, type HeadError, invalid, LF, SP, TOKEN, VALUE, VISIBLE } from "./syntax.ts";
 
 /** The size of the whole head is limited by the caller, who has to buffer it. */
 export interface HeadLimits {

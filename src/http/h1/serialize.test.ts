@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import { isFieldValue, isToken } from "./characters.ts";
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from "./parse-head.ts";
 import { makeFields, requestHeadText, responseHeadText } from "./serialize.ts";
+import { isFieldValue, isToken } from "./syntax.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 8192 };
 

@@ -1,6 +1,6 @@
 /** Takes a request target and Host apart (RFC 9112 section 3.2), strictly. */
 import { isIPv6 } from "node:net";
-import { type HeadError, invalid } from "./head-error.ts";
+import { type HeadError, invalid } from "./syntax.ts";
 
 /** Where the parts of a target go; one instance may serve many requests. */
 export interface TargetParts {

@@ -1,6 +1,7 @@
 /** Between header sections of HTTP/2 (RFC 9113 8.2, 8.3), flat with their pseudo-header fields, and the message types. */
-import { isFieldValue, isToken } from "../h1/characters.ts";
+
 import { forbiddenInTrailers } from "../h1/fields.ts";
+import { isFieldValue, isToken } from "../h1/syntax.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
 
 /** Fields that HTTP/2 must not carry (RFC 9113 8.2.2); `te` only as `trailers`, which is added where it holds. */

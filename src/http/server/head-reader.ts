@@ -1,7 +1,8 @@
 import { latin1Slice } from "../../net/node-internals.ts";
 import { findHeadEnd, prefixError, skipLeadingCrlf } from "../h1/head-end.ts";
-import { invalid } from "../h1/head-error.ts";
-import { type HeadError, parseRequestHead, RequestHead } from "../h1/parse-head.ts";
+import { parseRequestHead, RequestHead } from "../h1/parse-head.ts";
+import type { HeadError } from "../h1/syntax.ts";
+import { invalid } from "../h1/syntax.ts";
 import { parseTarget } from "../h1/target.ts";
 import type { HttpRequest } from "../message.ts";
 import type { ConnectionLimits } from "./limits.ts";

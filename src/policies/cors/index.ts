@@ -1,4 +1,4 @@
-import { isToken } from "../../http/h1/characters.ts";
+import { isToken } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";

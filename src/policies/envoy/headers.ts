@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/errors.ts";
 import type { HeaderValueOption } from "../../gen/envoy/config/core/v3/base_pb.ts";
-import { isFieldValue, isToken } from "../../http/h1/characters.ts";
+import { isFieldValue, isToken } from "../../http/h1/syntax.ts";
 import type { HeaderList } from "../../http/message.ts";
 import { applyHeaderEdits, FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import { EditedRequest, REQUEST_PSEUDO } from "../transformations/messages.ts";

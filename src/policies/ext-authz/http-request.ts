@@ -1,5 +1,5 @@
 import type { Activation, CelEnvironment, Expression, Scope } from "../../cel/index.ts";
-import { isToken } from "../../http/h1/characters.ts";
+import { isToken } from "../../http/h1/syntax.ts";
 import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";

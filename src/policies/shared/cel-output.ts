@@ -1,5 +1,5 @@
 import { type CelValue, toBytes, toJson } from "../../cel/index.ts";
-import { isFieldValue } from "../../http/h1/characters.ts";
+import { isFieldValue } from "../../http/h1/syntax.ts";
 import { headerText } from "./bodies.ts";
 
 /** Text as header lists carry it, one latin1 character for each byte of its UTF-8. Throws an Error when it cannot be sent. */

@@ -1,4 +1,4 @@
-import { isFieldValue, isToken } from "../../http/h1/characters.ts";
+import { isFieldValue, isToken } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
 import { type ConfigPath, PolicyError, type PolicyProblem } from "../policy-error.ts";

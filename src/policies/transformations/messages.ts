@@ -1,4 +1,4 @@
-import { isToken } from "../../http/h1/characters.ts";
+import { isToken } from "../../http/h1/syntax.ts";
 import type { HeaderList, HttpResponse } from "../../http/message.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/target-parts.ts";
 import type { MessageBody, PolicyContext } from "../types.ts";

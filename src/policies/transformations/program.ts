@@ -7,7 +7,7 @@ import {
   toJson,
   toText,
 } from "../../cel/index.ts";
-import { isToken } from "../../http/h1/characters.ts";
+import { isToken } from "../../http/h1/syntax.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import type { ConfigPath } from "../policy-error.ts";
 import { bodyBytes, sendableText } from "../shared/cel-output.ts";

@@ -1,4 +1,4 @@
-import { parseProxyHeader } from "../../base/proxy-protocol/header.ts";
+import { parseProxyHeader } from "../../base/proxy-protocol.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import { ConnectionStage, type StageOwner } from "../../net/connection-stage.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
@@ -46,7 +46,7 @@ export class ProxyHeaderStage extends ConnectionStage implements LiveConnection 
 
   protected onHeld(): void {
     const { held } = this;
-    // At most 535 bytes (v2.ts) are looked at again with every byte that arrives.
+    // At most 528 bytes (base/proxy-protocol.ts) are looked at again with every byte that arrives.
     const header = parseProxyHeader(held.view(), this.#settings.version);
     switch (header.state) {
       case "more":

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { suite, test } from "node:test";
-import { fc } from "../../../test/helpers/property.ts";
-import { parseProxyHeader } from "./header.ts";
-import type { ProxyHeader } from "./types.ts";
+import { fc } from "../../test/helpers/property.ts";
+import type { ProxyHeader } from "./proxy-protocol.ts";
+import { parseProxyHeader } from "./proxy-protocol.ts";
 
 const SIGNATURE = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 

@@ -1,4 +1,5 @@
-/** Character classes of RFC 9110 section 5 and RFC 9112, as tables over the 256 bytes. */
+/** Character classes of RFC 9110 section 5 and RFC 9112, as tables over the 256 bytes, and what is said about text that breaks them. */
+import type { ErrorCode } from "../../base/errors.ts";
 
 export const TAB = 0x09;
 export const LF = 0x0a;
@@ -43,4 +44,15 @@ export function isToken(text: string): boolean {
  */
 export function isFieldValue(text: string): boolean {
   return consistsOf(text, VALUE);
+}
+
+/** Why a message was refused. `detail` says what is wrong and holds nothing of the message, so it is safe to show. */
+export interface HeadError {
+  readonly code: ErrorCode;
+  readonly detail: string;
+}
+
+/** A refusal with status 400; made once at load, so that refusing costs no more than accepting. */
+export function invalid(detail: string): HeadError {
+  return { code: "TG_INVALID_REQUEST", detail };
 }
