@@ -150,7 +150,7 @@ binds:
     const result = load("gateways: {web: {port: 8443, tls: {cert: cert.pem, key: broken.pem}}}");
     assert.ok(!result.ok);
     const text = JSON.stringify(result.diagnostics);
-    assert.match(text, /holds no private key/);
+    assert.match(text, /has no private key/);
     for (const line of identity.key.split("\n").filter((each) => each.length > 20)) assert.ok(!text.includes(line));
   });
 });

@@ -29,14 +29,14 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
     return { field: "minVersion", message: "minTLSVersion is above maxTLSVersion; no version would be left" };
   const certificate = readCertificate(tls.cert);
   if (certificate === undefined)
-    return { field: "cert", message: "the file holds no certificate; expected PEM, the server's certificate first" };
+    return { field: "cert", message: "the file has no certificate; expected PEM, the server's certificate first" };
   const key = readKey(tls.key);
   if (key === undefined)
-    return { field: "key", message: "the file holds no private key; expected PEM without a passphrase" };
+    return { field: "key", message: "the file has no private key; expected PEM without a passphrase" };
   if (!certificate.checkPrivateKey(key))
     return { field: "key", message: "the private key does not belong to the certificate of cert" };
   if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)
-    return { field: "clientCa", message: "the file holds no certificate; expected the client CA in PEM" };
+    return { field: "clientCa", message: "the file has no certificate; expected the client CA in PEM" };
   const { dynamicCa } = tls;
   const problem = dynamicCa && (issuerProblem(certificate, key, Date.now()) ?? leafProblem(tls));
   if (problem !== undefined) return problem;

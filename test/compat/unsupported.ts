@@ -41,7 +41,7 @@ const frontend = (policies: string): string => `frontendPolicies: ${policies}\n`
 const CLOUD =
   /needs credentials from a cloud, which tracegate does not support; use key, jwtSign or oauthTokenExchange/;
 const SPIFFE = /there is no SPIFFE agent to ask for certificates; use cert, key and root/;
-const MESH = /tracegate is no part of a service mesh; remove it/;
+const MESH = /tracegate does not join a service mesh; remove it/;
 const NO_EFFECT = /belongs to .*; it has no effect here/;
 const HTTP2 = /client connections speak HTTP\/1.1 only; remove it/;
 const CONTROL_PLANE = /names a control plane, but tracegate reads its configuration from a file; remove it/;

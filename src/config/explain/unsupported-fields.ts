@@ -5,7 +5,7 @@ type Path = readonly PropertyKey[];
 
 const MCP = "tracegate does not speak MCP; remove it";
 const MODELS = "tracegate does not route to language models; remove it";
-const MESH = "tracegate is no part of a service mesh; remove it";
+const MESH = "tracegate does not join a service mesh; remove it";
 
 const CALL_TRANSFORMATIONS =
   /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies\.transformations$/;
@@ -22,7 +22,7 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   },
   {
     in: /^gateways\.\*$/,
-    fields: { policies: "policies of a gateway stand in it themselves, beside port: move them one level up" },
+    fields: { policies: "policies of a gateway are written directly in it, next to port; move them one level up" },
   },
   {
     in: /^config$/,
@@ -165,7 +165,7 @@ function same(message: string, ...fields: readonly string[]): Record<string, str
   return Object.fromEntries(fields.map((field) => [field, message]));
 }
 
-const HBONE = "tracegate is no part of a service mesh";
+const HBONE = "tracegate does not join a service mesh";
 const NATIVE = "metrics are served as text, in which there are no native histograms; use classic";
 const OLD_TLS = "tracegate does not speak TLS before 1.2; use TLS_V1_2 or TLS_V1_3";
 

@@ -41,7 +41,7 @@ export function aliasProblem(document: Document.Parsed, error: unknown): SyntaxP
 /** `*.example.com` without quotes is an alias to YAML. */
 function unknownAlias(name: string): string {
   if (name.startsWith(".")) return `a leading asterisk is an alias in YAML; quote the text: "*${name}"`;
-  return `nothing before this place has the anchor &${name}`;
+  return `unknown anchor &${name}; an anchor must come before its aliases`;
 }
 
 /** Offsets of keys that JavaScript objects cannot hold as plain data. */
@@ -59,9 +59,9 @@ export function unusableKeys(document: Document.Parsed): SyntaxProblem[] {
 function explain({ code, message }: YAMLError): string {
   switch (code) {
     case "DUPLICATE_KEY":
-      return "the same key a second time; keep one of them";
+      return "duplicate key; keep one of them";
     case "MULTIPLE_DOCS":
-      return "a second document begins here; a configuration is one document: remove the line ---";
+      return "a second YAML document begins here; a configuration is a single document, remove the line ---";
     case "TAB_AS_INDENT":
       return "a tab at the beginning of a line; indent with spaces";
     case "TAG_RESOLVE_FAILED":

@@ -66,7 +66,7 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
     if (value !== undefined)
       context.report(
         path,
-        { message: "beside listeners only port may be set; move the field to the listeners" },
+        { message: "with listeners, only port may be set here; move the field to the listeners" },
         field,
       );
   const made = listeners.map(({ name: given, ...listener }, i) =>
@@ -118,7 +118,7 @@ function find(
     const usable = (gateways.get("default") ?? []).filter((entry) => isHttp(entry) === http);
     if (usable.length === 0 && !context.incomplete.has("gateways"))
       context.report(path, {
-        message: `${http ? "routes" : "tcpRoutes"}.${label} must set gateways; there is no gateway called default to belong to`,
+        message: `${http ? "routes" : "tcpRoutes"}.${label} must set gateways, because there is no gateway named default`,
       });
     return usable;
   }

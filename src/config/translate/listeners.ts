@@ -46,7 +46,9 @@ export function makeBind(
   if (tcp.length > 0 && tcp.length < listeners.length && secure.length === 0)
     context.report(path, { message: `port ${port} mixes HTTP and TCP listeners; give them ports of their own` });
   if (tcp.length > 1)
-    context.report(path, { message: `port ${port} has ${tcp.length} TCP listeners; nothing would tell them apart` });
+    context.report(path, {
+      message: `port ${port} has ${tcp.length} TCP listeners; connections cannot be assigned to one of them`,
+    });
   const hostnames = new Map<string, string>();
   for (const [i, { hostname, name }] of listeners.entries()) {
     const host = hostname === "" ? "*" : hostname;

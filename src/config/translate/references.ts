@@ -17,7 +17,7 @@ export function reportDuplicates(what: string, things: Iterable<Named>, report: 
   for (const { key, name, path } of things) {
     const first = seen.get(key);
     if (first === undefined) seen.set(key, path);
-    else report([...path, field], { message: `a second ${what} called ${name}; the first is ${formatPath(first)}` });
+    else report([...path, field], { message: `duplicate ${what} ${name}; the first is ${formatPath(first)}` });
   }
 }
 
@@ -49,7 +49,7 @@ export function reportUnknown(
     suggestion !== undefined
       ? { suggestion }
       : candidates.length === 0
-        ? { expected: `an entry of ${field}; there is none` }
+        ? { expected: `an entry of ${field}; there are none` }
         : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
   report(path, { message: `unknown ${what} reference ${name}`, ...hint }, key);
 }

@@ -124,7 +124,7 @@ function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
 }
 
 function rival(kind: string, other: number): string {
-  return `a second ${kind} for this target, and only one can apply; the first is policies[${other}]`;
+  return `duplicate ${kind} for this target, of which only one can apply; the first is policies[${other}]`;
 }
 
 function keyOf({ name }: TargetedPolicyInput): string {

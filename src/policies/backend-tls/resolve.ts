@@ -14,9 +14,9 @@ export function resolve(written: BackendTlsInput, resolver: Resolver): BackendTl
   const texts = { cert: read("cert", cert), key: read("key", key), root: read("root", root) };
   const tls: BackendTls = defined({ ...texts, ...others });
   if (texts.root !== undefined && !isCertificate(texts.root))
-    resolver.report(["root"], { message: "cannot be used: the file holds no certificate; expected CAs in PEM" });
+    resolver.report(["root"], { message: "cannot be used: the file has no certificate; expected CAs in PEM" });
   else if (texts.cert !== undefined && !isCertificate(texts.cert))
-    resolver.report(["cert"], { message: "cannot be used: the file holds no certificate; expected PEM" });
+    resolver.report(["cert"], { message: "cannot be used: the file has no certificate; expected PEM" });
   else tryContext(tls, resolver);
   return tls;
 }

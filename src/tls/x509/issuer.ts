@@ -67,7 +67,7 @@ export function issuerProblem(
 }
 
 const NO_CA =
-  "the certificate is not a CA's, so nobody would accept what it signs; give a CA (basicConstraints CA:TRUE, keyUsage " +
+  "the certificate is not that of a CA, so clients would reject what it signs; use a CA (basicConstraints CA:TRUE, keyUsage " +
   "keyCertSign), or use mode: static with the certificate of a host";
 const UNKNOWN_KEY = "a CA with this kind of key cannot be used; its key has to be RSA, or ECDSA on P-256 or P-384";
 

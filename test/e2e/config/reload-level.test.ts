@@ -326,8 +326,9 @@ suite("what is refused because of something outside is tried again without anoth
     for (let free = 0; free < 8; limit++) if (!used.has(limit)) free++;
     execFileSync("prlimit", ["--pid", pid, `--nofile=${limit}:`]);
     const listeners = [{ routes: [{ policies: { directResponse: { status: 200 } } }] }];
-    const binds = [];
-    for (let i = 0; i < 15; i++) binds.push({ port: await freePort(), listeners });
+    const ports = new Set<number>();
+    while (ports.size < 15) ports.add(await freePort());
+    const binds = Array.from(ports, (port) => ({ port, listeners }));
     replace(gateway.file, answering("second", { binds }));
     const refused = (): boolean =>
       gateway.lines.some(({ message }) => /^Failed to reload config: .*EMFILE/s.test(String(message)));

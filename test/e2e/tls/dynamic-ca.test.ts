@@ -116,7 +116,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     );
     assert.equal(await gateway.exited(), 1);
     for (const problem of [
-      "0].tls.cert: the certificate is not a CA's",
+      "0].tls.cert: the certificate is not that of a CA",
       "1].tls.key: the private key does not belong to the certificate of cert",
       "2].tls.key: a CA with this kind of key cannot be used",
       "3].tls.root: cannot be set with mode: dynamicCa",
