@@ -243,6 +243,7 @@ export class Exchange implements ServerStream, PolicyContext {
 
   /** There is a response: how long its body takes is up to its sender and the client. */
   stopDeadline(): void {
+    if (this.#deadline === undefined) return;
     clearTimeout(this.#deadline);
     this.#deadline = undefined;
   }
@@ -252,7 +253,7 @@ export class Exchange implements ServerStream, PolicyContext {
     this.closed = true;
     this.stopDeadline();
     this.#share?.close();
-    for (const callback of this.#onClose ?? []) callback();
+    if (this.#onClose !== undefined) for (const callback of this.#onClose) callback();
   }
 
   onClose(callback: () => void): void {
