@@ -1,0 +1,265 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { GatewayError } from "../../base/errors.ts";
+import type { HeaderList, LocalReply } from "../../http/message.ts";
+import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { BodySink, BodyStage } from "../../policies/types.ts";
+import { BufferBudget, BufferShare } from "./buffer-budget.ts";
+import { type BodyDestination, type BodySide, BufferedBody } from "./buffered-body.ts";
+
+/** A side of an exchange that notes what a body asks of it. */
+class Side implements BodySide, BodyDestination {
+  closed = false;
+  destination: BodyDestination | undefined;
+  readonly events: string[] = [];
+  sent = "";
+  /** Whether the destination takes more. */
+  takes = true;
+  readonly answers: (GatewayError | LocalReply)[] = [];
+
+  pauseSource(): void {
+    this.events.push("pause");
+  }
+  resumeSource(): void {
+    this.events.push("resume");
+  }
+  breakOff(answer: GatewayError | LocalReply): void {
+    this.answers.push(answer);
+  }
+  sendBody(buffer: Buffer, from: number, to: number): boolean {
+    this.sent += buffer.subarray(from, to).toString();
+    return this.takes;
+  }
+  sendEnd(trailers: HeaderList): void {
+    this.events.push(["end", ...trailers].join(" "));
+  }
+  flush(): boolean {
+    return this.takes;
+  }
+  /** From now on there is a connection for the bytes. */
+  connect(body: BufferedBody): void {
+    this.destination = this;
+    body.sendTo(this);
+  }
+}
+
+interface Options {
+  readonly announced?: number;
+  readonly limit?: number;
+}
+
+function bodyOf({ announced = UNKNOWN_LENGTH, limit = 1000 }: Options = {}) {
+  const side = new Side();
+  const headers: HeaderList = ["content-length", "5", "trailer", "x"];
+  const budget = new BufferBudget();
+  const share = new BufferShare(budget, limit);
+  return { side, headers, budget, body: new BufferedBody({ headers }, announced, side, share) };
+}
+
+function receive(body: BufferedBody, text: string): boolean {
+  const bytes = Buffer.from(`<${text}>`);
+  const more = body.receive(bytes, 1, bytes.length - 1);
+  // A source reuses its memory.
+  bytes.fill("!");
+  return more;
+}
+
+/** Writes each piece in brackets. */
+const bracketing = (sink: BodySink): BodyStage => ({
+  write: (bytes) => {
+    sink.write(Buffer.from(`[${Buffer.from(bytes)}]`));
+    return true;
+  },
+  end: (trailers) => sink.end(trailers),
+});
+
+describe("without a policy that reads it", () => {
+  test("bytes are held until there is a destination, then go straight through, trailers last", () => {
+    const { side, body, budget } = bodyOf();
+    assert.equal(receive(body, "one"), false, "the source has to wait: nothing reads");
+    assert.equal(budget.used, 3);
+    side.connect(body);
+    assert.deepEqual([side.sent, budget.used, side.events], ["one", 0, ["resume"]]);
+    assert.equal(receive(body, "two"), true);
+    side.takes = false;
+    assert.equal(receive(body, "three"), false);
+    body.end(["x", "1"]);
+    assert.deepEqual([side.sent, side.events.at(-1), budget.used], ["onetwothree", "end x 1", 0]);
+  });
+
+  test("a slow destination keeps the source paused", () => {
+    const { side, body } = bodyOf();
+    receive(body, "one");
+    side.takes = false;
+    side.connect(body);
+    assert.deepEqual(side.events, []);
+  });
+
+  test("bytes that do not fit into the budget end the exchange with TG_BUFFERS_FULL, and the rest is dropped", () => {
+    const { side, body, budget } = bodyOf({ limit: 5 });
+    receive(body, "four");
+    assert.equal(receive(body, "more"), true);
+    assert.deepEqual([(side.answers[0] as GatewayError).code, budget.used], ["TG_BUFFERS_FULL", 0]);
+    assert.equal(receive(body, "1"), true);
+    assert.equal(budget.used, 0);
+  });
+});
+
+describe("a body that is kept for another attempt", () => {
+  test("can be sent again from its first byte, while it fits", () => {
+    const { side, body, budget } = bodyOf();
+    body.keep(8);
+    receive(body, "1234");
+    side.connect(body);
+    receive(body, "5678");
+    assert.deepEqual([side.sent, body.repeatable, budget.used], ["12345678", true, 8]);
+    side.sent = "";
+    side.connect(body);
+    assert.equal(side.sent, "12345678");
+    receive(body, "9");
+    assert.deepEqual([side.sent, body.repeatable, budget.used], ["123456789", false, 0]);
+  });
+
+  test("is given up when the budget has no room, and goes on", () => {
+    const { side, body } = bodyOf({ limit: 5 });
+    body.keep(100);
+    side.connect(body);
+    receive(body, "1234");
+    receive(body, "5678");
+    assert.deepEqual([side.sent, body.repeatable, side.answers], ["12345678", false, []]);
+  });
+});
+
+describe("readers", () => {
+  test("buffer: the whole body before anything goes on; undefined once it is too long", async () => {
+    const { side, body } = bodyOf();
+    const [whole, short] = [body.buffer(10), body.buffer(5)];
+    assert.equal(receive(body, "1234"), true);
+    assert.equal(receive(body, "5678"), true, "one reader still waits");
+    assert.equal(await short, undefined);
+    body.end([]);
+    assert.equal(String(await whole), "12345678");
+    side.connect(body);
+    assert.deepEqual([side.sent, side.events.at(-1)], ["12345678", "end"]);
+  });
+
+  test("buffer: a body that is announced as too long is not read", async () => {
+    const { side, body } = bodyOf({ announced: 11 });
+    assert.equal(await body.buffer(10), undefined);
+    assert.deepEqual(side.events, []);
+  });
+
+  test("peek: the beginning of a longer body, which stays where it is", async () => {
+    const { side, body } = bodyOf();
+    const start = body.peek(4);
+    assert.equal(receive(body, "123456"), false);
+    const { bytes, complete } = await start;
+    assert.deepEqual([String(bytes), complete], ["1234", false]);
+    side.connect(body);
+    assert.equal(side.sent, "123456");
+  });
+
+  test("copy: bytes go on at once; no copy of a body that is longer", async () => {
+    for (const [limit, expected] of [
+      [6, "123456"],
+      [5, undefined],
+    ] as const) {
+      const { side, body } = bodyOf();
+      const copy = body.copy(limit);
+      side.connect(body);
+      receive(body, "123");
+      receive(body, "456");
+      assert.equal(side.sent, "123456");
+      body.end([]);
+      assert.equal((await copy)?.toString(), expected);
+    }
+  });
+});
+
+describe("replaced bodies", () => {
+  test("go out with their own length and without trailers; what still comes is dropped", () => {
+    const { side, body, headers, budget } = bodyOf();
+    receive(body, "old");
+    body.replace(Buffer.from("new one"));
+    assert.deepEqual([headers, body.length, budget.used], [["content-length", "7"], 7, 7]);
+    assert.equal(receive(body, "rest"), true);
+    side.connect(body);
+    body.end(["x", "1"]);
+    assert.deepEqual([side.sent, side.events], ["new one", ["end", "resume"]]);
+  });
+
+  test("go through stages that are added later, and what still comes is dropped all the same", () => {
+    const { side, body, headers } = bodyOf();
+    body.replace(Buffer.from("new"));
+    body.through(bracketing);
+    assert.equal(receive(body, "rest"), true);
+    side.connect(body);
+    body.end([]);
+    assert.deepEqual([side.sent, side.events], ["[new]", ["end"]]);
+    assert.deepEqual(headers, []);
+  });
+});
+
+describe("stages", () => {
+  test("follow each other, with what is held first; the length is unknown from then on", () => {
+    const { side, body, headers } = bodyOf({ announced: 5 });
+    receive(body, "12");
+    body.through(bracketing);
+    body.through(bracketing);
+    assert.deepEqual([body.length, headers], [UNKNOWN_LENGTH, ["trailer", "x"]]);
+    side.connect(body);
+    receive(body, "345");
+    body.end(["x", "1"]);
+    assert.deepEqual([side.sent, side.events.at(-1)], ["[[12]][[345]]", "end x 1"]);
+  });
+
+  test("a stage that takes no more pauses the source, and lets it resume", () => {
+    const { side, body } = bodyOf();
+    let sink: BodySink | undefined;
+    body.through((given) => {
+      sink = given;
+      return { write: () => false, end: () => {} };
+    });
+    side.events.length = 0;
+    assert.equal(receive(body, "1"), false);
+    sink?.resume();
+    assert.deepEqual(side.events, ["resume"]);
+  });
+
+  test("what a stage yields too fast pauses the source: for a slow destination, or 64 KiB without one", () => {
+    const { side, body } = bodyOf({ limit: 1_000_000 });
+    body.through((sink) => ({
+      write: (bytes) => {
+        sink.write(Buffer.alloc(bytes.length * 40_000, "y"));
+        return true;
+      },
+      end: () => {},
+    }));
+    side.events.length = 0;
+    receive(body, "1");
+    assert.deepEqual(side.events, []);
+    receive(body, "2");
+    assert.deepEqual(side.events, ["pause"]);
+    side.connect(body);
+    side.events.length = 0;
+    side.takes = false;
+    receive(body, "3");
+    assert.deepEqual(side.events, ["pause"]);
+  });
+
+  test("nothing that a stage yields after the end of the exchange goes anywhere", () => {
+    const { side, body, budget } = bodyOf();
+    let sink: BodySink | undefined;
+    body.through((given) => {
+      sink = given;
+      return { write: () => true, end: () => {} };
+    });
+    side.destination = side;
+    side.closed = true;
+    side.events.length = 0;
+    sink?.write(Buffer.from("late"));
+    sink?.end([]);
+    sink?.resume();
+    assert.deepEqual([side.sent, side.events, budget.used], ["", [], 0]);
+  });
+});
