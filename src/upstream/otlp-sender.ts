@@ -14,15 +14,18 @@ export interface OtlpCall {
   readonly timeout: number;
 }
 
-/** Statuses of HTTP after which the same may be sent again (OTLP specification, "Retryable Response Codes"). */
+/** HTTP statuses after which the same export may be sent again (OTLP specification, "Retryable Response Codes"). */
 const RETRYABLE_HTTP = new Set([429, 502, 503, 504]);
-/** The same of gRPC: cancelled, deadline exceeded, aborted, out of range, unavailable, data loss. */
+/** gRPC statuses of the same kind: cancelled, deadline exceeded, aborted, out of range, unavailable, data loss. */
 const RETRYABLE_GRPC = new Set([1, 4, 10, 11, 14, 15]);
-/** Only with a `RetryInfo`. */
+/** Retryable only with a `RetryInfo`. */
 const RESOURCE_EXHAUSTED = 8;
 const MAX_ANSWER = 64 * 1024;
 
-/** Sends what `encode` makes of chunks to the collector that `callout` gives at that time. */
+/**
+ * A sender for an export queue. `callout` is looked up for each send, because a reload may change how the collector is reached;
+ * `encode` makes one request of several chunks. The sender never rejects.
+ */
 export function otlpSender(
   callout: () => Callout,
   signal: Signal,
@@ -31,7 +34,7 @@ export function otlpSender(
 ): Send {
   const sendOnce = call.protocol === "grpc" ? sendGrpc : sendHttp;
   return async (chunks, gone) => {
-    // The signal of all sends must not keep what one of them has left.
+    // A signal of its own: listeners on `gone`, which lives as long as the queue, would pile up.
     const own = new AbortController();
     const abort = (): void => own.abort();
     gone.addEventListener("abort", abort);
@@ -39,7 +42,7 @@ export function otlpSender(
       onCancel: (callback: () => void) => own.signal.addEventListener("abort", callback),
       observer: undefined,
     };
-    // A call that is cancelled never ends.
+    // A cancelled call never settles.
     const cancelled = new Promise<SendOutcome>((resolve) =>
       context.onCancel(() => resolve({ type: "later", waitMs: undefined, message: "no time is left" })),
     );
@@ -100,7 +103,7 @@ async function taken(signal: Signal, answer: Uint8Array): Promise<SendOutcome> {
   return { type: "taken", ...decodeExportResponse(signal, answer) };
 }
 
-/** Without an answer it is worth another attempt; an answer of gRPC says whether it is. */
+/** Without a status the export is worth another attempt; with one, the status decides. */
 async function failed(error: Error): Promise<SendOutcome> {
   const message = reasonOf(error);
   if (!(error.cause instanceof GrpcStatusError)) return { type: "later", waitMs: undefined, message };

@@ -10,10 +10,13 @@ import type { BodyStart, PolicyContext } from "../types.ts";
 import type { AuthzClient, AuthzDecision } from "./decision.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "./schema.ts";
 
-/** The name under which filters look for their metadata. */
+/** The namespace of `filter_metadata` that services read, as Envoy's filter is called. */
 export const NAMESPACE = "envoy.filters.http.ext_authz";
 
-/** Asks by `Authorization/Check`. */
+/**
+ * A client of an authorization service that speaks gRPC (`envoy.service.auth.v3.Authorization/Check`). Throws CelError for
+ * metadata expressions that cannot be used.
+ */
 export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnvironment): AuthzClient {
   const metadata = compileAll(grpc.metadata ?? {}, "request", cel);
   const included = new Set(config.includeRequestHeaders);
@@ -31,11 +34,11 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnviron
     const answer = await callout.unary(check.path, question, config.timeout, callFor(context, "ext_authz"));
     return decisionOf(check.decode(answer));
   };
-  // Which fields the service sets is known only from what it says.
+  // Unlike an HTTP service it names the fields in each answer, so none can be cleared beforehand.
   return { expressions: metadata.map(([, expression]) => expression), clears: [], check };
 }
 
-/** Both ends of the connection, as `attributes` have them. */
+/** `source` and `destination` of the attributes: the two ends of the connection. */
 export function peers({ source, destination }: Activation) {
   const address = (from: { readonly address: string; readonly port: number }) => ({
     address: {
@@ -53,6 +56,7 @@ export function peers({ source, destination }: Activation) {
   };
 }
 
+/** The request as the service sees it: header values joined, text as UTF-8, the body as far as it is included. */
 function describe(
   context: PolicyContext,
   body: BodyStart | undefined,
@@ -81,13 +85,14 @@ function now(): { seconds: bigint; nanos: number } {
   return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
 
+/** Allowed = status OK and no denied response, as Envoy reads it. A denial without a response is the gateway's own 403. */
 export function decisionOf({ status, httpResponse, dynamicMetadata: metadata }: CheckResponse): AuthzDecision {
   const ok = httpResponse.case === "okResponse" ? httpResponse.value : undefined;
   const denied = httpResponse.case === "deniedResponse" ? httpResponse.value : undefined;
   if ((status?.code ?? 0) === 0 && denied === undefined)
     return {
       allowed: true,
-      // Removed first: what the service sets is not to be lost.
+      // Removals first, or they would take what the service sets under the same name.
       requestEdits: [...headerRemovals(ok?.headersToRemove), ...headerEdits(ok?.headers, "set")],
       responseEdits: headerEdits(ok?.responseHeadersToAdd, "add"),
       metadata,

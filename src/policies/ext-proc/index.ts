@@ -13,10 +13,9 @@ import { applyHeaderEdits } from "../shared/header-edits.ts";
 import { compileAll, evaluateAll, type NamedExpressions } from "../shared/named-expressions.ts";
 import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
-import { immediateReply } from "./immediate.ts";
 import type { Modes } from "./modes.ts";
 import type { ExtProc } from "./schema.ts";
-import { Session, TRACED } from "./session.ts";
+import { immediateReply, Session, TRACED } from "./session.ts";
 import { mayHaveTrailers, processSide, type Side } from "./side.ts";
 
 /** The name under which filters look for their attributes. */

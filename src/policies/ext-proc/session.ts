@@ -1,42 +1,51 @@
+/**
+ * The stream of messages with a processing service for one exchange. `processSide` and the stages of bodies send messages and
+ * wait for the responses; when the exchange closes, so does the stream.
+ */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../../base/errors.ts";
 import type {
   ImmediateResponse,
   ProcessingRequestSchema,
-  ProcessingResponse,
+  ProcessingResponse as ProcessingResponseMessage,
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
-import type { LocalReply } from "../../http/message.ts";
+import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { GrpcStream } from "../../upstream/grpc/call.ts";
 import { callFor } from "../calls/call-for.ts";
+import { headerEdits, replyHeaders } from "../envoy/headers.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
+import { refuse } from "../shared/refusal.ts";
 import type { CalloutContext, PolicyContext } from "../types.ts";
-import { immediateReply } from "./immediate.ts";
 
 /** Kind in traces. */
 export const TRACED = "ext_proc";
 
-/** What the gateway sends the service, and what comes back. */
-export type Question = Extract<MessageInitShape<typeof ProcessingRequestSchema>, { readonly $typeName?: never }>;
-export type Answer = ProcessingResponse;
+/** A message to the service, with the fields that are set. */
+export type ProcessingRequest = Extract<
+  MessageInitShape<typeof ProcessingRequestSchema>,
+  { readonly $typeName?: never }
+>;
+/** A message of the service. */
+export type ProcessingResponse = ProcessingResponseMessage;
 
-/** The parts of an exchange that the service is asked about, as its answers name them. */
-export type Part = Exclude<NonNullable<Answer["response"]["case"]>, "immediateResponse">;
+/** The parts of an exchange that the service processes, as its responses name them. */
+export type Part = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
 
-/** How far a service may stretch the time for one answer, as a multiple of the configured one. */
-const MAX_STRETCH = 10;
+/** How far a service may extend the timeout of one response, as a multiple of the configured one (Envoy: `max_message_timeout`). */
+const MAX_EXTENSION = 10;
 
-/** Who waits for answers. */
+/** Waits for responses about one part. After `onFailure` nothing more follows. */
 export interface Listener {
   /** `immediateResponse` comes here too. */
-  onAnswer(answer: Answer): void;
+  onResponse(response: ProcessingResponse): void;
   onFailure(error: GatewayError): void;
   /** The service takes messages again. */
   onDrain(): void;
 }
 
-/** The call to the service for one exchange. It begins with the first message, and is cancelled when the exchange is over. */
+/** The call to the service for one exchange. The first message opens it; the end of the exchange cancels it. */
 export class Session {
   readonly #callout: Callout<CalloutContext>;
   readonly #process: typeof ProcessMethod;
@@ -44,19 +53,19 @@ export class Session {
   readonly #timeoutMs: number;
   readonly #listeners = new Map<Part, Listener>();
   #stream: GrpcStream | undefined;
-  /** Messages that wait for the call to be open. */
+  /** Messages from before the stream is there, while the credentials of the call are fetched. */
   #waiting: Uint8Array[] | undefined;
   readonly #timers = new Map<Part, NodeJS.Timeout>();
-  /** Parts for whose answer the service has asked for more time. */
-  readonly #stretched = new Set<Part>();
+  /** Parts whose timeout the service has extended: once for each message. */
+  readonly #extended = new Set<Part>();
   #closed = false;
   #failure: GatewayError | undefined;
-  /** The service takes no part in the exchange any more. */
+  /** The service has ended the call in good order: the rest of the exchange passes without it. */
   skipped = false;
-  /** Bytes of a body have gone to the service, which has them now. */
+  /** Bytes of a body are with the service, so a failure cannot let the body pass any more. */
   consumed = false;
 
-  /** `timeoutMs` for each answer. */
+  /** `timeoutMs`: milliseconds for each response. */
   constructor(
     callout: Callout<CalloutContext>,
     process: typeof ProcessMethod,
@@ -70,10 +79,10 @@ export class Session {
     context.onClose(() => this.close());
   }
 
-  /** False = wait for `onDrain`. */
-  send(question: Question): boolean {
+  /** Sends a message. False = wait for `onDrain` before the next one. */
+  send(message: ProcessingRequest): boolean {
     if (this.#closed) return true;
-    const bytes = this.#process.encode(question);
+    const bytes = this.#process.encode(message);
     if (this.#stream !== undefined) return this.#stream.write(bytes);
     if (this.#waiting === undefined) {
       this.#waiting = [];
@@ -83,13 +92,13 @@ export class Session {
     return false;
   }
 
-  /** From now on an answer has to come within the deadline. */
-  expect(part: Part): void {
-    this.#stretched.delete(part);
-    this.#wait(part, this.#timeoutMs);
+  /** From now on a response about `part` has to come within the timeout. */
+  startTimeout(part: Part): void {
+    this.#extended.delete(part);
+    this.#setTimeout(part, this.#timeoutMs);
   }
 
-  #wait(part: Part, ms: number): void {
+  #setTimeout(part: Part, ms: number): void {
     if (this.#closed) return;
     clearTimeout(this.#timers.get(part));
     this.#timers.set(
@@ -98,13 +107,13 @@ export class Session {
     );
   }
 
-  /** Another deadline for the message that has waited longest, once for each message; it begins anew. */
-  #stretch({ seconds, nanos }: Duration): void {
+  /** Restarts the oldest timeout with another duration, which the service has asked for (`override_message_timeout`). */
+  #extend({ seconds, nanos }: Duration): void {
     const { trace } = this.#context;
     const [part] = this.#timers.keys();
     const ms = Number(seconds) * 1000 + nanos / 1_000_000;
-    const max = MAX_STRETCH * this.#timeoutMs;
-    if (part === undefined || this.#stretched.has(part) || !(ms >= 1 && ms <= max)) {
+    const max = MAX_EXTENSION * this.#timeoutMs;
+    if (part === undefined || this.#extended.has(part) || !(ms >= 1 && ms <= max)) {
       trace?.skipped(
         TRACED,
         `another timeout, ${ms}ms, is not taken: once for each message, from 1ms to ${max}ms`,
@@ -112,12 +121,13 @@ export class Session {
       );
       return;
     }
-    this.#stretched.add(part);
-    this.#wait(part, ms);
-    // As the message on the wire is called.
+    this.#extended.add(part);
+    this.#setTimeout(part, ms);
+    // Traces name the part as the wire does.
     trace?.applied(TRACED, { part: part.replace(/[A-Z]/, (letter) => `_${letter.toLowerCase()}`), timeout: ms });
   }
 
+  /** Responses about `part` go to `listener` until `unlisten`. */
   listen(part: Part, listener: Listener): void {
     this.#listeners.set(part, listener);
   }
@@ -128,15 +138,15 @@ export class Session {
     this.#listeners.delete(part);
   }
 
-  /** One message and the answer to it. `timed`: within the deadline from now on. */
-  ask(part: Part, question: Question, timed = true): Promise<Answer> {
+  /** Sends a message and waits for the response to it. `timed`: the timeout begins now. Rejects with TG_EXT_PROC. */
+  roundTrip(part: Part, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
       const done = (): void => this.unlisten(part);
       this.listen(part, {
-        onAnswer: (answer) => {
+        onResponse: (response) => {
           done();
-          resolve(answer);
+          resolve(response);
         },
         onFailure: (error) => {
           done();
@@ -144,16 +154,17 @@ export class Session {
         },
         onDrain() {},
       });
-      if (timed) this.expect(part);
-      this.send(question);
+      if (timed) this.startTimeout(part);
+      this.send(message);
     });
   }
 
-  /** What the service answers in the place of a backend. */
+  /** The response that the service sends the client in the place of a backend. */
   reply(immediate: ImmediateResponse): LocalReply {
     return immediateReply(immediate, this.#context.request);
   }
 
+  /** Cancels the call; no listener hears of it. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -169,7 +180,7 @@ export class Session {
           onMessage: (message) => this.#receive(message),
           onDrain: () => this.#drain(),
           onEnd: (error) => {
-            // A service that ends the call while nothing is asked wants no more of this exchange.
+            // A service that ends the call while no response is due is done with this exchange.
             if (error === undefined && this.#listeners.size === 0) this.skipped = true;
             this.#fail(error === undefined ? "no more responses" : "failed to send request", error && reasonOf(error));
           },
@@ -199,16 +210,16 @@ export class Session {
 
   #receive(message: Uint8Array): void {
     if (this.#closed) return;
-    let answer: Answer;
+    let answer: ProcessingResponse;
     try {
       answer = this.#process.decode(message);
     } catch (error) {
       this.#fail("an answer is no message of the protocol", reasonOf(error));
       return;
     }
-    // Such a message says nothing else.
+    // Such a message has no response in it (Envoy's ProcessingResponse).
     if (answer.overrideMessageTimeout !== undefined) {
-      this.#stretch(answer.overrideMessageTimeout);
+      this.#extend(answer.overrideMessageTimeout);
       return;
     }
     if (answer.dynamicMetadata !== undefined)
@@ -218,10 +229,10 @@ export class Session {
       };
     const { case: answered } = answer.response;
     const immediate = answered === "immediateResponse";
-    // Whoever has waited longest gets the answer that ends the exchange.
+    // An immediate response ends the exchange, so any one listener is enough.
     const part = immediate ? [...this.#listeners.keys()][0] : answered;
     const listener = part === undefined ? undefined : this.#listeners.get(part);
-    if (listener !== undefined) listener.onAnswer(answer);
+    if (listener !== undefined) listener.onResponse(answer);
     else if (!immediate) this.#fail("an answer to nothing that was asked");
   }
 
@@ -233,4 +244,23 @@ export class Session {
     this.#failure = error;
     for (const listener of listeners) listener.onFailure(error);
   }
+}
+
+/**
+ * The response that a service sends in the place of a backend. A gRPC client gets the status that the service names, or the one
+ * that fits the HTTP status. Below 400 and without a gRPC status it passes as it is.
+ */
+export function immediateReply(
+  { status, headers, body, grpcStatus }: ImmediateResponse,
+  request: Pick<HttpRequest, "headers">,
+): LocalReply {
+  const code = status?.code ?? 0;
+  const reply = {
+    status: code >= 200 && code <= 599 ? code : 200,
+    headers: replyHeaders(headerEdits(headers?.setHeaders, "add")),
+    body,
+    reason: "ExtProc",
+  } as const;
+  if (grpcStatus === undefined && reply.status < 400) return reply;
+  return refuse(request, reply, "TG_EXT_PROC", grpcStatus?.status);
 }

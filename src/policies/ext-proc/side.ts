@@ -1,3 +1,4 @@
+/** One side of an exchange, request or response, on its way through a processing service, as its modes say. */
 import { GatewayError } from "../../base/errors.ts";
 import type {
   CommonResponse,
@@ -8,37 +9,39 @@ import type { HeaderList } from "../../http/message.ts";
 import { headerMap } from "../envoy/headers.ts";
 import type { MessageBody } from "../types.ts";
 import { BODY_MODES, type Modes, overridden } from "./modes.ts";
-import { PrefixStage } from "./prefix-stage.ts";
-import type { Question, Session } from "./session.ts";
-import { StreamedBody } from "./streamed-body.ts";
-import { TrailerStage } from "./trailer-stage.ts";
+import type { ProcessingRequest, Session } from "./session.ts";
+import { PrefixStage, StreamedBody, TrailerStage } from "./stages.ts";
 
-/** The answer to headers brings the whole body with it: the service is not asked about the body any more. */
+/** The answer to the headers brings the whole body with it, so the service does not receive the body. */
 const CONTINUE_AND_REPLACE: CommonResponse_ResponseStatus = 1;
 
 /** The request or the response of an exchange. */
 export interface Side {
   readonly direction: "request" | "response";
   readonly body: MessageBody;
-  /** Bytes that may be held of the body. */
+  /** Bytes of the body that may be buffered. */
   readonly limit: number;
   /** Pseudo headers first. */
   headers(): HeaderList;
-  /** Its length is said in its head: then it has no trailers (RFC 9112 7.1.2). */
+  /** Its head has Content-Length, so it has no trailers (RFC 9112, section 7.1.2). */
   hasLength(): boolean;
-  /** What the service says besides the body. */
+  /** Applies what the service changes besides the body. */
   apply(common: CommonResponse): void;
-  /** What goes with the first message. */
-  readonly context: Question;
+  /** Metadata and attributes, which go with the first message. */
+  readonly context: ProcessingRequest;
 }
 
 export interface Outcome {
   readonly modes: Modes;
-  /** The service answers in the place of whoever would. */
+  /** The service answers the client itself. */
   readonly immediate?: ImmediateResponse;
 }
 
-/** Sends one side through the service. Rejects with a GatewayError when that fails. */
+/**
+ * Sends one side through the service: headers first, then the body and the trailers as far as the modes say. A streamed body is
+ * still under way when this resolves. Rejects with a GatewayError: TG_EXT_PROC when the service fails, TG_BODY_TOO_LARGE for a
+ * request whose body does not fit the buffer.
+ */
 export async function processSide(
   session: Session,
   side: Side,
@@ -49,15 +52,15 @@ export async function processSide(
   let modes = before;
   let context = side.context;
   const stream = (): void => {
-    const trailers = sendsTrailers(modes, direction);
-    body.through((sink) => new StreamedBody(session, sink, direction, trailers, failOpen, context));
+    const settings = { direction, failOpen, context };
+    body.through((sink) => new StreamedBody(session, sink, settings, sendsTrailers(modes, direction)));
   };
   let streaming = false;
   if (modes[`${direction}HeaderMode`] === "send") {
     const part = `${direction}Headers` as const;
     // The service may want to see the body before it says anything about the headers.
     streaming = bodyMode(modes, side) === "fullDuplexStreamed" && !allowModeOverride;
-    const question: Question = {
+    const message: ProcessingRequest = {
       ...context,
       protocolConfig: {
         requestBodyMode: BODY_MODES[modes.requestBodyMode],
@@ -65,10 +68,10 @@ export async function processSide(
       },
       request: { case: part, value: { headers: headerMap(side.headers()), endOfStream: body.empty } },
     };
-    const asked = session.ask(part, question, !streaming);
+    const answered = session.roundTrip(part, message, !streaming);
     context = {};
     if (streaming) stream();
-    const { response, modeOverride } = await asked;
+    const { response, modeOverride } = await answered;
     if (response.case === "immediateResponse") return { modes, immediate: response.value };
     if (allowModeOverride && modeOverride !== undefined) modes = overridden(modes, modeOverride);
     const common = response.case === part ? response.value.response : undefined;
@@ -92,15 +95,16 @@ export async function processSide(
     if (immediate !== undefined) return { modes, immediate };
     context = {};
   }
-  if (trailers) body.through((sink) => new TrailerStage(session, sink, direction, context, failOpen));
+  if (trailers) body.through((sink) => new TrailerStage(session, sink, { direction, failOpen, context }));
   return { modes };
 }
 
+/** Sends a body in one message. `partial`: of a longer one its beginning. `keepTrailers`: the service wants to see them too. */
 async function processBuffered(
   session: Session,
   side: Side,
   { partial, keepTrailers }: { readonly partial: boolean; readonly keepTrailers: boolean },
-  context: Question,
+  context: ProcessingRequest,
 ): Promise<ImmediateResponse | undefined> {
   const { direction, body, limit } = side;
   const { bytes, complete } = await body.peek(limit);
@@ -110,19 +114,19 @@ async function processBuffered(
   }
   const part = `${direction}Body` as const;
   const request = { case: part, value: { body: bytes, endOfStream: complete } };
-  const { response } = await session.ask(part, { ...context, request });
+  const { response } = await session.roundTrip(part, { ...context, request });
   if (response.case === "immediateResponse") return response.value;
   const common = response.case === part ? response.value.response : undefined;
   if (common !== undefined) side.apply(common);
   const replacement = mutatedBody(common);
   if (replacement === undefined) return undefined;
-  // A body with another length has it announced, and so no trailers.
+  // `replace` announces the new length, which rules out trailers.
   if (complete && !keepTrailers) body.replace(replacement);
   else body.through((sink) => new PrefixStage(sink, bytes.length, replacement));
   return undefined;
 }
 
-/** What the service puts in the place of a body; undefined: nothing. */
+/** What the service puts in the place of a body; undefined = the body stays. */
 function mutatedBody(common: CommonResponse | undefined): Uint8Array | undefined {
   const { mutation } = common?.bodyMutation ?? {};
   switch (mutation?.case) {
@@ -131,7 +135,7 @@ function mutatedBody(common: CommonResponse | undefined): Uint8Array | undefined
     case "clearBody":
       return mutation.value ? new Uint8Array(0) : undefined;
     case "streamedResponse":
-      // Only says that the body goes on, as far as it has no bytes.
+      // Without bytes it only acknowledges the body.
       return mutation.value.body.length > 0 ? mutation.value.body : undefined;
     default:
       return undefined;
@@ -142,7 +146,7 @@ function bodyMode(modes: Modes, { direction, body }: Side): Modes["requestBodyMo
   return body.empty ? "none" : modes[`${direction}BodyMode`];
 }
 
-/** Trailers that the service is to see are looked for, without the body. */
+/** Whether the service gets the trailers of this message if it turns out to have any. */
 export function mayHaveTrailers(modes: Modes, side: Pick<Side, "direction" | "body" | "hasLength">): boolean {
   return sendsTrailers(modes, side.direction) && !side.body.empty && !side.hasLength();
 }

@@ -19,7 +19,7 @@ const UNITS: ReadonlyMap<string, RateLimitUnit> = new Map([
   ["year", 6],
 ]);
 
-/** A descriptor whose expressions are compiled. */
+/** A descriptor of the configuration with its expressions compiled; makes one message per request. */
 export class DescriptorMaker {
   readonly expressions: readonly Expression[];
   readonly #entries: readonly { readonly key: string; readonly value: Expression }[];
@@ -36,7 +36,7 @@ export class DescriptorMaker {
     );
   }
 
-  /** Throws a CelError when an expression fails, and an Error when it gives what cannot be counted by. */
+  /** Throws a CelError when an expression fails, and an Error when its value is not a count or a limit. */
   make({ variables }: PolicyContext): Descriptor {
     const entries = this.#entries.map(({ key, value }) => ({ key, value: textOf(value.evaluate(variables)) }));
     return {
