@@ -38,7 +38,7 @@ find_node() {
 }
 
 # launch MODULE ARGUMENT...: MODULE is a path below src/ (checkout) or dist/ (installed package), without extension. A checkout
-# keeps compiled code between starts; the package was built with it.
+# keeps compiled code between starts; the package was built with it, and Node.js gets `package_flags`.
 launch() {
   entry=$root/src/$1.ts
   bundle=$root/dist/$1.cjs
@@ -53,5 +53,6 @@ launch() {
   fi
   shift
   find_node
-  exec "$node" "$bundle" "$@"
+  # shellcheck disable=SC2086 # flags are words
+  exec "$node" $package_flags "$bundle" "$@"
 }

@@ -8,20 +8,8 @@ import { policies } from "./policies.ts";
 import { reload } from "./reload.ts";
 import { routes } from "./routes.ts";
 import { secured } from "./secured.ts";
-import { startup } from "./startup.ts";
+import { start } from "./start.ts";
 import { workers } from "./workers.ts";
 
 /** In the order of the table. */
-export const ROWS: readonly Row[] = [
-  cpu,
-  routes,
-  armed,
-  body,
-  idle,
-  reload,
-  workers,
-  admin,
-  startup,
-  secured,
-  policies,
-];
+export const ROWS: readonly Row[] = [cpu, routes, armed, body, idle, reload, workers, admin, start, secured, policies];

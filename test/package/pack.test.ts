@@ -2,14 +2,16 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { Script } from "node:vm";
 import { appRoot } from "../../src/base/app-root.ts";
+import { GrpcServer } from "../helpers/grpc-server.ts";
 
 const execute = promisify(execFile);
 /** The pinned Node.js comes first, as a user of the package would put a recent one first. */
@@ -39,16 +41,37 @@ before(async () => {
 
 after(() => rm(folder, { recursive: true, force: true }));
 
-test("the package carries what it runs on and nothing of the checkout", async () => {
+test("the package carries what it runs on, with licenses, and nothing of the checkout", async () => {
   const names = (await readdir(installed)).sort();
   for (const name of ["LICENSE", "README.md", "bin", "dist", "examples", "package.json", "schema"])
     assert.ok(names.includes(name), `${name} is missing from ${names.join(", ")}`);
   for (const name of ["src", "test", "scripts", "bench"]) assert.ok(!names.includes(name), `${name} is in the package`);
-  const compiled = await readdir(join(installed, "dist"), { recursive: true });
-  assert.deepEqual(
-    compiled.filter((name) => name.includes(".test.")),
-    [],
+  const packages = (await readdir(join(installed, ".."))).filter((name) => !name.startsWith("."));
+  assert.deepEqual(packages, ["tracegate"], "it needs no other package");
+  const notices = await readFile(join(installed, "dist/THIRD-PARTY-NOTICES.txt"), "utf8");
+  for (const name of ["zod", "yaml", "jose", "re2js", "react"]) assert.match(notices, new RegExp(`^${name} \\d`, "m"));
+});
+
+test("V8 accepts the code that came with the bundles, so a start compiles nothing", async () => {
+  const folder = join(installed, "dist/code");
+  const cached = (await readdir(folder)).filter((name) => name.endsWith(".cache"));
+  for (const name of ["main.cjs", "worker-worker.cjs", "config-load-worker.cjs", "cli-main.cjs"])
+    assert.ok(cached.includes(`${name}.cache`), `${name} has no code`);
+  for (const name of cached) {
+    const source = await readFile(join(folder, name.replace(/\.cache$/, "")), "latin1");
+    const script = new Script(source, { cachedData: await readFile(join(folder, name)) });
+    assert.equal(script.cachedDataRejected, false, name);
+  }
+});
+
+test("a worker's bundle has nothing that only configuration and the client need", async () => {
+  const worker = await readFile(join(installed, "dist/code/worker-worker.cjs"), "latin1");
+  const packages = new Set(
+    Array.from(worker.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm), ([, name]) => name),
   );
+  assert.ok(packages.has("re2js"), "the bundle names its packages");
+  for (const name of ["zod", "yaml", "react", "ink", "pprof-format", "@grpc/grpc-js"])
+    assert.ok(!packages.has(name), `${name} is in the worker's bundle`);
 });
 
 test("both programs start through the links that npm makes, from any folder", async () => {
@@ -56,6 +79,7 @@ test("both programs start through the links that npm makes, from any folder", as
   assert.match(await run(join(bin, "tracegate"), ["-V"], tmpdir()), /\d+\.\d+\.\d+/);
   assert.equal(JSON.parse(await run(join(bin, "tracegate"), ["--version"], tmpdir())).version, version);
   assert.equal(JSON.parse(await run(join(bin, "tgctl"), ["version"], tmpdir())).version, version);
+  assert.match(await run(join(bin, "tgctl"), ["--help"], tmpdir()), /^Usage:/m);
 });
 
 test("a link to the launcher finds the package", async () => {
@@ -79,23 +103,52 @@ test("an older Node.js gets told what to do", async () => {
   assert.match(failure.stderr, /Install Node\.js 24/);
 });
 
-test("the installed gateway carries a request to a backend", async (t) => {
+/** For example/policies/jwt-auth.yaml, valid until 2100. */
+const TOKEN =
+  "eyJhbGciOiJFZERTQSIsImtpZCI6ImRlbW8ifQ.eyJzdWIiOiJhbGljZSIsImlzcyI6Imh0dHBzOi8vaXNzdWVyLmV4YW1wbGUiLCJhdWQiOiJzaG9wIiwiZXhwIjo0MTAyNDQ0ODAwfQ.k72WSokRmbr0CCy89Y0e72F_eFC6h37OYN-TPlBhfhocLNSO7blCWdcSVR-Yf71F1Wnjrt-mmKOGIAMdA9huDw";
+
+test("the installed gateway carries requests through policies that load what they need, and traces them", async (t) => {
   const upstream = createServer((request, response) => response.end(`from upstream: ${request.url}`));
   await new Promise<void>((listening) => upstream.listen(0, "127.0.0.1", listening));
   t.after(() => upstream.close());
+  const backends = `backends: [{host: "127.0.0.1:${(upstream.address() as AddressInfo).port}"}]`;
+  // An empty CheckResponse allows the request.
+  const authorization = await GrpcServer.start({
+    "/envoy.service.auth.v3.Authorization/Check": { unary: () => new Uint8Array() },
+  });
+  t.after(() => authorization.stop());
   const port = await freePort();
+  const adminPort = await freePort();
   const config = join(folder, "gateway.yaml");
   await writeFile(
     config,
-    `config: {adminAddr: "off", statsAddr: "off", readinessAddr: "off", workerThreads: 1}
+    `config: {adminAddr: "127.0.0.1:${adminPort}", statsAddr: "off", readinessAddr: "off", workerThreads: 1}
 binds:
   - port: ${port}
     listeners:
       - protocol: HTTP
         routes:
           - name: all
-            backends:
-              - host: 127.0.0.1:${(upstream.address() as AddressInfo).port}
+            ${backends}
+          - name: jwt
+            matches: [{path: {pathPrefix: /jwt}}]
+            policies:
+              jwtAuth:
+                mode: strict
+                issuer: https://issuer.example
+                audiences: [shop]
+                jwks: '{"keys":[{"crv":"Ed25519","x":"fGbvJaGM29fj6TnL06lcHNfkaw517uRsSsQu9dVfoaM","kty":"OKP","kid":"demo"}]}'
+            ${backends}
+          - name: password
+            matches: [{path: {pathPrefix: /password}}]
+            policies:
+              basicAuth: {htpasswd: "alice:$$2y$$05$$qcjfISV6ZtvAS52gEeaqz.tY4g0s1Uiapnj7QwjzPtmt746fSckcW"}
+            ${backends}
+          - name: asked
+            matches: [{path: {pathPrefix: /asked}}]
+            policies:
+              extAuthz: {host: "127.0.0.1:${authorization.port}"}
+            ${backends}
 `,
   );
   const gateway = spawn(join(installed, "bin", "tracegate"), ["-f", config], {
@@ -115,8 +168,24 @@ binds:
   });
   const failed = ended.then((code) => Promise.reject(new Error(`the gateway ended with ${code}: ${output}`)));
   failed.catch(() => undefined);
-  const answer = await Promise.race([failed, firstAnswer(`http://127.0.0.1:${port}/hello`)]);
-  assert.equal(answer, "from upstream: /hello");
+  const url = `http://127.0.0.1:${port}`;
+  assert.equal(await Promise.race([failed, firstAnswer(`${url}/hello`)]), "from upstream: /hello");
+
+  const status = async (path: string, authorization?: string) => {
+    const response = await fetch(`${url}${path}`, authorization === undefined ? {} : { headers: { authorization } });
+    return `${response.status} ${await response.text()}`;
+  };
+  assert.match(await status("/jwt"), /^401 /);
+  assert.equal(await status("/jwt", `Bearer ${TOKEN}`), "200 from upstream: /jwt");
+  assert.match(await status("/password", `Basic ${btoa("alice:guessed")}`), /^401 /);
+  assert.equal(await status("/password", `Basic ${btoa("alice:wonderland")}`), "200 from upstream: /password");
+  assert.equal(await status("/asked"), "200 from upstream: /asked");
+
+  const ports = ["--proxy-admin-port", String(adminPort), "--port", String(port)];
+  const args = ["proxy", "trace", "--local", "--raw", ...ports, "--", `${url}/traced`];
+  const events = (await run(join(installed, "bin", "tgctl"), args, tmpdir())).trim().split("\n");
+  assert.match(events.at(-1) ?? "", /"requestFinished"/);
+
   gateway.kill("SIGTERM");
   assert.equal(await ended, 0, output);
 });
