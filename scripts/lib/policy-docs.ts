@@ -2,7 +2,7 @@
 import { ROUTE_BACKEND_KINDS } from "../../src/config/schema/policies.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
 import type { PolicyKind } from "../../src/policies/policy-set.ts";
-import { REGISTRY } from "../../src/policies/registry.ts";
+import { KINDS as ALL } from "../../src/policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../src/policies/schemas.ts";
 import type { Phase } from "../../src/trace/events.ts";
 import { type ConfigReference, cell, kebabCase, policyPage } from "./config-docs.ts";
@@ -28,7 +28,7 @@ function page(kind: PolicyKind, reference: ConfigReference, readExample: (path: 
   const text = readExample(example);
   const needed = /^# env: (\S+)$/m.exec(text)?.[1];
   const env = needed === undefined ? "" : `${needed} `;
-  const places = PHASES.filter((phase) => REGISTRY[kind].phases.includes(phase)).map((phase) => place(kind, phase));
+  const places = PHASES.filter((phase) => ALL[kind].phases.includes(phase)).map((phase) => place(kind, phase));
   return `# ${kind}
 
 ${reference.describe(kind)}
@@ -76,7 +76,7 @@ function neighbours(kind: PolicyKind, order: readonly PolicyKind[]): string | un
 /** docs/policies/README.md with its table of policies and their order. */
 function overview(current: string, reference: ConfigReference): string {
   const rows = KINDS.map((kind) => {
-    const phases = REGISTRY[kind].phases.join(", ");
+    const phases = ALL[kind].phases.join(", ");
     return `| [\`${kind}\`](${kebabCase(kind)}.md) | ${phases} | ${cell(reference.describe(kind))} |`;
   });
   const orders = PHASES.flatMap((phase) => [

@@ -4,7 +4,7 @@ import { redactCalling } from "../policies/calls/redact.ts";
 import { redactNetwork } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { withDurations } from "../policies/shared/shown-durations.ts";
-import { redact as redactTcp } from "../policies/tcp/index.ts";
+import { redactTcp } from "../policies/upstream-settings/index.ts";
 import { REDACTED } from "../trace/redaction.ts";
 
 /** What `frontendPolicies` sets, field by field. */

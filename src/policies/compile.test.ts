@@ -129,8 +129,7 @@ const ORDER: Readonly<Record<(typeof PHASES)[number], { policies: PolicySet; req
       authorization: { rules: [{ mode: "allow", expression: "true" }] },
       http: { requestTimeout: 1000 },
     },
-    request:
-      "http authorization extAuthz requestMirror backendAuth transformations requestHeaderModifier requestRedirect",
+    request: "authorization extAuthz requestMirror backendAuth transformations requestHeaderModifier requestRedirect",
     response: "responseHeaderModifier transformations",
   },
 };

@@ -1,14 +1,16 @@
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
+import type { SettingKind } from "../upstream/settings.ts";
 import { isConditional } from "./conditional/index.ts";
 import type { PolicyEnvironment } from "./deps.ts";
 import { kindsOf } from "./merge.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
 import type { Bind, Hidden } from "./policy.ts";
 import { PolicyError, type PolicyProblem } from "./policy-error.ts";
-import type { PolicyKind, PolicySet } from "./policy-set.ts";
-import { REGISTRY } from "./registry.ts";
+import type { PolicyKind, PolicySet, RequestPolicyKind } from "./policy-set.ts";
+import { KINDS, REGISTRY } from "./registry.ts";
 import type { CompiledPolicy } from "./types.ts";
+import { isSetting, UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 
 /** The policies of one phase, ready to run in their order. */
 export interface CompiledChain {
@@ -62,14 +64,14 @@ export function compilePolicies(
 ): CompiledChain {
   const kinds = kindsOf(set);
   if (kinds.length === 0) return NO_POLICIES;
-  const created = new Map<PolicyKind, CompiledPolicy>();
+  const created = new Map<RequestPolicyKind, CompiledPolicy>();
   const effective: Record<string, unknown> = { ...NONE_EFFECTIVE };
   for (const kind of kinds) {
-    const deps = { ...environment, phase, identity: `${phase} ${owner} ${kind}` };
-    const hooks = prepareKind(kind, set, phase, environment.cel)?.(deps);
-    if (hooks === undefined) continue;
-    created.set(kind, { kind, ...hooks });
-    effective[REGISTRY[kind].traceKey ?? kind] = traceView(kind, set, environment.hidden);
+    if (set[kind] === undefined) continue;
+    const bind = prepareKind(kind, set, phase, environment.cel);
+    if (bind !== undefined && !isSetting(kind))
+      created.set(kind, { kind, ...bind({ ...environment, phase, identity: `${phase} ${owner} ${kind}` }) });
+    effective[KINDS[kind].traceKey ?? kind] = traceView(kind, set, environment.hidden);
   }
   return {
     request: select(REQUEST_ORDER[phase], created, "onRequest"),
@@ -92,44 +94,52 @@ export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment)
 }
 
 /** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (reference 4.2). */
-export function stageName(kind: PolicyKind, phase: Phase): string {
+export function stageName(kind: RequestPolicyKind, phase: Phase): string {
   const { traceStage, gatewayTraceStage = traceStage } = REGISTRY[kind];
   if (phase === "route") return traceStage;
   return `${phase} ${phase === "gateway" ? gatewayTraceStage : traceStage}`;
 }
 
-/** undefined: the set has no policy of this kind. */
-function prepareKind<Kind extends PolicyKind>(
-  kind: Kind,
-  set: PolicySet,
-  phase: Phase,
-  cel: CelEnvironment,
-): Bind | undefined {
-  const config = set[kind];
-  if (config === undefined) return undefined;
-  const policy = REGISTRY[kind];
-  const { phases } = policy;
-  if (!phases.includes(phase))
+/** Checks the kind in this phase; undefined when there is nothing to run. */
+function prepareKind(kind: PolicyKind, set: PolicySet, phase: Phase, cel: CelEnvironment): Bind | undefined {
+  const { phases } = KINDS[kind];
+  if (set[kind] !== undefined && !phases.includes(phase))
     throw PolicyError.at(
       [kind],
       `cannot run in the ${phase} phase; attach it where the phase is ${phases.join(" or ")}`,
     );
-  if (phase === "backend" && isConditional(config))
+  if (phase === "backend" && isConditional(set[kind]))
     throw PolicyError.at(
       [kind, "conditional"],
       "policies of a backend have no conditions; attach it to routes instead",
     );
-  return policy.prepare(config, cel);
+  if (!isSetting(kind)) return preparePolicy(kind, set, cel);
+  checkSetting(kind, set, cel);
+  return undefined;
+}
+
+function preparePolicy<Name extends RequestPolicyKind>(
+  kind: Name,
+  set: PolicySet,
+  cel: CelEnvironment,
+): Bind | undefined {
+  const config = set[kind];
+  return config === undefined ? undefined : REGISTRY[kind].prepare(config, cel);
+}
+
+function checkSetting<Name extends SettingKind>(kind: Name, set: PolicySet, cel: CelEnvironment): void {
+  const config = set[kind];
+  if (config !== undefined) UPSTREAM_SETTINGS[kind].check(config, cel);
 }
 
 function traceView<Kind extends PolicyKind>(kind: Kind, set: PolicySet, hidden: Hidden): unknown {
   const config = set[kind];
-  return config === undefined ? undefined : REGISTRY[kind].traceView(config, hidden);
+  return config === undefined ? undefined : KINDS[kind].traceView(config, hidden);
 }
 
 function select(
-  order: readonly PolicyKind[],
-  created: ReadonlyMap<PolicyKind, CompiledPolicy>,
+  order: readonly RequestPolicyKind[],
+  created: ReadonlyMap<RequestPolicyKind, CompiledPolicy>,
   hook: "onRequest" | "onResponse",
 ): readonly CompiledPolicy[] {
   const policies = order.map((kind) => created.get(kind)).filter((policy) => policy !== undefined);

@@ -1,5 +1,5 @@
 import type { PolicyConfig, PolicyKind, PolicySet } from "./policy-set.ts";
-import { REGISTRY } from "./registry.ts";
+import { KINDS } from "./registry.ts";
 
 /** The set without policies; always this object, which costs nothing where routes are many. */
 export const NO_POLICY_SET: PolicySet = Object.freeze({});
@@ -25,7 +25,7 @@ function mergeKind<Kind extends PolicyKind>(kind: Kind, merged: Merging, inner: 
   const outer = merged[kind];
   const own = inner[kind];
   if (own === undefined) return;
-  merged[kind] = outer === undefined ? own : REGISTRY[kind].merge(outer, own);
+  merged[kind] = outer === undefined ? own : KINDS[kind].merge(outer, own);
 }
 
 /** The kinds that a set has. */

@@ -4,9 +4,9 @@
  */
 
 import type { Phase } from "../trace/events.ts";
-import type { PolicyKind } from "./policy-set.ts";
+import type { RequestPolicyKind } from "./policy-set.ts";
 
-type Order = Readonly<Record<Phase, readonly PolicyKind[]>>;
+type Order = Readonly<Record<Phase, readonly RequestPolicyKind[]>>;
 
 /** Who may come in, the same for a gateway and a route. */
 const ADMISSION = [
@@ -59,14 +59,6 @@ export const REQUEST_ORDER = {
 
   // For each attempt: authorization → extAuthz → backendAuth → transformation, then:
   backend: [
-    // Settings of the call and its connection; those of the connection itself are read by the pool.
-    "http",
-    "tcp",
-    "backendTLS",
-    "backendTunnel",
-    // Of its endpoints: the choice between them goes by these.
-    "health",
-    "sessionAffinity",
     "authorization",
     "extAuthz",
     // Copies go to others than the backend, and have none of its credentials.

@@ -1,5 +1,6 @@
 /** The policies of one level, kind by kind, as they run. Their types are those of the schemas. */
 import type { z } from "zod";
+import type { SettingKind, UpstreamSettings } from "../upstream/settings.ts";
 import type { Oidc } from "./oidc/schema.ts";
 import type { RequestMirror } from "./request-mirror/schema.ts";
 import type { ConfigOf } from "./resolve.ts";
@@ -8,10 +9,14 @@ import type { POLICY_SCHEMAS } from "./schemas.ts";
 
 type Schemas = typeof POLICY_SCHEMAS;
 
+/** Everything that users write as a policy. */
 export type PolicyKind = keyof Schemas;
 
+/** Those that work on requests; the others are settings of the connections to a backend. */
+export type RequestPolicyKind = Exclude<PolicyKind, SettingKind>;
+
 /** Kinds of which what runs has another shape than what is written; their `resolve` makes it. */
-interface Reshaped {
+interface Reshaped extends UpstreamSettings {
   readonly oidc: Oidc;
   readonly requestMirror: RequestMirror;
 }

@@ -18,22 +18,32 @@ export type Hidden = ReadonlySet<string>;
 /** Puts a prepared policy into a data plane. Called once per place where the policy is attached. */
 export type Bind = (deps: PolicyDeps) => PolicyHooks;
 
-interface Traits<Kind extends string> {
-  readonly kind: Kind;
+/** What configurations, dumps and traces know of a kind. */
+export interface Kind<Name extends string, Config> {
+  readonly kind: Name;
   /** Where the kind may run; its place among the others of a phase is in `order.ts`. */
   readonly phases: readonly Phase[];
-  /** Names the stage of a trace that follows the policy, such as `url rewrite` (reference 4.2). */
-  readonly traceStage: string;
-  /** The same in the gateway phase, behind `gateway`. Default: `traceStage`. */
-  readonly gatewayTraceStage?: string;
   /** Key in `effectivePolicy` of traces. Default: the kind. */
   readonly traceKey?: string;
   /** Several for one target are `merge`d. Default: a second one is a mistake, which is reported. */
   readonly repeatable?: boolean;
+  /** For dumps: without secrets, times as texts. */
+  redact(config: Config, hidden: Hidden): unknown;
+  /** The same for `effectivePolicy` of traces. */
+  traceView(config: Config, hidden: Hidden): unknown;
+  /** Combines two levels, such as gateway and route. */
+  merge(outer: Config, inner: Config): Config;
+}
+
+interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" | "phases" | "traceKey" | "repeatable"> {
+  /** Names the stage of a trace that follows the policy, such as `url rewrite` (reference 4.2). */
+  readonly traceStage: string;
+  /** The same in the gateway phase, behind `gateway`. Default: `traceStage`. */
+  readonly gatewayTraceStage?: string;
 }
 
 /** What the author of a kind writes. */
-interface Definition<Kind extends string, Config> extends Traits<Kind> {
+interface Definition<Name extends string, Config> extends Traits<Name> {
   /**
    * Does everything that can fail or cost, without anything of a data plane: configurations are validated by it. `cel` has the
    * functions that the configuration defines. Throws PolicyError or CelError with what is wrong; paths begin in `config`.
@@ -48,18 +58,15 @@ interface Definition<Kind extends string, Config> extends Traits<Kind> {
 }
 
 /** A kind of policy as the registry has it. `Config` includes lists of alternatives where the kind takes them. */
-export interface Policy<Kind extends string, Config> extends Traits<Kind> {
+export interface Policy<Name extends string, Config> extends Traits<Name>, Kind<Name, Config> {
   /** As in the definition; paths of a PolicyError begin with the kind. */
   prepare(config: Config, cel: CelEnvironment): Bind;
   /** `prepare`, then bound to `deps`. */
-  create(config: Config, deps: PolicyDeps): PolicyHooks & { readonly kind: Kind };
-  redact(config: Config, hidden: Hidden): unknown;
-  traceView(config: Config, hidden: Hidden): unknown;
-  merge(outer: Config, inner: Config): Config;
+  create(config: Config, deps: PolicyDeps): PolicyHooks & { readonly kind: Name };
 }
 
 /** A kind that is configured by one value. */
-export function definePolicy<Kind extends string, Config>(definition: Definition<Kind, Config>): Policy<Kind, Config> {
+export function definePolicy<Name extends string, Config>(definition: Definition<Name, Config>): Policy<Name, Config> {
   const prepare = (config: Config, cel: CelEnvironment): Bind =>
     within([definition.kind], () => definition.prepare(config, cel));
   return {
@@ -81,15 +88,15 @@ interface Alternatives {
 }
 
 /** A kind that takes alternatives too: the first whose condition is true applies. An alternative is an `Entry`. */
-export function defineConditionalPolicy<Kind extends string, Config, Entry extends object = Config & object>(
-  definition: Definition<Kind, Config | Entry> & { readonly alternatives: Alternatives },
-): Policy<Kind, Config | Conditional<Entry>> {
+export function defineConditionalPolicy<Name extends string, Config, Entry extends object = Config & object>(
+  definition: Definition<Name, Config | Entry> & { readonly alternatives: Alternatives },
+): Policy<Name, Config | Conditional<Entry>> {
   const { kind, alternatives, merge: _single, redact, traceView = redact, ...traits } = definition;
   const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
     isConditional<Entry>(config)
       ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
       : redact(config, hidden);
-  return definePolicy<Kind, Config | Conditional<Entry>>({
+  return definePolicy<Name, Config | Conditional<Entry>>({
     ...traits,
     kind,
     prepare: (config, cel) =>

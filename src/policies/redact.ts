@@ -1,7 +1,7 @@
 import { REDACTED } from "../trace/redaction.ts";
 import type { Hidden } from "./policy.ts";
 import type { PolicyConfig, PolicyKind } from "./policy-set.ts";
-import { REGISTRY } from "./registry.ts";
+import { KINDS } from "./registry.ts";
 
 /**
  * A policy's configuration for dumps, without secrets and with its times as texts. Nothing is shown of a kind that is not in
@@ -12,9 +12,9 @@ export function redactPolicy(kind: string, config: unknown, hidden: Hidden): unk
 }
 
 function redactKind<Kind extends PolicyKind>(kind: Kind, config: PolicyConfig<Kind>, hidden: Hidden): unknown {
-  return REGISTRY[kind].redact(config, hidden);
+  return KINDS[kind].redact(config, hidden);
 }
 
 function isKind(kind: string): kind is PolicyKind {
-  return Object.hasOwn(REGISTRY, kind);
+  return Object.hasOwn(KINDS, kind);
 }

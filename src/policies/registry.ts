@@ -1,8 +1,6 @@
 import { apiKey } from "./api-key/index.ts";
 import { authorization } from "./authorization/index.ts";
 import { backendAuth } from "./backend-auth/index.ts";
-import { backendTLS } from "./backend-tls/index.ts";
-import { backendTunnel } from "./backend-tunnel/index.ts";
 import { basicAuth } from "./basic-auth/index.ts";
 import { buffer } from "./buffer/index.ts";
 import { cors } from "./cors/index.ts";
@@ -11,30 +9,27 @@ import { delay } from "./delay/index.ts";
 import { directResponse } from "./direct-response/index.ts";
 import { extAuthz } from "./ext-authz/index.ts";
 import { extProc } from "./ext-proc/index.ts";
-import { health } from "./health/index.ts";
-import { http } from "./http/index.ts";
 import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { oidc } from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
-import type { Policy } from "./policy.ts";
-import type { PolicyConfig, PolicyKind } from "./policy-set.ts";
+import type { Kind, Policy } from "./policy.ts";
+import type { PolicyConfig, PolicyKind, RequestPolicyKind } from "./policy-set.ts";
 import { remoteRateLimit } from "./remote-rate-limit/index.ts";
 import { requestHeaderModifier } from "./request-header-modifier/index.ts";
 import { requestMirror } from "./request-mirror/index.ts";
 import { requestRedirect } from "./request-redirect/index.ts";
 import { responseHeaderModifier } from "./response-header-modifier/index.ts";
 import { retry } from "./retry/index.ts";
-import { sessionAffinity } from "./session-affinity/index.ts";
-import { tcp } from "./tcp/index.ts";
 import { timeout } from "./timeout/index.ts";
 import { transformations } from "./transformations/index.ts";
+import { UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 import { urlRewrite } from "./url-rewrite/index.ts";
 
 /** The modules by kind. */
-export type Registry = { readonly [Kind in PolicyKind & PlacedKind]: Policy<Kind, PolicyConfig<Kind>> };
+export type Registry = { readonly [Name in RequestPolicyKind & PlacedKind]: Policy<Name, PolicyConfig<Name>> };
 
-/** Every kind of policy. A new kind does not compile until it stands here, in `schemas.ts` and in `order.ts`. */
+/** Every kind that works on requests. A new one does not compile until it stands here, in `schemas.ts` and in `order.ts`. */
 export const REGISTRY: Registry = {
   cors,
   transformations,
@@ -51,12 +46,6 @@ export const REGISTRY: Registry = {
   backendAuth,
   apiKey,
   authorization,
-  backendTLS,
-  http,
-  tcp,
-  backendTunnel,
-  health,
-  sessionAffinity,
   delay,
   buffer,
   retry,
@@ -65,4 +54,10 @@ export const REGISTRY: Registry = {
   urlRewrite,
   requestRedirect,
   directResponse,
+};
+
+/** Everything that users write as a policy: those of requests, and settings of the connections to a backend. */
+export const KINDS: { readonly [Name in PolicyKind]: Kind<Name, PolicyConfig<Name>> } = {
+  ...REGISTRY,
+  ...UPSTREAM_SETTINGS,
 };

@@ -3,11 +3,11 @@
 import type { BackendTunnel } from "../upstream/settings.ts";
 import type { Target } from "../upstream/target.ts";
 import type { TokenEndpointInput, TokenEndpointPolicies } from "./backend-auth/token-endpoint-schema.ts";
-import type { BackendTunnelInput } from "./backend-tunnel/schema.ts";
 import type { CalledService, CalledServiceInput, CallPolicies } from "./calls/schema.ts";
 import type { Conditional } from "./conditional/schema.ts";
 import type { ConfigPath } from "./policy-error.ts";
 import type { FileName, TextSource } from "./shared/source-schema.ts";
+import type { BackendTunnelInput } from "./upstream-settings/schema.ts";
 
 /** The ways to name a service, of which one is used. */
 export type ServiceReference = Pick<CalledServiceInput, "host" | "service" | "backend">;

@@ -3,9 +3,6 @@ import { schema as apiKey } from "./api-key/schema.ts";
 import { schema as authorization } from "./authorization/schema.ts";
 import { resolve as resolveBackendAuth } from "./backend-auth/resolve.ts";
 import { schema as backendAuth } from "./backend-auth/schema.ts";
-import { resolve as resolveBackendTLS } from "./backend-tls/resolve.ts";
-import { schema as backendTLS } from "./backend-tls/schema.ts";
-import { type BackendTunnelInput, schema as backendTunnel } from "./backend-tunnel/schema.ts";
 import { resolve as resolveBasicAuth } from "./basic-auth/resolve.ts";
 import { schema as basicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
@@ -17,8 +14,6 @@ import { resolve as resolveExtAuthz } from "./ext-authz/resolve.ts";
 import { schema as extAuthz } from "./ext-authz/schema.ts";
 import { resolve as resolveExtProc } from "./ext-proc/resolve.ts";
 import { schema as extProc } from "./ext-proc/schema.ts";
-import { schema as health } from "./health/schema.ts";
-import { schema as http } from "./http/schema.ts";
 import { resolve as resolveJwtAuth } from "./jwt-auth/resolve.ts";
 import { schema as jwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
@@ -31,11 +26,19 @@ import { schema as requestMirror } from "./request-mirror/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import type { Resolver } from "./resolver.ts";
 import { schema as retry } from "./retry/schema.ts";
-import { schema as sessionAffinity } from "./session-affinity/schema.ts";
 import { schema as headerModifier } from "./shared/header-modifier-schema.ts";
-import { schema as tcp } from "./tcp/schema.ts";
 import { schema as timeout } from "./timeout/schema.ts";
 import { schema as transformations } from "./transformations/schema.ts";
+import { resolveTls } from "./upstream-settings/resolve.ts";
+import {
+  type BackendTunnelInput,
+  backendTLS,
+  backendTunnel,
+  health,
+  http,
+  sessionAffinity,
+  tcp,
+} from "./upstream-settings/schema.ts";
 import { schema as urlRewrite } from "./url-rewrite/schema.ts";
 
 /** For kinds that run as they are written. Does not compile for a schema that names files, URLs or services. */
@@ -69,7 +72,7 @@ export const POLICY_SCHEMAS = {
   apiKey: { schema: apiKey, resolve: asWritten },
   backendAuth: { schema: backendAuth, resolve: resolveBackendAuth },
   authorization: { schema: authorization, resolve: asWritten },
-  backendTLS: { schema: backendTLS, resolve: resolveBackendTLS },
+  backendTLS: { schema: backendTLS, resolve: resolveTls },
   http: { schema: http, resolve: asWritten },
   tcp: { schema: tcp, resolve: asWritten },
   backendTunnel: { schema: backendTunnel, resolve: resolveTunnel },

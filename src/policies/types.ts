@@ -1,7 +1,7 @@
 import type { GatewayError } from "../base/errors.ts";
 import type { Activation, Condition, InputValue } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
-import type { PolicyKind } from "./policy-set.ts";
+import type { RequestPolicyKind } from "./policy-set.ts";
 import type { CredentialLocation } from "./shared/credentials/location-schema.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
@@ -197,5 +197,5 @@ export interface PolicyHooks {
 
 /** A policy of a chain. */
 export interface CompiledPolicy extends PolicyHooks {
-  readonly kind: PolicyKind;
+  readonly kind: RequestPolicyKind;
 }

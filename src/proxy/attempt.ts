@@ -86,7 +86,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const call = new UpstreamCall(this, this.#backend);
     this.#call = call;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
-    if (!call.start(backendRequestTimeout)) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    if (!call.start(this.#backend.requestTimeout ?? backendRequestTimeout))
+      throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 
   // ── what the call needs to know ──

@@ -340,6 +340,7 @@ export class IrCompiler {
     // What every request reads stands first, where one or two cache lines hold it.
     return {
       policies: compilePolicies(backend.policies, "backend", this.#recording, backend.key),
+      requestTimeout: backend.policies.http?.requestTimeout,
       balancer,
       target,
       calls: this.#callsOf(backend.key),

@@ -101,6 +101,8 @@ export interface CompiledBackend {
   readonly weight: number;
   readonly target: Target;
   readonly policies: CompiledChain;
+  /** Milliseconds for each attempt, in place of the route's `timeout.backendRequestTimeout`. */
+  readonly requestTimeout: number | undefined;
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
   readonly calls: BackendCalls;

@@ -4,7 +4,7 @@
  */
 import type { HttpResponse, LocalReply } from "../http/message.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../policies/compile.ts";
-import type { PolicyKind } from "../policies/policy-set.ts";
+import type { RequestPolicyKind } from "../policies/policy-set.ts";
 import type { CompiledPolicy } from "../policies/types.ts";
 import type { Phase } from "../trace/events.ts";
 import type { Exchange, PhaseResult } from "./exchange.ts";
@@ -59,7 +59,7 @@ function runChain(
 }
 
 /** After each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
-function snapshot(exchange: Exchange, kind: PolicyKind, phase: Phase): void {
+function snapshot(exchange: Exchange, kind: RequestPolicyKind, phase: Phase): void {
   if (kind !== "timeout") exchange.trace?.requestSnapshot(stageName(kind, phase));
 }
 

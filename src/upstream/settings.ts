@@ -54,3 +54,15 @@ export interface SessionAffinity {
   /** CEL over the request for a string or bytes. */
   readonly source: string;
 }
+
+/** What users write among the policies of a backend, and connection pools and balancers read. */
+export interface UpstreamSettings {
+  readonly backendTLS: BackendTls;
+  readonly http: BackendHttp;
+  readonly tcp: BackendTcp;
+  readonly backendTunnel: BackendTunnel;
+  readonly health: Health;
+  readonly sessionAffinity: SessionAffinity;
+}
+
+export type SettingKind = keyof UpstreamSettings;

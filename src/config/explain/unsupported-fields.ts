@@ -1,4 +1,4 @@
-import { REGISTRY } from "../../policies/registry.ts";
+import { KINDS } from "../../policies/registry.ts";
 import { TCP_KINDS } from "../schema/policies.ts";
 
 type Path = readonly PropertyKey[];
@@ -134,7 +134,7 @@ export function absentField(path: Path, key: string): string | undefined {
       place,
     )
   )
-    return Object.hasOwn(REGISTRY, key)
+    return Object.hasOwn(KINDS, key)
       ? "this policy is for requests of clients; calls of the gateway's own do without"
       : undefined;
   return holdsPolicies(place) ? policy(key, place) : undefined;
@@ -142,10 +142,10 @@ export function absentField(path: Path, key: string): string | undefined {
 
 function policy(key: string, place: string): string | undefined {
   if (Object.hasOwn(POLICIES, key)) return POLICIES[key];
-  if (!Object.hasOwn(REGISTRY, key)) return undefined;
+  if (!Object.hasOwn(KINDS, key)) return undefined;
   if (/(^|\.)tcpRoutes(\.backends)?\.policies$/.test(place))
     return `connections without HTTP have no such policy; they have ${TCP_KINDS.join(", ")}`;
-  const phases = REGISTRY[key as keyof typeof REGISTRY].phases.map((phase) => `a ${phase}`).join(" or ");
+  const phases = KINDS[key as keyof typeof KINDS].phases.map((phase) => `a ${phase}`).join(" or ");
   return `this policy belongs to ${phases}; move it there`;
 }
 

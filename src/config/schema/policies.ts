@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { schema as health } from "../../policies/health/schema.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
-import { REGISTRY } from "../../policies/registry.ts";
+import { KINDS } from "../../policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
+import { health } from "../../policies/upstream-settings/schema.ts";
 import type { Phase } from "../../trace/events.ts";
 
 /** The `policies` object of a phase: an optional field for each kind that may run there. */
 function policySet(phase: Phase) {
-  const kinds = (Object.keys(POLICY_SCHEMAS) as PolicyKind[]).filter((kind) => REGISTRY[kind].phases.includes(phase));
+  const kinds = (Object.keys(POLICY_SCHEMAS) as PolicyKind[]).filter((kind) => KINDS[kind].phases.includes(phase));
   const shape = Object.fromEntries(kinds.map((kind) => [kind, POLICY_SCHEMAS[kind].schema.optional()]));
   return z.strictObject(shape as { [Kind in PolicyKind]: z.ZodOptional<(typeof POLICY_SCHEMAS)[Kind]["schema"]> });
 }

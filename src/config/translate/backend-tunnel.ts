@@ -1,8 +1,8 @@
 import { isFieldValue } from "../../http/h1/syntax.ts";
-import { resolve as resolveTls } from "../../policies/backend-tls/resolve.ts";
-import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
 import { defined, type Resolver } from "../../policies/resolver.ts";
 import type { CredentialTarget } from "../../policies/shared/credentials/location-schema.ts";
+import { resolveTls } from "../../policies/upstream-settings/resolve.ts";
+import type { BackendTunnelInput } from "../../policies/upstream-settings/schema.ts";
 import type { BackendTunnel } from "../../upstream/settings.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";

@@ -1,6 +1,5 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { TokenEndpointInput, TokenEndpointPolicies } from "../../policies/backend-auth/token-endpoint-schema.ts";
-import type { BackendTunnelInput } from "../../policies/backend-tunnel/schema.ts";
 import type { CalledService, CalledServiceInput, CallPolicies } from "../../policies/calls/schema.ts";
 import { checkPolicies } from "../../policies/compile.ts";
 import { kindsOf, NO_POLICY_SET } from "../../policies/merge.ts";
@@ -10,6 +9,7 @@ import type { ResolvedCall, Resolver, ServiceReference } from "../../policies/re
 import { namesMethods } from "../../policies/retry/index.ts";
 import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
 import type { FileName, TextSource } from "../../policies/shared/source-schema.ts";
+import type { BackendTunnelInput } from "../../policies/upstream-settings/schema.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { BackendTunnel } from "../../upstream/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "../explain/advice.ts";

@@ -1,7 +1,7 @@
 import type { TargetedPolicy } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
-import { REGISTRY } from "../../policies/registry.ts";
+import { KINDS } from "../../policies/registry.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import type { Context, ListenerPlace, PhaseSets, RoutePlace, Targeted } from "./context.ts";
@@ -119,7 +119,7 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
 function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
   if (target.backend !== undefined) return "backend";
   const kinds = Object.entries(policy).flatMap(([kind, value]) => (value === undefined ? [] : [kind as PolicyKind]));
-  const ofBackends = kinds.length > 0 && kinds.every((kind) => REGISTRY[kind].phases.join() === "backend");
+  const ofBackends = kinds.length > 0 && kinds.every((kind) => KINDS[kind].phases.join() === "backend");
   return phase === "route" && ofBackends ? "backend" : phase;
 }
 

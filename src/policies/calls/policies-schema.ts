@@ -1,10 +1,7 @@
 import { z } from "zod";
-import { schema as backendTLS } from "../backend-tls/schema.ts";
-import { schema as backendTunnel } from "../backend-tunnel/schema.ts";
-import { schema as http } from "../http/schema.ts";
 import { schema as headerModifier } from "../shared/header-modifier-schema.ts";
-import { schema as tcp } from "../tcp/schema.ts";
 import { callSchema as transformations } from "../transformations/schema.ts";
+import { backendTLS, backendTunnel, http, tcp } from "../upstream-settings/schema.ts";
 
 /** `policies` of a service that the gateway calls; `backendAuth` is what holds for such calls. */
 export function callPolicySchema<Auth extends z.ZodType>(backendAuth: Auth) {

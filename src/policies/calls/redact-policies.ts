@@ -1,9 +1,11 @@
-import { redact as backendTLS } from "../backend-tls/index.ts";
-import { redact as backendTunnel } from "../backend-tunnel/index.ts";
-import { redact as http } from "../http/index.ts";
 import { redactModifier } from "../shared/header-edits.ts";
-import { redact as tcp } from "../tcp/index.ts";
 import { redactTransformations } from "../transformations/index.ts";
+import {
+  redactTls as backendTLS,
+  redactTunnel as backendTunnel,
+  redactHttp as http,
+  redactTcp as tcp,
+} from "../upstream-settings/index.ts";
 import type { CallPolicies } from "./schema.ts";
 
 type Show<Config> = (config: Config, hidden: ReadonlySet<string>) => unknown;

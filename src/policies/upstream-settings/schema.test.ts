@@ -1,17 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DEPS } from "../testing/context.ts";
-import { health } from "./index.ts";
-import { schema } from "./schema.ts";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
+import type { Health } from "../../upstream/settings.ts";
+import { UPSTREAM_SETTINGS } from "./index.ts";
+import { health as schema } from "./schema.ts";
 
-const create = (config: Parameters<typeof health.create>[0]) => health.create(config, DEPS);
+const check = (config: Health) => UPSTREAM_SETTINGS.health.check(config, STANDARD_ENVIRONMENT);
 
 test("an expression over the body of the response is refused: nobody keeps that", () => {
   assert.throws(
-    () => create({ unhealthyExpression: 'string(response.body).contains("error")' }),
+    () => check({ unhealthyExpression: 'string(response.body).contains("error")' }),
     /head of a response: leave out response\.body/,
   );
-  create({ unhealthyExpression: "response.code == 500" });
+  check({ unhealthyExpression: "response.code == 500" });
 });
 
 test("shares are from 0 to 1, counts from 1, durations have a unit", () => {

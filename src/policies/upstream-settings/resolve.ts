@@ -7,7 +7,7 @@ import type { FileName } from "../shared/source-schema.ts";
 import type { BackendTlsInput } from "./schema.ts";
 
 /** Reads the files of `backendTLS` and tries them: a call must not be the first to find a mistake. */
-export function resolve(written: BackendTlsInput, resolver: Resolver): BackendTls {
+export function resolveTls(written: BackendTlsInput, resolver: Resolver): BackendTls {
   const { cert, key, root, ...others } = written;
   const read = (field: "cert" | "key" | "root", name: FileName | undefined): string | undefined =>
     name === undefined ? undefined : resolver.file([field], name);

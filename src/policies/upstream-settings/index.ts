@@ -1,0 +1,92 @@
+import { type CelEnvironment, CelError } from "../../cel/index.ts";
+import type { BackendTls } from "../../tls/tls-settings.ts";
+import { REDACTED } from "../../trace/redaction.ts";
+import type {
+  BackendHttp,
+  BackendTcp,
+  BackendTunnel,
+  Health,
+  SettingKind,
+  UpstreamSettings,
+} from "../../upstream/settings.ts";
+import type { Hidden, Kind } from "../policy.ts";
+import { within } from "../policy-error.ts";
+import { withDurations } from "../shared/shown-durations.ts";
+
+/** A setting as far as configurations, dumps and traces are concerned. */
+export interface UpstreamSetting<Name extends string, Config> extends Kind<Name, Config> {
+  /** Throws a PolicyError, whose path begins with the kind, for what the schema cannot see. */
+  check(config: Config, cel: CelEnvironment): void;
+}
+
+interface Definition<Config> {
+  readonly redact: (config: Config, hidden: Hidden) => unknown;
+  readonly traceKey?: string;
+  readonly check?: (config: Config, cel: CelEnvironment) => void;
+}
+
+function setting<Name extends string, Config>(
+  kind: Name,
+  { redact, traceKey, check }: Definition<Config>,
+): UpstreamSetting<Name, Config> {
+  return {
+    kind,
+    phases: ["backend"],
+    ...(traceKey !== undefined && { traceKey }),
+    redact,
+    traceView: redact,
+    merge: (_outer, inner) => inner,
+    check: (config, cel) => within([kind], () => check?.(config, cel)),
+  };
+}
+
+/** Every setting. One without `redact` does not compile: certificates' keys and credentials of proxies are secrets. */
+export const UPSTREAM_SETTINGS: {
+  readonly [Name in SettingKind]: UpstreamSetting<Name, UpstreamSettings[Name]>;
+} = {
+  backendTLS: setting("backendTLS", { redact: redactTls, traceKey: "backendTls" }),
+  http: setting("http", { redact: redactHttp }),
+  tcp: setting("tcp", { redact: redactTcp }),
+  backendTunnel: setting("backendTunnel", { redact: redactTunnel, traceKey: "tunnel" }),
+  health: setting("health", { redact: redactHealth, check: checkHealth }),
+  sessionAffinity: setting("sessionAffinity", { redact: (config) => config }),
+};
+
+export function isSetting(kind: string): kind is SettingKind {
+  return Object.hasOwn(UPSTREAM_SETTINGS, kind);
+}
+
+export function redactTls(config: BackendTls): BackendTls {
+  return config.key === undefined ? config : { ...config, key: REDACTED };
+}
+
+export function redactTunnel(config: BackendTunnel): BackendTunnel {
+  return {
+    ...config,
+    ...(config.authorization !== undefined && { authorization: REDACTED }),
+    ...(config.tls !== undefined && { tls: redactTls(config.tls) }),
+  };
+}
+
+export function redactHttp(config: BackendHttp): unknown {
+  return withDurations(config, "requestTimeout");
+}
+
+export function redactTcp({ keepalives, ...config }: BackendTcp): unknown {
+  return {
+    ...withDurations(config, "connectTimeout"),
+    ...(keepalives !== undefined && { keepalives: withDurations(keepalives, "time", "interval") }),
+  };
+}
+
+function redactHealth({ eviction, ...others }: Health): unknown {
+  return { ...others, ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }) };
+}
+
+/** Outlier detection sees the head of a response; nothing keeps its body. */
+function checkHealth({ unhealthyExpression: text }: Health, cel: CelEnvironment): void {
+  if (text === undefined) return;
+  const { reads } = cel.compileCondition(text, "response");
+  if (reads.has("response.body") || reads.has("response.bodyPrefix"))
+    throw new CelError("the health of an endpoint is told by the head of a response: leave out response.body", text, 0);
+}
