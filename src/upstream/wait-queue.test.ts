@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { WaitQueue } from "./wait-queue.ts";
+
+/** A request that waits, and how its wait ended. */
+class Waiter {
+  readonly name: string;
+  readonly failures: string[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  onConnectFailure(code: string, message: string): void {
+    this.failures.push(`${code}: ${message}`);
+  }
+}
+
+const [a, b, c] = ["a", "b", "c"].map((name) => () => new Waiter(name)) as [() => Waiter, () => Waiter, () => Waiter];
+
+test("first in, first out; one that gives up leaves its place", () => {
+  const queue = new WaitQueue<Waiter>(10, 1000);
+  const giveUp = queue.add(a());
+  const [second, third] = [b(), c()];
+  queue.add(second);
+  queue.add(third);
+  assert.equal(queue.size, 3);
+  giveUp();
+  assert.equal(queue.first, second);
+  assert.equal(queue.shift(), second);
+  assert.equal(queue.shift(), third);
+  assert.equal(queue.shift(), undefined);
+  assert.equal(queue.first, undefined);
+});
+
+test("a full queue turns requests away, after `add` has returned, and counts them", async () => {
+  const queue = new WaitQueue<Waiter>(1, 1000);
+  queue.add(a());
+  const [refused, gone, roomComes] = [b(), c(), c()];
+  queue.add(refused);
+  assert.deepEqual(refused.failures, []);
+  queue.add(gone)();
+  queue.add(roomComes, true);
+  await Promise.resolve();
+  assert.deepEqual(refused.failures, ["TG_POOL_FULL: no connection is free and 1 requests wait"]);
+  assert.deepEqual(gone.failures, [], "it had given up");
+  assert.deepEqual(roomComes.failures, [], "a connection is being closed for it");
+  assert.equal(queue.overflows, 2);
+  assert.equal(queue.size, 2);
+  queue.failAll("TG_UPSTREAM_FAILED", "end", {});
+});
+
+test("a wait is limited in time, and ends with it", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const queue = new WaitQueue<Waiter>(10, 1000);
+  const [late, served] = [a(), b()];
+  queue.add(late);
+  queue.add(served);
+  t.mock.timers.tick(500);
+  const later = c();
+  queue.add(later);
+  t.mock.timers.tick(500);
+  assert.deepEqual(late.failures, ["TG_UPSTREAM_TIMEOUT: no connection was free in time"]);
+  assert.equal(queue.shift(), later);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(later.failures, [], "it was served");
+});
+
+test("a connection that cannot be opened fails all that wait for it", () => {
+  const queue = new WaitQueue<Waiter>(10, 1000);
+  const all = [a(), b()];
+  for (const each of all) queue.add(each);
+  queue.failAll("TG_UPSTREAM_FAILED", "refused", {});
+  assert.deepEqual(
+    all.map(({ failures }) => failures),
+    [["TG_UPSTREAM_FAILED: refused"], ["TG_UPSTREAM_FAILED: refused"]],
+  );
+  assert.equal(queue.size, 0);
+});
