@@ -81,6 +81,7 @@ test("endpoints are found by the uid of their workload, whatever characters it h
   using made = newEndpoints();
   const { endpoints } = made;
   for (const owner of ["a", "a b", "a%20b"]) endpoints.acquire(TARGET, 1, owner);
+  assert.equal(endpoints.stats().length, 3);
   const find = byOwner(endpoints.stats());
   for (const owner of ["a", "a b", "a%20b"]) assert.equal(find(owner).length, 1, owner);
   assert.deepEqual(find("b"), []);
