@@ -4,17 +4,17 @@ import { type AccessLogFormat, type AccessRecord, formatAccessLog, shownDuration
 import type { LogFields } from "./settings.ts";
 
 /**
- * Which requests are logged, or leave another record, and with which fields (`frontendPolicies.accessLog` and its like,
+ * Chooses the requests to log, or to export as records, and edits their fields (`frontendPolicies.accessLog` and similar,
  * reference 3.29).
  */
 export class AccessLogEdits {
   readonly #filter: Condition | undefined;
   readonly #add: readonly (readonly [string, Expression])[];
   readonly #remove: readonly string[];
-  /** What the expressions read, as `Expression` has it. */
+  /** Variables that the expressions read; see `Expression.reads`. */
   readonly reads: ReadonlySet<string>;
 
-  /** Throws CelError for an expression that cannot be used. */
+  /** Throws CelError if an expression does not compile. */
   constructor({ filter, add = {}, remove = [] }: LogFields, cel: CelEnvironment) {
     this.#filter = filter === undefined ? undefined : cel.compileCondition(filter, "response");
     this.#add = Object.entries(add).map(([name, text]) => [name, cel.compileExpression(text, "response")] as const);
@@ -23,7 +23,7 @@ export class AccessLogEdits {
     this.reads = readsOf(this.#filter === undefined ? expressions : [this.#filter, ...expressions]);
   }
 
-  /** Whether a request leaves a line. A filter that fails keeps it: a client must not be able to stay out of the log. */
+  /** Whether to log the request. If the filter fails, the request is logged: a client must not be able to evade the log. */
   wants(variables: Activation): boolean {
     return this.#filter === undefined || this.#filter.matches(variables, keep);
   }
@@ -52,7 +52,7 @@ export class AccessLogEdits {
 
 const keep = (): boolean => true;
 
-/** What any of the expressions reads. */
+/** Variables that any of the expressions reads. */
 export function readsOf(expressions: readonly Pick<Expression, "reads">[]): ReadonlySet<string> {
   return new Set(expressions.flatMap(({ reads }) => [...reads]));
 }

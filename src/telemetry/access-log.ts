@@ -4,7 +4,7 @@ import { formatTimestamp } from "../base/timestamp.ts";
 
 export type AccessLogFormat = LogFormat;
 
-/** What one line tells of a request or connection. Absent values are left out of the line. */
+/** The values of one line about a request or connection. Undefined ones are omitted. */
 export interface AccessRecord {
   /** Milliseconds since the epoch at which the request ended. */
   readonly time: number;
@@ -16,7 +16,7 @@ export interface AccessRecord {
   readonly routeRule?: string | undefined;
   /** `<namespace>/<name>` */
   readonly route?: string | undefined;
-  /** `<host>:<port>` of the backend that answered. */
+  /** `<host>:<port>` of the backend that responded. */
   readonly endpoint?: string | undefined;
   /** `<ip>:<port>` of the client. */
   readonly source?: string | undefined;
@@ -28,21 +28,21 @@ export interface AccessRecord {
   readonly version?: string | undefined;
   readonly status?: number | undefined;
   readonly grpcStatus?: number | undefined;
-  /** Shown only where there is no `host`. */
+  /** TLS server name; logged only without `host`. */
   readonly sni?: string | undefined;
   readonly traceId?: string | undefined;
   readonly spanId?: string | undefined;
   readonly jwtSubject?: string | undefined;
   /** `http`, `tcp` or `tls`. */
   readonly protocol: string;
-  /** Which retry gave the result; absent or 0 when the first attempt did. */
+  /** Number of the retry that produced the result; absent or 0 for the first attempt. */
   readonly retryAttempt?: number | undefined;
   readonly error?: string | undefined;
-  /** Why the gateway ended it; `Upstream` (the backend's own answer) is not shown. */
+  /** Why the gateway ended it; `Upstream` (the backend's own response) is not logged. */
   readonly reason?: string | undefined;
-  /** Of the request's body, without framing; of a TCP connection everything. */
+  /** Bytes of the request body without framing; of a TCP connection, all bytes. */
   readonly bytesReceived: number;
-  /** Of the response's body, in the same way. */
+  /** Bytes of the response body, likewise. */
   readonly bytesSent: number;
   readonly durationMs: number;
 }
@@ -56,7 +56,7 @@ export function formatAccessLog(record: AccessRecord, format: AccessLogFormat): 
   return format === "json" ? formatJson(record) : formatText(record);
 }
 
-// Written out field by field: one string that grows, no lists and no closures, because every request passes here.
+// Written out field by field, with one growing string and no lists or closures: this runs for every logged request.
 
 function formatText(r: AccessRecord): string {
   let line = `${formatTimestamp(r.time)}\tinfo\trequest`;
@@ -110,7 +110,7 @@ function formatJson(r: AccessRecord): string {
   return `${line},"bytes.received":${r.bytesReceived},"bytes.sent":${r.bytesSent},"duration":${shownMs(r)}}`;
 }
 
-/** The same fields as data, in the same order: what is absent in the line is undefined. Without time, level and scope. */
+/** The same fields as data, in the same order, without time, level and scope. Fields that the line omits are undefined. */
 export function recordFields(r: AccessRecord): Record<string, unknown> {
   return {
     "request.id": r.requestId,
@@ -140,12 +140,12 @@ export function recordFields(r: AccessRecord): Record<string, unknown> {
   };
 }
 
-/** As text lines have it. */
+/** The duration in a text line: whole milliseconds. */
 export function shownDuration({ durationMs }: AccessRecord): string {
   return `${Math.round(durationMs)}ms`;
 }
 
-/** To the microsecond, which is more than clocks are good for. */
+/** Milliseconds with three decimals. */
 function shownMs({ durationMs }: AccessRecord): number {
   return Math.round(durationMs * 1000) / 1000;
 }

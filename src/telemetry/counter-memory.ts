@@ -8,12 +8,12 @@ export interface Sample {
   readonly value: number | HistogramSnapshot;
 }
 
-/** Plain data. A metric without samples is absent. */
+/** All counters as plain data. A metric without samples is absent. */
 export type MetricsSnapshot = { readonly [name in MetricName]?: readonly Sample[] };
 
 /**
- * Where counters are: told once for each series, by the thread that counts. From then on whoever has been told reads them
- * from the shared memory, without asking the thread, which may be busy or dead.
+ * Announces the shared memory of new counters, once per series, from the thread that counts. Readers then read it at any time
+ * without that thread, which may be busy or dead.
  */
 export type SeriesNotice =
   /** The table of all request series; a later one takes the place of an earlier one. */
@@ -31,7 +31,7 @@ const NUMBERS = 3 * Float64Array.BYTES_PER_ELEMENT;
 /** Bytes of a `ConnectionSeries`. */
 const CONNECTION_BYTES = NUMBERS + histogramBytes(HANDSHAKE_BOUNDS);
 
-/** How many of something there are at this moment. One thread counts; others that have the memory may read. */
+/** A current number of something. One thread writes; threads that have the memory may read. */
 export class Gauge {
   readonly memory: SharedArrayBuffer;
   readonly #cells: Float64Array;
@@ -89,7 +89,7 @@ export class ConnectionSeries {
   }
 }
 
-/** The counters of one thread, as its notices tell where they are. */
+/** Reads the counters of one thread from the memory that its notices announced. */
 export class CounterMemory {
   readonly #series: Exclude<SeriesNotice, { readonly kind: "table" }>[] = [];
   #table: Float64Array = new Float64Array(0);
@@ -99,7 +99,7 @@ export class CounterMemory {
     else this.#series.push(notice);
   }
 
-  /** All counters as plain data. Series that have counted nothing yet are included. */
+  /** All counters as plain data, including series that are still 0. */
   snapshot(): MetricsSnapshot {
     const samples = new Map<MetricName, Sample[]>();
     const add = (name: MetricName, labels: readonly string[], value: Sample["value"]): void => {

@@ -2,18 +2,18 @@ import { type Activation, type CelEnvironment, type Expression, toText } from ".
 import { readsOf } from "./access-log-edits.ts";
 import { REQUEST_LABELS } from "./metric-table.ts";
 
-/** What a label is whose expression fails or gives nothing, as of the labels that do not apply. */
+/** Value of a label that does not apply, or whose expression fails or yields nothing. */
 export const UNKNOWN = "unknown";
-/** Characters of a value that are kept: a client must not fill the memory with its headers. */
+/** Characters of a value that are kept, so that clients cannot fill the memory with their headers. */
 const MAX_VALUE = 128;
 
 /** `config.metrics.fields.add`: labels of the request metrics that expressions compute (reference 1.3). */
 export class CustomLabels {
   readonly #expressions: readonly Expression[];
-  /** What the expressions read, as `Expression` has it. */
+  /** Variables that the expressions read; see `Expression.reads`. */
   readonly reads: ReadonlySet<string>;
 
-  /** Throws CelError for an expression that cannot be used. */
+  /** Throws CelError if an expression does not compile. */
   constructor(fields: Readonly<Record<string, string>>, cel: CelEnvironment) {
     this.#expressions = Object.values(fields).map((text) => compileLabel(text, cel));
     this.reads = readsOf(this.#expressions);
@@ -25,12 +25,12 @@ export class CustomLabels {
   }
 }
 
-/** Throws CelError for an expression that cannot be used. */
+/** Throws CelError if the expression does not compile. */
 export function compileLabel(text: string, cel: CelEnvironment): Expression {
   return cel.compileExpression(text, "response");
 }
 
-/** Why a name cannot be that of a label (Prometheus' data model); undefined when it can. */
+/** Why a name is not a valid label name (Prometheus data model); undefined if it is valid. */
 export function wrongLabelName(name: string): string | undefined {
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return "not a label name: write letters, digits and _";
   if (name.startsWith("__")) return "names that begin with __ belong to Prometheus";
@@ -41,7 +41,7 @@ export function wrongLabelName(name: string): string | undefined {
 
 function labelValue(expression: Expression, variables: Activation): string {
   try {
-    // Labels are joined with U+0000 to find a series.
+    // U+0000 separates the labels in the key of a series.
     const text = toText(expression.evaluate(variables))?.replaceAll("\u0000", "") ?? "";
     return text === "" ? UNKNOWN : text.slice(0, MAX_VALUE);
   } catch {

@@ -7,7 +7,7 @@ export const HANDSHAKE_BOUNDS = [
   0.000_5, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1, 2, 4, 8,
 ] as const;
 
-/** A histogram as plain data; `counts` has one more entry than `bounds`, for what lies above them all. */
+/** A histogram as plain data; the last entry of `counts` is for values above all `bounds`. */
 export interface HistogramSnapshot {
   readonly bounds: readonly number[];
   readonly counts: readonly number[];
@@ -20,14 +20,14 @@ export function histogramBytes(bounds: readonly number[]): number {
 }
 
 /**
- * Counts observations per bucket; a bucket holds what is at most its bound and above the one before (not cumulative). One
- * thread counts; others that have the memory may read.
+ * Counts observations per bucket; a bucket holds values up to its bound and above the previous one (not cumulative). One
+ * thread writes; threads that have the memory may read.
  */
 export class Histogram {
   readonly bounds: readonly number[];
   readonly #cells: Float64Array;
 
-  /** `memory` begins as zeros; the histogram takes `histogramBytes` of it from `offset` on. */
+  /** `memory` must be zero; the histogram uses `histogramBytes` of it from `offset` on. */
   constructor(bounds: readonly number[], memory = new SharedArrayBuffer(histogramBytes(bounds)), offset = 0) {
     this.bounds = bounds;
     this.#cells = new Float64Array(memory, offset, bounds.length + 2);
@@ -37,7 +37,7 @@ export class Histogram {
     const { bounds } = this;
     const cells = this.#cells;
     let index = 0;
-    // Most observations lie in the first buckets, so a scan beats a binary search.
+    // Most observations fall into the first buckets, so a scan is faster than a binary search.
     while (index < bounds.length && seconds > (bounds[index] ?? 0)) index++;
     cells[index + 1] = (cells[index + 1] ?? 0) + 1;
     cells[0] = (cells[0] ?? 0) + seconds;

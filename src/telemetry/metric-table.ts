@@ -1,4 +1,4 @@
-/** Every metric of the data plane (reference 3.31), without the prefix. The order is that of the text output. */
+/** Every metric of the data plane (reference 3.31), without the prefix, in the order of the text output. */
 export const REQUEST_LABELS = [
   "backend",
   "protocol",
@@ -12,7 +12,7 @@ export const REQUEST_LABELS = [
   "route_rule",
 ] as const;
 
-/** Of histograms of requests: each of their series has some fifteen lines, so their labels have few values. */
+/** Labels of request histograms. Each series has about fifteen lines, so the labels have few values. */
 export const DURATION_LABELS = ["route", "method_class", "status_class"] as const;
 
 export const CONNECTION_LABELS = ["bind", "gateway", "listener", "protocol"] as const;

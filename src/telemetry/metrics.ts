@@ -21,24 +21,24 @@ export {
 } from "./counter-memory.ts";
 export type { Histogram, HistogramSnapshot } from "./histogram.ts";
 
-/** Labels of a request. An empty value is shown as `unknown`. */
+/** Labels of a request. An empty value becomes `unknown`. */
 export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], string>>;
 /** `protocol` is http, https, tcp or tls. */
 export type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
 
 /**
- * Series with values of custom labels that a thread keeps. Clients choose such values, for example with a header; beyond
- * the bound, requests count with the values `other`, so that no client can fill the memory (some 20 MiB at most).
+ * Series with custom labels per thread, at most. Clients choose their values, for example with a header; beyond the limit,
+ * requests count under `other`, so that clients cannot fill the memory (about 20 MiB at the limit).
  */
 export const MAX_CUSTOM_SERIES = 10_000;
 export const OTHER = "other";
 
 /**
- * All counters of one worker thread. Finding a series costs a string; who counts keeps the series and increments its
- * fields, which allocates nothing. The counts are in shared memory: others read them by what `announce` is told.
+ * All counters of one worker. Looking up a series builds a string, so callers keep the series and increment it, which allocates
+ * nothing. The counters are in shared memory, which `announce` passes on to readers.
  */
 export class Metrics {
-  /** What requests count with, by the handles of `requestSeries`. */
+  /** Counts requests by the handles that `requestSeries` returns. */
   readonly requests: RequestCounters;
   /** Requests in progress. */
   readonly inFlight = new Gauge();
@@ -51,7 +51,7 @@ export class Metrics {
   readonly #connections = new Map<string, ConnectionSeries>();
   readonly #histograms = new Map<string, Histogram>();
 
-  /** `customLabels`: how many labels of their own the request metrics have. `announce` hears of each series once. */
+  /** `customLabels`: number of custom labels. `announce` is invoked once per series. */
   constructor(customLabels = 0, announce: (notice: SeriesNotice) => void = () => {}) {
     this.#noCustom = Array.from({ length: customLabels }, () => UNKNOWN);
     this.#otherCustom = this.#noCustom.map(() => OTHER);
@@ -68,7 +68,7 @@ export class Metrics {
     return this.#requestSeries(labels, this.#noCustom);
   }
 
-  /** The same with values of the custom labels; undefined when the bound of such series is reached: then `otherSeries`. */
+  /** The same with custom labels; undefined if `MAX_CUSTOM_SERIES` is reached: use `otherSeries` then. */
   customSeries(labels: RequestLabels, custom: readonly string[]): number | undefined {
     const known = this.#requests.get(seriesKey([...values(REQUEST_LABELS, labels), ...custom]));
     if (known !== undefined) return known;
@@ -77,7 +77,7 @@ export class Metrics {
     return this.#requestSeries(labels, custom);
   }
 
-  /** The series of all values that have none of their own. */
+  /** The series for all values beyond the limit. */
   otherSeries(labels: RequestLabels): number {
     return this.#requestSeries(labels, this.#otherCustom);
   }
@@ -119,7 +119,7 @@ export class Metrics {
     });
   }
 
-  /** All counters as plain data. Series that have counted nothing yet are included. */
+  /** All counters as plain data, including series that are still 0. */
   snapshot(): MetricsSnapshot {
     return this.#memory.snapshot();
   }

@@ -4,11 +4,11 @@ import type { ExtraMetric } from "./prometheus.ts";
 export interface BuildState {
   /** Version of the program. */
   readonly tag: string;
-  /** Whether the configuration in force is the newest one that was read. */
+  /** Whether the configuration in effect is the newest one that was read. */
   readonly synchronized: boolean;
 }
 
-/** Build, configuration state and the process metrics that dashboards expect under their customary names. */
+/** Build information, configuration state, and the process metrics under their customary Prometheus names. */
 export async function processMetrics({ tag, synchronized }: BuildState): Promise<ExtraMetric[]> {
   const { user, system } = process.cpuUsage();
   const metrics = [
@@ -34,7 +34,7 @@ function gauge(name: string, help: string, value: number, labels: Readonly<Recor
   return { name, type: "gauge", help, samples: [{ labels, value }] };
 }
 
-/** Undefined where the system has no /proc. */
+/** undefined without /proc. */
 async function openFiles(): Promise<number | undefined> {
   try {
     return (await readdir("/proc/self/fd")).length;

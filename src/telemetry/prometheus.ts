@@ -4,7 +4,7 @@ import type { MetricsSnapshot, Sample } from "./metrics.ts";
 export const PROMETHEUS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const PREFIX = "tracegate_";
 
-/** A metric beside the threads' counters, such as `tracegate_config_synchronized`; `name` is complete. */
+/** A metric that the main thread adds, such as `tracegate_config_synchronized`; `name` includes the prefix. */
 export interface ExtraMetric {
   readonly name: string;
   readonly type: "gauge" | "counter";
@@ -14,8 +14,8 @@ export interface ExtraMetric {
 
 /**
  * The Prometheus text format (version 0.0.4) of merged counters and extra metrics.
- * @param remove metrics to leave out (`metrics.remove`), matched with or without prefix, unit and `_total`
- * @param custom names of further labels of the request metrics (`metrics.fields.add`)
+ * @param remove metrics to omit (`metrics.remove`), matched with or without prefix, unit and `_total`
+ * @param custom names of custom labels of the request metrics (`metrics.fields.add`)
  */
 export function renderPrometheus(
   snapshot: MetricsSnapshot,

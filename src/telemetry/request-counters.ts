@@ -1,7 +1,7 @@
 import { type HistogramSnapshot, PROCESSING_BOUNDS, REQUEST_BOUNDS } from "./histogram.ts";
 
-// One row of numbers for each series: two counters, three sums, then the buckets of three histograms in turns. Most requests
-// fall into the first buckets, so what is written lies in the first one or two of the row's six cache lines.
+// One row of numbers per series: two counters, three sums, then the interleaved buckets of three histograms. Most requests fall
+// into the first buckets, so their writes stay in the first one or two of the six cache lines of a row.
 const BYTES = 0;
 const RETRIES = 1;
 const DURATION_SUM = 2;
@@ -10,7 +10,7 @@ const RESPONSE_SUM = 4;
 const DURATION = 5;
 const REQUEST = 6;
 const RESPONSE = 7;
-/** From one bucket of a histogram to its next. */
+/** Distance between neighbouring buckets of one histogram. */
 const STEP = 3;
 const ROW = 48;
 const FIRST_ROWS = 64;
@@ -28,23 +28,22 @@ export interface RequestCounts {
 }
 
 /**
- * The counters of all request series of a thread in one table. With ten thousand routes the series do not fit the
- * processor's cache, so what a request touches counts: two cache lines here, over twenty with an object for each
- * histogram (measured: 1 µs of CPU per request). The table is in shared memory, so that it can be read at any time, also
- * after the end of its thread.
+ * The counters of all request series of a thread, in one table. With 10,000 routes the series exceed the CPU cache, so the number
+ * of cache lines per request matters: two here, over twenty with an object per histogram (measured: 1 µs of CPU per request).
+ * The table is in shared memory, so it can be read at any time, even after its thread has ended.
  */
 export class RequestCounters {
   #rows: Float64Array;
   #used = 0;
   readonly #onMemory: (memory: SharedArrayBuffer) => void;
 
-  /** `onMemory` gets the table's memory whenever that is another one, because it has grown. */
+  /** `onMemory` receives the table's memory, first at once and again whenever the table has grown into a new one. */
   constructor(onMemory: (memory: SharedArrayBuffer) => void = () => {}) {
     this.#onMemory = onMemory;
     this.#rows = this.#allocate(FIRST_ROWS * ROW);
   }
 
-  /** A new series; returns its handle. */
+  /** Adds a series and returns its handle. */
   add(): number {
     const row = this.#used++ * ROW;
     if (row + ROW > this.#rows.length) {
@@ -61,7 +60,7 @@ export class RequestCounters {
     return new Float64Array(memory);
   }
 
-  /** Counts a request that has ended; `seconds` from its first byte to the end of its response. */
+  /** Counts a finished request; `seconds` from its first byte to the end of its response. */
   count(row: number, seconds: number, bytes: number, retries: number): void {
     const rows = this.#rows;
     if (bytes > 0) increase(rows, row + BYTES, bytes);
@@ -103,7 +102,7 @@ function increase(rows: Float64Array, index: number, by: number): void {
   rows[index] = (rows[index] ?? 0) + by;
 }
 
-/** Most observations lie in the first buckets, so a scan beats a binary search. */
+/** Most observations fall into the first buckets, so a scan is faster than a binary search. */
 function bucket(bounds: readonly number[], seconds: number): number {
   let index = 0;
   while (index < bounds.length && seconds > (bounds[index] ?? 0)) index++;

@@ -1,20 +1,20 @@
-/** Which requests leave a record, and what is in it. */
+/** Chooses the requests to log and their fields. */
 export interface LogFields {
-  /** CEL over request and response: only those for which it is true are logged. */
+  /** CEL over request and response: only requests for which it is true are logged. */
   readonly filter?: string | undefined;
-  /** Field name → CEL; a field of the same name is replaced, one whose expression fails is left out. */
+  /** Field name → CEL. Replaces a field of the same name; a field whose expression fails is omitted. */
   readonly add?: Readonly<Record<string, string>> | undefined;
-  /** Names of fields that are left out. */
+  /** Names of fields to omit. */
   readonly remove?: readonly string[] | undefined;
 }
 
-/** All or none, a share from 0 to 1, or CEL over the request that gives one of these. */
+/** All or none, a ratio from 0 to 1, or CEL over the request that yields one of these. */
 export type Sampling = boolean | number | string;
 
-/** Which requests leave spans. */
+/** Chooses the requests to sample. */
 export interface SamplingRules {
-  /** Which requests whose client has begun a trace are sampled. Default: all. */
+  /** For requests with a valid `traceparent`. Default: all. */
   readonly clientSampling?: Sampling | undefined;
-  /** Which of the others. Default: none. */
+  /** For other requests. Default: none. */
   readonly randomSampling?: Sampling | undefined;
 }

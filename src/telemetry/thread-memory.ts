@@ -1,13 +1,13 @@
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 
-/** V8's view of the thread it is read in; bytes. Plain data that crosses threads. */
+/** Memory of the current thread as V8 reports it, in bytes; plain data, so it can cross threads. */
 export interface ThreadMemory {
   readonly heap_used: number;
   readonly heap_committed: number;
   readonly heap_limit: number;
   readonly malloced: number;
   readonly malloced_peak: number;
-  /** Memory outside the heap that its objects own, mostly buffers. */
+  /** Memory outside the heap that heap objects own, mostly buffers. */
   readonly external: number;
   readonly array_buffers: number;
   readonly native_contexts: number;

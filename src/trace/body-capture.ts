@@ -1,19 +1,19 @@
 const FIRST_BYTES = 256;
 
-/** Keeps a bounded copy of a body that streams by, for who is told of it afterwards; never delays it. */
+/** Keeps a bounded copy of the beginning of a streaming body, for traces and logs; never delays the body. */
 export class BodyCapture {
   readonly #limit: number;
-  /** Grows by doubling: bytes that come one by one take no more room than those that come together. */
+  /** Grows by doubling, so a body in many small pieces takes no more memory than one in large pieces. */
   #kept: Buffer = NOTHING;
   #size = 0;
   truncated = false;
 
-  /** `limit`: bytes that are kept; of a longer body those at its beginning. */
+  /** `limit`: bytes to keep from the beginning of the body. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** What is handed over need not stay as it is. */
+  /** Copies the bytes: the caller may reuse its buffer. */
   add(buffer: Buffer, from: number, to: number): void {
     const { room } = this;
     if (to - from > room) this.truncated = true;
@@ -24,12 +24,12 @@ export class BodyCapture {
     this.#size += length;
   }
 
-  /** Bytes that may still be kept. */
+  /** Bytes that can still be kept. */
   get room(): number {
     return this.#limit - this.#size;
   }
 
-  /** What has been kept so far. */
+  /** The bytes kept so far. */
   get bytes(): Buffer {
     return this.#kept.subarray(0, this.#size);
   }

@@ -1,9 +1,9 @@
-/** Characters of a text that are shown: `data` beside it has the rest. */
+/** Characters of `details`; the event's `data` has the rest. */
 const MAX_TEXT = 500;
 
 /**
- * What a policy did as one line: `valid=false reason="no bearer token found"`, `path.prefix=/`. Text that is no word, and
- * lists, are written as JSON.
+ * What a policy did, as one line: `valid=false reason="no bearer token found"`, `path.prefix=/`. Lists, and texts with spaces,
+ * quotes or equals signs, are written as JSON.
  */
 export function detailsText(data: unknown): string {
   const text = typeof data === "string" ? data : pairs("", data).join(" ");

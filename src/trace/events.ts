@@ -1,4 +1,7 @@
-/** Every event of a trace stream (interface.md "Resources and their fields", reference 4.2). */
+/**
+ * Every event of a trace stream (reference 4.2). This file is the contract: `docs/trace-events.md` and the JSON schema are made
+ * from it.
+ */
 export type Severity = "success" | "info" | "warn" | "error";
 
 /** Times are integer microseconds since the trace started. */
@@ -25,9 +28,9 @@ export type TraceMessage =
       readonly selectedRoute: string | null;
       readonly evaluatedRoutes: readonly string[];
       readonly candidates: readonly Candidate[];
-      /** Evaluated routes, the farthest from a match, that `candidates` leaves out. */
+      /** How many evaluated routes `candidates` omits: those farthest from a match. */
       readonly omittedCandidates?: number;
-      /** Only when no listener takes the request. */
+      /** Only if no listener matches the host. */
       readonly listeners?: readonly { readonly listener: string; readonly reason: string }[];
     }
   | {
@@ -44,7 +47,7 @@ export type TraceMessage =
         readonly matched: boolean;
         readonly mode: "allow" | "deny" | "require";
         readonly error?: string;
-        /** What the paths in the rule stood for, such as `jwt.sub`; null for what was absent. */
+        /** Values of the paths in the rule, such as `jwt.sub`; null if absent. */
         readonly inputs?: Readonly<Record<string, unknown>>;
       }[];
       readonly result: "allow" | "deny";
@@ -60,13 +63,13 @@ export type TraceMessage =
       readonly type: "backendCallResult";
       readonly status: number | null;
       readonly error: string | null;
-      /** Absent when the call ended before a connection was there or had failed, and for calls of policies. */
+      /** Absent for callouts, and if the call ended before its connection was established or failed. */
       readonly timing?: CallTiming;
     }
   | { readonly type: "requestFinished"; readonly status: number | null; readonly error: string | null }
   | { readonly type: "dropped"; readonly count: number };
 
-/** Whether the request leaves spans, and whether its client has begun the trace. */
+/** Whether the request is sampled, and whether its client or the gateway decided. */
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
 
 export type PolicyResult =
@@ -74,22 +77,22 @@ export type PolicyResult =
       readonly type: "apply";
       /** What the policy did, as text. */
       readonly details: string;
-      /** The same for programs; absent when the text says it all. */
+      /** The same for programs; absent if the text is complete. */
       readonly data?: unknown;
       readonly snapshot: { readonly before: unknown; readonly after: unknown } | null;
     }
   | { readonly type: "skip"; readonly reason: string };
 
-/** Where the time of a call to a backend went: decimal seconds followed by `s`. Steps that were not needed are absent. */
+/** How long each step of a call to a backend took: decimal seconds followed by `s`. Skipped steps are absent. */
 export interface CallTiming {
-  /** The call went out on a connection that had served another before. */
+  /** The call used a pooled connection. */
   readonly reusedConnection: boolean;
-  /** Looking up the name of the backend. */
+  /** Name resolution. */
   readonly dns?: string;
-  /** Until the connection was there, without TLS. */
+  /** Until the connection was established, without TLS. */
   readonly connect?: string;
   readonly tls?: string;
-  /** From the connection, or from taking it out of the pool, to the head of the response. */
+  /** From the established or pooled connection to the response head. */
   readonly firstByte?: string;
 }
 
@@ -120,9 +123,9 @@ export interface RequestState {
     readonly rawAddress: string;
     readonly rawPort: number;
   };
-  /** Where the client connected to; `hostname` is the TLS server name. */
+  /** The address that the client connected to; `hostname` is the TLS server name. */
   readonly destination?: { readonly address: string; readonly port: number; readonly hostname?: string };
-  /** What policies have found out, by the names that expressions use; secrets replaced. */
+  /** Metadata that policies added, under the names that expressions use; secrets redacted. */
   readonly jwt?: unknown;
   readonly apiKey?: unknown;
   readonly basicAuth?: unknown;

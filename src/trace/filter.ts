@@ -1,16 +1,16 @@
 import { CelEnvironment, type Condition } from "../cel/index.ts";
 
-/** Which request a trace waits for. */
+/** Chooses the request that a trace waits for. */
 export interface TraceFilter {
-  /** Only the request that carries it; undefined: any. */
+  /** Only the request with this token; undefined: any request. */
   readonly token?: string | undefined;
-  /** CEL over the request as it arrived; undefined: any request. */
+  /** CEL over the request as received; undefined: any request. */
   readonly expression?: string | undefined;
-  /** Definitions of the functions that it may call: those of the configuration in force when the trace was asked for. */
+  /** Definitions of the functions that the expression may call: those of the configuration in effect when the trace was opened. */
   readonly functions: string;
 }
 
-/** The condition of a filter, undefined without one. Throws CelError for an expression that cannot be used. */
+/** The compiled expression of a filter, undefined without one. Throws CelError if it does not compile. */
 export function compileFilter({ expression, functions }: TraceFilter): Condition | undefined {
   if (expression === undefined) return undefined;
   return CelEnvironment.defining(functions).compileCondition(expression);

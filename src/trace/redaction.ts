@@ -8,19 +8,19 @@ const URL_HEADERS = new Set(
     " ",
   ),
 );
-/** A parameter of a URL inside a text; the value ends where the URL does. */
+/** A query parameter of a URL inside a text. */
 const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=([^&#\s"<>]*)/g;
-/** Name and password before the host. */
+/** User name and password before the host. */
 const USER_INFO = /(\/\/)[^/?#@\s"<>]+@/g;
 
-/** Lower-case names of headers whose values are never shown; `configured` is `config.sensitiveHeaders`. */
+/** Lower-case names of headers to redact; `configured` is `config.sensitiveHeaders`. */
 export function sensitiveHeaders(configured: readonly string[]): ReadonlySet<string> {
   return new SensitiveNames([...SENSITIVE_HEADERS, ...configured.map((name) => name.toLowerCase())]);
 }
 
 /**
- * A flat header list as the object that snapshots carry: repeated fields are joined (`; ` for cookies, else `, `), values
- * of `hidden` names replaced, and those of `parameters` in URLs.
+ * Converts a flat header list to the object in snapshots: repeated fields are joined (`; ` for cookies, otherwise `, `); the values
+ * of `hidden` names, and of `parameters` in URLs, are redacted.
  */
 export function shownHeaders(
   headers: readonly string[],
@@ -36,20 +36,20 @@ export function shownHeaders(
     let after = value;
     if (hidden.has(name)) after = REDACTED;
     else if (before !== undefined) after = `${before}${name === "cookie" ? "; " : ", "}${value}`;
-    // A client may name a field `__proto__`; it must stay a plain entry.
+    // A client can name a field `__proto__`: an assignment would set the prototype.
     Object.defineProperty(shown, name, { value: after, enumerable: true, configurable: true, writable: true });
   }
   return shown;
 }
 
-/** A query, `` or from `?` on, with the values of `hidden` parameters replaced. */
+/** Redacts the values of `hidden` parameters in a query, which is empty or starts with `?`. */
 export function shownSearch(search: string, hidden: ReadonlySet<string>): string {
   return search.replace(/([?&])([^=&]*)=([^&]*)/g, (all, separator: string, name: string) =>
     hidden.has(decoded(name)) ? `${separator}${name}=${REDACTED}` : all,
   );
 }
 
-/** A text in which URLs may stand, with the values of their `hidden` parameters replaced. */
+/** Redacts user information and the values of `hidden` parameters of all URLs in a text. */
 export function shownUrls(text: string, hidden: ReadonlySet<string>): string {
   return text
     .replace(USER_INFO, `$1${REDACTED}@`)

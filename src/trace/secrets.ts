@@ -2,16 +2,16 @@ import { cookiePairs } from "../base/cookies.ts";
 import { SensitiveNames, SensitiveParameters } from "../base/sensitive-names.ts";
 import { REDACTED, shownHeaders, shownSearch, shownUrls } from "./redaction.ts";
 
-/** Characters from which on a hidden value is looked for in other places: shorter ones would be found in words. */
+/** Minimum length, in characters, of a secret that is searched for in other values: shorter ones would match parts of words. */
 const MIN_SECRET = 8;
-/** Characters of a value that a rule has compared. */
+/** Characters of a rule input that are shown. */
 const MAX_INPUT = 200;
-/** Levels of a value that are shown: what expressions make may be deep. */
+/** Levels of nesting that are shown. */
 const MAX_DEPTH = 20;
 
 /**
- * What the trace of one request does not show: values of headers and of parameters whose names say that they are secret, and
- * those same values where they turn up again: in claims, in metadata, in what a comparison saw.
+ * Redacts the secrets of one traced request: values of headers and parameters whose names mark them as secret, and the same values
+ * wherever they reappear: in claims, in metadata, in the inputs of rules.
  */
 export class TraceSecrets {
   readonly #reveal: boolean;
@@ -19,14 +19,14 @@ export class TraceSecrets {
   readonly #parameters: Set<string>;
   readonly #values = new Set<string>();
 
-  /** `reveal`: only what policies hide themselves. `headers` in lower case. */
+  /** `reveal`: redact only what policies `hide`. `headers` in lower case. */
   constructor(reveal: boolean, headers: Iterable<string>, parameters: Iterable<string>) {
     this.#reveal = reveal;
     this.#headers = reveal ? new Set() : new SensitiveNames(headers);
     this.#parameters = reveal ? new Set() : new SensitiveParameters(parameters);
   }
 
-  /** Hides a secret of the gateway itself from now on. */
+  /** Redacts a secret of the gateway itself, from now on. */
   hide(place: "header" | "query parameter", name: string): void {
     (place === "header" ? this.#headers : this.#parameters).add(name);
   }
@@ -39,7 +39,7 @@ export class TraceSecrets {
     return shown;
   }
 
-  /** The hidden values of these headers are not shown anywhere else either. */
+  /** Remembers the secret values of these headers, to redact them everywhere else too. */
   remember(list: readonly string[]): void {
     for (let i = 0; i < list.length; i += 2) {
       const name = list[i] as string;
@@ -51,17 +51,17 @@ export class TraceSecrets {
     return shownSearch(search, this.#parameters);
   }
 
-  /** JSON data with every secret replaced: by the name of its property, in URLs, or because a hidden header has it. */
+  /** Redacts JSON data: by property name, in URLs, and values that a redacted header has. */
   data(value: unknown): unknown {
     return this.#data(value, true, 0);
   }
 
-  /** As `data`, of what a policy says about itself: names of its properties are the policy's words, not those of secrets. */
+  /** As `data`, but not by property name: the names in a policy's details are the policy's own, and name no secrets. */
   details(value: unknown): unknown {
     return this.#data(value, false, 0);
   }
 
-  /** The value of an expression's path, below its variable; a long one is cut. */
+  /** The value at a path of an expression, below its variable; long values are truncated. */
   input(path: readonly string[], value: unknown): unknown {
     if (value !== null && path.some((name) => this.#headers.has(name))) return REDACTED;
     const shown = this.data(value);
@@ -92,10 +92,10 @@ export class TraceSecrets {
     return shown;
   }
 
-  /** The whole value, and the secret parts of it: `Bearer <token>`, `name=<value>; name=<value>`. */
+  /** Remembers the whole value and its secret parts: `Bearer <token>`, `name=<value>; name=<value>`. */
   #remember(name: string, value: string): void {
     const cookies = cookiePairs(value);
-    // What follows in a Set-Cookie are attributes, such as a path.
+    // In Set-Cookie, attributes such as Path follow the first pair.
     if (name === "set-cookie") cookies.length = Math.min(1, cookies.length);
     const parts = [value, ...cookies.map((cookie) => cookie.value ?? cookie.name)];
     const scheme = /^[\w-]+ +(\S.*)$/.exec(value)?.[1];

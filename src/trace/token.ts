@@ -1,8 +1,8 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 
 /**
- * The request field that says which watcher a request belongs to. The engine takes it out of every request, so policies,
- * backends, logs and traces never see it.
+ * The header field that binds a request to a watcher. The HTTP engine removes it from every request, so policies, backends,
+ * logs and traces never see it.
  */
 export const TRACE_TOKEN_HEADER = "x-tracegate-trace-token";
 
@@ -14,7 +14,7 @@ export function newTraceToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Whether the text can be a token: at least 16 random bytes in base64url or hex. */
+/** Whether the text has the form of a token: at least 16 random bytes in base64url or hex. */
 export function isTraceToken(text: string): boolean {
   return FORM.test(text);
 }

@@ -3,30 +3,30 @@ import type { Severity, TraceEvent, TraceMessage } from "./events.ts";
 export interface TraceOptions {
   /** Show the values of sensitive headers. */
   readonly reveal: boolean;
-  /** Bytes of each body that a `bodySnapshot` carries; more is cut off. */
+  /** Bytes of each body in a `bodySnapshot`; the rest is cut off. */
   readonly maxBodyBytes: number;
 }
 
-/** Bytes of a body in a trace when the watcher does not say otherwise (reference 4.2). */
+/** Default of `maxBodyBytes` (reference 4.2). */
 export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024;
 
-/** Where the events of one trace go, as they happen. */
+/** Receives the events of one trace as they happen; undefined ends the trace. */
 export type EventPost = (json: string | undefined) => void;
 
 /** Takes the events of one request. */
 export interface TraceSink {
   readonly options: TraceOptions;
-  /** Whether it takes snapshots of the request's state. */
+  /** Whether it records snapshots of the request's state. */
   readonly snapshots: boolean;
   /** Microseconds since the request began. */
   now(): number;
-  /** `scope`: the calls of the gateway's own that the event belongs to, outermost first. */
+  /** `scope`: the callouts that the event belongs to, outermost first. */
   emit(severity: Severity, message: TraceMessage, eventStart?: number | null, scope?: readonly string[]): void;
-  /** Nothing follows that belongs to the request. */
+  /** No events of the request follow. */
   finish(): void;
 }
 
-/** Gives every event to both. The first one's options hold. */
+/** Emits every event to both sinks, with the options of the first. */
 export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
   return {
     options: first.options,
@@ -43,7 +43,7 @@ export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
   };
 }
 
-/** Stamps and sends the events of one request; `finish` ends the stream. */
+/** Adds times to the events of one request and posts them; `finish` ends the stream. */
 export class Tracer implements TraceSink {
   readonly snapshots = true;
   readonly options: TraceOptions;
@@ -65,7 +65,7 @@ export class Tracer implements TraceSink {
     return this.#last;
   }
 
-  /** A call of the gateway's own may outlive its request, as copies for mirrors do: its later events are not part of the trace. */
+  /** Does nothing after `finish`: a callout, such as a mirror, can outlive its request, but not the trace. */
   emit(
     severity: Severity,
     message: TraceMessage,

@@ -82,12 +82,12 @@ test("after six attempts, or a refusal, entries are given up and the next ones f
   assert.deepEqual(told, ["down", 5]);
 });
 
-test("of what a collector takes in part, the rest is counted", async () => {
+test("entries that a collector rejects are counted as dropped", async () => {
   const { queue, counts, told } = queueOf([{ type: "taken", rejected: 2, message: "too old" }]);
   queue.add(chunk(5));
   await queue.close(1000);
   assert.deepEqual([counts.exported, counts.dropped.rejected], [3, 2]);
-  assert.deepEqual(told, ["the collector has not taken 2 of 5: too old"]);
+  assert.deepEqual(told, ["the collector rejected 2 of 5 entries: too old"]);
 });
 
 test("a collector that does not answer costs a bounded number of entries and of bytes", async () => {

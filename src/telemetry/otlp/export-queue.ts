@@ -1,46 +1,46 @@
 import type { Chunk } from "./messages.ts";
 
-/** What became of one request to a collector. */
+/** The result of one export request. */
 export type SendOutcome =
-  /** All but `rejected` entries. */
+  /** Accepted, except `rejected` entries. */
   | { readonly type: "taken"; readonly rejected: number; readonly message: string }
-  /** It may take the same later: after `waitMs` when it has said so. */
+  /** A temporary failure: retry after `waitMs` if the collector gave it. */
   | { readonly type: "later"; readonly waitMs: number | undefined; readonly message: string }
   | { readonly type: "refused"; readonly message: string };
 
-/** Sends chunks as one request; never rejects. `gone` aborts when nobody waits for the outcome: then it ends soon. */
+/** Sends chunks as one request; never rejects. Must end soon after `gone` aborts. */
 export type Send = (chunks: readonly Chunk[], gone: AbortSignal) => Promise<SendOutcome>;
 
-/** Why entries were given up. */
+/** Why entries were dropped. */
 export const DROP_REASONS = ["queue_full", "failed", "rejected", "shutdown"] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
-/** What has become of all entries so far. */
+/** Totals since the start. */
 export interface ExportCounts {
   exported: number;
   readonly dropped: Record<DropReason, number>;
 }
 
-/** Told when exports begin to fail and when they work again. */
+/** Reports when exports start to fail and when they recover. */
 export interface ExportReports {
   failing(message: string): void;
   working(dropped: number): void;
 }
 
-/** Entries that wait: a collector that is down costs this much memory and no more. */
+/** Limits of the queue, so that an unreachable collector costs bounded memory. */
 const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_ENTRIES = 8192;
-/** Of one request: collectors refuse gRPC messages of more than 4 MiB by default. */
+/** Limits of one request: collectors reject gRPC messages over 4 MiB by default. */
 const REQUEST_BYTES = 1024 * 1024;
 const REQUEST_ENTRIES = 512;
-/** Between attempts with the same entries; doubled each time, with jitter (OTLP specification, "Failures"). */
+/** Milliseconds between attempts with the same entries; doubles each time, with jitter (OTLP specification, "Failures"). */
 const FIRST_WAIT_MS = 1000;
 const MAX_WAIT_MS = 30_000;
 const MAX_ATTEMPTS = 6;
-/** The same at shutdown, whose deadline ends the attempts. */
+/** The same during shutdown, whose deadline ends the attempts. */
 const CLOSING_WAIT_MS = 100;
 
-/** Spans or log records on their way to one collector: one request at a time, the same again while the collector asks for it. */
+/** Queues spans or log records for one collector: one request at a time, with retries of temporary failures. */
 export class ExportQueue {
   readonly #send: Send;
   readonly #counts: ExportCounts;
@@ -56,7 +56,7 @@ export class ExportQueue {
   #closing = false;
   #wake: (() => void) | undefined;
 
-  /** `counts` is added to; `random` is uniform in [0, 1). */
+  /** Adds to `counts`; `random` is uniform in [0, 1). */
   constructor(send: Send, counts: ExportCounts, reports: ExportReports, random: () => number = Math.random) {
     this.#send = send;
     this.#counts = counts;
@@ -64,7 +64,7 @@ export class ExportQueue {
     this.#random = random;
   }
 
-  /** What there is no room for is dropped: the newest, since what is oldest is under way already. */
+  /** If the queue is full the new chunk is dropped: the oldest is already being sent. */
   add(chunk: Chunk): void {
     if (this.#gone.signal.aborted) this.#drop("shutdown", chunk.count);
     else if (this.#entries + chunk.count > MAX_ENTRIES || this.#bytes + chunk.bytes.length > MAX_BYTES)
@@ -77,7 +77,7 @@ export class ExportQueue {
     }
   }
 
-  /** Sends what is there, for at most `deadlineMs`; what is left then is dropped. */
+  /** Sends the queue for at most `deadlineMs`, then drops the rest. */
   async close(deadlineMs: number): Promise<void> {
     this.#closing = true;
     this.#wake?.();
@@ -96,7 +96,7 @@ export class ExportQueue {
     this.#running = undefined;
   }
 
-  /** As many as one request holds, at least one. */
+  /** As many chunks as fit one request, at least one. */
   #take(): Chunk[] {
     let bytes = 0;
     let entries = 0;
@@ -124,7 +124,7 @@ export class ExportQueue {
         const rejected = Math.min(outcome.rejected, entries);
         this.#counts.exported += entries - rejected;
         this.#drop("rejected", rejected);
-        if (rejected > 0) this.#fail(`the collector has not taken ${rejected} of ${entries}: ${outcome.message}`);
+        if (rejected > 0) this.#fail(`the collector rejected ${rejected} of ${entries} entries: ${outcome.message}`);
         else this.#succeed();
         return;
       }
@@ -141,7 +141,7 @@ export class ExportQueue {
     return FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + this.#random() / 2);
   }
 
-  /** At shutdown nobody waits long: the next attempt follows soon, until the deadline. */
+  /** During shutdown the next attempt follows soon, until the deadline. */
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {

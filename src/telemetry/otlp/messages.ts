@@ -1,10 +1,10 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Attributes, writeAttributes } from "./attributes.ts";
 
-/** What is exported: each has a service, a path and messages of its own, of the same shape. */
+/** Kinds of telemetry; each has its own service, path and messages, of the same shape. */
 export type Signal = "traces" | "logs";
 
-/** Spans or log records as the fields of a scope that hold them: such bytes can be put together. */
+/** Encoded spans or log records, as fields of a scope message: chunks can be concatenated. */
 export interface Chunk {
   readonly count: number;
   readonly bytes: Uint8Array;
@@ -13,14 +13,14 @@ export interface Chunk {
 /** Number of the field of `ScopeSpans` and of `ScopeLogs` that holds an entry. */
 const ENTRY = 2;
 
-/** Entries that `encodeSpan` or `encodeLogRecord` has made. */
+/** Puts entries from `encodeSpan` or `encodeLogRecord` into one chunk. */
 export function encodeChunk(entries: readonly Uint8Array[]): Chunk {
   const writer = new BinaryWriter();
   for (const entry of entries) writer.tag(ENTRY, WireType.LengthDelimited).bytes(entry);
   return { count: entries.length, bytes: writer.finish() };
 }
 
-/** Who has made what is exported. */
+/** The instrumentation scope of all exports. */
 export interface Scope {
   readonly name: string;
   readonly version: string;
