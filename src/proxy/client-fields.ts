@@ -48,7 +48,7 @@ export function dropUnderscores(headers: HeaderList, own: OwnFields, claimed: Re
 }
 
 /**
- * Takes out of a request's trailers what a backend could take for a field of the head that somebody has decided about: many
+ * Takes out of a request's trailers what a backend could take for a field of the head that a policy has decided about: many
  * servers put trailers among the headers. `claimed`: names that services have set or removed in this request, dashed.
  */
 export function dropFromTrailers(

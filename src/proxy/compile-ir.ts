@@ -252,7 +252,7 @@ export class IrCompiler {
 
   #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
     const listeners = bind.listeners.map((listener) => ({
-      // Without TLS or HTTP nobody names a host: the listener serves all of its port.
+      // Plain TCP names no host: the listener serves all of its port.
       hostname: listener.protocol === "TCP" ? "" : listener.hostname,
       value: this.#listener(bind, listener),
     }));

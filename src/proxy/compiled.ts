@@ -32,7 +32,7 @@ export interface CompiledBind {
   readonly mode: "standard" | "internal";
   /** Who may connect; undefined = everyone. */
   readonly network: Rules | undefined;
-  /** Whom to ask then whether they may; undefined = nobody. */
+  /** Service that allows or denies connections after `network`; undefined = none. */
   readonly networkAuthorizer: NetworkAuthorizer | undefined;
   readonly accessLog: AccessLogEdits | undefined;
   /** Records of the access log for a collector. */

@@ -13,6 +13,7 @@ import type { Exchange } from "./exchange.ts";
 import type { Services } from "./services.ts";
 import { isLogged, logAccess } from "./telemetry/log-access.ts";
 
+/** Runs once: `close` first, so that callbacks of policies see the exchange as ended and nothing starts again. */
 export function finish(exchange: Exchange): undefined {
   exchange.close();
   const { services, result, bind, span, trace, responseSide } = exchange;
@@ -36,6 +37,7 @@ function count(exchange: Exchange): void {
   const { requests } = services.metrics;
   const retries = call === undefined ? 0 : Math.max(0, call.attempts - 1);
   requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries);
+  // Only where a backend has answered: the gateway's own replies would hide how long backends take.
   if (call === undefined || call.answeredAt === 0) return;
   requests.countProcessing(series, (call.startedAt - startedAt) / 1000, (endedAt - call.answeredAt) / 1000);
   services.upstreamCall.observe((call.answeredAt - call.startedAt) / 1000);
@@ -49,6 +51,7 @@ function record(exchange: Exchange): void {
   if (span !== undefined) span.finished(facts, request.scheme, exchange.variables);
 }
 
+/** The fields of the access log, which spans and exported log records share. */
 function factsOf(exchange: Exchange): AccessRecord {
   const { request, downstream, selected, call, responseSide, result, span } = exchange;
   const attempts = call?.attempts ?? 0;
@@ -89,6 +92,7 @@ function redactedTarget({ requestSide, bind }: Exchange): string {
   return secret.size === 0 ? arrivedTarget : shownSearch(arrivedTarget, secret);
 }
 
+/** `sub` of verified claims; other types than text are not logged. */
 function subjectOf(jwt: unknown): string | undefined {
   const subject = (jwt as { readonly sub?: unknown } | undefined)?.sub;
   return typeof subject === "string" ? subject : undefined;

@@ -18,6 +18,7 @@ import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } fro
 import { selectListener } from "./select-listener.ts";
 import type { Services } from "./services.ts";
 
+/** A phase may throw a GatewayError, which is an error exit; anything else it throws is a defect and becomes TG_INTERNAL. */
 interface PhaseSpec {
   readonly name: string;
   readonly run: (exchange: Exchange) => PhaseResult;
@@ -42,6 +43,7 @@ export const PHASES: readonly PhaseSpec[] = [
   { name: "finish", run: finish },
 ];
 
+// Where events enter; the names above are what documentation and the task dump show.
 const BACKEND_POLICIES = PHASES.findIndex(({ name }) => name === "backend-policies");
 const ATTEMPT = BACKEND_POLICIES + 1;
 const RESPONSE_POLICIES = ATTEMPT + 1;
@@ -69,6 +71,10 @@ export function openExchange(
   return new Exchange(downstream, request, bind, services, LIFECYCLE);
 }
 
+/**
+ * The loop over the phases. It stays synchronous until a phase waits, since most requests wait for the upstream only; a promise
+ * for each phase would cost a turn of the microtask queue. Calls nest: a phase that ends within an event runs the next ones.
+ */
 function run(exchange: Exchange): void {
   while (exchange.phase < PHASES.length) {
     const { phase } = exchange;
@@ -93,11 +99,13 @@ function run(exchange: Exchange): void {
   }
 }
 
+/** Waits for policies. The deadline of the request covers those before the attempt, which has timers of its own. */
 function waitFor(exchange: Exchange, result: Promise<undefined | LocalReply>): void {
   const { phase } = exchange;
   if (phase < ATTEMPT) exchange.startDeadline();
   result.then(
     (reply) => {
+      // The deadline or the client's departure has ended the phase meanwhile.
       if (exchange.phase !== phase) return;
       if (reply === undefined) resume(exchange);
       else exit(exchange, reply);
@@ -141,6 +149,10 @@ function retry(exchange: Exchange, why: string): void {
 
 // ── error exits ──
 
+/**
+ * Before the response's head is sent, the answer becomes the response and passes through the response policies, also those that
+ * add CORS or security headers to errors. After it, only closing the connection tells the client that the body is incomplete.
+ */
 function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
   if (exchange.closed) return;
   exchange.call?.abandon({ countFailure: false });
@@ -156,6 +168,7 @@ function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
   run(exchange);
 }
 
+/** A defect is logged with its stack; the client and the access log get the text of TG_INTERNAL only. */
 function fail(exchange: Exchange, error: unknown): void {
   const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
   if (known.code === "TG_INTERNAL")
@@ -163,6 +176,7 @@ function fail(exchange: Exchange, error: unknown): void {
   exit(exchange, known);
 }
 
+/** The client is gone, or a defect has cut the response: there is nothing to send. */
 function end(exchange: Exchange): void {
   if (exchange.closed) return;
   exchange.phase = FINISH;
@@ -171,6 +185,7 @@ function end(exchange: Exchange): void {
 
 // ── phases that have no file of their own ──
 
+/** Checks what the protocol engine cannot know, and adds what the gateway says about the request's origin. */
 function accept(exchange: Exchange): undefined {
   const { request, downstream, bind } = exchange;
   const { method } = request;

@@ -6,11 +6,15 @@ import type { Exchange } from "./exchange.ts";
 import type { Router } from "./match/router.ts";
 import { checkHost } from "./select-listener.ts";
 
-/** Chooses the route, through route groups to the leaf, and a backend by weight (reference 2.2, 2.3). */
+/**
+ * The phases `match-route` and `select-backend`: the route by host, path and conditions (`match/`), through route groups to the
+ * route that has backends, then one of its backends by weight (reference 2.2, 2.3).
+ */
 export function matchRoute(exchange: Exchange): undefined {
   checkHost(exchange);
   const listener = exchange.selected.listener as CompiledListener;
   let route = select(exchange, listener.router);
+  // Most routes have one backend, which was found when the configuration was compiled.
   if (route.only !== undefined) {
     exchange.selected.route = route;
     exchange.selected.backend = route.only;
@@ -27,6 +31,7 @@ export function matchRoute(exchange: Exchange): undefined {
         chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
       return undefined;
     }
+    // The backend is a route group: its routes take over, with the policies of this one.
     chain ??= [];
     chain.push(route);
     const group = exchange.bind.groups.get(backend.target.name);
@@ -36,6 +41,7 @@ export function matchRoute(exchange: Exchange): undefined {
   }
 }
 
+/** The best route of a router; its choice is explained where the request is traced. Throws TG_ROUTE_NOT_FOUND. */
 function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRoute {
   const { request } = exchange;
   // `OPTIONS *` is about the server as a whole, and CONNECT has no path: they go where the path `/` goes.

@@ -4,7 +4,10 @@ import type { Severity } from "../trace/events.ts";
 import type { TraceSecrets } from "../trace/secrets.ts";
 import { severityOf, type TraceSink } from "../trace/tracer.ts";
 
-/** What policies tell a watcher: those of the request itself, or those of a call of the gateway's own. */
+/**
+ * The trace events of policies: those of the request, or those of a callout, whose events carry its scope. Every value passes
+ * through `TraceSecrets`, so that a policy cannot show a credential by mistake.
+ */
 export class PolicyEvents implements PolicyTrace {
   readonly #tracer: TraceSink;
   readonly #scope: readonly string[];
@@ -35,6 +38,7 @@ export class PolicyEvents implements PolicyTrace {
     this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
   }
 
+  /** `details` as text for people, and as `data` for programs where it is more than text. */
   #emit(severity: Severity, kind: string, own: unknown, snapshot: { before: unknown; after: unknown } | null): void {
     const data = this.#secrets.details(own);
     const text = { details: detailsText(data), ...(typeof data !== "string" && { data }) };
@@ -42,6 +46,7 @@ export class PolicyEvents implements PolicyTrace {
     this.#tracer.emit(severity, message, null, this.#scope);
   }
 
+  /** A rule that failed is an error even where the request is allowed: it decides as if it were false. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
     const severity = result === "allow" && !failed ? "success" : "error";

@@ -36,7 +36,7 @@ export class RequestSide implements BodySide {
   complete: boolean;
   /** The body, if a policy reads, replaces or pipes it, or a copy is kept for another attempt. */
   #body: BufferedBody | undefined;
-  /** The client's connection was told to hand over body bytes. */
+  /** Body bytes are being read from the client's connection. */
   #reading = false;
   /** Fields that policies have set or removed, `_` replaced by `-`. */
   #claimed: Set<string> | undefined;

@@ -36,7 +36,11 @@ interface TracedExchange {
   readonly call: { readonly startedAt: number; readonly answeredAt: number } | undefined;
 }
 
-/** Tells a watcher what happens to one exchange: every event of interface.md in its order. Exists only while it is traced. */
+/**
+ * The trace of one exchange: its events in the order of docs/lifecycle.md, for a watcher, for the log at level `debug`, or for
+ * both. Exists only while the request is traced, so that others pay one check of a pointer per event. Secrets are redacted here,
+ * before an event leaves the worker.
+ */
 export class RequestTrace extends PolicyEvents {
   /** Headers whose values, and what the configuration compares them with, are secrets; lower-case. */
   readonly secretHeaders: ReadonlySet<string>;
@@ -81,6 +85,7 @@ export class RequestTrace extends PolicyEvents {
     tracer.emit("info", { type: "requestStarted", ...(requestId !== undefined && { requestId }) });
   }
 
+  /** The request as it is at this stage, with what policies have found out. */
   requestSnapshot(stage: string): void {
     if (!this.#tracer.snapshots) return;
     const { request, downstream, services, selected } = this.#exchange;
@@ -133,6 +138,7 @@ export class RequestTrace extends PolicyEvents {
     return shown;
   }
 
+  /** The response as it is at this stage; `raw response` also has the durations so far. */
   responseSnapshot(stage: string, response: HttpResponse): void {
     if (!this.#tracer.snapshots) return;
     const { services, startedAt, call } = this.#exchange;
@@ -150,6 +156,7 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
   }
 
+  /** The chosen route with the reason for each other one; an error when there is none. */
   routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
     this.#tracer.emit(selected === undefined ? "error" : "info", {
       type: "routeSelection",
@@ -174,10 +181,12 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "traceSampling", decision });
   }
 
+  /** The policies in effect for a phase, before any of them runs. */
   policySelection(phase: Phase, effectivePolicy: Readonly<Record<string, unknown>>): void {
     this.#tracer.emit("info", { type: "policySelection", phase, effectivePolicy });
   }
 
+  /** An attempt begins; its result has the time since then. */
   callStarted(target: string): void {
     this.#called = true;
     this.#timing = undefined;
@@ -234,6 +243,7 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit(severityOf(status, error), message, this.#callStart);
   }
 
+  /** The last event. Body and call that were cut short are shown as far as they came. */
   finished(status: number | null, error: string | null, responseHasBody: boolean): void {
     this.callEnded(null, error);
     this.#partialRequestBody();

@@ -10,6 +10,7 @@ import type { Phase } from "../trace/events.ts";
 import type { Exchange, PhaseResult } from "./exchange.ts";
 import { prepareAttempt } from "./retry.ts";
 
+/** Policies of the listener and its gateway, before the route is known. */
 export function gatewayPolicies(exchange: Exchange): PhaseResult {
   const chain = exchange.selected.listener?.policies;
   if (chain === undefined) return undefined;
@@ -17,14 +18,17 @@ export function gatewayPolicies(exchange: Exchange): PhaseResult {
   return runChain(exchange, chain, 0, "gateway", "gateway policies");
 }
 
+/** Policies of the route, merged with those of routes that delegated to it. */
 export function routePolicies(exchange: Exchange): PhaseResult {
   const chain = exchange.selected.routePolicies;
   exchange.trace?.policySelection("route", chain.effective);
+  // A preflight that a policy of the gateway would have rejected for a missing login: only `cors` may answer it.
   const { unlessCors } = exchange.found;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
   return runChain(exchange, chain, 0, "route", "route policies");
 }
 
+/** Policies of the backend, again for each attempt, from the request as it was before the first. */
 export function backendPolicies(exchange: Exchange): PhaseResult {
   const chain = exchange.selected.backend?.policies;
   prepareAttempt(exchange);
@@ -44,6 +48,7 @@ function runChain(
   const { request } = chain;
   for (let i = from; i < request.length; i++) {
     const policy = request[i];
+    // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
     const outcome = policy?.onRequest?.(exchange);
     if (outcome instanceof Promise) {
       return outcome.then((reply) => {
@@ -87,6 +92,7 @@ export function responsePolicies(exchange: Exchange): PhaseResult {
   return waiting;
 }
 
+/** Policies that are for upstream responses only do not see replies of the gateway. */
 function stepsOf({ call }: Exchange, chain: CompiledChain, phase: Phase): ResponseStep[] {
   const fromUpstream = call !== undefined && call.answeredAt !== 0;
   return chain.response
@@ -94,6 +100,7 @@ function stepsOf({ call }: Exchange, chain: CompiledChain, phase: Phase): Respon
     .map((policy) => ({ policy, phase }));
 }
 
+/** Runs the steps from `from` on. Stops where the client has left while a policy was waiting. */
 function runSteps(
   exchange: Exchange,
   steps: readonly ResponseStep[],

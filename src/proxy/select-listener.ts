@@ -15,7 +15,10 @@ export function selectListener(exchange: Exchange): undefined {
   throw new GatewayError("TG_LISTENER_NOT_FOUND");
 }
 
-/** A connection outlives configurations: one that no longer asks for what the listener asks for has to be made anew. */
+/**
+ * Connections outlive configurations. One whose handshake did not ask for the client certificates that the listener now requires
+ * gets 421, so that the client connects again.
+ */
 function listenerOf(exchange: Exchange, { serverName, clientCa }: TlsSession): CompiledListener | undefined {
   const listener = exchange.bind.listeners.find(serverName);
   if (listener === undefined) return undefined;

@@ -39,7 +39,10 @@ interface ReadableExchange {
   readonly result: { readonly endedAt: number };
 }
 
-/** What expressions read of one exchange; everything is looked up when an expression asks for it. */
+/**
+ * The variables of expressions (reference 4.7) over one exchange. Values are read when an expression asks for them: most
+ * expressions read one or two, and headers, certificates and bodies cost something to convert.
+ */
 export class ExchangeVariables implements Activation {
   readonly #exchange: ReadableExchange;
   readonly request: RequestParts;
@@ -163,7 +166,7 @@ class RequestVariable implements RequestParts {
   }
   get body(): Uint8Array | undefined {
     const { recorded, result, requestSide } = this.#exchange;
-    // Until then it is there for those who have read it to its end alone.
+    // Until the end, a body has a value only if a policy has read all of it; recorded beginnings are for telemetry.
     return (result.endedAt === 0 ? undefined : recorded?.request?.bytes) ?? requestSide.bytes;
   }
   get startTime(): Date {

@@ -4,7 +4,7 @@ import type { BufferShare } from "./buffer-budget.ts";
 /** Bytes that are kept of each body; less when `maxBufferSize` is. */
 const MAX_BYTES = 64 * 1024;
 
-/** Which bodies of requests, and how much of each, what is read at the end of requests asks for. */
+/** Which bodies, and how much of each, the expressions of access log, metrics and spans read. */
 export interface BodyCaptureOptions {
   readonly request: boolean;
   readonly response: boolean;
@@ -18,7 +18,7 @@ interface Reader {
   readonly reads: ReadonlySet<string>;
 }
 
-/** undefined, as for most configurations, when nobody asks for a body. */
+/** undefined, as for most configurations, when no expression reads a body. */
 export function bodyCaptureOptions(
   readers: readonly (Reader | undefined)[],
   maxBufferSize: number,

@@ -65,13 +65,13 @@ export function explain<R extends Keyed>(
     }
   }
   evaluations.sort((a, b) => b.stage - a.stage);
-  const told = evaluations.slice(0, MAX_CANDIDATES);
-  const candidates = told.map(({ route, matched, reason }): Candidate => ({ route, matched, reason }));
+  const listed = evaluations.slice(0, MAX_CANDIDATES);
+  const candidates = listed.map(({ route, matched, reason }): Candidate => ({ route, matched, reason }));
   return {
     selected: winner,
     evaluatedRoutes: [...new Set(evaluations.map((evaluation) => evaluation.route))].sort(),
     candidates: candidates.concat(ofOtherHosts(buckets, seen, host)),
-    omitted: evaluations.length - told.length,
+    omitted: evaluations.length - listed.length,
   };
 }
 

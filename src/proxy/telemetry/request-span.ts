@@ -66,7 +66,7 @@ export class RequestSpan {
     this.#rules = rules;
   }
 
-  /** The header that continues the trace at whoever is asked by `spanId`. */
+  /** `traceparent` for a call whose span is `spanId`, so that its receiver continues the trace. */
   traceparent(spanId = this.spanId): string {
     return formatTraceparent(this.traceId, spanId);
   }

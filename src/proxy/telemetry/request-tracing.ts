@@ -40,7 +40,7 @@ export class RequestTracing {
 
   /**
    * Decides about a request. The span of a sampled one stands in its `traceparent` from then on; the headers of others go on
-   * as they are, since who records nothing takes no part in a trace.
+   * as they are, since a gateway that records no span must not appear as a parent.
    */
   begin(exchange: Sampled): RequestSpan | undefined {
     const parent = contextOf(exchange.request);
