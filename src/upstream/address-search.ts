@@ -11,9 +11,9 @@ export interface ResolvedAddress {
   readonly host: string;
 }
 
-/** Connects to one address: the attempt succeeds or `failed` is called. Returns a function that gives up. */
+/** Connects to one address: the attempt succeeds or `failed` is called. Returns a function that cancels it. */
 export type Dial<Connected> = (
-  place: ResolvedAddress,
+  address: ResolvedAddress,
   attempt: ConnectAttempt<Connected>,
   failed: (error: Error | undefined) => void,
 ) => () => void;
@@ -40,7 +40,7 @@ export class AddressSearch {
     this.#connectTimeout = connectTimeout;
   }
 
-  /** `ended` is called before the waiter is, and when the waiter gives up. Returns a function that gives up. */
+  /** `ended` is called before the waiter is, and when the wait is cancelled. Returns a function that cancels it. */
   start<Connected>(waiter: ConnectWaiter<Connected>, ended: () => void, dial: Dial<Connected>): () => void {
     const attempt = new ConnectAttempt(waiter, this.#connectTimeout, ended);
     const addresses: ResolvedAddress[] = [];
@@ -54,7 +54,7 @@ export class AddressSearch {
       const ordered = this.#inOrder(addresses);
       queueMicrotask(() => {
         if (ordered.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
-        else tryPlaces(attempt, ordered, 0, dial);
+        else tryAddresses(attempt, ordered, 0, dial);
       });
     };
     for (const address of this.#addresses) this.#locate(address, located);
@@ -106,19 +106,19 @@ function isNamed(address: Address): boolean {
 }
 
 /** Tries the addresses from `index` on. */
-function tryPlaces<Connected>(
+function tryAddresses<Connected>(
   attempt: ConnectAttempt<Connected>,
   addresses: readonly ResolvedAddress[],
   index: number,
   dial: Dial<Connected>,
 ): void {
-  const place = addresses[index];
-  if (attempt.closed || place === undefined) return;
-  const giveUp = dial(place, attempt, (error) => {
-    if (index + 1 < addresses.length) tryPlaces(attempt, addresses, index + 1, dial);
+  const address = addresses[index];
+  if (attempt.closed || address === undefined) return;
+  const cancel = dial(address, attempt, (error) => {
+    if (index + 1 < addresses.length) tryAddresses(attempt, addresses, index + 1, dial);
     else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
   });
-  attempt.trying(giveUp, addresses.length - index);
+  attempt.trying(cancel, addresses.length - index);
 }
 
 const THIS_MACHINE = new BlockList();

@@ -64,7 +64,7 @@ export class ConnectAttempt<Connected> {
   readonly #onEnd: () => void;
   readonly #deadline: number;
   #timer: NodeJS.Timeout;
-  #giveUp: (() => void) | undefined;
+  #cancelDial: (() => void) | undefined;
 
   /** `onEnd` is called first, however the wait ends. */
   constructor(waiter: ConnectWaiter<Connected>, timeoutMs: number, onEnd: () => void) {
@@ -75,14 +75,14 @@ export class ConnectAttempt<Connected> {
   }
 
   /** An address is being tried; of the time that is left it gets its share among the `candidates` not tried before. */
-  trying(giveUp: () => void, candidates: number): void {
-    this.#giveUp = giveUp;
+  trying(cancelDial: () => void, candidates: number): void {
+    this.#cancelDial = cancelDial;
     if (candidates === 1) return;
     clearTimeout(this.#timer);
     const share = (this.#deadline - performance.now()) / candidates;
     this.#timer = setTimeout(() => {
       this.#timer = setTimeout(() => this.#expire(), this.#deadline - performance.now());
-      giveUp();
+      cancelDial();
     }, share);
   }
 
@@ -104,12 +104,12 @@ export class ConnectAttempt<Connected> {
   cancel(): void {
     if (this.closed) return;
     this.#end();
-    this.#giveUp?.();
+    this.#cancelDial?.();
   }
 
   #expire(): void {
     this.fail("TG_UPSTREAM_TIMEOUT", "connect timeout");
-    this.#giveUp?.();
+    this.#cancelDial?.();
   }
 
   #end(): void {

@@ -304,7 +304,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     const { status } = head;
     if (!head.keepAlive) this.#reusable = false;
     const bodiless = this.#method === "HEAD" || status === 204 || status === 304;
-    // A server that announces a body may send it, and the next request would take that for its response.
+    // A server that announces a body may send it all the same, and its bytes would be read as the next response.
     if (status === 204 && (head.chunked || head.contentLength > 0)) this.#reusable = false;
     if (bodiless || (!head.chunked && head.contentLength === 0)) {
       this.#state = "length";

@@ -63,8 +63,8 @@ export class Dialer {
 
   /**
    * Opens a connection for HTTP/1.1 to `address`, which one of `addresses` has resolved to (`host`, `` for a path);
-   * `onConnect` or `onClose` of the handler follows. `raw`: it is to carry bytes without HTTP. Returns a function that gives
-   * up.
+   * `onConnect` or `onClose` of the handler follows. `raw`: it is to carry bytes without HTTP. Returns a function that
+   * cancels it.
    */
   dial(
     address: ConnectTarget,
@@ -85,13 +85,13 @@ export class Dialer {
         clock.reached();
         return tls.connect({ socket: stream }, this.#host, 0, protocols, handler);
       }
-      let giveUp = (): void => {};
+      let cancel = (): void => {};
       Transport.over(stream, from, (transport) => {
-        giveUp = () => transport.destroy();
+        cancel = () => transport.destroy();
         handler.onConnect(transport);
         return handler;
       });
-      return giveUp;
+      return cancel;
     });
   }
 
@@ -136,7 +136,7 @@ export class Dialer {
     return this.#proxyTls.connect(address, host, this.#keepAliveDelay, protocols, handler);
   }
 
-  /** Opens a tunnel to the target; `goOn` continues on its stream and returns the function that gives up from then on. */
+  /** Opens a tunnel to the target; `goOn` continues on its stream and returns the function that cancels it from then on. */
   #throughProxy(
     address: ConnectTarget,
     host: string,
@@ -145,12 +145,12 @@ export class Dialer {
   ): () => void {
     const tunnel = new ProxyTunnel(this.#name, this.#tunnel?.authorization, {
       onTunnel: (stream, from) => {
-        giveUp = goOn(stream, from);
+        cancel = goOn(stream, from);
       },
       onTunnelFailure: (error) => waiter.onClose(error),
     });
-    let giveUp = this.#reachProxy(address, host, true, tunnel);
-    return () => giveUp();
+    let cancel = this.#reachProxy(address, host, true, tunnel);
+    return () => cancel();
   }
 }
 

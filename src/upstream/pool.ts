@@ -149,7 +149,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /**
    * Finds what carries a request as HTTP/1.1 or HTTP/2; at once where it is there. `fresh`: no connection of HTTP/1.1 that
-   * has served before. Returns a function that gives up waiting, undefined when there is no wait.
+   * has served before. Returns a function that cancels the wait, undefined when there is no wait.
    */
   acquire(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): (() => void) | undefined {
     const session = http2 ? this.sessions.takeIdle() : undefined;
@@ -179,21 +179,21 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /**
    * Opens a new connection for the waiter, who is called after this has returned; `raw`: for bytes without HTTP, which no
-   * proxy could forward. Without room for one the waiter may get one that becomes free. Returns a function that gives up
-   * waiting.
+   * proxy could forward. Without room for one the waiter may get one that becomes free. Returns a function that cancels the
+   * wait.
    */
   connect(waiter: ConnectWaiter<UpstreamConnection>, raw = false): () => void {
     if (this.hasRoom) return this.#dial(waiter, raw);
     const pending: PendingConnect = {
       raw,
       onRoom: () => {
-        giveUp = this.#dial(waiter, raw);
+        cancel = this.#dial(waiter, raw);
       },
       onConnection: (connection) => waiter.onConnection(connection),
       onConnectFailure: (code, message, times) => waiter.onConnectFailure(code, message, times),
     };
-    let giveUp = this.#waiting.add(pending, this.makeRoom());
-    return () => giveUp();
+    let cancel = this.#waiting.add(pending, this.makeRoom());
+    return () => cancel();
   }
 
   #dial(waiter: ConnectWaiter<UpstreamConnection>, raw: boolean): () => void {
@@ -203,9 +203,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.#admit();
       this.#sessions?.grow();
     };
-    return this.#search.start(waiter, ended, (place, attempt, failed) => {
+    return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {
       let connection: UpstreamConnection | undefined;
-      return this.#dialer.dial(place.address, place.host, raw, attempt.clock, {
+      return this.#dialer.dial(address, host, raw, attempt.clock, {
         onConnect: (transport) => {
           connection = this.#opened(transport, attempt);
           if (!attempt.succeed(connection)) connection.destroy();
@@ -227,8 +227,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.#connecting--;
       this.#admit();
     };
-    return this.#search.start(waiter, ended, (place, attempt, failed) => {
-      return this.#dialer.dialStream(place.address, place.host, attempt.clock, {
+    return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {
+      return this.#dialer.dialStream(address, host, attempt.clock, {
         onStream: (stream, from, agreed) => {
           if (attempt.closed) stream.destroy();
           else if (agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered")) {

@@ -121,7 +121,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   #secondsToAnswer = 0;
   #outcome: CallOutcome | undefined;
   #outcomeContext: OutcomeContext | undefined;
-  /** Gives up waiting for a connection. */
+  /** Cancels the wait for a connection. */
   #cancelWait: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #timeoutMs = 0;

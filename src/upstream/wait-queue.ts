@@ -41,18 +41,18 @@ export class WaitQueue<Waiter extends Waiting> {
 
   /**
    * Adds a request; when the queue is full it fails with TG_POOL_FULL, after this has returned. `roomComes`: a connection is
-   * being closed for it, so it is not turned away. Returns a function that gives up waiting.
+   * being closed for it, so it is not turned away. Returns a function that cancels the wait.
    */
   add(waiter: Waiter, roomComes = false): () => void {
     if (this.#entries.size >= this.#limit && !roomComes) {
       this.overflows++;
-      let given = false;
+      let cancelled = false;
       queueMicrotask(() => {
-        if (!given)
+        if (!cancelled)
           waiter.onConnectFailure("TG_POOL_FULL", `no connection is free and ${this.#limit} requests wait`, {});
       });
       return () => {
-        given = true;
+        cancelled = true;
       };
     }
     const timer = setTimeout(() => {

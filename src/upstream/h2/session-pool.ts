@@ -14,7 +14,7 @@ type Opened = UpstreamSession | UpstreamConnection;
 
 /** Opens the connections of a pool of sessions. */
 export interface SessionOpener {
-  /** Returns a function that gives up. */
+  /** Returns a function that cancels it. */
   connectHttp2(waiter: ConnectWaiter<Opened>): () => void;
   /** Takes a connection that turned out to speak HTTP/1.1 and that no request waits for any more. */
   release(connection: UpstreamConnection): void;
@@ -68,11 +68,11 @@ export class SessionPool implements SessionOwner {
     return this.#waiting.size > 0 ? undefined : this.#roomy();
   }
 
-  /** Queues for room. Returns a function that gives up waiting. */
+  /** Queues for room. Returns a function that cancels the wait. */
   wait(waiter: UpstreamWaiter): () => void {
-    const giveUp = this.#waiting.add(waiter);
+    const cancel = this.#waiting.add(waiter);
     this.grow();
-    return giveUp;
+    return cancel;
   }
 
   /** Requests that wait, and those that were turned away. */

@@ -108,8 +108,8 @@ export class UpstreamSession implements StreamSession {
   send(fields: string[], method: string, length: number, events: UpstreamEvents): UpstreamStream {
     const stream = this.#session.request(fields, {
       endStream: length === 0,
-      // Also where none can follow: else the library would end the body of a request that is given up before its RST_STREAM,
-      // and a server that does not count would take a part of an upload for the whole.
+      // Also where none can follow: else the library would send END_STREAM before the RST_STREAM of an abandoned request,
+      // and a server that does not compare lengths would take a part of an upload for the whole.
       waitForTrailers: length !== 0,
     });
     this.streams++;
