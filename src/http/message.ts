@@ -2,8 +2,26 @@
 
 import type { Reason } from "../base/errors.ts";
 
-/** Header fields in order of arrival, flat: `[name0, value0, name1, value1, …]`; names are lower-case; latin1 text. */
-export type HeaderList = string[];
+declare const LATIN1: unique symbol;
+
+/**
+ * Text that can be sent in a header field: its characters are below U+0100, of which one byte each goes out, and none is a control
+ * character, so no CR, LF or NUL can split the message (RFC 9110 5.5). The parser makes it of received bytes, `isFieldValue`
+ * and `isToken` (h1/syntax.ts) check text from anywhere else. It exists for the compiler only and costs nothing.
+ */
+export type Latin1 = string & { readonly [LATIN1]: true };
+
+/** Checked text, or values that the gateway's own code spells out. */
+export type FieldText = Latin1 | "" | "0" | "true" | "false" | "http" | "https" | "upgrade" | "Origin";
+
+/**
+ * Header fields in order of arrival, flat: `[name0, value0, name1, value1, …]`; names are lower-case; latin1 text. Adding to a list
+ * takes checked values only: text of a configuration or of an expression does not get in without a check. What a list literal
+ * holds is on its author.
+ */
+export interface HeaderList extends Array<string> {
+  push(name: string, value: FieldText): number;
+}
 
 /** A request after normalisation; policies may change every field. */
 export interface HttpRequest {
@@ -54,7 +72,7 @@ export function removeHeader(headers: HeaderList, name: string): void {
 }
 
 /** Replaces every field called `name` by one with `value`, at the place of the first, else at the end. */
-export function setHeader(headers: HeaderList, name: string, value: string): void {
+export function setHeader(headers: HeaderList, name: string, value: FieldText): void {
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== name) continue;
     headers[i + 1] = value;
@@ -76,4 +94,19 @@ export function hostOf(authority: string): string {
   const colon = authority.lastIndexOf(":");
   const host = colon > authority.lastIndexOf("]") ? authority.slice(0, colon) : authority;
   return host.toLowerCase();
+}
+
+/** Adds the field of `from` whose name stands at `at`: what is in a list was checked. */
+export function copyField(to: HeaderList, from: HeaderList, at: number): void {
+  to.push(from[at] as Latin1, from[at + 1] as Latin1);
+}
+
+/** Adds all fields of `from`. */
+export function addFields(to: HeaderList, from: HeaderList): void {
+  for (let i = 0; i < from.length; i += 2) copyField(to, from, i);
+}
+
+/** A number in decimal digits: there is nothing to check. */
+export function decimal(value: number): Latin1 {
+  return String(value) as Latin1;
 }

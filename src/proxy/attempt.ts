@@ -2,11 +2,13 @@
  * The call of an exchange to its backend: what `UpstreamCall` needs to know of the request, and what the exchange learns of the
  * call. Each attempt is an `UpstreamCall` of its own, which replays the request on stale connections by itself.
  */
+
 import { asError, ERRORS, GatewayError } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
+import { latin1 } from "../http/h1/syntax.ts";
 import { requestFields } from "../http/h2/fields.ts";
 import { type HeaderList, type HttpResponse, setHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
@@ -228,7 +230,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   #acceptsTunnel(head: ResponseHead): boolean {
     const asked = this.#exchange.downstream.upgrade;
     if (asked !== "" && head.upgrade.toLowerCase() === asked.toLowerCase()) {
-      head.headers.push("connection", "upgrade", "upgrade", head.upgrade);
+      head.headers.push("connection", "upgrade");
+      head.headers.push("upgrade", latin1(head.upgrade));
       return true;
     }
     this.abandon({ countFailure: true });
@@ -348,5 +351,5 @@ function rewriteAuthority({ selected, request }: Exchange, pool: Pool): void {
 /** A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2). */
 function addressProxy({ request }: Exchange, { authority, authorization }: ViaProxy): void {
   request.authority = authority;
-  if (authorization !== undefined) setHeader(request.headers, "proxy-authorization", authorization);
+  if (authorization !== undefined) setHeader(request.headers, "proxy-authorization", latin1(authorization));
 }

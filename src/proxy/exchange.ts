@@ -4,10 +4,11 @@
  * `PolicyContext`. What only one stage needs is in a part of its own: the choices of phases 2 to 6, the request's and the
  * response's side with the bytes that they carry, the call to the backend, and the result that telemetry reports.
  */
+
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
-import type { HeaderList, HttpRequest, LocalReply } from "../http/message.ts";
+import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
 import type { Downstream, ServerStream } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import type { HeaderEdit } from "../policies/shared/header-edits.ts";
@@ -123,7 +124,7 @@ export class Exchange implements ServerStream, PolicyContext {
   /** `performance.now()` ms. */
   readonly startedAt = performance.now();
   /** Identifies the request in logs, traces and spans; undefined where the configuration turns ids off. */
-  readonly requestId: string | undefined;
+  readonly requestId: Latin1 | undefined;
   /** Only while a watcher follows the request, or the log explains it. */
   readonly trace: RequestTrace | undefined;
   /** Only of sampled requests. */

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { BlockList, isIP } from "node:net";
 import { makeFields } from "../http/h1/serialize.ts";
-import { type HeaderList, type HttpRequest, removeHeader, setHeader } from "../http/message.ts";
+import { latin1 } from "../http/h1/syntax.ts";
+import { addFields, type HeaderList, type HttpRequest, type Latin1, removeHeader, setHeader } from "../http/message.ts";
 import type { ClientConnection, Downstream } from "../http/stream.ts";
 import type { Frontend } from "../ir/ir.ts";
 
@@ -44,17 +45,20 @@ export class Forwarding {
    * The id of a request: the client's where it may choose one, else a new one; undefined when there is none. Where proxies are
    * named that are trusted, only they may choose.
    */
-  requestId({ headers }: HttpRequest, { connection }: Origin): string | undefined {
+  requestId({ headers }: HttpRequest, { connection }: Origin): Latin1 | undefined {
     if (this.#idMode === "off") return undefined;
     if (this.#idMode === "preserve") {
       const sent = onlyValue(headers, this.#idHeader);
-      if (sent !== undefined && ID.test(sent) && (this.#proxies === undefined || this.#trusts(connection))) return sent;
+      if (sent !== undefined && ID.test(sent) && (this.#proxies === undefined || this.#trusts(connection))) {
+        // ID allows ASCII only.
+        return sent as Latin1;
+      }
     }
     return this.#ids.next();
   }
 
   /** Writes the fields into a request. `id` is what `requestId` has given. */
-  apply(request: HttpRequest, { connection, hasForwarded }: Origin, id: string | undefined): void {
+  apply(request: HttpRequest, { connection, hasForwarded }: Origin, id: Latin1 | undefined): void {
     const { headers } = request;
     if (id !== undefined) setHeader(headers, this.#idHeader, id);
     if (!hasForwarded) {
@@ -65,7 +69,7 @@ export class Forwarding {
         const host = authority === "" ? [] : [HOST, authority];
         connection.madeFields = makeFields([FOR, connection.remoteAddress, PROTO, connection.protocol, ...host]);
       }
-      headers.push(...connection.madeFields.fields);
+      addFields(headers, connection.madeFields.fields);
       return;
     }
     // The gateway terminates TLS, so a client's claim about its certificate is unverified.
@@ -77,11 +81,11 @@ export class Forwarding {
     const trusted = this.#trusts(from);
     const chain = trusted || this.#mode === "append" ? valuesOf(headers, FOR) : [];
     if (!trusted) removeForwarded(headers);
-    setHeader(headers, FOR, [...chain, from.remoteAddress].join(", "));
+    setHeader(headers, FOR, latin1([...chain, from.remoteAddress].join(", ")));
     if (onlyValue(headers, PROTO) === undefined) setHeader(headers, PROTO, from.protocol);
     if (onlyValue(headers, HOST) !== undefined) return;
     if (authority === "") removeHeader(headers, HOST);
-    else setHeader(headers, HOST, authority);
+    else setHeader(headers, HOST, latin1(authority));
   }
 
   #trusts(from: ClientConnection): boolean {
@@ -149,12 +153,13 @@ export class RequestIds {
   #start = "";
   #next = IDS;
 
-  next(): string {
+  next(): Latin1 {
     if (this.#next === IDS) {
       this.#start = randomUUID().slice(0, KEPT);
       this.#next = 0;
     }
     const count = this.#next++;
-    return `${this.#start}${HEX[count >> 8]}${HEX[count & 255]}`;
+    // Hexadecimal digits and dashes.
+    return `${this.#start}${HEX[count >> 8]}${HEX[count & 255]}` as Latin1;
   }
 }

@@ -3,10 +3,13 @@
  * table. This is the only place that writes error responses to requests; those that could not be read are answered by the
  * protocol engine.
  */
+
 import { ERRORS, type ErrorAnswer, GatewayError } from "../base/errors.ts";
 import { httpDate } from "../base/http-date.ts";
 import { grpcError, grpcStatusOf, isGrpc } from "../http/grpc-reply.ts";
+import { latin1 } from "../http/h1/syntax.ts";
 import type { HttpResponse, LocalReply } from "../http/message.ts";
+import { decimal } from "../http/message.ts";
 import { type Exchange, WAIT } from "./exchange.ts";
 
 /** Sends the response's head and what has come of its body; the exchange goes on when the end of the body has been sent. */
@@ -33,8 +36,8 @@ function setReply(exchange: Exchange, reply: LocalReply): void {
   const body = typeof reply.body === "string" ? Buffer.from(reply.body, "utf8") : Buffer.from(reply.body);
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
   // RFC 9110 8.6: not with 204, and of a 304 it would be the length of what the client has cached.
-  if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", String(body.length));
-  response.headers.push("date", httpDate());
+  if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", decimal(body.length));
+  response.headers.push("date", latin1(httpDate()));
   exchange.responseSide.replace(response, body);
 }
 

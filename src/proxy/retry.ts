@@ -2,7 +2,7 @@
  * The `retry` policy (reference 3.18): whether a request is tried once more, and when. handle-request.ts has the loop; a replay
  * on a new connection because a pooled one was stale is no retry and happens within an attempt.
  */
-import { type HttpRequest, setHeader } from "../http/message.ts";
+import { decimal, type HttpRequest, setHeader } from "../http/message.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** Each attempt starts from the same request: called before the policies of the backend, which may change it. */
@@ -14,7 +14,7 @@ export function prepareAttempt(exchange: Exchange): void {
     return;
   }
   Object.assign(request, copyOf(retries.original));
-  setHeader(request.headers, "x-retry-attempt", String(retries.count));
+  setHeader(request.headers, "x-retry-attempt", decimal(retries.count));
 }
 
 function copyOf(request: HttpRequest): HttpRequest {

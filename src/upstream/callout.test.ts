@@ -4,6 +4,7 @@ import { GrpcServer } from "../../test/helpers/grpc-server.ts";
 import { RawUpstream, reply, valuesOf } from "../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../base/errors.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import { latin1 } from "../http/h1/syntax.ts";
 import { SingleEndpoint } from "./balancers/balancer.ts";
 import type { CallRequest } from "./call.ts";
 import { Callout, NO_UPSTREAM, type PrepareCall } from "./callout.ts";
@@ -90,7 +91,9 @@ test("gRPC calls carry headers as metadata, and the authority that they are give
   });
   using one = calling(server.port, (head) => {
     head.authority = "named.example";
-    head.headers.push("x-a", "1", "x-a", "2", "x-b-bin", "AQI=");
+    head.headers.push("x-a", latin1("1"));
+    head.headers.push("x-a", latin1("2"));
+    head.headers.push("x-b-bin", latin1("AQI="));
   });
   const answer = await one.callout.unary(ECHO, Buffer.from("hi"), 5000, contextFor("ann"));
   assert.equal(Buffer.from(answer).toString(), "hi");
@@ -103,7 +106,7 @@ test("a header that gRPC cannot carry fails the call, and the error shows its na
     ["authorization", "Bearer s\u00e9cret"],
     ["x!", "secret"],
   ] as const) {
-    using one = calling(server.port, (head) => void head.headers.push(name, value));
+    using one = calling(server.port, (head) => void head.headers.push(name, latin1(value)));
     const why = await failure(one.callout.unary(ECHO, Buffer.alloc(0), 5000, contextFor("ann")));
     assert.equal(why, `TG_UPSTREAM_FAILED: gRPC cannot carry the header ${name}`);
   }

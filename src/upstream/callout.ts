@@ -1,4 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
+import { latin1 } from "../http/h1/syntax.ts";
 import { type HeaderList, type HttpRequest, setHeader } from "../http/message.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./call.ts";
@@ -97,7 +98,7 @@ export class Callout<Context = never> {
     timeoutMs: number,
     { calloutContext, observer, onCancel }: CallContext<Context>,
   ): Promise<number> {
-    if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", observer.traceparent);
+    if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", latin1(observer.traceparent));
     const waiting = this.#prepare?.(head, calloutContext);
     if (waiting === undefined) return timeoutMs;
     const startedAt = performance.now();

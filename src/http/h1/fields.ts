@@ -1,6 +1,6 @@
 /** Reads a field section (RFC 9112 section 5) in one pass, strictly, and sorts out the fields that concern the connection. */
 import { TRACE_TOKEN_HEADER } from "../../trace/token.ts";
-import type { HeaderList } from "../message.ts";
+import type { HeaderList, Latin1 } from "../message.ts";
 import { COLUMN, COLUMN_BITS, kindsByRow, NAMES, NEXT, START } from "./field-names.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
 import { COLON, CR, type HeadError, invalid, isBlank, LF, SP, TAB, VALUE } from "./syntax.ts";
@@ -177,6 +177,7 @@ export function parseFields(
     let valueEnd = i;
     i += 2;
     while (valueEnd > valueStart && isBlank(bytes[valueEnd - 1] as number)) valueEnd--;
+    // Latin1: every byte of it was checked by VALUE above.
     const value = text.slice(valueStart, valueEnd);
 
     const kind = kinds[row] as number;
@@ -185,7 +186,7 @@ export function parseFields(
       if (error !== undefined) return error;
       if (kind !== CONTENT_LENGTH && kind !== EXPECT && kind !== FORWARDED) continue;
     }
-    headers.push(NAMES[row] ?? otherName(section, text.slice(nameStart, nameEnd)), value);
+    headers.push(NAMES[row] ?? otherName(section, text.slice(nameStart, nameEnd)), value as Latin1);
     if (rawNames !== null) rawNames.push(text.slice(nameStart, nameEnd));
   }
 }

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
+import type { HeaderList } from "../message.ts";
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from "./parse-head.ts";
 import { makeFields, requestHeadText, responseHeadText } from "./serialize.ts";
-import { isFieldValue, isToken } from "./syntax.ts";
+import { isFieldValue, isToken, latin1 } from "./syntax.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 8192 };
 
@@ -92,4 +93,16 @@ test("lines that are made already stand where their fields do, and only there", 
     head(["x-for", "1.2.3.4", "x-proto", "http"], ["X-For", "X-Proto"]),
     `${start}X-For: 1.2.3.4\r\nX-Proto: http\r\n\r\n`,
   );
+});
+
+test("text from anywhere but the parser enters a header list through a check only", () => {
+  // The compiler checks this: with a plain string as the type of values it does not compile.
+  const takesAnyText: string extends Parameters<HeaderList["push"]>[1] ? true : false = false;
+  assert.equal(takesAnyText, false);
+  const headers: HeaderList = [];
+  headers.push("x-a", latin1("of a configuration"));
+  assert.deepEqual(headers, ["x-a", "of a configuration"]);
+  for (const text of ["a\rb", "a\nb", "a\0b", "a\x7fb", "\u0100", "\u20ac", "\ud83d\ude00", "\u010a\u010d"])
+    assert.throws(() => latin1(text), TypeError);
+  assert.equal(latin1("tab\tand \xe9"), "tab\tand \xe9");
 });

@@ -1,6 +1,6 @@
 /**
- * Makes the text of heads, chunk headers and trailers, to be sent as latin1. Nothing is checked here: names and values must
- * come from a parser of this folder or satisfy `isToken` and `isFieldValue`.
+ * Makes the text of heads, chunk headers and trailers, to be sent as latin1. Nothing is checked here:
+ * header lists take values from a parser, or checked ones (`Latin1`, message.ts).
  */
 import type { HeaderList } from "../message.ts";
 import { REASON_PHRASES } from "./reason-phrases.ts";

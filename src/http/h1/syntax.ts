@@ -1,5 +1,6 @@
 /** Character classes of RFC 9110 section 5 and RFC 9112, as tables over the 256 bytes, and what is said about text that breaks them. */
 import type { ErrorCode } from "../../base/errors.ts";
+import type { Latin1 } from "../message.ts";
 
 export const TAB = 0x09;
 export const LF = 0x0a;
@@ -34,7 +35,7 @@ function consistsOf(text: string, table: Uint8Array): boolean {
 }
 
 /** True for a token, such as a method or a field name. */
-export function isToken(text: string): boolean {
+export function isToken(text: string): text is Latin1 {
   return text !== "" && consistsOf(text, TOKEN);
 }
 
@@ -42,8 +43,14 @@ export function isToken(text: string): boolean {
  * True when `text` can be sent as a field value. Whoever makes a value from data that is not a received field value must
  * ask: CR or LF would split the message, and so would characters above U+00FF, of which only the low byte is sent.
  */
-export function isFieldValue(text: string): boolean {
+export function isFieldValue(text: string): text is Latin1 {
   return consistsOf(text, VALUE);
+}
+
+/** Text of the gateway's own that is known to fit. Throws a TypeError for text that cannot be sent in a field value. */
+export function latin1(text: string): Latin1 {
+  if (isFieldValue(text)) return text;
+  throw new TypeError("text with control characters or characters above U+00FF cannot be sent in a header field");
 }
 
 /** Why a message was refused. `detail` says what is wrong and holds nothing of the message, so it is safe to show. */

@@ -1,4 +1,4 @@
-import { isToken } from "../../http/h1/syntax.ts";
+import { isToken, latin1 } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
@@ -53,7 +53,7 @@ function prepare(config: Cors): () => PolicyHooks {
       }
       context.editResponse(VARY);
       if (!allowed) return undefined;
-      context.editResponse({ action: "set", name: "access-control-allow-origin", value: origin });
+      context.editResponse({ action: "set", name: "access-control-allow-origin", value: latin1(origin) });
       for (const edit of fixed) context.editResponse(edit);
       return undefined;
     },
@@ -66,7 +66,7 @@ function fixedEdits({ allowCredentials, exposeHeaders }: Cors): readonly HeaderE
   if (allowCredentials) edits.push({ action: "set", name: "access-control-allow-credentials", value: "true" });
   // With credentials a browser takes `*` for the name of a header.
   const value = !exposeHeaders.includes("*") ? exposeHeaders.join(",") : allowCredentials ? "" : "*";
-  if (value !== "") edits.push({ action: "set", name: "access-control-expose-headers", value });
+  if (value !== "") edits.push({ action: "set", name: "access-control-expose-headers", value: latin1(value) });
   return edits;
 }
 

@@ -35,7 +35,7 @@ export function headerRemovals(names: readonly string[] | undefined): HeaderEdit
   return (names ?? [])
     .map((name) => name.toLowerCase())
     .filter((name) => isToken(name) && name !== "host" && !FRAMING.has(name))
-    .map((name) => ({ action: "remove", name, value: "" }));
+    .map((name) => ({ action: "remove", name, value: "" as const }));
 }
 
 /** Changes the request; pseudo headers and `host` change its target, unless their value cannot stand there. */

@@ -1,5 +1,5 @@
 import type { Activation, CelEnvironment, Expression, Scope } from "../../cel/index.ts";
-import { isToken } from "../../http/h1/syntax.ts";
+import { isToken, latin1 } from "../../http/h1/syntax.ts";
 import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";
@@ -105,7 +105,7 @@ export class HttpQuestion {
     const headers: HeaderList = [];
     for (const [name, expression] of this.#added) {
       try {
-        headers.push(name, textOf(expression, variables));
+        headers.push(name, latin1(textOf(expression, variables)));
       } catch {
         // The service sees that it is missing.
       }

@@ -1,5 +1,6 @@
 import type { Activation, CelEnvironment, Expression } from "../../cel/index.ts";
-import { type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
+import { copyField, type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/headers.ts";
@@ -24,7 +25,7 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
     const headers = includedHeaders(context, included);
     const added = question.headers(variables);
     // What is configured stands in the place of what the client has sent.
-    for (let i = 0; i < added.length; i += 2) setHeader(headers, added[i] as string, added[i + 1] as string);
+    for (let i = 0; i < added.length; i += 2) setHeader(headers, added[i] as string, latin1(added[i + 1] as string));
     if (body !== undefined) headers.push("x-envoy-auth-partial-body", body.complete ? "false" : "true");
     const target = question.target(variables) ?? request;
     const authority = question.authority(variables);
@@ -57,7 +58,7 @@ function includedHeaders({ request }: PolicyContext, included: ReadonlySet<strin
   const headers: HeaderList = [];
   for (let i = 0; i < request.headers.length; i += 2) {
     const name = request.headers[i] as string;
-    if (included.has(name) && !FRAMING.has(name)) headers.push(name, request.headers[i + 1] as string);
+    if (included.has(name) && !FRAMING.has(name)) copyField(headers, request.headers, i);
   }
   return headers;
 }
@@ -69,7 +70,7 @@ function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): 
     const name = headers[i] as string;
     if (!wanted.has(name) || FRAMING.has(name)) continue;
     // The first replaces what the client has sent, others of the name stand beside it.
-    edits.push({ action: seen.has(name) ? "add" : "set", name, value: headers[i + 1] as string });
+    edits.push({ action: seen.has(name) ? "add" : "set", name, value: latin1(headers[i + 1] as string) });
     seen.add(name);
   }
   return edits;
@@ -83,7 +84,7 @@ function refusal(answer: CallResponse, redirect: Expression | undefined, variabl
   const passed: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    if (!FRAMING.has(name) && name !== "date") passed.push(name, headers[i + 1] as string);
+    if (!FRAMING.has(name) && name !== "date") copyField(passed, headers, i);
   }
   return { status, headers: passed, body, reason: "ExtAuth" };
 }

@@ -4,6 +4,7 @@ import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../t
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
 import type { LocalReply } from "../../http/message.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
@@ -314,7 +315,7 @@ suite("extAuthz keeps answers", () => {
     const policy = byHttp(service.port, {}, cache("1h"));
     await rejection(policy);
     const first = await run(policy, contextOf());
-    first?.headers.push("x-more", "2");
+    first?.headers.push("x-more", latin1("2"));
     assert.deepEqual((await run(policy, contextOf()))?.headers, ["x-n", "1"]);
     const grpc = await run(policy, contextOf({ headers: ["content-type", "application/grpc"] }));
     assert.deepEqual([grpc?.status, grpc?.headers.includes("grpc-status")], [200, true]);

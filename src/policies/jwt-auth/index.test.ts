@@ -191,7 +191,7 @@ test("a trace says why a request has been refused, or let in without a token", a
     const trace = new RecordedTrace();
     await outcome(
       policy({ mode }),
-      contextOf({ headers: [...("headers" in context ? context.headers : [])] }, { trace }),
+      contextOf({ headers: "headers" in context ? Array.from<string>(context.headers) : [] }, { trace }),
     );
     assert.deepEqual(trace.events, [event]);
   }

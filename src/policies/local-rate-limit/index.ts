@@ -1,6 +1,8 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
 import type { HeaderList } from "../../http/message.ts";
+import { decimal } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
@@ -87,9 +89,9 @@ function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: Polic
   }
   if (tightest === undefined) return;
   context.trace?.decided(KIND, true, { allowed: true, limit: tightest.maxTokens, remaining });
-  context.editResponse({ action: "set", name: "x-ratelimit-limit", value: String(tightest.maxTokens) });
-  context.editResponse({ action: "set", name: "x-ratelimit-remaining", value: String(remaining) });
-  context.editResponse({ action: "set", name: "x-ratelimit-reset", value: seconds(untilFill) });
+  context.editResponse({ action: "set", name: "x-ratelimit-limit", value: decimal(tightest.maxTokens) });
+  context.editResponse({ action: "set", name: "x-ratelimit-remaining", value: decimal(remaining) });
+  context.editResponse({ action: "set", name: "x-ratelimit-reset", value: latin1(seconds(untilFill)) });
 }
 
 function bucketOf({ name, expression }: Limit, context: PolicyContext): string {

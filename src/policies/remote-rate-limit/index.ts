@@ -7,6 +7,7 @@ import type {
   RateLimitResponse_DescriptorStatus,
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.ts";
 import type { LocalReply } from "../../http/message.ts";
+import { decimal } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import { redactCalling } from "../calls/redact.ts";
@@ -143,5 +144,5 @@ function secondsUntilReset({ durationUntilReset: left }: RateLimitResponse_Descr
 }
 
 function set(name: string, value: number): HeaderEdit {
-  return { action: "set", name, value: String(value) };
+  return { action: "set", name, value: decimal(value) };
 }

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";
 import type { HeaderList } from "../../http/message.ts";
+import { copyField } from "../../http/message.ts";
 import type { CallRequest } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { calloutContextOf, observerOf } from "../calls/call-for.ts";
@@ -111,7 +112,7 @@ function copyOf({ request }: PolicyContext): Copied {
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string;
     // Framing is that of the copy, which waits for nobody's permission to send its body.
-    if (!FRAMING.has(name) && name !== "expect") headers.push(name, fields[i + 1] as string);
+    if (!FRAMING.has(name) && name !== "expect") copyField(headers, fields, i);
   }
   const path = request.path + request.search;
   return { method: request.method, path, headers, maxBytes: 0, dropBody: true };

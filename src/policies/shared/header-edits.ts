@@ -1,5 +1,13 @@
 import { isFieldValue, isToken } from "../../http/h1/syntax.ts";
-import { getHeader, type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
+import {
+  copyField,
+  type FieldText,
+  getHeader,
+  type HeaderList,
+  type Latin1,
+  removeHeader,
+  setHeader,
+} from "../../http/message.ts";
 import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
 import { type ConfigPath, PolicyError, type PolicyProblem } from "../policy-error.ts";
 import type { HeaderModifier } from "./header-modifier-schema.ts";
@@ -26,7 +34,7 @@ export interface HeaderEdit {
   /** Lower-case. */
   readonly name: string;
   /** As header lists carry it: latin1 text of the UTF-8 bytes; `` for remove. */
-  readonly value: string;
+  readonly value: FieldText;
 }
 
 /**
@@ -53,7 +61,11 @@ export function compileHeaderEdits(config: HeaderModifier): readonly HeaderEdit[
         value: fieldValue([action], name, value),
       }));
   for (const [i, name] of (config.remove ?? []).entries())
-    collect(["remove", i], undefined, () => ({ action: "remove", name: fieldName(["remove", i], name), value: "" }));
+    collect(["remove", i], undefined, () => ({
+      action: "remove",
+      name: fieldName(["remove", i], name),
+      value: "",
+    }));
   const [first, ...others] = problems;
   if (first !== undefined) throw new PolicyError([first, ...others]);
   return edits;
@@ -80,7 +92,7 @@ export function pickHeaders(
   const picked: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    if (names.has(name)) picked.push(name, headers[i + 1] as string);
+    if (names.has(name)) copyField(picked, headers, i);
   }
   return shownHeaders(picked, hidden);
 }
@@ -115,7 +127,7 @@ export function fieldName(path: ConfigPath, name: string): string {
   return lower;
 }
 
-function fieldValue(path: ConfigPath, name: string, value: string): string {
+function fieldValue(path: ConfigPath, name: string, value: string): Latin1 {
   const bytes = Buffer.from(value, "utf8").toString("latin1");
   if (!isFieldValue(bytes))
     throw PolicyError.at(path, `the value of ${name} has a control character such as a line break; remove it`);

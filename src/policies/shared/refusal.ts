@@ -1,6 +1,7 @@
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcError, grpcStatusOf, isGrpc } from "../../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, LocalReply } from "../../http/message.ts";
+import { copyField } from "../../http/message.ts";
 
 /** Bytes of a service's answer that become the message of a gRPC status: it stands in a header. */
 const MAX_MESSAGE = 1024;
@@ -28,7 +29,7 @@ function beside(headers: HeaderList): HeaderList {
   const kept: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    if (!/^(content|grpc)-/.test(name) && name !== "location") kept.push(name, headers[i + 1] as string);
+    if (!/^(content|grpc)-/.test(name) && name !== "location") copyField(kept, headers, i);
   }
   return kept;
 }

@@ -3,8 +3,9 @@
  * piped through stages, or kept for a replay. One class for both directions: the side of the exchange that owns the body says
  * where its bytes come from and go to. A body that no policy works on has no `BufferedBody`; its bytes go straight on.
  */
+
 import { GatewayError } from "../../base/errors.ts";
-import { type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
+import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/types.ts";
 import type { BufferShare } from "./buffer-budget.ts";
@@ -155,7 +156,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     if (bytes.length > 0) this.#put(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     const { headers } = this.#message;
     removeHeader(headers, "trailer");
-    setHeader(headers, "content-length", String(bytes.length));
+    setHeader(headers, "content-length", decimal(bytes.length));
   }
 
   through(make: (sink: BodySink) => BodyStage): void {

@@ -138,7 +138,7 @@ const request: fc.Arbitrary<HttpRequest> = fc
     path,
     search: query.length === 0 ? "" : `?${query.map((pair) => pair.join("=")).join("&")}`,
     version: "HTTP/1.1",
-    headers: headers.flat(),
+    headers: headers.flat<string[][]>(),
   }));
 const host = fc.constantFrom("a.b.c", "b.c", "c", "x.c", "x.b.c", "x.a.b.c", "other");
 

@@ -1,5 +1,6 @@
 import type { Activation } from "../../cel/index.ts";
 import { grpcStatusIn } from "../../http/grpc-reply.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message.ts";
 import type { PathMatch } from "../../ir/ir.ts";
 import type { OutboundScope, OutboundTrace } from "../../policies/types.ts";
@@ -83,7 +84,7 @@ export class RequestSpan {
     const spanId = newSpanId();
     // Where a policy has taken the header out, or has put in another trace, that is what the backend gets.
     if (getHeader(request.headers, "traceparent")?.startsWith(`00-${this.traceId}-`))
-      setHeader(request.headers, "traceparent", this.traceparent(spanId));
+      setHeader(request.headers, "traceparent", latin1(this.traceparent(spanId)));
     const attributes = {
       ...kindOf("Primary", "Http"),
       "http.method": request.method,

@@ -1,4 +1,5 @@
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
 import { type HttpRequest, removeHeader, setHeader } from "../../http/message.ts";
 import type { Tracing } from "../../ir/ir.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
@@ -50,7 +51,7 @@ export class RequestTracing {
     if (!sampled) return undefined;
     const context = parent ?? { traceId: newTraceId(), parentId: undefined, traceState: undefined };
     const span = new RequestSpan(context, exchange.startedAt, this.#rules);
-    setHeader(exchange.request.headers, "traceparent", span.traceparent());
+    setHeader(exchange.request.headers, "traceparent", latin1(span.traceparent()));
     // Vendors' state of a trace that is not continued (W3C Trace Context, section 4.3).
     if (parent === undefined) removeHeader(exchange.request.headers, "tracestate");
     return span;

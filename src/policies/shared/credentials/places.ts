@@ -1,6 +1,9 @@
 /** Queries and cookies as text: what nobody asks for stays byte for byte as the client sent it. */
+
 import { cookiePairs, findCookie } from "../../../base/cookies.ts";
+import { latin1 } from "../../../http/h1/syntax.ts";
 import type { HeaderList } from "../../../http/message.ts";
+import { copyField } from "../../../http/message.ts";
 
 /**
  * The last value of a parameter, as routes and expressions read it (reference 2.2), decoded as forms are; `search` is `` or
@@ -54,10 +57,10 @@ export function removeCookie(headers: HeaderList, name: string): HeaderList {
   for (let i = 0; i < headers.length; i += 2) {
     const field = headers[i] as string;
     const value = headers[i + 1] as string;
-    if (field !== "cookie") kept.push(field, value);
+    if (field !== "cookie") copyField(kept, headers, i);
     else {
       const pairs = cookiePairs(value).filter((pair) => pair.name !== name);
-      if (pairs.length > 0) kept.push(field, pairs.map(({ text }) => text).join("; "));
+      if (pairs.length > 0) kept.push(field, latin1(pairs.map(({ text }) => text).join("; ")));
     }
   }
   return kept;

@@ -1,3 +1,4 @@
+import { latin1 } from "../../../http/h1/syntax.ts";
 import { type HttpRequest, setHeader } from "../../../http/message.ts";
 import type { OutgoingContext } from "../../types.ts";
 import { sendableText } from "../cel-output.ts";
@@ -40,7 +41,7 @@ function putCookie(request: HttpRequest, name: string, value: string): void {
     throw new Error("the credential has characters that no cookie can have (RFC 6265 4.1.1)");
   const headers = removeCookie(request.headers, name);
   const index = headers.findIndex((field, i) => i % 2 === 0 && field === "cookie");
-  const pair = `${name}=${value}`;
+  const pair = latin1(`${name}=${value}`);
   if (index < 0) headers.push("cookie", pair);
   else headers[index + 1] = `${headers[index + 1]}; ${pair}`;
   request.headers = headers;
