@@ -10,11 +10,11 @@ import type { PolicyContext } from "../types.ts";
 export type HeaderInstruction = Pick<HeaderValueOption, "header"> &
   Partial<Pick<HeaderValueOption, "append" | "appendAction">>;
 
-/** `HeaderValueOption.HeaderAppendAction` by number. */
+/** By number of `HeaderValueOption.HeaderAppendAction`; a number that Envoy adds later falls back to the default. */
 const ACTIONS: readonly HeaderEdit["action"][] = ["add", "addAbsent", "set", "setPresent"];
 
 /**
- * What a service asks to change of headers. `unsaid` is what a header without instruction does: the default on the wire is
+ * The changes to headers that a service asks for. `unsaid` is what a header without instruction does: the default on the wire is
  * the same as `APPEND_IF_EXISTS_OR_ADD`, yet a field about the client must not stand beside one that the client has sent.
  * Fields that frame the message, and what cannot be sent, are left out.
  */
@@ -30,7 +30,7 @@ export function headerEdits(options: readonly HeaderInstruction[] | undefined, u
   return edits;
 }
 
-/** Removals as edits. Host and pseudo headers stay. */
+/** Removals that a service asks for. Host and pseudo-header fields stay: a request without them has no target. */
 export function headerRemovals(names: readonly string[] | undefined): HeaderEdit[] {
   return (names ?? [])
     .map((name) => name.toLowerCase())
@@ -56,7 +56,7 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
   }
 }
 
-/** Fields of a reply that a service makes, in its order; pseudo headers are none. */
+/** The header fields of a reply that a service makes, in its order, without pseudo-header fields. */
 export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
   const headers: HeaderList = [];
   applyHeaderEdits(
@@ -66,7 +66,7 @@ export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
   return headers;
 }
 
-/** As `HeaderMap`, values as bytes: they need not be UTF-8. */
+/** A `HeaderMap`. Values are bytes, since a header value need not be UTF-8 (RFC 9110, section 5.5). */
 export function headerMap(headers: HeaderList) {
   const list: { key: string; rawValue: Uint8Array }[] = [];
   for (let i = 0; i < headers.length; i += 2)
@@ -74,7 +74,7 @@ export function headerMap(headers: HeaderList) {
   return { headers: list };
 }
 
-/** Header lists carry bytes as latin1 text; the services' messages carry text. */
+/** UTF-8 text of a header value: header lists carry bytes as latin1 text, strings of protobuf are UTF-8. */
 export function textOf(value: string): string {
   for (let i = 0; i < value.length; i++)
     if (value.charCodeAt(i) > 0x7f) return Buffer.from(value, "latin1").toString("utf8");
@@ -94,7 +94,7 @@ export function joinedHeaders(headers: HeaderList, wants: (name: string) => bool
   return joined;
 }
 
-/** What HTTP/2 says in the place of the request line. */
+/** The pseudo-header fields of a request, whatever version it came in (RFC 9113, section 8.3.1). */
 export function pseudoHeaders({ request }: PolicyContext): Record<string, string> {
   return {
     ":authority": textOf(request.authority),

@@ -18,7 +18,7 @@ const NO_BYTES = new Uint8Array(0);
 /** Milliseconds between two lines of the log about a service that does not answer. */
 const WARN_INTERVAL = 10_000;
 
-/** What a service says about a connection. */
+/** The decision about a connection, which all its requests share. */
 export type NetworkDecision =
   | {
       readonly allowed: true;
@@ -28,7 +28,10 @@ export type NetworkDecision =
   /** `why` is for the log. */
   | { readonly allowed: false; readonly why: string };
 
-/** Asks about a connection; `refusedWith` is the status of a refusal. Rejects when there is no usable answer. */
+/**
+ * Calls the service about a connection. `refusedWith`: the status of a refusal, which decides whether it may be cached. Rejects
+ * when there is no usable response.
+ */
 type AskAbout = (
   callout: Callout<CalloutContext>,
   variables: Activation,
@@ -37,7 +40,7 @@ type AskAbout = (
 
 const ALLOWED: NetworkDecision = { allowed: true, metadata: undefined };
 
-/** What of `networkExtAuthz` is made when the configuration loads. */
+/** `networkExtAuthz` as far as it does not depend on a thread: made when the configuration loads. */
 export interface NetworkAuthz {
   readonly config: NetworkExtAuthz;
   readonly ask: AskAbout;
@@ -54,7 +57,10 @@ export function prepareNetworkAuthz(config: NetworkExtAuthz, cel: CelEnvironment
   };
 }
 
-/** Asks a service whether a client may connect (`frontendPolicies.networkExtAuthz`, reference 1.10 and 3.8). */
+/**
+ * Decides by a service whether a client may connect (`frontendPolicies.networkExtAuthz`, reference 1.10 and 3.8). There is no
+ * request yet: expressions read the connection, and a refused client is disconnected without a response.
+ */
 export class NetworkAuthorizer {
   readonly #config: NetworkExtAuthz;
   readonly #ask: AskAbout;
@@ -89,7 +95,7 @@ export class NetworkAuthorizer {
     }
   }
 
-  /** `unreported`: clients that have come in since the last such line in the same way. */
+  /** At most one line per interval. `unreported`: clients admitted since the last line for the same reason. */
   #warn(error: string): void {
     this.#warnings.tell((unreported) =>
       this.#log?.warn("networkExtAuthz has failed; connections are let in", {
@@ -100,6 +106,7 @@ export class NetworkAuthorizer {
   }
 }
 
+/** GET `/` unless the configuration says otherwise; 2xx allows. */
 function askHttp(
   http: ConstructorParameters<typeof HttpQuestion>[0],
   timeoutMs: number,
@@ -128,6 +135,7 @@ function askHttp(
   };
 }
 
+/** The same `Check` as for requests, without the part about HTTP. */
 function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: number, cel: CelEnvironment): AskAbout {
   const named = compileAll(metadata, "network", cel);
   return async (callout, variables, onCancel) => {

@@ -107,7 +107,12 @@ export function grpcStream(
   return call;
 }
 
+/**
+ * One call, from its first message to its status. `write` and `end` may come before there is a stream; `UpstreamCall` opens one,
+ * and another one for a replay.
+ */
 class GrpcCall implements UpstreamCaller, GrpcStream {
+  /** The only method of gRPC; not idempotent, so a call is replayed only where the server has not processed it. */
   readonly method = "POST";
   readonly #call = new UpstreamCall(this, TARGET);
   readonly #balancer: Balancer;
@@ -126,12 +131,16 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   /** All that was written, for a call that has no stream yet or may get another one; undefined = too much to be kept. */
   #kept: Buffer[] | undefined = [];
   #keptBytes = 0;
+  /** The caller has no more messages: END_STREAM follows the last one. */
   #halfClosed = false;
   /** `write` has returned false. */
   #blocked = false;
+  /** The observer knows of the call. */
   #reported = false;
   #closed = false;
+  /** Has the status where a response consists of its head alone ("Trailers-Only"). */
   #responseHead: HeaderList = [];
+  /** A message has come. */
   #answered = false;
   #paused = false;
   /** Messages that came with the one at which the caller paused. */
@@ -153,6 +162,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#replayBytes = replayBytes;
   }
 
+  /** Begins the call. Nothing is thrown: what makes it impossible comes by `onEnd`. */
   start(): void {
     if (this.#closed) return;
     try {
@@ -218,6 +228,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   // ── getting a stream ──
 
+  /** Asked after each failed send. */
   get replayable(): boolean {
     return this.#kept !== undefined;
   }
@@ -249,6 +260,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     const stream = call.openStream(session, fields, UNKNOWN_LENGTH);
     this.#stream = stream;
     let takesMore = true;
+    // Everything written so far: what waited for the stream, and what a replay has to repeat.
     for (const bytes of this.#kept ?? []) takesMore = stream.sendBody(bytes, 0, bytes.length);
     this.#limitKept();
     if (this.#halfClosed) stream.sendEnd([]);
@@ -256,6 +268,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     if (takesMore) this.onUpstreamDrain();
   }
 
+  /** Only where TLS offers HTTP/1.1 too, as `backendTLS.alpn` may. */
   onConnection(): void {
     this.refuse({
       code: STATUS.unavailable,
@@ -269,6 +282,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#stream = undefined;
   }
 
+  /** Also invoked when a stream has been opened and takes more. */
   onUpstreamDrain(): void {
     if (!this.#blocked || this.#closed) return;
     this.#blocked = false;
@@ -302,6 +316,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   onResponseBatch(): void {}
 
+  /** HTTP says 200 for failures of gRPC too. */
   succeeded(trailers: HeaderList): boolean {
     return this.#statusOf(trailers).code === STATUS.ok;
   }
@@ -321,6 +336,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     }
   }
 
+  /** A defect of the gateway, such as a listener that throws. */
   onUpstreamFault(error: unknown): void {
     this.#finish(failed({ code: STATUS.internal, message: messageOf(error) }));
   }
@@ -346,6 +362,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#finish(status.code === STATUS.ok ? undefined : failed(status));
   }
 
+  /** The one end of the call; everything after it is ignored. */
   #finish(error: GatewayError | undefined): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -355,6 +372,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   }
 }
 
+/** A deadline that has passed at the service is the same to the caller as one that has passed here. */
 function failed(status: GrpcStatus): GatewayError {
   const late = status.code === STATUS.deadlineExceeded;
   return new GatewayError(late ? "TG_UPSTREAM_TIMEOUT" : "TG_UPSTREAM_FAILED", undefined, new GrpcStatusError(status));
