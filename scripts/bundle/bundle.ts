@@ -68,7 +68,7 @@ async function chunksOf(entry: string, name: string, format: "cjs" | "esm"): Pro
     external: NOT_INSTALLED,
     // React brings a development build, three times the size, and takes it unless told otherwise.
     transform: { define: { "process.env.NODE_ENV": '"production"', "process.env.DEV": "undefined" } },
-    plugins: format === "cjs" ? [terminalUi] : [],
+    plugins: format === "cjs" ? [terminalUi, webCrypto] : [],
     logLevel: "warn",
   });
   try {
@@ -93,11 +93,43 @@ const terminalUi: Plugin = {
       : undefined,
 };
 
+const NO_CRYPTO = "no-crypto";
+/** bcryptjs imports `crypto` for programs without Web Crypto, which Node.js has had since 23. */
+const webCrypto: Plugin = {
+  name: "web-crypto",
+  resolveId: (source, importer) =>
+    source === "crypto" && importer?.includes("/bcryptjs/") ? { id: NO_CRYPTO } : undefined,
+  load: (id) => (id === NO_CRYPTO ? "export default {};" : undefined),
+};
+
+/** Modules of Node.js that load at their first use: `node:crypto` alone takes 6 ms of a thread's start. */
+const LAZY = new Set(["crypto", "zlib", "child_process", "inspector/promises", "dns", "v8", "tty", "http"]);
+
 /**
- * As loader.cts runs it. Escapes keep the text in one byte a character, in memory too; a comment could not hold them, but there
+ * Rewrites rolldown's `let node_x = require("node:x")` and each `node_x.y`. Leaves a module alone of which anything else is done,
+ * such as one that is imported as a whole.
+ */
+function withLazyModules(code: string): string {
+  const declarations = [...code.matchAll(/^let (node_\w+) = require\("node:([^"]+)"\);$/gm)];
+  return declarations.reduce((text, [declaration, name, id = ""]) => {
+    const whole = new RegExp(`(?<![\\w$.])${name}\\b(?!\\.)`, "g");
+    if (!LAZY.has(id) || text.match(whole)?.length !== 1) return text;
+    const uses = new RegExp(`(?<![\\w$.])${name}\\b`, "g");
+    const load = `let loaded_${name}; function ${name}() { return (loaded_${name} ??= require("node:${id}")); }`;
+    // In the place of the declaration, so that lines stay what they are.
+    const [before = "", after = ""] = text.split(declaration);
+    return before + load + after.replace(uses, `${name}()`);
+  }, code);
+}
+
+/**
+ * As loader.ts runs it. Escapes keep the text in one byte a character, in memory too; a comment could not hold them, but there
  * is none left. What is in the line before the code stays in the code's first line, so positions are those of the bundle.
  */
 function wrapped(code: string): string {
-  const ascii = code.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const ascii = withLazyModules(code).replace(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
   return `(function (exports, require, module, __filename, __dirname) {${ascii}\n})`;
 }

@@ -9,7 +9,11 @@ declare module "rolldown" {
   }
   export interface Plugin {
     readonly name: string;
-    resolveId?(source: string, importer: string | undefined): { id: string; external: true } | undefined;
+    resolveId?(
+      source: string,
+      importer: string | undefined,
+    ): { readonly id: string; readonly external?: true } | undefined;
+    load?(id: string): string | undefined;
   }
   export interface Bundle {
     generate(options: {

@@ -4,7 +4,6 @@ import { gzip } from "node:zlib";
 import { type FunctionInput, type LocationInput, Profile, type SampleInput, StringTable } from "pprof-format";
 import { appRoot } from "../../base/app-root.ts";
 
-const compress = promisify(gzip);
 const ROOT = pathToFileURL(appRoot).href;
 
 /** One stack frame as V8 reports it; `lineNumber` is the line of the function, counted from 0. */
@@ -83,7 +82,7 @@ export class ProfileBuilder {
       defaultSampleType: this.#strings.dedup(main.type),
       stringTable: this.#strings,
     });
-    return compress(profile.encode());
+    return promisify(gzip)(profile.encode());
   }
 
   #functionId(key: string, { functionName, url, lineNumber }: CallFrame): number {

@@ -1,11 +1,13 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 
 /** Of this process alone: what is stored under such a digest tells nothing to who could read the memory, or time look-ups. */
-const KEY = randomBytes(32);
+let key: Uint8Array | undefined;
 
 /** A digest of bytes under a key that nobody knows. In one call 1 µs; by streams and HMAC it was 8. */
 export function secretDigest(...parts: readonly (string | Uint8Array)[]): Buffer {
-  const pieces: Uint8Array[] = [KEY];
+  // Not when the module loads: node:crypto would cost every start 6 ms.
+  key ??= randomBytes(32);
+  const pieces: Uint8Array[] = [key];
   for (const part of parts) {
     const bytes = typeof part === "string" ? Buffer.from(part, "utf8") : part;
     // Lengths keep ("a", "bc") apart from ("ab", "c"), and a longer text from the one that it begins with.
