@@ -549,3 +549,15 @@ test("a service that has gone away is called on another connection", async () =>
   assert.ok(second.port > 0);
   assert.equal(await service.unary("after"), "after");
 });
+
+test("a request that began before a reload still calls the service whose pool has been closed", async () => {
+  await using server = await GrpcServer.start({ [ECHO]: { unary: (message) => message } });
+  const service = serviceAt(server.port);
+  assert.equal(await service.unary("before"), "before");
+  service[Symbol.dispose]();
+  assert.equal(await service.unary("after"), "after");
+  await eventually(
+    () => service.endpoint.pool.use.active + service.endpoint.pool.use.idle === 0,
+    "the last connection",
+  );
+});
