@@ -1,4 +1,5 @@
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
+import type { EndpointStats } from "../../src/upstream/endpoints.ts";
 import { type PlaneOptions, TestPlane } from "./data-plane.ts";
 import type { LogLine } from "./gateway.ts";
 import { irOf } from "./supervisor.ts";
@@ -45,6 +46,11 @@ export class LocalGateway {
   /** Binds with their connections, as `/debug/tasks` shows them. */
   tasks(): { bind: string; port: number; connections: unknown[] }[] {
     return this.#plane.plane.tasks() as { bind: string; port: number; connections: unknown[] }[];
+  }
+
+  /** What the balancers know of each endpoint. */
+  endpoints(): EndpointStats[] {
+    return this.#plane.endpoints.stats();
   }
 
   metricsText(): string {

@@ -39,10 +39,18 @@ export interface TcpOrigin {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * One client connection whose bytes are copied to a backend and back. Each direction ends by itself (half-close), and a
- * side that takes nothing stops the other one from being read, so that no more than one read of each side is held.
+ * One client connection whose bytes are copied to a backend and back (TCP routes, and TLS routes that pass TLS through). Each
+ * direction ends by itself (half-close, RFC 9293 3.6), and a side that takes nothing stops the other one from being read, so
+ * that no more than one read of each side is held.
+ *
+ * In comes a transport that has passed the connection stages; out goes one `UpstreamCall` without HTTP, and a line of access
+ * log. The client is not read before the backend is connected: a client that is refused has not sent its bytes in vain.
  */
 export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConnection, Sweepable {
+  /** For the call to the backend, a connection is like a CONNECT: it is not idempotent, and its bytes are gone once sent. */
+  readonly method = "CONNECT";
+  readonly replayable = false;
+  readonly requestSent = true;
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly #origin: TcpOrigin;
@@ -55,11 +63,11 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #call: UpstreamCall | undefined;
   #endpointName: string | undefined;
   #upstream: UpstreamConnection | undefined;
-  /** What was read of the client before this connection got it: the backend's first bytes. */
+  /** Bytes that the client sent before the backend was connected, such as the ClientHello that the route was chosen by. */
   #early: Buffer = NOTHING;
   #clientEnded = false;
   #upstreamEnded = false;
-  /** A side does not take what the other one sends. */
+  /** A side does not take what the other one sends: its socket's buffer is full. */
   #clientBlocked = false;
   #upstreamBlocked = false;
   /** `performance.now()` ms when bytes were last seen to move. */
@@ -192,7 +200,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   onCallFailure({ code, message, sent }: CallFailure): void {
     if (this.#closed) return;
     this.#fail(code, `${ERRORS[code].message}: ${message}`);
-    // A client that has got bytes must not take what it got for the whole.
+    // A reset, so that a truncated transfer is not mistaken for a complete one.
     if (sent) this.#transport.reset();
     else this.#transport.destroy();
   }
@@ -204,6 +212,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#transport.reset();
   }
 
+  // ── the call to the backend ──
+
   #connect(): void {
     const { listener, serverName } = this.#origin;
     this.#route = listener?.tcpRoutes.find(serverName);
@@ -214,13 +224,6 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#call = new UpstreamCall(this, backend);
     if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
-
-  // ── the call to the backend ──
-
-  /** A tunnel of bytes is set up like that of CONNECT, and cannot be sent a second time. */
-  readonly method = "CONNECT";
-  readonly replayable = false;
-  readonly requestSent = true;
 
   get loopGuard(): Transport | undefined {
     return this.#backend?.target.type === "dynamic" ? this.#transport : undefined;

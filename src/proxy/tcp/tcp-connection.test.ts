@@ -1,0 +1,62 @@
+/** What a TCP connection says about its backend; what its client sees is in test/e2e/tcp. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LocalGateway } from "../../../test/helpers/local-gateway.ts";
+import { closedPort, RawPeer, RawUpstream } from "../../../test/helpers/raw-peer.ts";
+
+/** A listener that leads to a port of 127.0.0.1; a failure evicts the backend. */
+function gatewayTo(port: number): Promise<LocalGateway> {
+  const backend = { host: `127.0.0.1:${port}`, policies: { health: { eviction: { duration: "1h" } } } };
+  const listeners = [{ name: "raw", protocol: "TCP", tcpRoutes: [{ name: "r", backends: [backend] }] }];
+  return LocalGateway.start({ binds: [{ port: 0, listeners }] });
+}
+
+/** What the balancer knows of the backend, once no connection is in flight. */
+async function outcome(gateway: LocalGateway): Promise<{ total: number; failures: number; evicted: boolean }> {
+  await gateway.until(() => gateway.endpoints().every(({ total, pending }) => total > 0 && pending === 0), "the end");
+  const [stats] = gateway.endpoints();
+  assert.ok(stats !== undefined);
+  return { total: stats.total, failures: stats.consecutiveFailures, evicted: stats.evictedMs !== null };
+}
+
+const WORKED = { total: 1, failures: 0, evicted: false };
+const FAILED = { total: 1, failures: 1, evicted: true };
+
+test("a connection that both sides have ended has worked", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using gateway = await gatewayTo(upstream.port);
+  const client = await RawPeer.connect(gateway.port());
+  const backend = await upstream.connection();
+  client.send("x".repeat(200_000));
+  client.end();
+  backend.end();
+  assert.equal(await backend.closed(), "end");
+  assert.equal(backend.received.length, 200_000, "what was written last arrives too");
+  assert.deepEqual(await outcome(gateway), WORKED);
+});
+
+test("a backend that cannot be reached, or that resets, has failed", async () => {
+  await using nowhere = await gatewayTo(await closedPort());
+  const refused = await RawPeer.connect(nowhere.port());
+  await refused.closed();
+  assert.deepEqual(await outcome(nowhere), FAILED);
+
+  await using upstream = await RawUpstream.listen();
+  await using gateway = await gatewayTo(upstream.port);
+  const client = await RawPeer.connect(gateway.port());
+  (await upstream.connection()).reset();
+  assert.equal(await client.closed(), "reset", "a client must not take what it has for all");
+  assert.deepEqual(await outcome(gateway), FAILED);
+});
+
+test("a client that breaks off says nothing about the backend", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using gateway = await gatewayTo(upstream.port);
+  const client = await RawPeer.connect(gateway.port());
+  const backend = await upstream.connection();
+  backend.send("hello");
+  await client.take("hello");
+  client.reset();
+  await backend.closed();
+  assert.deepEqual(await outcome(gateway), WORKED);
+});
