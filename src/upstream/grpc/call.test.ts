@@ -523,6 +523,7 @@ test("gRPC goes out as HTTP/2 whatever version other requests have, and takes th
   assert.equal((await http).body.toString(), "old");
   assert.equal(await grpc, "x");
   for (const server of [both, http1]) server.close();
+  http1.closeAllConnections();
   for (const socket of sockets) socket.destroy();
 });
 
@@ -538,6 +539,7 @@ test("a server that agrees to HTTP/1.1 only cannot carry gRPC, and the error say
   assert.equal(await service.failure(), `TG_UPSTREAM_FAILED: gRPC status 14: ${why}`);
   assert.equal(service.endpoint.pending, 0);
   server.close();
+  server.closeAllConnections();
 });
 
 test("a service that has gone away is called on another connection", async () => {
