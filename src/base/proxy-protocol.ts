@@ -4,6 +4,7 @@
  */
 import { isIP } from "node:net";
 
+/** Who connected to the proxy in front, and where. */
 export interface ProxiedAddresses {
   readonly remoteAddress: string;
   readonly remotePort: number;
@@ -23,7 +24,10 @@ export type ProxyHeader =
 
 export type ProxyVersion = "v1" | "v2" | "all";
 
-/** Parses what a connection begins with. */
+/**
+ * Parses what a connection begins with; `bytes` is all that has arrived. Only versions that the port expects are looked for, so that
+ * a client cannot choose the more lenient one.
+ */
 export function parseProxyHeader(bytes: Buffer, version: ProxyVersion): ProxyHeader {
   const v1 = version === "v2" ? "no" : beginning(bytes, V1_START);
   if (v1 === "yes") return parseV1(bytes);
@@ -56,6 +60,7 @@ function parseV1(bytes: Buffer): ProxyHeader {
   const line = bytes.toString("latin1", V1_START.length, end);
   if (!line.endsWith("\r")) return invalid("the line does not end in CRLF");
   const [family = "", ...parts] = line.slice(0, -1).split(" ");
+  // The rest of such a line is to be ignored (section 2.1).
   if (family === "UNKNOWN") return { state: "complete", length, addresses: undefined };
   const version = family === "TCP4" ? 4 : family === "TCP6" ? 6 : undefined;
   if (version === undefined) return invalid("the protocol is not TCP4, TCP6 or UNKNOWN");
@@ -103,6 +108,7 @@ function parseV2(bytes: Buffer): ProxyHeader {
   const command = bytes.readUInt8(12);
   const family = bytes.readUInt8(13);
   const variable = bytes.readUInt16BE(14);
+  // Version in the upper half, command in the lower one (section 2.2).
   if (command >> 4 !== 2) return invalid(`version ${command >> 4}; expected 2`);
   if ((command & 15) > PROXY) return invalid("the command is neither LOCAL nor PROXY");
   if (variable > MAX_VARIABLE) return invalid(`more than ${MAX_VARIABLE} bytes follow its fixed part`);

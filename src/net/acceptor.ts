@@ -17,7 +17,10 @@ export interface ListenOptions {
 
 type OnConnection = (transport: Transport) => TransportHandler | undefined;
 
-/** A listening socket. `onConnection` returns the handler of the new transport, or undefined to refuse it. */
+/**
+ * A listening socket. It accepts and hands out transports; drain.ts of the proxy says when it holds them back and when it closes.
+ * `onConnection` returns the handler of the new transport, or undefined to refuse it.
+ */
 export class Acceptor {
   readonly #server: Server;
   readonly #onConnection: OnConnection;
@@ -40,8 +43,11 @@ export class Acceptor {
   /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
   static listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
     const server = createServer({
+      // Nothing is read before the handle has moved to a socket of our own.
       pauseOnConnect: true,
+      // Each handler decides what the FIN of its client means.
       allowHalfOpen: true,
+      // Heads and small bodies leave in one write already: waiting for more (Nagle) would only delay them.
       noDelay: true,
       keepAlive: options.keepAliveDelay > 0,
       keepAliveInitialDelay: options.keepAliveDelay,

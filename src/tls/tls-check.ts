@@ -14,7 +14,10 @@ export interface TlsProblem {
   readonly message: string;
 }
 
-/** Finds what would fail at the first handshake. `undefined` = connections can be accepted. */
+/**
+ * Finds what would fail at the first handshake, while the configuration loads: a listener whose certificate cannot be used would
+ * otherwise be found out by its clients. `undefined` = connections can be accepted.
+ */
 export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   const suite = tls.cipherSuites?.findIndex((name) => opensslCipher(name) === undefined) ?? -1;
   if (suite !== -1) {

@@ -1,4 +1,8 @@
-/** Reads the start of a TLS connection without ending TLS there: the name that the client asks for (RFC 6066 3). */
+/**
+ * Reads the start of a TLS connection without ending TLS there: the name that the client asks for (SNI, RFC 6066 3). Node's own
+ * SNI callback comes too late: by then versions, cipher suites and client CA are chosen, and those differ by listener. It also
+ * cannot let TLS pass through. The proxy's TLS stage calls this with all bytes that have arrived so far.
+ */
 
 /** Raw bytes that a ClientHello may take, its record headers included; browsers send under 2 KiB. */
 export const MAX_CLIENT_HELLO = 16 * 1024;
@@ -24,6 +28,7 @@ export function parseClientHello(bytes: Buffer): ClientHello {
   let gathered = 0;
   let needed = 4;
   for (let at = 0; ; ) {
+    // TLSPlaintext (RFC 8446 5.1): type, legacy version 3.x, length. A ClientHello may be spread over several records.
     const record = bytes.subarray(at);
     if (record.length > 0 && record[0] !== HANDSHAKE_RECORD) return invalid("not a TLS handshake");
     if (record.length > 1 && record[1] !== 3) return invalid("not a TLS handshake");
@@ -48,6 +53,7 @@ export function parseClientHello(bytes: Buffer): ClientHello {
 /** RFC 8446 4.1.2. */
 function parseBody(body: Buffer): ClientHello {
   const reader = new Reader(body);
+  // legacy_version and random.
   reader.take(2 + 32);
   const session = reader.vector(1);
   const suites = reader.vector(2);
@@ -55,6 +61,7 @@ function parseBody(body: Buffer): ClientHello {
   if (session === undefined || session.length > 32) return MALFORMED;
   if (suites === undefined || suites.length === 0 || suites.length % 2 !== 0) return MALFORMED;
   if (compression === undefined || compression.length === 0) return MALFORMED;
+  // Up to TLS 1.2 the extensions may be absent altogether.
   if (reader.left === 0) return { state: "complete", serverName: "" };
   const list = reader.vector(2);
   if (list === undefined || reader.left > 0) return MALFORMED;
@@ -65,6 +72,7 @@ function parseBody(body: Buffer): ClientHello {
     const value = extensions.vector(2);
     if (type === undefined || value === undefined) return MALFORMED;
     if (type.readUInt16BE(0) !== SERVER_NAME) continue;
+    // Forbidden (RFC 8446 4.2); the two names could reach two different listeners.
     if (serverName !== undefined) return invalid("the ClientHello names its server twice");
     serverName = parseServerName(value);
     if (serverName === undefined) return invalid("the ClientHello has a malformed server name");

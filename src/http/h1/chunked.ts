@@ -1,4 +1,8 @@
-/** Reads bodies in chunked transfer coding (RFC 9112 section 7.1), strictly and as a stream. */
+/**
+ * Reads bodies in chunked transfer coding (RFC 9112 section 7.1), strictly and as a stream. Strictly, because a peer that reads a
+ * size or a line end in another way sees the next message begin elsewhere (request smuggling). Both sides use it: the server for
+ * requests (server/body-reader.ts), upstream connections for responses.
+ */
 import { latin1Slice } from "../../net/node-internals.ts";
 import type { HeaderList } from "../message.ts";
 import { FieldSection, parseFields, TRAILER_FIELDS } from "./fields.ts";
@@ -116,6 +120,7 @@ export class ChunkedDecoder {
         else this.#state = TRAILER_START;
         return;
       case DATA_CR:
+        // Data beyond the announced size would be framing to one reader and data to another.
         if (byte === CR) this.#state = DATA_LF;
         else this.error = "chunk data is longer than its size";
         return;
@@ -133,6 +138,7 @@ export class ChunkedDecoder {
     const digit = HEX[byte] as number;
     if (digit > 0) {
       this.#left = this.#left * 16 + (digit - 1);
+      // Leading zeros count too, so that a size cannot take for ever.
       this.#digits++;
       if (this.#digits > MAX_SIZE_DIGITS || this.#left > Number.MAX_SAFE_INTEGER)
         this.error = "chunk size is too large";

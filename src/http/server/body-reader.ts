@@ -61,6 +61,7 @@ export class BodyReader {
 
   /** Whether the rest is small and sure to come, so that reading it is cheaper than another connection. */
   get discardable(): boolean {
+    // A chunked body may go on without end.
     return !this.#chunked && this.#left <= DISCARD_BYTES;
   }
 

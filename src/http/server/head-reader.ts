@@ -33,6 +33,7 @@ export class HeadReader {
     frontend: ConnectionLimits,
     scheme: HttpRequest["scheme"],
   ): HttpRequest | undefined {
+    // Some clients send an empty line after a body; one is allowed before a request line (RFC 9112 2.2).
     const from = skipLeadingCrlf(buffer, start, to);
     const seen = start + this.#scanned;
     const headEnd = findHeadEnd(buffer, Math.max(from, seen - 3), to);
@@ -43,6 +44,7 @@ export class HeadReader {
     }
     this.#scanned = 0;
     this.end = headEnd;
+    // Measured without the empty line before it, as the limit is documented.
     if (headEnd - from > frontend.maxHeadSize) {
       this.error = tooLarge(false, frontend.maxHeadSize);
       return undefined;
@@ -76,6 +78,7 @@ export class HeadReader {
   }
 }
 
+/** `X_Real_IP` and `X-Real-IP` are one variable to CGI and its heirs, so the first can stand in for the second there. */
 function dropUnderscores(head: RequestHead): void {
   const { headers, rawNames } = head;
   const kept = (name: string): boolean => !name.includes("_");
@@ -84,6 +87,7 @@ function dropUnderscores(head: RequestHead): void {
   head.hasUnderscore = false;
 }
 
+/** Why an incomplete head is refused already: 414 inside the request line, else 431 (RFC 9110 15.5.15, RFC 6585 5). */
 function tooLong(buffer: Buffer, from: number, to: number, { maxHeadSize }: ConnectionLimits): HeadError | undefined {
   if (to - from <= maxHeadSize) return undefined;
   const line = buffer.indexOf(10, from);

@@ -45,11 +45,13 @@ export class ResponseWriter {
     let extra = "";
     this.started = true;
     this.#trailersAccepted = context.trailersAccepted;
+    // 101 and 2xx to CONNECT have no framing: what follows is not HTTP (RFC 9110 7.8, 9.3.6).
     if (length === TUNNEL) {
       this.#framing = "tunnel";
       this.#output.text(responseHeadText(status, response.headers, rawNames, ""));
       return false;
     }
+    // RFC 9112 6.3: no body follows whatever the fields say.
     if (context.method === "HEAD" || status === 204 || status === 304) this.#framing = "none";
     else if (length !== UNKNOWN_LENGTH) {
       this.#framing = "length";
@@ -58,6 +60,7 @@ export class ResponseWriter {
       this.#framing = "chunked";
       extra = "transfer-encoding: chunked\r\n";
     } else {
+      // HTTP/1.0 knows no chunks: the close ends the body.
       this.#framing = "close";
       keepAlive = false;
     }

@@ -13,6 +13,7 @@ import type { Services } from "../services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables } from "../variables.ts";
 
+/** Stands for a write that nothing waits for. */
 const TAKEN = (): void => {};
 
 /** A bind that serves what comes out of tunnels. */
@@ -70,6 +71,7 @@ export class Tunnel implements ServerStream {
     return { ...variables, request: this.#request, response: { status: this.#status, headers: [] } };
   }
 
+  /** Opens the tunnel, or answers why not. Only the port of the authority counts: the binds of this process are the targets. */
   start(): void {
     if (this.#request.method !== "CONNECT") this.#refuse("TG_METHOD_NOT_ALLOWED", "allow", "CONNECT");
     else if (this.#downstream.requestLength !== 0) this.#refuse("TG_INVALID_REQUEST");
@@ -107,6 +109,7 @@ export class Tunnel implements ServerStream {
     this.#finish();
   }
 
+  /** The 200 goes out before anything of the target (RFC 9110 9.3.6). */
   #open(target: TunnelTarget, from: Addresses): void {
     const downstream = this.#downstream;
     this.#status = 200;
@@ -120,6 +123,7 @@ export class Tunnel implements ServerStream {
     downstream.readBody();
   }
 
+  /** An error response with the text of the table. After a refused CONNECT the engine closes: bytes for the tunnel may follow. */
   #refuse(code: ErrorCode, ...headers: readonly string[]): void {
     const { status, message, reason } = ERRORS[code];
     this.#status = status;
