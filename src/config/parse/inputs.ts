@@ -3,7 +3,7 @@
  * that it parsed, so a write between reading and watching cannot go unnoticed: comparing the two needs no notice of it.
  */
 import { createHash } from "node:crypto";
-import { readFileSync, realpathSync, type Stats, statSync } from "node:fs";
+import { closeSync, openSync, readFileSync, readSync, realpathSync, type Stats, statSync } from "node:fs";
 import { messageOf } from "../../base/errors.ts";
 
 /** Each file by its path with a digest of its content, or with the reason why it has none. */
@@ -107,7 +107,8 @@ export class DiskDigests {
     const known = this.#known.get(path);
     if (known?.fingerprint === fingerprint && known.settled && now - known.readAt < CONTENT_MS) return known.digest;
     // Pipes and devices are not read: another reader waits for what is in them.
-    const digest = stats.isFile() || stats.isDirectory() ? readInput(path).digest : SPECIAL;
+    const readable = stats.isFile() && stats.size <= MAX_BYTES;
+    const digest = readable ? digestOf(path) : stats.isFile() || stats.isDirectory() ? readInput(path).digest : SPECIAL;
     // Within one tick of the clock a file can change twice and look the same.
     const settled = Math.abs(now - Math.max(stats.mtimeMs, stats.ctimeMs)) > SETTLED_MS;
     if (digest !== UNKNOWN) this.#known.set(path, { fingerprint, digest, readAt: now, settled });
@@ -136,6 +137,26 @@ function readInput(path: string): Read {
   const read = contentOf(path);
   // A folder cannot be read at all.
   return stats === undefined || stats.isFile() || read.bytes === undefined ? read : { ...read, digest: SPECIAL };
+}
+
+/** Reused: a watch looks often, and the content of each look would stay until the collector runs. */
+const CHUNK = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** The digest of a file of which nothing else is wanted. */
+function digestOf(path: string): string {
+  try {
+    const file = openSync(path, "r");
+    try {
+      const content = createHash("sha256");
+      for (let size = readSync(file, CHUNK); size > 0; size = readSync(file, CHUNK))
+        content.update(CHUNK.subarray(0, size));
+      return content.digest("hex");
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    return reasonOf(error);
+  }
 }
 
 function contentOf(path: string): Read {
