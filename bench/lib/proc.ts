@@ -4,11 +4,13 @@ import { once } from "node:events";
 import { createWriteStream, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { chmod, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** The Node that runs the bench also runs its helpers and tracegate. */
 export const NODE = process.execPath;
+/** The launchers take the first Node.js on PATH, as they do where the package is installed. */
+export const NODE_FIRST = { ...process.env, PATH: `${dirname(NODE)}${delimiter}${process.env.PATH}` };
 
 const running = new Set<Child>();
 const folders = new Set<string>();

@@ -2,16 +2,14 @@
 import { execFileSync } from "node:child_process";
 import { cpSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { answersOk } from "../lib/http.ts";
 import { freePorts, waitFor } from "../lib/ports.ts";
-import { Child, NODE } from "../lib/proc.ts";
+import { Child, NODE, NODE_FIRST } from "../lib/proc.ts";
 import type { Bench } from "../lib/types.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** The launchers take the first Node.js on PATH, as they do where the package is installed. */
-const ENV = { ...process.env, PATH: `${dirname(NODE)}${delimiter}${process.env.PATH}` };
 const WORKERS = 2;
 
 /** Builds the package, and copies what is in it to `<bench.folder>/package`, whose path this returns. */
@@ -72,5 +70,5 @@ async function untilReady(bench: Bench, name: string, command: readonly string[]
 
 /** On all cores: a start uses as many as there are. */
 function optionsOf(bench: Bench) {
-  return { env: ENV, stdout: "pipe", folder: bench.folder } as const;
+  return { env: NODE_FIRST, stdout: "pipe", folder: bench.folder } as const;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { answersOk } from "../lib/http.ts";
 import { freePorts, waitFor, waitForPort } from "../lib/ports.ts";
-import { Child, NODE } from "../lib/proc.ts";
+import { Child, NODE, NODE_FIRST } from "../lib/proc.ts";
 import type { Bench, Peer, RunningProxy } from "../lib/types.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -17,6 +17,8 @@ export interface TracegateOptions {
   readonly routes: string;
   /** src/main.ts of the checkout to run; default: the bench's own. */
   readonly main?: string;
+  /** A launcher to start instead, with the options that it gives Node.js. */
+  readonly program?: string;
 }
 
 export interface RunningTracegate extends RunningProxy {
@@ -63,7 +65,10 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
     await rename(`${file}.new`, file);
   };
   await rewrite(options.routes);
-  const child = new Child("tracegate", [NODE, ...nodeFlags(), options.main ?? MAIN, "-f", file], {
+  const { program, main = MAIN } = options;
+  const command = program === undefined ? [NODE, ...nodeFlags(), main] : [program];
+  const child = new Child("tracegate", [...command, "-f", file], {
+    env: NODE_FIRST,
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
     stdout: "ignore",
     folder: bench.folder,

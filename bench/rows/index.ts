@@ -4,6 +4,7 @@ import { armed } from "./armed.ts";
 import { body } from "./body.ts";
 import { cpu } from "./cpu.ts";
 import { idle } from "./idle.ts";
+import { memory } from "./memory.ts";
 import { policies } from "./policies.ts";
 import { reload } from "./reload.ts";
 import { routes } from "./routes.ts";
@@ -12,4 +13,17 @@ import { start } from "./start.ts";
 import { workers } from "./workers.ts";
 
 /** In the order of the table. */
-export const ROWS: readonly Row[] = [cpu, routes, armed, body, idle, reload, workers, admin, start, secured, policies];
+export const ROWS: readonly Row[] = [
+  cpu,
+  routes,
+  armed,
+  body,
+  idle,
+  reload,
+  workers,
+  admin,
+  start,
+  memory,
+  secured,
+  policies,
+];

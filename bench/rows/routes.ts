@@ -40,10 +40,10 @@ export function hostName(index: number): string {
   return `host-${index}.bench.test`;
 }
 
-/** The YAML of 10,000 routes: each of 1,000 hosts has `/` and nine longer prefixes. */
-export function manyRoutes(originPort: number): string {
+/** The YAML of 10,000 routes, or another multiple of ten: each of 1,000 hosts has `/` and nine longer prefixes. */
+export function manyRoutes(originPort: number, count = HOSTS * ROUTES_PER_HOST): string {
   const list: string[] = [];
-  for (let host = 0; host < HOSTS; host++) {
+  for (let host = 0; host < count / ROUTES_PER_HOST; host++) {
     for (let path = 0; path < ROUTES_PER_HOST; path++) list.push(route(host, path, originPort));
   }
   return list.join("");
