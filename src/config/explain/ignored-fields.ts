@@ -38,13 +38,13 @@ const EMPTY_IS_ABSENT: ReadonlySet<string> = new Set(["authority", "path", "trac
 const FREE: ReadonlySet<string> = new Set(["metadata", "claims"]);
 
 /**
- * A copy of a configuration without what counts as absent: fields that are null, choices that are empty objects, and fields
+ * A configuration without what counts as absent: fields that are null, choices that are empty objects, and fields
  * of `config` that belong to other modes, each of these with a warning.
  */
 export function withoutIgnored(value: object, known: KnownFields, document: ConfigDocument): object {
   // An alias may contain itself.
   if (isDeeperThan(value, MAX_DEPTH)) return value;
-  const present = new Absence(known).remove(value, []) as { readonly config?: unknown };
+  const present = new Absence(known).remove(value) as { readonly config?: unknown };
   const { config } = present;
   if (typeof config !== "object" || config === null || Array.isArray(config)) return present;
   const kept = Object.entries(config).filter(([name]) => {
@@ -58,30 +58,51 @@ export function withoutIgnored(value: object, known: KnownFields, document: Conf
 /** Maps by name: an entry exists because it is named, so an empty one is an error. */
 const NAMED: ReadonlySet<string> = new Set(["gateways"]);
 
-/** Removes what is absent from values at `path`; a null under a name that the schema does not have stays, and is refused. */
+/**
+ * Removes what is absent from a value; a null under a name that the schema does not have stays, and is refused. What has
+ * nothing to remove is not copied: of 10,000 routes that took a fifth of the time of a load.
+ */
 class Absence {
   readonly #known: KnownFields;
+  /** Of the value at hand. */
+  readonly #path: PropertyKey[] = [];
 
   constructor(known: KnownFields) {
     this.#known = known;
   }
 
   /** `named`: the keys of the object are names. */
-  remove(value: unknown, path: readonly PropertyKey[], named = false): unknown {
-    if (Array.isArray(value)) return value.map((each, i) => this.remove(each, [...path, i]));
+  remove(value: unknown, named = false): unknown {
+    if (Array.isArray(value)) {
+      const present = value.map((each, i) => this.#removeAt(i, each, false));
+      return present.every((each, i) => each === value[i]) ? value : present;
+    }
     if (typeof value !== "object" || value === null) return value;
-    const present = Object.entries(value).filter(([name, inner]) => named || !this.#isAbsent(name, inner, path));
-    return Object.fromEntries(
-      present.map(([name, inner]) => {
-        if (FREE.has(name)) return [name, inner];
-        return [name, this.remove(inner, [...path, name], path.length === 0 && NAMED.has(name))];
-      }),
-    );
+    let changed = false;
+    const present: [string, unknown][] = [];
+    for (const [name, inner] of Object.entries(value)) {
+      if (!named && this.#isAbsent(name, inner)) {
+        changed = true;
+        continue;
+      }
+      const left = FREE.has(name) ? inner : this.#removeAt(name, inner, this.#path.length === 0 && NAMED.has(name));
+      changed ||= left !== inner;
+      present.push([name, left]);
+    }
+    return changed ? Object.fromEntries(present) : value;
+  }
+
+  #removeAt(part: PropertyKey, value: unknown, named: boolean): unknown {
+    if (typeof value !== "object" || value === null) return value;
+    this.#path.push(part);
+    const left = this.remove(value, named);
+    this.#path.pop();
+    return left;
   }
 
   /** `invalid: null` is how dumps write a backend that cannot be used. */
-  #isAbsent(name: string, value: unknown, path: readonly PropertyKey[]): boolean {
-    if (value === null) return name !== "invalid" && this.#known(path).includes(name);
+  #isAbsent(name: string, value: unknown): boolean {
+    if (value === null) return name !== "invalid" && this.#known(this.#path).includes(name);
     return EMPTY_IS_ABSENT.has(name) && typeof value === "object" && Object.keys(value as object).length === 0;
   }
 }
