@@ -9,9 +9,20 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 const PART = /(\d+(?:\.\d+)?|\.\d+)(ns|us|µs|ms|s|m|h)/y;
 
+declare const unit: unique symbol;
+
+/** A time in milliseconds. Branded, so that seconds, bytes or counts do not compile in its place. */
+export type Milliseconds = number & { readonly [unit]: "ms" };
+
+/** A number that is known to be milliseconds, such as a default. */
+export function ms(value: number): Milliseconds {
+  // The brand exists for the compiler alone.
+  return value as Milliseconds;
+}
+
 /** Parses a Go-style duration (`1s`, `500ms`, `1h30m`, `0`) to milliseconds; `undefined` when it is not one or negative. */
-export function parseDuration(text: string): number | undefined {
-  if (text === "0") return 0;
+export function parseDuration(text: string): Milliseconds | undefined {
+  if (text === "0") return ms(0);
   let total = 0;
   PART.lastIndex = 0;
   while (PART.lastIndex < text.length) {
@@ -19,7 +30,7 @@ export function parseDuration(text: string): number | undefined {
     if (match === null) return undefined;
     total += Number(match[1]) * (UNITS[match[2] ?? ""] ?? Number.NaN);
   }
-  return text.length === 0 ? undefined : total;
+  return text.length === 0 ? undefined : ms(total);
 }
 
 /**

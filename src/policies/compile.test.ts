@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../base/durations.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { compilePolicies, NO_POLICIES, stageName } from "./compile.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
@@ -14,10 +15,10 @@ const SOME: PolicySet = {
   urlRewrite: { path: { full: "/" } },
   responseHeaderModifier: { remove: ["server"] },
   requestHeaderModifier: { set: { authorization: "Bearer s3cret", "x-tenant": "t" } },
-  timeout: { requestTimeout: 1000 },
+  timeout: { requestTimeout: ms(1000) },
   cors: { allowOrigins: ["*"], allowMethods: [], allowHeaders: [], exposeHeaders: [], allowCredentials: false },
   csrf: { additionalOrigins: [] },
-  localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: 1000, type: "requests" }],
+  localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: ms(1000), type: "requests" }],
   transformations: { request: { set: { "x-a": "'b'" } } },
 };
 const KEYS = [
@@ -49,7 +50,7 @@ const EXT_AUTHZ: PolicySet["extAuthz"] = {
   protocol: { grpc: {} },
   failureMode: "deny",
   includeRequestHeaders: [],
-  timeout: 1000,
+  timeout: ms(1000),
 };
 const EXT_PROC: PolicySet["extProc"] = {
   target: TARGET,
@@ -66,7 +67,7 @@ const EXT_PROC: PolicySet["extProc"] = {
     responseTrailerMode: "skip",
     allowModeOverride: false,
   },
-  timeout: 1000,
+  timeout: ms(1000),
 };
 const ADMISSION: PolicySet = {
   authorization: { rules: [{ mode: "allow", expression: "true" }] },
@@ -105,12 +106,12 @@ const ORDER: Readonly<Record<(typeof PHASES)[number], { policies: PolicySet; req
         domain: "d",
         descriptors: [{ type: "requests" as const, entries: [{ key: "k", value: "'v'" }] }],
         failureMode: "failOpen",
-        timeout: 1000,
+        timeout: ms(1000),
       },
-      localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: 1000, type: "requests" }],
-      retry: { attempts: 1, backoff: 0, codes: [] },
+      localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: ms(1000), type: "requests" }],
+      retry: { attempts: 1, backoff: ms(0), codes: [] },
       ...ADMISSION,
-      timeout: { requestTimeout: 1000 },
+      timeout: { requestTimeout: ms(1000) },
     },
     request:
       "timeout cors jwtAuth basicAuth apiKey extAuthz authorization retry localRateLimit remoteRateLimit buffer extProc " +
@@ -127,7 +128,7 @@ const ORDER: Readonly<Record<(typeof PHASES)[number], { policies: PolicySet; req
       requestMirror: [{ target: TARGET, percentage: 1 }],
       extAuthz: EXT_AUTHZ,
       authorization: { rules: [{ mode: "allow", expression: "true" }] },
-      http: { requestTimeout: 1000 },
+      http: { requestTimeout: ms(1000) },
     },
     request: "authorization extAuthz requestMirror backendAuth transformations requestHeaderModifier requestRedirect",
     response: "responseHeaderModifier transformations",

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../base/durations.ts";
 import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import { checkPolicies } from "./compile.ts";
 import { definePolicy } from "./policy.ts";
@@ -56,7 +57,7 @@ test("of two levels the inner one wins unless the kind combines them", () => {
 test("all policies and all headers of a modifier are checked, keys at the key", () => {
   const set = {
     requestHeaderModifier: { set: { connection: "x", "a b": "y" }, remove: ["x-ok", "upgrade"] },
-    timeout: { requestTimeout: -1 },
+    timeout: { requestTimeout: ms(-1) },
     urlRewrite: {},
   };
   const places = checkPolicies(set, "route", STANDARD_ENVIRONMENT).map(({ path, key }) => [...path, key]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../base/durations.ts";
 import type { BackendAuth } from "./backend-auth/schema.ts";
 import { redactPolicies } from "./calls/redact.ts";
 import { redactPolicy } from "./redact.ts";
@@ -19,7 +20,7 @@ test("of the policies of a call, only declared kinds are shown", () => {
     key: { value: "s3cret", location: { header: { name: "authorization", prefix: "" } } },
     credentials: [],
   };
-  const policies = { backendAuth, http: { requestTimeout: 5 }, newAuth: { password: "s3cret" } };
+  const policies = { backendAuth, http: { requestTimeout: ms(5) }, newAuth: { password: "s3cret" } };
   const redacted = redactPolicies({ target: { type: "unix", path: "/s" }, policies }, NONE);
   assert.ok(!JSON.stringify(redacted).includes("s3cret"));
   assert.deepEqual(Object.keys(redacted.policies ?? {}), ["backendAuth", "http"]);

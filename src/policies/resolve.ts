@@ -3,7 +3,9 @@
  * configuration with the texts and targets in their places. A kind whose schema names such things has a `resolve` beside it,
  * which the compiler asks for: without it the types do not fit.
  */
+
 import type { z } from "zod";
+import type { Milliseconds } from "../base/durations.ts";
 import type { BackendTunnel } from "../upstream/settings.ts";
 import type { Target } from "../upstream/target.ts";
 import type { FileName, TextSource } from "./shared/source-schema.ts";
@@ -29,7 +31,7 @@ export type Resolved<T> = unknown extends T
             : ServiceField extends keyof T
               ? ResolvedFields<Omit<T, ServiceField | "timeout">> & {
                   readonly target: Target;
-                  readonly timeout: number;
+                  readonly timeout: Milliseconds;
                 }
               : ResolvedFields<T>;
 

@@ -1,5 +1,6 @@
 /** What the `resolve` of a policy may use of the configuration around it. */
 
+import type { Milliseconds } from "../base/durations.ts";
 import type { BackendTunnel } from "../upstream/settings.ts";
 import type { Target } from "../upstream/target.ts";
 import type { TokenEndpointInput, TokenEndpointPolicies } from "./backend-auth/token-endpoint-schema.ts";
@@ -16,8 +17,7 @@ export type ServiceReference = Pick<CalledServiceInput, "host" | "service" | "ba
 export interface ResolvedCall<Policies> {
   readonly target: Target;
   readonly policies?: Policies | undefined;
-  /** Milliseconds. */
-  readonly timeout: number;
+  readonly timeout: Milliseconds;
 }
 
 /** Reads what a policy names. Paths begin in the policy; what cannot be read or found is reported there. */

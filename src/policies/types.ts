@@ -1,3 +1,4 @@
+import type { Milliseconds } from "../base/durations.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Activation, Condition, InputValue } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
@@ -81,7 +82,7 @@ export interface RetryPlan {
   /** Further attempts after the first. */
   readonly attempts: number;
   /** Milliseconds before each further attempt, on average; 0 = none. */
-  readonly backoff: number;
+  readonly backoff: Milliseconds;
   /** The precondition says which methods are repeated, so attempts that timed out are repeated whatever their method. */
   readonly namesMethods: boolean;
   /** Response statuses that are tried again. */
@@ -108,9 +109,9 @@ export interface PolicyContext {
   /** `frontendPolicies.http.maxBufferSize` of the listener: bytes that a body may take when nothing else is said. */
   readonly maxBufferSize: number;
   /** Set by timeout; milliseconds from request start, 0 = none. */
-  requestTimeout: number;
+  requestTimeout: Milliseconds;
   /** Set by timeout; milliseconds per attempt, 0 = none. */
-  backendRequestTimeout: number;
+  backendRequestTimeout: Milliseconds;
   /** Set by urlRewrite: `auto` = the upstream host becomes the target's hostname (default), `fixed` = leave the authority. */
   authorityMode: "auto" | "fixed";
   /** Set by retry, when its precondition holds. */

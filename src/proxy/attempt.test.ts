@@ -1,8 +1,10 @@
 /** What an attempt tells its endpoint; what clients see of attempts is in test/e2e/upstream and test/e2e/policies. */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../test/helpers/data-plane.ts";
 import { closedPort, RawPeer, RawUpstream, reply, settled, statusOf, valuesOf } from "../../test/helpers/raw-peer.ts";
+import { ms } from "../base/durations.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -57,7 +59,7 @@ test("what a retry policy does not pass on counts by its status", async () => {
   await using upstream = await RawUpstream.answering(() =>
     failures-- > 0 ? reply("busy", [], "503 Service Unavailable") : reply("ok"),
   );
-  await using plane = await planeTo(upstream.port, { retry: { attempts: 1, backoff: 0, codes: [503] } });
+  await using plane = await planeTo(upstream.port, { retry: { attempts: 1, backoff: ms(0), codes: [503] } });
   assert.equal((await ask(plane)).body, "ok");
   assert.deepEqual(known(plane), { health: 0.3 + 0.7 * 0.7, pending: 0, total: 2 });
 });
@@ -78,7 +80,7 @@ for (const [who, request, health] of [
   ["an upstream that does not answer", GET, 0.7],
   ["a client that does not send its body", "PUT /it HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", 1],
 ] as const)
-  for (const policies of [{ timeout: { backendRequestTimeout: 40 } }, { timeout: { requestTimeout: 40 } }])
+  for (const policies of [{ timeout: { backendRequestTimeout: ms(40) } }, { timeout: { requestTimeout: ms(40) } }])
     test(`${Object.keys(policies.timeout).join()}: ${who} has health ${health} afterwards`, async () => {
       await using upstream = await RawUpstream.listen();
       await using plane = await planeTo(upstream.port, policies);

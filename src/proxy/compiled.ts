@@ -1,5 +1,6 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
 
+import type { Milliseconds } from "../base/durations.ts";
 import type { Frontend, Listener } from "../ir/ir.ts";
 import type { Rules } from "../policies/authorization/rules.ts";
 import type { CompiledChain } from "../policies/compile.ts";
@@ -102,7 +103,7 @@ export interface CompiledBackend {
   readonly target: Target;
   readonly policies: CompiledChain;
   /** Milliseconds for each attempt, in place of the route's `timeout.backendRequestTimeout`. */
-  readonly requestTimeout: number | undefined;
+  readonly requestTimeout: Milliseconds | undefined;
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
   readonly calls: BackendCalls;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane, type TestRoute } from "../../test/helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, settled, statusOf } from "../../test/helpers/raw-peer.ts";
+import { ms } from "../base/durations.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -49,7 +50,7 @@ test("the task dump names the phase that a request waits in", async () => {
 
 test("a body that is under way is in the phase respond, and may take longer than requestTimeout", async () => {
   await using upstream = await RawUpstream.listen();
-  await using plane = await TestPlane.start(to(upstream, { timeout: { requestTimeout: 60 } }));
+  await using plane = await TestPlane.start(to(upstream, { timeout: { requestTimeout: ms(60) } }));
   const client = await RawPeer.connect(plane.port);
   client.send(GET);
   const peer = await upstream.connection();
@@ -75,8 +76,8 @@ test("requestTimeout holds for all attempts together, also after a response that
       peer.end();
     }
   });
-  const retry = { attempts: 3, backoff: 0, codes: [503] };
-  await using plane = await TestPlane.start(to(upstream, { retry, timeout: { requestTimeout: 150 } }));
+  const retry = { attempts: 3, backoff: ms(0), codes: [503] };
+  await using plane = await TestPlane.start(to(upstream, { retry, timeout: { requestTimeout: ms(150) } }));
   const client = await RawPeer.connect(plane.port);
   client.send(GET);
   const response = await client.message();
@@ -106,7 +107,7 @@ test("a client that leaves during the backoff ends the retries", async () => {
     onFirst();
     return reply("", [], "503 Service Unavailable");
   });
-  const retry = { attempts: 4, backoff: 400, codes: [503] };
+  const retry = { attempts: 4, backoff: ms(400), codes: [503] };
   await using plane = await TestPlane.start(to(upstream, { retry }));
   const client = await RawPeer.connect(plane.port);
   client.send(GET);
@@ -122,7 +123,7 @@ test("a client that leaves during the backoff ends the retries", async () => {
 
 test("an upstream that breaks off after its head cuts the client's connection, so that nothing looks complete", async () => {
   await using upstream = await RawUpstream.listen();
-  const retry = { attempts: 3, backoff: 0, codes: [503] };
+  const retry = { attempts: 3, backoff: ms(0), codes: [503] };
   await using plane = await TestPlane.start(to(upstream, { retry }));
   const client = await RawPeer.connect(plane.port);
   client.send(GET);

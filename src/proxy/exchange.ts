@@ -6,6 +6,7 @@
  */
 
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
+import { ms } from "../base/durations.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
@@ -143,8 +144,8 @@ export class Exchange implements ServerStream, PolicyContext {
   readonly responseSide: ResponseSide;
   readonly result = new Result();
 
-  requestTimeout = 0;
-  backendRequestTimeout = 0;
+  requestTimeout = ms(0);
+  backendRequestTimeout = ms(0);
   authorityMode: "auto" | "fixed" = "auto";
   retry: RetryPlan | undefined;
   /** Only with a retry policy, from `backend-policies` on. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane, type TestRoute } from "../../test/helpers/data-plane.ts";
 import { closedPort, RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import { ms } from "../base/durations.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 
 /** How a request ends, by its path, and what the access log says of it. */
@@ -38,10 +39,10 @@ test("however a request ends, it is counted and logged once, and holds nothing a
     at("/ok"),
     at("/direct", { directResponse: { status: 418, body: "short" } }),
     at("/refused", {}, refusing),
-    at("/retried", { retry: { attempts: 2, backoff: 0, codes: [] } }, refusing),
+    at("/retried", { retry: { attempts: 2, backoff: ms(0), codes: [] } }, refusing),
     at("/cut"),
     at("/gone", {}, silent.port),
-    at("/late", { timeout: { requestTimeout: 40 } }, silent.port),
+    at("/late", { timeout: { requestTimeout: ms(40) } }, silent.port),
     at("/buffered", { buffer: { request: { failureMode: "failClosed", maxBytes: 3 } } }),
   ]);
   for (const path of Object.keys(ENDS)) {

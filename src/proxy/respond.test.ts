@@ -10,6 +10,7 @@ import {
   statusOf,
   valuesOf,
 } from "../../test/helpers/raw-peer.ts";
+import { ms } from "../base/durations.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 
 const GRPC = "content-type: application/grpc\r\n";
@@ -110,7 +111,7 @@ suite("response policies", () => {
       metadataContext: {},
       requestAttributes: {},
       responseAttributes: {},
-      timeout: 5000,
+      timeout: ms(5000),
       processingOptions: {
         requestHeaderMode: skip,
         responseHeaderMode: "send",

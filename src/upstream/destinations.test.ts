@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../base/durations.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { Destinations } from "./destinations.ts";
 import { type Service, ServiceIndex, type Workload } from "./discovery.ts";
@@ -19,7 +20,7 @@ function workload(uid: string, more: Partial<Workload> = {}): Workload {
 
 function destinations(services: readonly Service[], workloads: readonly Workload[]) {
   const sweeper = new Sweeper();
-  const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+  const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
   const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, () => 0);
   return {
@@ -48,7 +49,7 @@ test("references that connect in the same way share a balancer; others share its
   using made = destinations([SERVICE], [workload("1")]);
   const find = (policies: Parameters<Destinations["find"]>[1]) => made.all.find(AT_80, policies).balancer;
   assert.equal(find({}), find({}));
-  assert.notEqual(find({}), find({ tcp: { connectTimeout: 5 } }));
+  assert.notEqual(find({}), find({ tcp: { connectTimeout: ms(5) } }));
   const affine = find({ sessionAffinity: { source: '"x"' } });
   assert.notEqual(find({}), affine);
   assert.equal(find({})?.endpoints[0], affine?.endpoints[0]);

@@ -1,4 +1,5 @@
 /** Settings of the connections to a backend and of the choice among its endpoints. Times are milliseconds. */
+import type { Milliseconds } from "../base/durations.ts";
 import type { BackendTls } from "../tls/tls-settings.ts";
 import type { Target } from "./target.ts";
 
@@ -6,11 +7,11 @@ export type HttpVersion = "HTTP/1.1" | "HTTP/2.0";
 
 /** Reference 3.23; milliseconds. */
 export interface BackendTcp {
-  readonly connectTimeout?: number | undefined;
+  readonly connectTimeout?: Milliseconds | undefined;
   readonly maxConnections?: number | undefined;
   readonly maxPendingRequests?: number | undefined;
   readonly keepalives?:
-    | { readonly enabled: boolean; readonly time: number; readonly interval?: number | undefined }
+    | { readonly enabled: boolean; readonly time: Milliseconds; readonly interval?: Milliseconds | undefined }
     | undefined;
 }
 
@@ -26,7 +27,7 @@ export interface BackendTunnel {
 /** Reference 3.23; milliseconds. */
 export interface BackendHttp {
   readonly version?: HttpVersion | undefined;
-  readonly requestTimeout?: number | undefined;
+  readonly requestTimeout?: Milliseconds | undefined;
   readonly maxConnections?: number | undefined;
   readonly maxPendingRequests?: number | undefined;
 }
@@ -41,7 +42,7 @@ export interface Health {
 
 export interface Eviction {
   /** Milliseconds. */
-  readonly duration?: number | undefined;
+  readonly duration?: Milliseconds | undefined;
   /** From 0 to 1. */
   readonly restoreHealth?: number | undefined;
   readonly consecutiveFailures?: number | undefined;

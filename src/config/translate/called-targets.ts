@@ -1,3 +1,4 @@
+import { ms } from "../../base/durations.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { BasicBackendAuth } from "../../policies/backend-auth/basic-schema.ts";
 import type { BackendAuth } from "../../policies/backend-auth/schema.ts";
@@ -16,9 +17,9 @@ import type { Sources } from "./sources.ts";
 import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";
 
 /** Milliseconds for the answer of a service when nothing else is said. */
-const TIMEOUT = 2000;
+const TIMEOUT = ms(2000);
 /** The same for token endpoints. */
-const TOKEN_TIMEOUT = 10_000;
+const TOKEN_TIMEOUT = ms(10_000);
 
 type Backends = ConfigFile["backends"];
 

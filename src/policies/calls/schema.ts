@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Milliseconds } from "../../base/durations.ts";
 import type { Target } from "../../upstream/target.ts";
 import { schema as backendAuth } from "../backend-auth/schema.ts";
 import type { ConfigOf } from "../resolve.ts";
@@ -40,6 +41,5 @@ export interface CalledServiceInput {
   readonly service?: { readonly name: string; readonly port: number } | undefined;
   readonly backend?: string | undefined;
   readonly policies?: CallPoliciesInput | undefined;
-  /** Milliseconds. */
-  readonly timeout?: number | undefined;
+  readonly timeout?: Milliseconds | undefined;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
+import { ms } from "../../base/durations.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { cors } from "./index.ts";
 import { compileOrigins } from "./origins.ts";
@@ -43,7 +44,7 @@ test("a preflight hears the configured lists, joined", () => {
     allowMethods: ["PUT", "DELETE"],
     allowHeaders: ["x-a", "x-b"],
     exposeHeaders: ["x-c"],
-    maxAge: 90_500,
+    maxAge: ms(90_500),
   };
   assert.deepEqual(preflight(config), {
     ...ORIGIN,

@@ -3,6 +3,7 @@ import { after, suite, test } from "node:test";
 import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../test/helpers/envoy/auth.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
+import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { latin1 } from "../../http/h1/syntax.ts";
 import type { LocalReply } from "../../http/message.ts";
@@ -29,7 +30,7 @@ function byGrpc(port: number, more: Partial<ExtAuthz> = {}): CompiledPolicy {
     protocol: { grpc: {} },
     failureMode: "deny",
     includeRequestHeaders: [],
-    timeout: 5000,
+    timeout: ms(5000),
     ...more,
   };
   return create(config, { ...DEPS, callouts: calls.callouts });

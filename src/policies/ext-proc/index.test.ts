@@ -8,6 +8,7 @@ import {
   type Question,
 } from "../../../test/helpers/envoy/ext-proc.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
+import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpResponse, LocalReply } from "../../http/message.ts";
 import { TestCallouts } from "../testing/callouts.ts";
@@ -47,7 +48,7 @@ function policy(
     metadataContext: {},
     requestAttributes: {},
     responseAttributes: {},
-    timeout: 5000,
+    timeout: ms(5000),
     processingOptions: { ...NOTHING, ...options },
     ...more,
   };
@@ -168,7 +169,7 @@ test("a service may ask for more time, once for each message and up to ten times
   ];
   const outcomes = cases.map(async ([answers, timeout, passes]) => {
     await using service = await processor(() => answers);
-    const outcome = run(policy(service.port, HEADERS, { timeout }), contextOf());
+    const outcome = run(policy(service.port, HEADERS, { timeout: ms(timeout) }), contextOf());
     if (passes) assert.equal(await outcome, undefined);
     else assert.match((await rejection(outcome)).message, /no answer in time/);
   });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
@@ -9,7 +10,7 @@ import type { LocalLimit } from "./schema.ts";
 
 const { create } = localRateLimit;
 
-const LIMIT: LocalLimit = { maxTokens: 2, tokensPerFill: 1, fillInterval: 60_000, type: "requests" };
+const LIMIT: LocalLimit = { maxTokens: 2, tokensPerFill: 1, fillInterval: ms(60_000), type: "requests" };
 
 function policyOf(...limits: Partial<LocalLimit>[]): CompiledPolicy {
   return create(
@@ -49,7 +50,7 @@ test("what is never filled has no Retry-After", () => {
 });
 
 test("several limits: each takes a token, the most constrained is told", () => {
-  const policy = policyOf({ maxTokens: 9 }, { maxTokens: 2, fillInterval: 1000 }, { maxTokens: 5 });
+  const policy = policyOf({ maxTokens: 9 }, { maxTokens: 2, fillInterval: ms(1000) }, { maxTokens: 5 });
   assert.deepEqual(ask(policy).headers, {
     "x-ratelimit-limit": "2",
     "x-ratelimit-remaining": "1",
@@ -82,7 +83,7 @@ test("limits that cannot work are refused at load", () => {
     () => policyOf({}, { maxTokens: 1, tokensPerFill: 2 }),
     /localRateLimit.1.maxTokens: max tokens cannot be less than the refill amount/,
   );
-  assert.throws(() => policyOf({ fillInterval: 0 }), /localRateLimit.0.fillInterval: at least 1ms/);
+  assert.throws(() => policyOf({ fillInterval: ms(0) }), /localRateLimit.0.fillInterval: at least 1ms/);
   assert.throws(() => policyOf({ type: "tokens" }), /localRateLimit.0.type: tokens of language models/);
   assert.throws(() => policyOf({ key: "nope" }), /unknown variable nope/);
 });

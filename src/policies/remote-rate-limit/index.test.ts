@@ -7,6 +7,7 @@ import {
   SHOULD_RATE_LIMIT,
 } from "../../../test/helpers/envoy/rate-limit.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
+import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message.ts";
 import { redactPolicy } from "../redact.ts";
@@ -45,7 +46,7 @@ function policy(port: number, more: Partial<RemoteRateLimit> = {}) {
     domain: "shop",
     descriptors: [USER],
     failureMode: "failClosed",
-    timeout: 5000,
+    timeout: ms(5000),
     ...more,
   };
   return create(config, { ...DEPS, callouts: calls.callouts });
@@ -201,11 +202,11 @@ test("a service that fails, is late or gives no answer of the protocol: 500, or 
     [late, 30, /./],
     [odd, 5000, /./],
   ] as const) {
-    const error = await rejection(run(port, { timeout }));
+    const error = await rejection(run(port, { timeout: ms(timeout) }));
     assert.deepEqual([error.code, error.status], ["TG_RATE_LIMIT_SERVICE", 500]);
     assert.match(String((error.cause as Error).message), why);
     const trace = new RecordedTrace();
-    assert.equal(await run(port, { timeout, failureMode: "failOpen" }, ann([], trace)), undefined);
+    assert.equal(await run(port, { timeout: ms(timeout), failureMode: "failOpen" }, ann([], trace)), undefined);
     assert.match(JSON.stringify(trace.events.at(-1)), /"result":"failed"/);
   }
 });
@@ -222,7 +223,7 @@ test("credentials of the service go with the question; without them it counts as
     { kind: "backend_auth", details: { location: "header" }, scope: "rate_limit" },
     { scope: "rate_limit", target: `127.0.0.1:${service.port}` },
   ]);
-  const unreadable = { jwtSign: { alg: "RS256", ttl: 1000, location }, credentials: [] } as const;
+  const unreadable = { jwtSign: { alg: "RS256", ttl: ms(1000), location }, credentials: [] } as const;
   const error = await rejection(run(service.port, { policies: { backendAuth: unreadable } }));
   assert.equal(error.code, "TG_RATE_LIMIT_SERVICE");
   assert.match((error.cause as Error).message, /the signing key could not be read/);

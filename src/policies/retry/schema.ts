@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ms } from "../../base/durations.ts";
 import type { ConfigOf } from "../resolve.ts";
 import { duration } from "../shared/duration-schema.ts";
 
@@ -6,7 +7,7 @@ export const schema = z
   .strictObject({
     attempts: z.int().min(1).max(255).default(1).describe("Further attempts after the first. Default: 1."),
     backoff: duration
-      .default(0)
+      .default(ms(0))
       .describe("Time before each further attempt; a random half of it is added or taken away. Default: none."),
     codes: z.array(z.int().min(100).max(599)).describe("Statuses of responses that are tried again; may be empty."),
     precondition: z

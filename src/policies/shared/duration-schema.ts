@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseDuration } from "../../base/durations.ts";
+import { ms, parseDuration } from "../../base/durations.ts";
 
 /** A Go-style duration; milliseconds after parsing. */
 export const duration = z
@@ -11,6 +11,6 @@ export const duration = z
         code: "custom",
         message: `not a duration: ${text}; write a number with a unit, such as 10s, 500ms or 1h30m`,
       });
-    return parsed ?? 0;
+    return parsed ?? ms(0);
   })
   .meta({ title: "duration", description: "Duration such as `10s`, `500ms` or `1h30m`." });

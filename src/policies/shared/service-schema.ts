@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ms } from "../../base/durations.ts";
 import { duration } from "./duration-schema.ts";
 
 /** Fields of policies that ask a service; exactly one of the first three, which is checked where targets are looked up. */
@@ -15,5 +16,5 @@ export const service = {
     .optional()
     .describe("An entry of `services`."),
   backend: z.string().optional().describe("A named backend: `/name`; the policies of it that callouts can have apply."),
-  timeout: duration.default(2000).describe("How long an answer may take. Default: 2s."),
+  timeout: duration.default(ms(2000)).describe("How long an answer may take. Default: 2s."),
 };

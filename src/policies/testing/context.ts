@@ -1,3 +1,4 @@
+import { ms } from "../../base/durations.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
@@ -65,8 +66,8 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     request: message,
     matchedPrefix: "matchedPrefix" in more ? more.matchedPrefix : "/shop",
     trace: more.trace,
-    requestTimeout: 0,
-    backendRequestTimeout: 0,
+    requestTimeout: ms(0),
+    backendRequestTimeout: ms(0),
     authorityMode: "auto",
     retry: undefined,
     requestMetadata,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../base/durations.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { timeout } from "./index.ts";
 
@@ -7,17 +8,17 @@ const create = (config: Parameters<typeof timeout.create>[0]) => timeout.create(
 
 test("sets both deadlines; one that is not configured is none", () => {
   const context = contextOf();
-  create({ requestTimeout: 1500, backendRequestTimeout: 500 }).onRequest?.(context);
+  create({ requestTimeout: ms(1500), backendRequestTimeout: ms(500) }).onRequest?.(context);
   assert.equal(context.requestTimeout, 1500);
   assert.equal(context.backendRequestTimeout, 500);
-  create({ backendRequestTimeout: 700 }).onRequest?.(context);
+  create({ backendRequestTimeout: ms(700) }).onRequest?.(context);
   assert.equal(context.requestTimeout, 0);
   assert.equal(context.backendRequestTimeout, 700);
 });
 
 test("shows durations as they are written", () => {
   const trace = new RecordedTrace();
-  const config = { requestTimeout: 30_000, backendRequestTimeout: 1500 };
+  const config = { requestTimeout: ms(30_000), backendRequestTimeout: ms(1500) };
   create(config).onRequest?.(contextOf({}, { trace }));
   const details = { requestTimeout: "30s", backendRequestTimeout: "1.5s" };
   assert.deepEqual(timeout.traceView(config, new Set()), details);
@@ -26,5 +27,8 @@ test("shows durations as they are written", () => {
 
 test("a delay that no timer can hold is refused at load", () => {
   for (const requestTimeout of [-1, 2 ** 31, Number.NaN])
-    assert.throws(() => create({ requestTimeout }), /timeout.requestTimeout: use a duration from 0 to 24 days/);
+    assert.throws(
+      () => create({ requestTimeout: ms(requestTimeout) }),
+      /timeout.requestTimeout: use a duration from 0 to 24 days/,
+    );
 });

@@ -1,3 +1,4 @@
+import { type Milliseconds, ms } from "../../base/durations.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
 import { withDurations } from "../shared/shown-durations.ts";
@@ -19,8 +20,8 @@ export const timeout = definePolicy({
  * attempts, `backendRequestTimeout` for each attempt. Milliseconds; 0 = none. Throws for numbers that no timer can hold.
  */
 function prepare(config: Timeout): () => PolicyHooks {
-  const requestTimeout = milliseconds("requestTimeout", config.requestTimeout);
-  const backendRequestTimeout = milliseconds("backendRequestTimeout", config.backendRequestTimeout);
+  const requestTimeout = checked("requestTimeout", config.requestTimeout);
+  const backendRequestTimeout = checked("backendRequestTimeout", config.backendRequestTimeout);
   const details = redact(config);
   return () => ({
     onRequest(context) {
@@ -35,7 +36,7 @@ function prepare(config: Timeout): () => PolicyHooks {
 /** The longest delay of a timer; a longer one would fire at once. */
 const MAX_DELAY = 2 ** 31 - 1;
 
-function milliseconds(field: string, value = 0): number {
+function checked(field: string, value = ms(0)): Milliseconds {
   if (!(value >= 0 && value <= MAX_DELAY)) throw PolicyError.at([field], "use a duration from 0 to 24 days (576h)");
   return value;
 }

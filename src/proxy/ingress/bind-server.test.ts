@@ -6,6 +6,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../../test/helpers/certificates.ts";
 import { TestPlane } from "../../../test/helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../../test/helpers/raw-peer.ts";
+import { ms } from "../../base/durations.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { packIr } from "../../ir/packed-ir.ts";
 
@@ -23,7 +24,7 @@ const FRONTEND: Frontend = {
   maxConnections: 10,
   maxConnectionDuration: 0,
   headerCase: "lowercase",
-  keepalives: { enabled: false, time: 0 },
+  keepalives: { enabled: false, time: ms(0) },
 };
 const proxyHeader = (address: string): string => `PROXY TCP4 ${address} 198.51.100.2 4000 443\r\n`;
 
@@ -230,7 +231,7 @@ const STAGES: readonly Stalled[] = [
         policies: {},
         protocol: { http: { addRequestHeaders: {}, metadata: {} } },
         failureMode: "deny",
-        timeout: 600_000,
+        timeout: ms(600_000),
       },
     }),
     enter: async (client) => client.send(REQUEST),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, settled, statusOf } from "../../helpers/raw-peer.ts";
@@ -70,7 +71,7 @@ suite("maxBufferedBytes", () => {
 
   test("a body that is kept for another attempt is sent without being kept", async () => {
     await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
-    const policies: PolicySet = { retry: { attempts: 1, backoff: 0, codes: [503] } };
+    const policies: PolicySet = { retry: { attempts: 1, backoff: ms(0), codes: [503] } };
     await using plane = await planeTo(upstream.port, policies, { frontend: { maxBufferedBytes: 100 } });
     const client = await RawPeer.connect(plane.port);
     client.send(`${post()}${BODY}x`);
@@ -100,7 +101,7 @@ suite("maxBufferedBytes", () => {
     ["the client is too slow", () => {}, BUFFER, { streamIdleTimeout: 50 }],
     ["the body becomes too long", ([client]: RawPeer[]) => client?.send("xx"), BUFFER, { maxBufferSize: SIZE }],
     ["the framing breaks", ([client]: RawPeer[]) => client?.send("y\r\n"), BUFFER, {}],
-    ["the request takes too long", () => {}, { ...BUFFER, timeout: { requestTimeout: 50 } }, {}],
+    ["the request takes too long", () => {}, { ...BUFFER, timeout: { requestTimeout: ms(50) } }, {}],
     ["the backend fails", ([client]: RawPeer[]) => client?.send("x"), BUFFER, {}],
   ] as const)
     test(`nothing stays counted when ${what}`, async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { ExtAuthz } from "../../../src/policies/ext-authz/schema.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
@@ -18,7 +19,7 @@ function policy(port: number, more: Partial<ExtAuthz> = {}): PolicySet {
       protocol: { grpc: {} },
       failureMode: "deny",
       includeRequestHeaders: [],
-      timeout: 5000,
+      timeout: ms(5000),
       ...more,
     },
   };
@@ -171,7 +172,7 @@ test("a service that cannot be asked: deny, allow, or the configured status", as
 test("a service that does not answer in time counts as one that cannot be asked", async () => {
   await using service = await GrpcServer.start({ [CHECK]: { unary: () => new Promise(() => {}) } });
   await using upstream = await backend();
-  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { timeout: 50 })));
+  await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { timeout: ms(50) })));
   assert.equal(statusOf(await ask(plane, get())), 403);
 });
 

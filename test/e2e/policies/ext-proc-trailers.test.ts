@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { ExtProc, ExtProcBodyMode, ExtProcOptions } from "../../../src/policies/ext-proc/schema.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
@@ -32,7 +33,7 @@ function policy(port: number, options: Partial<ExtProcOptions>, more: Partial<Ex
       metadataContext: {},
       requestAttributes: { path: "request.path" },
       responseAttributes: {},
-      timeout: 5000,
+      timeout: ms(5000),
       processingOptions: { ...NOTHING, ...options },
       ...more,
     },

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { ExtProc, ExtProcOptions } from "../../../src/policies/ext-proc/schema.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
@@ -32,7 +33,7 @@ function policy(port: number, options: Partial<ExtProcOptions>, more: Partial<Ex
       metadataContext: {},
       requestAttributes: {},
       responseAttributes: {},
-      timeout: 5000,
+      timeout: ms(5000),
       processingOptions: { ...NOTHING, ...options },
       ...more,
     },
@@ -277,7 +278,7 @@ test("a service that fails: 500, or on without it as long as it has nothing of t
     [silent.port, "no answer in time"],
     [gone.port, "failed to send request"],
   ] as const) {
-    const timeout = port === silent.port ? 50 : 5000;
+    const timeout = ms(port === silent.port ? 50 : 5000);
     await using plane = await TestPlane.start(route(upstream.port, policy(port, options, { timeout })));
     const refused = await ask(plane, post("abc"));
     assert.deepEqual([statusOf(refused), refused.body], [500, "ext_proc failed"]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import type { Service, Workload } from "../../../src/upstream/discovery.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
@@ -57,7 +58,7 @@ async function untilAsked(plane: TestPlane, upstream: Served): Promise<void> {
 test("an endpoint that answers 5xx is evicted, and stays so over a reload", async () => {
   await using good = await answering("good");
   await using bad = await answering("bad", [], "500 Internal Server Error");
-  const policy = { health: { eviction: { duration: 60_000 } } };
+  const policy = { health: { eviction: { duration: ms(60_000) } } };
   await using plane = await start([bad, good], policy);
   await untilAsked(plane, bad);
   assert.deepEqual(new Set(await bodies(plane, 20)), new Set(["good"]));
@@ -76,8 +77,8 @@ test("an endpoint that refuses connections is evicted: a retry and all later req
   await gone[Symbol.asyncDispose]();
   await using plane = await start(
     [{ port }, good],
-    { health: { eviction: { duration: 60_000 } } },
-    { retry: { attempts: 1, backoff: 0, codes: [] } },
+    { health: { eviction: { duration: ms(60_000) } } },
+    { retry: { attempts: 1, backoff: ms(0), codes: [] } },
   );
   const found: number[] = [];
   for (let i = 0; i < 40; i++) found.push(statusOf(await ask(plane)));
@@ -140,7 +141,7 @@ test("when every endpoint is evicted they are used all the same, and a success c
   await using only = await RawUpstream.answering(() =>
     fails ? reply("bad", [], "503 Service Unavailable") : reply("good"),
   );
-  await using plane = await start([only], { health: { eviction: { duration: 60_000 } } });
+  await using plane = await start([only], { health: { eviction: { duration: ms(60_000) } } });
   assert.equal(statusOf(await ask(plane)), 503);
   fails = false;
   assert.equal(statusOf(await ask(plane)), 200);
@@ -172,7 +173,7 @@ test("the nearest workloads get the requests, others only while those are evicte
   let fails = false;
   await using near = await RawUpstream.answering(() => reply("near", [], fails ? "503 Service Unavailable" : "200 OK"));
   await using far = await answering("far");
-  const policies = { health: { eviction: { duration: 60_000 } } };
+  const policies = { health: { eviction: { duration: ms(60_000) } } };
   await using plane = await TestPlane.start(routes(policies), {
     services: [
       {
@@ -199,7 +200,7 @@ test("sessionAffinity: one value goes to one endpoint, and to another one while 
   await using b = await one("b");
   await using c = await one("c");
   await using plane = await start([a, b, c], {
-    health: { eviction: { duration: 60_000 } },
+    health: { eviction: { duration: ms(60_000) } },
     sessionAffinity: { source: 'request.headers["x-user"]' },
   });
   const as = async (user: string) => (await ask(plane, `GET / HTTP/1.1\r\nHost: a\r\nx-user: ${user}\r\n\r\n`)).body;

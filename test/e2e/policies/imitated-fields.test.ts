@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
 import { CHECK, CheckResponse } from "../../helpers/envoy/auth.ts";
@@ -136,7 +137,7 @@ suite("fields that only look like those of policies", () => {
           protocol: { grpc: {} },
           failureMode: "deny",
           includeRequestHeaders: [],
-          timeout: 5000,
+          timeout: ms(5000),
           ...(includeRequestBody !== undefined && { includeRequestBody }),
         } as const;
         const message = await sent("policies", { extAuthz }, IMITATIONS, TRAILERS);

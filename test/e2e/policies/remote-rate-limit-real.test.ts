@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
+import { ms } from "../../../src/base/durations.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
@@ -109,7 +110,7 @@ test("the real rate limit service counts for the gateway", { skip: await missing
     domain: "shop",
     descriptors,
     failureMode: "failClosed",
-    timeout: 5000,
+    timeout: ms(5000),
   } as const;
   await using plane = await TestPlane.start([{ target: target(upstream.port), policies: { remoteRateLimit } }]);
   const ask = async (user: string) => {

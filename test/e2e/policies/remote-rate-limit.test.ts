@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import type { RemoteRateLimit } from "../../../src/policies/remote-rate-limit/schema.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
@@ -19,7 +20,7 @@ function policy(port: number, more: Partial<RemoteRateLimit> = {}): PolicySet {
       domain: "shop",
       descriptors: [{ type: "requests" as const, entries: [{ key: "user", value: "request.headers['x-user']" }] }],
       failureMode: "failClosed",
-      timeout: 5000,
+      timeout: ms(5000),
       ...more,
     },
   };
@@ -178,7 +179,7 @@ test("a gRPC client that is over a limit, of a service or of the gateway, learns
   await using upstream = await backend();
   await using plane = await TestPlane.start([]);
   const local = {
-    localRateLimit: [{ maxTokens: 0, tokensPerFill: 0, fillInterval: 60_000, type: "requests" }],
+    localRateLimit: [{ maxTokens: 0, tokensPerFill: 0, fillInterval: ms(60_000), type: "requests" }],
   } as const;
   for (const policies of [policy(service.port), local]) {
     await plane.configure(route(upstream.port, policies));

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
-const RETRY = { attempts: 2, backoff: 0, codes: [503] };
+const RETRY = { attempts: 2, backoff: ms(0), codes: [503] };
 
 function to(port: number, policies: PolicySet, backendPolicies: PolicySet = {}): TestRoute[] {
   return [{ target: { type: "static", host: "127.0.0.1", port }, policies, backendPolicies }];
@@ -86,7 +87,7 @@ test("attempts are counted whatever ends them, and after the last one its answer
       else if (number === 4) peer.send(reply(valuesOf(request, "x-retry-attempt").join()));
     }
   });
-  const timeout = { backendRequestTimeout: 100 };
+  const timeout = { backendRequestTimeout: ms(100) };
   await using plane = await TestPlane.start(to(upstream.port, { retry: { ...RETRY, attempts: 3 }, timeout }));
   assert.equal((await ask(plane)).body, "3");
   asked = 0;
@@ -112,13 +113,13 @@ test("an upstream that breaks off before it answers, and one that answers too la
     await peer.message();
     if (++calls > 1) peer.send(reply("in time"));
   });
-  const timeout = { backendRequestTimeout: 50 };
+  const timeout = { backendRequestTimeout: ms(50) };
   await using impatient = await TestPlane.start(to(slow.port, { retry: RETRY, timeout }));
   assert.equal((await ask(impatient)).body, "in time");
 });
 
 test("a condition over the response decides; a precondition over the request allows", async () => {
-  const policy = { attempts: 1, backoff: 0, codes: [], condition: 'response.headers["x-again"] == "yes"' };
+  const policy = { attempts: 1, backoff: ms(0), codes: [], condition: 'response.headers["x-again"] == "yes"' };
   for (const [precondition, expected] of [
     ['request.method == "GET"', "1"],
     ['request.method == "PUT"', ""],

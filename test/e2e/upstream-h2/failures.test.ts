@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import { RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { DATA, END_STREAM, HEADERS, RST_STREAM, rawServer } from "./frames.ts";
 import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
@@ -278,7 +279,7 @@ test("a body that is not sent to its end is never ended towards the server", asy
       }
       frames.peer.end();
     });
-    const policies = retry ? { retry: { attempts: 1, codes: [200], backoff: 1 } } : {};
+    const policies = retry ? { retry: { attempts: 1, codes: [200], backoff: ms(1) } } : {};
     await using plane = await gatewayTo(server.port, { policies });
     const client = await send(plane, head("POST / HTTP/1.1", framing));
     client.send(framing.startsWith("C") ? "abc" : "3\r\nabc\r\n");
@@ -299,7 +300,7 @@ test("a connection that was silent while a call waited for it is not used again"
     if (connection > 0) frames.respond(stream, {}, END_STREAM);
     await frames.peer.closed();
   });
-  const backendPolicies = { http: { version: "HTTP/2.0", requestTimeout: 50 } } as const;
+  const backendPolicies = { http: { version: "HTTP/2.0", requestTimeout: ms(50) } } as const;
   await using plane = await gatewayTo(server.port, { backendPolicies });
   const client = await send(plane, head("GET / HTTP/1.1"));
   assert.equal(statusOf(await client.message()), 504);
@@ -334,7 +335,7 @@ test("a deadline of the attempt gives the stream up", async () => {
       cancelled = true;
     });
   });
-  const backendPolicies = { http: { version: "HTTP/2.0", requestTimeout: 50 } } as const;
+  const backendPolicies = { http: { version: "HTTP/2.0", requestTimeout: ms(50) } } as const;
   await using plane = await gatewayTo(server.port, { backendPolicies });
   const client = await send(plane, head("GET / HTTP/1.1"));
   assert.equal(statusOf(await client.message()), 504);

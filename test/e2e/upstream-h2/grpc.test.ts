@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
@@ -94,7 +95,7 @@ test("failed calls: the status is where the server puts it", async () => {
 
 test("calls that fail make an endpoint unhealthy, unless an expression says otherwise", async () => {
   await using server = await GrpcServer.start(methods);
-  const eviction = { duration: 60_000, consecutiveFailures: 2 };
+  const eviction = { duration: ms(60_000), consecutiveFailures: 2 };
   const evicted = async (health: PolicySet["health"]): Promise<boolean> => {
     await using plane = await gatewayTo(server.port, { ...(health && { backendPolicies: { health } }) });
     for (let i = 0; i < 2; i++) await call(plane.port, "/test.Echo/Fail", ["x"]);

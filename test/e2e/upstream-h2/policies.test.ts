@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { statusOf } from "../../helpers/raw-peer.ts";
@@ -24,7 +25,7 @@ test("a retry policy repeats what HTTP/2 backends fail or answer, with the body"
       else stream.respond({ ":status": 200 }, { endStream: true });
     });
   });
-  const retry = { attempts: 3, codes: [503], backoff: 1 };
+  const retry = { attempts: 3, codes: [503], backoff: ms(1) };
   await using plane = await gatewayTo(server.port, { policies: { retry } });
   const client = await send(plane, head("POST / HTTP/1.1", "Content-Length: 4"));
   client.send("body");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import type { TestRoute } from "../../helpers/data-plane.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
@@ -87,8 +88,8 @@ suite("HTTP/1.1", () => {
   });
 
   for (const [what, policies, connectTimeout] of [
-    ["requestTimeout", { timeout: { requestTimeout: 50 } }, 10_000],
-    ["backendRequestTimeout", { timeout: { backendRequestTimeout: 50 } }, 10_000],
+    ["requestTimeout", { timeout: { requestTimeout: ms(50) } }, 10_000],
+    ["backendRequestTimeout", { timeout: { backendRequestTimeout: ms(50) } }, 10_000],
     ["connectTimeout", {}, 50],
   ] as const)
     test(`${what} ends the wait with 504`, async () => {
@@ -217,7 +218,7 @@ suite("HTTP/2", () => {
     await using server = await rawServer(async (each) => {
       for (;;) streams.push(await each.next(HEADERS));
     }, 1);
-    await using plane = await TestPlane.start(to(server.port, http), { pool: { connectTimeout: 200 } });
+    await using plane = await TestPlane.start(to(server.port, http), { pool: { connectTimeout: ms(200) } });
     const first = await send(plane, "/1");
     await eventually(() => streams.length === 1, "the first stream");
     const leaving = await send(plane, "/2");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
 import { Sweeper } from "../../../src/base/sweeper.ts";
 import { SingleEndpoint } from "../../../src/upstream/balancers/balancer.ts";
 import { callUpstream } from "../../../src/upstream/call.ts";
@@ -59,7 +60,7 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
     test(`${method} of the gateway's own ${REPEATED.includes(method) ? "is" : "is not"} repeated`, async () => {
       await using upstream = await staleAfterOne();
       const sweeper = new Sweeper();
-      const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+      const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
       const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
       const endpoint = endpoints.acquire({ host: "127.0.0.1", port: upstream.port }, 1);
       const call = (how: string): Promise<unknown> =>
@@ -111,7 +112,7 @@ suite("what is not repeated, whatever the method, without a retry policy", () =>
 });
 
 suite("an attempt that timed out while the backend may still be working on it, with a retry policy", () => {
-  const RETRY = { attempts: 1, backoff: 0, codes: [] };
+  const RETRY = { attempts: 1, backoff: ms(0), codes: [] };
   for (const [what, method, precondition, repeated] of [
     ["GET", "GET", undefined, true],
     ["PUT", "PUT", undefined, true],
@@ -130,7 +131,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
       const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
       const retry = precondition === undefined ? RETRY : { ...RETRY, precondition };
       await using plane = await TestPlane.start([
-        { target, policies: { retry, timeout: { backendRequestTimeout: 50 } } },
+        { target, policies: { retry, timeout: { backendRequestTimeout: ms(50) } } },
       ]);
       const client = await RawPeer.connect(plane.port);
       client.send(`${method} / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n`);
@@ -142,7 +143,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
   test("the trace says why there is no further attempt", async () => {
     await using upstream = await RawUpstream.listen();
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
-    const policies = { retry: RETRY, timeout: { backendRequestTimeout: 50 } };
+    const policies = { retry: RETRY, timeout: { backendRequestTimeout: ms(50) } };
     await using plane = await TestPlane.start([{ target, policies }]);
     const client = await RawPeer.connect(plane.port);
     const events = await plane.trace(async () => {
@@ -156,7 +157,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
   test("a POST that timed out before it was sent is repeated", async () => {
     await using blocked = await unreachable();
     const target = { type: "static", host: "127.0.0.1", port: blocked.port } as const;
-    const policies = { retry: RETRY, timeout: { backendRequestTimeout: 50 } };
+    const policies = { retry: RETRY, timeout: { backendRequestTimeout: ms(50) } };
     await using plane = await TestPlane.start([{ target, policies }]);
     const client = await RawPeer.connect(plane.port);
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
