@@ -6,7 +6,6 @@ import { z } from "zod";
 import { key } from "../backend-auth/basic-schema.ts";
 import { condition, expression } from "../shared/cel-schema.ts";
 import { duration } from "../shared/duration-schema.ts";
-import { poolLimits } from "../shared/pool-limits-schema.ts";
 import { service } from "../shared/service-schema.ts";
 import { fileName } from "../shared/source-schema.ts";
 
@@ -156,3 +155,25 @@ export const sessionAffinity = z
   .describe(
     "Sends requests with the same value to the same endpoint of a `service`. When an endpoint comes, goes or is evicted, only its own requests move.",
   );
+
+/** Fields of the backend policies `http` and `tcp`; `waiting` names what waits for a connection. */
+function poolLimits(waiting: "requests" | "connections") {
+  return {
+    maxConnections: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        `Connections that each worker has to one endpoint at a time, idle ones included; further ${waiting} wait for one, first come first served, at most \`connectTimeout\`. Default: 10000.`,
+      ),
+    maxPendingRequests: z
+      .int()
+      .min(0)
+      .optional()
+      .describe(
+        waiting === "requests"
+          ? "Requests of each worker that wait for a connection, or for a stream of HTTP/2, to one endpoint; further ones: 503. Default: 4096."
+          : "Connections from clients that wait in each worker for one to an endpoint; further ones are closed. For HTTP, requests that wait: `http.maxPendingRequests` wins. Default: 4096.",
+      ),
+  };
+}
