@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { LOG_MODULES } from "../base/log-modules.ts";
+import { LOG_MODULES } from "../base/log-filter.ts";
 import { startAdminServer } from "./admin-server.ts";
 import type { RunningServer } from "./server/http-server.ts";
 import { exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";

@@ -103,3 +103,23 @@ function parseModule(module: string, directive: string): string {
   if (MODULE.test(module)) return module;
   throw new Error(`log filter "${directive}": "${module}" is not a module name; expected <module>=<level>`);
 }
+
+/** The modules that write log lines, for filters. `::` separates levels: `proxy` covers `proxy::match`. */
+export const LOG_MODULES = [
+  "admin",
+  "gateway",
+  "policies",
+  "proxy",
+  "proxy::match",
+  "request",
+  "telemetry",
+  "upstream",
+  "upstream::dns",
+] as const;
+
+export type LogModule = (typeof LOG_MODULES)[number];
+
+/** Of the modules that a filter names, those that cover no module that writes. */
+export function unknownModules(filter: LogFilter): string[] {
+  return [...filter.modules.keys()].filter((module) => !LOG_MODULES.some((known) => covers(module, known)));
+}

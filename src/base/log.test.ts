@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type LogFormat, LogOutput } from "./log.ts";
+import { type LogFormat, LogOutput, LogThrottle } from "./log.ts";
 import { parseLogFilter } from "./log-filter.ts";
 
 function capture(filter: string, format: LogFormat = "text"): { output: LogOutput; lines: string[] } {
@@ -47,4 +47,20 @@ test("loggers follow a filter that is replaced while they live", () => {
   log.trace("stopped");
   assert.equal(lines.length, 1);
   assert.match(lines[0] ?? "", /written/);
+});
+
+test("the first is told, then one in each interval with the number of those that were not", () => {
+  let now = 0;
+  const seldom = new LogThrottle(1000, () => now);
+  const told: [number, number][] = [];
+  for (now = 0; now <= 3500; now += 250) seldom.tell((kept) => told.push([now, kept]));
+  assert.deepEqual(told, [
+    [0, 0],
+    [1000, 3],
+    [2000, 3],
+    [3000, 3],
+  ]);
+  now = 60_000;
+  seldom.tell((kept) => told.push([now, kept]));
+  assert.deepEqual(told.at(-1), [60_000, 2]);
 });

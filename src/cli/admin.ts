@@ -1,7 +1,7 @@
 import { type AdminAddress, AdminClient, AdminClientError } from "../admin/client.ts";
 import type { Context } from "./context.ts";
 import { CliError, usage } from "./errors.ts";
-import { type TraceRecord, toRecord } from "./trace/records.ts";
+import { type TraceRecord, toRecord } from "./trace/source.ts";
 
 const DEFAULT_PORT = 15000;
 

@@ -1,5 +1,5 @@
 /** The program `tgctl`. */
-import { INTERRUPTS, runProcess } from "./process.ts";
+import { INTERRUPTS, runProcess } from "./runner.ts";
 import { tgctl } from "./tgctl.ts";
 
 // Without a top-level `await`, which a bundle in CommonJS cannot have.

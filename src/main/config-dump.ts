@@ -1,11 +1,30 @@
-import { formatHostPort } from "../base/listen-address.ts";
-import type { Bind, Ir, Listener, PathMatch, Route, RouteBackend, TcpRoute, ValueMatch } from "../ir/ir.ts";
+import { formatDuration } from "../base/durations.ts";
+import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
+import type { FrontendInput } from "../config/schema/frontend.ts";
+import type { Settings } from "../config/settings.ts";
+import type {
+  AccessLog,
+  Bind,
+  Collector,
+  Ir,
+  Listener,
+  PathMatch,
+  Route,
+  RouteBackend,
+  TcpRoute,
+  Tracing,
+  ValueMatch,
+} from "../ir/ir.ts";
+import { redactCalling } from "../policies/calls/redact.ts";
+import { redactNetwork } from "../policies/ext-authz/index.ts";
+import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/redact.ts";
+import { withDurations } from "../policies/shared/shown-durations.ts";
+import { redactTcp } from "../policies/upstream-settings/index.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";
 import type { Target } from "../upstream/target.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
-import { shownFrontend } from "./frontend-dump.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -201,4 +220,109 @@ function mapValues(object: Json, map: (value: unknown, key: string) => unknown):
 
 function byKey<T extends { readonly key: string }>(list: readonly T[]): T[] {
   return [...list].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+}
+
+/** What `frontendPolicies` sets, field by field. */
+interface Frontend extends Omit<FrontendInput, "proxy" | "logging" | "networkExtAuthz" | "accessLog" | "tracing"> {
+  readonly networkExtAuthz?: NetworkExtAuthz;
+  readonly accessLog?: AccessLog;
+  readonly tracing?: Tracing;
+}
+
+/** Each field has its own entry, so that a new one does not compile until its author has thought of its secrets. */
+type Redactors = {
+  readonly [Field in keyof Frontend]-?: (config: NonNullable<Frontend[Field]>, hidden: ReadonlySet<string>) => unknown;
+};
+
+/** For fields with neither secrets nor times. */
+const unchanged = (config: unknown): unknown => config;
+
+const REDACTORS: Redactors = {
+  accessLog: redactAccessLog,
+  connect: unchanged,
+  http: (http) =>
+    withDurations(http, "http1IdleTimeout", "headerReadTimeout", "streamIdleTimeout", "maxConnectionDuration"),
+  networkAuthorization: unchanged,
+  networkExtAuthz: redactNetwork,
+  proxyProtocol: unchanged,
+  tcp: redactTcp,
+  tls: (tls) => withDurations(tls, "handshakeTimeout"),
+  tracing: redactTracing,
+};
+
+/** A field of `frontendPolicies` for dumps, without secrets and with its times as texts. Nothing is shown of an unknown one. */
+export function shownFrontend(field: string, config: unknown, hidden: ReadonlySet<string>): unknown {
+  if (!Object.hasOwn(REDACTORS, field)) return REDACTED;
+  const show = REDACTORS[field as keyof Redactors] as (config: unknown, hidden: ReadonlySet<string>) => unknown;
+  return show(config, hidden);
+}
+
+/** Settings of exports as the configuration has them: beside the fields that name the collector. */
+function redactTracing({ collector, ...others }: Tracing, hidden: ReadonlySet<string>): unknown {
+  return { ...redactCollector(collector, hidden), ...others };
+}
+
+function redactAccessLog({ otlp, ...own }: AccessLog, hidden: ReadonlySet<string>): unknown {
+  if (otlp === undefined) return own;
+  const { collector, filter, ...fields } = otlp;
+  const { resources: _none, ...shown } = redactCollector(collector, hidden);
+  return { ...own, otlp: { ...shown, ...(filter !== undefined && { filter }), fields } };
+}
+
+/** What is added to exports is credentials, whatever the headers are called. */
+function redactCollector(collector: Collector, hidden: ReadonlySet<string>): Readonly<Record<string, unknown>> {
+  const { add = {}, set = {} } = collector.policies?.requestHeaderModifier ?? {};
+  const names = [...Object.keys(add), ...Object.keys(set)].map((name) => name.toLowerCase());
+  return redactCalling(collector, new Set([...hidden, ...names]));
+}
+
+/**
+ * The startup settings as the dump shows them (reference 4.4), with the addresses that the servers really have and the
+ * functions in force.
+ */
+export function dumpSettings(
+  settings: Settings,
+  { customFunctions = "" }: Ir,
+  addresses: Readonly<Record<string, readonly string[]>>,
+): Readonly<Record<string, unknown>> {
+  const { keepalives, ...backend } = settings.backend;
+  return {
+    ipv6Enabled: settings.enableIpv6,
+    terminationMaxDeadline: formatDuration(settings.terminationMaxDeadline),
+    terminationMinDeadline: formatDuration(settings.terminationMinDeadline),
+    numWorkerThreads: settings.workerThreads,
+    adminAddr: dumpAddress(settings.adminAddr),
+    statsAddr: dumpAddress(settings.statsAddr),
+    readinessAddr: dumpAddress(settings.readinessAddr),
+    listening: addresses,
+    metrics: settings.metrics,
+    logging: settings.logging,
+    sensitiveHeaders: settings.sensitiveHeaders,
+    dns: settings.dns,
+    locality: settings.locality,
+    backend: {
+      keepalives: withDurations(keepalives, "time", "interval"),
+      ...withDurations(backend, "connectTimeout", "poolIdleTimeout"),
+    },
+    dynamicCaCertCache: withDurations(settings.leafCaching, "ttl"),
+    customFunctions,
+  };
+}
+
+/** As the reference writes it: `{"Localhost": [true, 15000]}`, `{"SocketAddr": "[::]:15020"}`, `"Off"`. */
+function dumpAddress(address: ListenAddress): unknown {
+  switch (address.type) {
+    case "off":
+      return "Off";
+    case "unix":
+      return { UnixSocket: address.path };
+    case "localhost":
+      return { Localhost: [true, address.port] };
+    default:
+      return {
+        SocketAddr: address.host.includes(":")
+          ? `[${address.host}]:${address.port}`
+          : `${address.host}:${address.port}`,
+      };
+  }
 }

@@ -13,14 +13,11 @@ import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
-import { type CpuProfile, startCpuProfile } from "../worker/diagnostics/cpu-profile.ts";
-import { heapProfile } from "../worker/diagnostics/heap-profile.ts";
+import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { TooManyTraces } from "../worker/trace-hub.ts";
-import { certificateMetrics } from "./certificate-metrics.ts";
-import { dumpIr } from "./config-dump.ts";
-import { endpointMetrics } from "./endpoint-metrics.ts";
-import { dumpSettings } from "./settings-dump.ts";
+import { dumpIr, dumpSettings } from "./config-dump.ts";
+import { certificateMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import { versionInfo } from "./version.ts";
 
 /** What the plane shows and does of a gateway. */

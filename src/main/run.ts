@@ -1,5 +1,5 @@
-/** Starts a gateway in this process, and ends with it. */
 import { existsSync } from "node:fs";
+import { createServer, type Server } from "node:http";
 import { isatty } from "node:tty";
 import { appRoot } from "../base/app-root.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
@@ -10,10 +10,11 @@ import type { Settings } from "../config/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { check } from "./check.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
-import { startEcho } from "./echo.ts";
 import { Gateway, StartError } from "./gateway.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { onOrphaned, tellReady } from "./supervised.ts";
+
+/** Starts a gateway in this process, and ends with it. */
 
 /** Where the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
@@ -134,4 +135,25 @@ function sourceOf({ config, file }: NamedConfig): {
 } {
   if (config !== undefined) return { source: { kind: "text", text: config, name: "--config" }, byDefault: false };
   return { source: { kind: "file", path: file ?? defaultConfigPath(process.env) }, byDefault: file === undefined };
+}
+
+/**
+ * The upstream of the quick start: answers every request with what it received, as JSON, so that a user sees what the
+ * gateway sent on. Rejects when the port is taken.
+ */
+export function startEcho(port: number): Promise<Server> {
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      const { method, url, headers } = request;
+      const body = Buffer.concat(parts).toString("utf8");
+      response.setHeader("content-type", "application/json");
+      response.end(`${JSON.stringify({ method, url, headers, body }, undefined, 2)}\n`);
+    });
+  });
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", () => resolve(server));
+  });
 }

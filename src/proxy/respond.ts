@@ -4,12 +4,11 @@
  * protocol engine.
  */
 
+import { httpDate } from "../base/dates.ts";
 import { ERRORS, type ErrorAnswer, GatewayError } from "../base/errors.ts";
-import { httpDate } from "../base/http-date.ts";
 import { grpcError, grpcStatusOf, isGrpc } from "../http/grpc-reply.ts";
 import { latin1 } from "../http/h1/syntax.ts";
-import type { HttpResponse, LocalReply } from "../http/message.ts";
-import { decimal } from "../http/message.ts";
+import { decimal, type HttpResponse, type LocalReply } from "../http/message.ts";
 import { type Exchange, WAIT } from "./exchange.ts";
 
 /** Sends the response's head and what has come of its body; the exchange goes on when the end of the body has been sent. */

@@ -1,4 +1,4 @@
-import { quote, quoteIfNeeded } from "../base/log-quote.ts";
+import { quote, quoteIfNeeded } from "../base/log.ts";
 import { type Activation, type CelEnvironment, type Condition, type Expression, toJson } from "../cel/index.ts";
 import { type AccessLogFormat, type AccessRecord, formatAccessLog, shownDuration } from "./access-log.ts";
 import type { LogFields } from "./settings.ts";

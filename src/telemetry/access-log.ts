@@ -1,6 +1,5 @@
-import type { LogFormat } from "../base/log.ts";
-import { quote, quoteIfNeeded } from "../base/log-quote.ts";
-import { formatTimestamp } from "../base/timestamp.ts";
+import { formatTimestamp } from "../base/dates.ts";
+import { type LogFormat, quote, quoteIfNeeded } from "../base/log.ts";
 
 export type AccessLogFormat = LogFormat;
 

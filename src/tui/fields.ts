@@ -5,3 +5,56 @@ export type Fields = Readonly<Record<string, unknown>>;
 export function fields(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
+
+/**
+ * A route key as short as it can be among other keys: its last segment, or as many as tell it from the others.
+ * `default/default/bind/3000/listener0/default/api` is `api`.
+ */
+export function shortRoute(key: string, others: readonly string[] = []): string {
+  const segments = key.split("/");
+  for (let count = 1; count < segments.length; count++) {
+    const short = segments.slice(-count).join("/");
+    if (short !== "" && !others.some((other) => other !== key && `/${other}`.endsWith(`/${short}`))) return short;
+  }
+  return key;
+}
+
+/** One evaluated route: whether it matched, and why it won or lost. */
+export interface CandidateLine {
+  readonly name: string;
+  readonly matched: boolean;
+  readonly reason: string;
+}
+
+/** Every key draws the view anew, and thousands of routes take a while to tell apart. */
+const known = new WeakMap<Fields, readonly CandidateLine[]>();
+
+/** The candidates of a `routeSelection` message in its order, with short names. */
+export function candidatesOf(message: Fields): readonly CandidateLine[] {
+  const found = known.get(message) ?? readCandidates(message);
+  known.set(message, found);
+  return found;
+}
+
+function readCandidates(message: Fields): CandidateLine[] {
+  const candidates = Array.isArray(message.candidates) ? message.candidates.map(fields) : [];
+  const keys = routeKeys(message);
+  const winner = typeof message.selectedRoute === "string" ? message.selectedRoute : "";
+  const winnerName = selectedName(message);
+  return candidates.map(({ route, matched, reason }) => ({
+    name: shortRoute(String(route ?? ""), keys),
+    matched: matched === true,
+    // `precedence: <key> is more specific (longer path)` names the winner.
+    reason: typeof reason !== "string" ? "" : winner === "" ? reason : reason.replaceAll(winner, () => winnerName),
+  }));
+}
+
+/** The short name of the route that a `routeSelection` message selected; empty when there is none. */
+export function selectedName(message: Fields): string {
+  const { selectedRoute } = message;
+  return typeof selectedRoute === "string" ? shortRoute(selectedRoute, routeKeys(message)) : "";
+}
+
+function routeKeys(message: Fields): string[] {
+  return Array.isArray(message.evaluatedRoutes) ? message.evaluatedRoutes.map(String) : [];
+}

@@ -1,3 +1,7 @@
+import type { Row } from "./rows.ts";
+import { LABEL_WIDTH } from "./summaries.ts";
+import { columnsOf, fit, milliseconds } from "./text.ts";
+
 export type Pane = "events" | "detail";
 
 export interface Size {
@@ -6,7 +10,7 @@ export interface Size {
 }
 
 /** A framed pane: outer width and height, and how many lines and columns of text fit inside. */
-export interface Box {
+export interface Area {
   readonly width: number;
   readonly height: number;
   readonly textWidth: number;
@@ -17,8 +21,8 @@ export interface Layout {
   readonly stacked: boolean;
   /** The footer has only its status line: the terminal is low. */
   readonly compact: boolean;
-  readonly events: Box;
-  readonly detail: Box;
+  readonly events: Area;
+  readonly detail: Area;
 }
 
 /** What the event list would take if there were room: columns of its longest line, and lines. */
@@ -54,6 +58,43 @@ export function layoutOf(size: Size, active: Pane, wanted: Wanted): Layout {
   return { stacked: true, compact, events: box(width, events), detail: box(width, height - events) };
 }
 
-function box(width: number, height: number): Box {
+function box(width: number, height: number): Area {
   return { width, height, textWidth: Math.max(1, width - FRAME), lines: Math.max(1, height - 2) };
+}
+
+/** The lines of the event list: columns `#`, milliseconds since the start, `Type` and `Summary`. */
+
+interface Columns {
+  readonly number: number;
+  readonly time: number;
+}
+
+function columnsFor(rows: readonly Row[]): Columns {
+  const time = Math.max(5, ...rows.map((row) => milliseconds(row.end).length));
+  return { number: String(rows.length).length, time };
+}
+
+/** The header of the list. */
+export function listHeader(rows: readonly Row[]): string {
+  const { number, time } = columnsFor(rows);
+  return ` ${"#".padStart(number)}  ${"ms".padStart(time)}  ${"Type".padEnd(LABEL_WIDTH)}  Summary`;
+}
+
+/** One line of the list, as wide as it needs. */
+export function listLine(rows: readonly Row[], index: number, selected: boolean): string {
+  const row = rows[index];
+  if (row === undefined) return "";
+  const { number, time } = columnsFor(rows);
+  const mark = selected ? "›" : " ";
+  const place = `${mark}${String(index + 1).padStart(number)}  ${milliseconds(row.end).padStart(time)}`;
+  return `${place}  ${fit(row.label, LABEL_WIDTH)}  ${row.summary}`;
+}
+
+/** The room that the whole list would take. */
+export function wantedBy(rows: readonly Row[]): Wanted {
+  const longest = Math.max(0, ...rows.map((row) => columnsOf(row.summary)));
+  return {
+    columns: columnsOf(listHeader(rows)) - "Summary".length + Math.max(longest, "Summary".length),
+    lines: rows.length + 1,
+  };
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EVENTS, loaded } from "./fixtures/trace.ts";
-import { listLine } from "./list.ts";
+import { listLine } from "./layout.ts";
 import { detail, initialState, layout, type Move, reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
 
 const SIZE = { columns: 80, rows: 24 };

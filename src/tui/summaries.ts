@@ -1,6 +1,5 @@
 /** What the event list says about a message (interface.md "Text UI summaries", reference 5.4). */
-import { type Fields, fields } from "./fields.ts";
-import { selectedName } from "./routes.ts";
+import { type Fields, fields, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
 const LABELS: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
-import { clipboardSequence } from "./clipboard.ts";
-import { diffLines } from "./diff.ts";
+import { diffLines } from "./detail.ts";
+import { clipboardSequence } from "./terminal.ts";
 import { clip, fit, harmless, wrap, wrapHanging } from "./text.ts";
 
 test("wrap keeps every character and no piece is wider than asked", () => {

@@ -13,8 +13,7 @@ import type { BackendCalls, EndpointStats } from "../upstream/endpoints.ts";
 import type { Locality } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
-import type { CpuProfile } from "./diagnostics/cpu-profile.ts";
-import type { HeapProfile } from "./diagnostics/heap-profile.ts";
+import type { CpuProfile, HeapProfile } from "./profiles.ts";
 
 /** The first message to a worker. */
 export interface WorkerOptions {

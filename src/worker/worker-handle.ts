@@ -2,7 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
-import { LogWindow } from "./log-window.ts";
+import { LogWindow } from "./batches.ts";
 import type { Answer, Args, CommandName, Notice, Request, WorkerOptions } from "./messages.ts";
 
 /** A command that a worker refused or did not live to answer. `code` is the system's error code, such as EADDRINUSE. */

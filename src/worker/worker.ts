@@ -1,7 +1,6 @@
 import { parentPort } from "node:worker_threads";
-import { LogOutput } from "../base/log.ts";
+import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import { LogThrottle } from "../base/log-throttle.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import { SocketBudget } from "../net/acceptor.ts";
@@ -22,12 +21,9 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
-import { ChunkBatches } from "./chunk-batches.ts";
-import { type RunningCpuProfile, startCpuProfile } from "./diagnostics/cpu-profile.ts";
-import { heapProfile } from "./diagnostics/heap-profile.ts";
-import { LogBatch } from "./log-batch.ts";
-import { LogWindow } from "./log-window.ts";
+import { ChunkBatches, LogBatch, LogWindow } from "./batches.ts";
 import type { Answer, Args, CommandName, Notice, Request, WorkerOptions } from "./messages.ts";
+import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
 const NO_DESCRIPTORS = "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections";
 const REFUSALS_LOGGED_MS = 60_000;

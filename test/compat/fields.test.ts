@@ -11,8 +11,7 @@ import { exportJWK, generateKeyPair } from "jose";
 import { parse } from "yaml";
 import { loadConfig } from "../../src/config/load.ts";
 import { formatDiagnostics } from "../../src/config/parse/diagnostics.ts";
-import { dumpIr } from "../../src/main/config-dump.ts";
-import { dumpSettings } from "../../src/main/settings-dump.ts";
+import { dumpIr, dumpSettings } from "../../src/main/config-dump.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { LOCATIONS, UNSUPPORTED } from "./unsupported.ts";
 

@@ -1,5 +1,4 @@
-import { parseLogFilter } from "../../base/log-filter.ts";
-import { LOG_MODULES, unknownModules } from "../../base/log-modules.ts";
+import { LOG_MODULES, parseLogFilter, unknownModules } from "../../base/log-filter.ts";
 import { AdminBadRequest } from "../plane.ts";
 import { type PlainReply, textReply } from "../server/reply.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { serve } from "../fixtures/admin.ts";
 import { invoke } from "../fixtures/invoke.ts";
+import { list, record, values } from "./dump.ts";
 import { endpointRows } from "./endpoints.ts";
-import { list, record, values } from "./read.ts";
 import { summarize } from "./summary.ts";
 
 const FILE = fileURLToPath(new URL("../fixtures/dump.json", import.meta.url));

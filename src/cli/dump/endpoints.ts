@@ -1,4 +1,4 @@
-import { type Loose, list, number, record, text, values } from "./read.ts";
+import { type Loose, list, number, record, text, values } from "./dump.ts";
 
 /** One line of `tgctl proxy config backends`. */
 export interface EndpointRow {

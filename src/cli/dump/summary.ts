@@ -1,5 +1,4 @@
-import { type Loose, list, record, tagged, text, values } from "./read.ts";
-import { table } from "./table.ts";
+import { type Loose, list, record, table, tagged, text, values } from "./dump.ts";
 
 /** One table of a dump: what it lists, as objects of the dump and as rows for people. */
 interface Section {

@@ -1,5 +1,4 @@
-import type { Logger } from "../../base/log.ts";
-import { LogThrottle } from "../../base/log-throttle.ts";
+import { type Logger, LogThrottle } from "../../base/log.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { Duplex } from "node:stream";
+import { httpDate } from "../../base/dates.ts";
 import { ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
-import { httpDate } from "../../base/http-date.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Activation } from "../../cel/index.ts";
 import { type HttpRequest, hostOf } from "../../http/message.ts";

@@ -1,12 +1,11 @@
 import { Box, type Key, Text, useInput } from "ink";
 import { createElement as h, type ReactNode } from "react";
+import { KEY } from "../detail.ts";
 import { HELP } from "../keys.ts";
-import { layout, type State, statusText } from "../reducer.ts";
-import { fit } from "../text.ts";
-import { DetailPane } from "./detail-pane.ts";
-import { EventsPane } from "./events-pane.ts";
-import { Header } from "./header.ts";
-import { HelpPane } from "./help-pane.ts";
+import { type Area, listHeader, listLine } from "../layout.ts";
+import { verdictOf } from "../outcome.ts";
+import { detail, layout, type State, statusText, type WrappedLine, wrappedDetail } from "../reducer.ts";
+import { clip, columnsOf, fit } from "../text.ts";
 import { type Theme, ThemeContext, useTheme } from "./theme.ts";
 
 export interface TraceScreenProps {
@@ -56,4 +55,140 @@ function keyLine(width: number): string {
     if (short !== undefined && line.length + short.length + 3 <= width) line += `${line === "" ? " " : "   "}${short}`;
   }
   return line;
+}
+
+/** Two lines above the panes: the request with its status and duration, then its route and what decided. */
+export function Header({ state }: { readonly state: State }): ReactNode {
+  const theme = useTheme();
+  const width = Math.max(state.size.columns, 20);
+  const { request, status, duration, route, why, severity } = verdictOf(state.rows);
+  const end = [status, duration].filter(Boolean).join("  ");
+  const room = Math.max(1, width - 3 - columnsOf(end));
+  const reason = [route === "" ? "" : `route ${route}`, why].filter(Boolean).join(" · ");
+  const known = { bold: true, ...theme.severity[severity] };
+  return h(
+    Box,
+    { flexDirection: "column" },
+    h(
+      Text,
+      { wrap: "truncate-end" },
+      " ",
+      h(Text, theme.heading, fit(request === "" ? "no request yet" : request, room)),
+      " ",
+      h(Text, known, end),
+    ),
+    h(Text, { ...theme.severity[severity], wrap: "truncate-end" }, fit(` ${reason}`, width)),
+  );
+}
+
+/** The list of events. */
+export function EventsPane({ state }: { readonly state: State }): ReactNode {
+  const theme = useTheme();
+  const area = layout(state).events;
+  const visible = Math.max(1, area.lines - 1);
+  const rows = state.rows.slice(state.eventsTop, state.eventsTop + visible).map((row, offset) => {
+    const index = state.eventsTop + offset;
+    const selected = index === state.selected;
+    const style = selected && state.pane === "events" ? theme.selected : selected ? { bold: true } : {};
+    const line = fit(listLine(state.rows, index, selected), area.textWidth);
+    return h(Text, { key: index, ...theme.severity[row.severity], ...style }, line);
+  });
+  const header = fit(listHeader(state.rows), area.textWidth);
+  return h(Frame, {
+    area,
+    title: `Events ${state.title}`,
+    position: positionOf(state.eventsTop, visible, state.rows.length),
+    active: state.pane === "events",
+    // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
+    children: [h(Text, { key: "header", ...theme.heading }, header), ...rows],
+  });
+}
+
+/** The selected event in one of the detail modes. */
+export function DetailPane({ state }: { readonly state: State }): ReactNode {
+  const theme = useTheme();
+  const area = layout(state).detail;
+  const lines = wrappedDetail(state);
+  const visible = lines.slice(state.detailTop, state.detailTop + area.lines);
+  return h(Frame, {
+    area,
+    title: detail(state).title,
+    position: positionOf(state.detailTop, area.lines, lines.length),
+    active: state.pane === "detail",
+    // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
+    children: visible.map((line, index) =>
+      detailLine(line, state.detailTop + index, area.textWidth, theme, state.foundLine === state.detailTop + index),
+    ),
+  });
+}
+
+function detailLine(line: WrappedLine, key: number, width: number, theme: Theme, found: boolean): ReactNode {
+  const text = fit(line.text, width);
+  if (found) return h(Text, { key, ...theme.selected }, text);
+  if (line.note) return h(Text, { key, ...theme.note }, text);
+  if (line.sign !== undefined) return h(Text, { key, ...(line.sign === "+" ? theme.added : theme.removed) }, text);
+  const match = line.continued ? null : KEY.exec(text);
+  if (match === null) return h(Text, { key }, text);
+  const [all, before = "", name = "", colon = ""] = match;
+  return h(Text, { key }, before, h(Text, theme.key, name), colon, text.slice(all.length));
+}
+
+/** The list of keys, in place of both panes. */
+export function HelpPane({ area }: { readonly area: Area }): ReactNode {
+  const theme = useTheme();
+  const width = Math.max(...HELP.map(({ keys }) => keys.length));
+  const lines = HELP.slice(0, area.lines).map(({ keys, does }) => {
+    const text = fit(`${keys.padEnd(width)}  ${does}`, area.textWidth);
+    return h(Text, { key: keys }, h(Text, theme.key, text.slice(0, width)), text.slice(width));
+  });
+  return h(Frame, {
+    area,
+    title: "Keys",
+    position: "any key closes",
+    active: true,
+    // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
+    children: lines,
+  });
+}
+
+export interface FrameProps {
+  readonly area: Area;
+  readonly title: string;
+  /** Shown in the lower edge: which part of the content is visible. */
+  readonly position: string;
+  readonly active: boolean;
+  /** At most `area.lines` lines, each exactly `area.textWidth` columns wide. */
+  readonly children: readonly ReactNode[];
+}
+
+/** A pane with its title in the upper edge. */
+export function Frame({ area, title, position, active, children }: FrameProps): ReactNode {
+  const theme = useTheme();
+  const edge = active ? theme.activeFrame : theme.frame;
+  const inner = area.width - 2;
+  const side = h(Text, edge, "│");
+  const head = clip(title, inner - 4);
+  const blank = fit("", area.textWidth);
+  const lines = Array.from({ length: area.lines }, (_, index) =>
+    h(Text, { key: index, wrap: "truncate-end" }, side, " ", children[index] ?? blank, " ", side),
+  );
+  const foot = position === "" ? "" : ` ${position} `;
+  return h(
+    Box,
+    { flexDirection: "column", width: area.width, height: area.height },
+    h(
+      Text,
+      { ...edge, wrap: "truncate-end" },
+      "╭─ ",
+      h(Text, { bold: active }, head),
+      ` ${"─".repeat(Math.max(0, inner - 3 - head.length))}╮`,
+    ),
+    ...lines,
+    h(Text, { ...edge, wrap: "truncate-end" }, `╰${"─".repeat(Math.max(0, inner - 1 - foot.length))}${foot}─╯`),
+  );
+}
+
+/** `3–9 of 42`, or nothing when everything is visible. */
+export function positionOf(top: number, visible: number, total: number): string {
+  return total <= visible ? "" : `${top + 1}–${Math.min(top + visible, total)} of ${total}`;
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { promisify } from "node:util";
 import { appRoot } from "../../../src/base/app-root.ts";
-import { startEcho } from "../../../src/main/echo.ts";
+import { startEcho } from "../../../src/main/run.ts";
 import {
   type Descriptor,
   OVER_LIMIT,

@@ -1,8 +1,6 @@
 import type { Group } from "../../define-command.ts";
-import type { TraceView } from "../../trace/view.ts";
-import { configAll } from "./config-all.ts";
-import { configBackends } from "./config-backends.ts";
-import { configListeners, configPolicies, configRoutes } from "./config-section.ts";
+import type { TraceView } from "../../trace/source.ts";
+import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
 import { status } from "./status.ts";

@@ -1,9 +1,7 @@
 import { answerOf, localAdmin } from "../../admin.ts";
 import { defineCommand } from "../../define-command.ts";
-import { OUTPUT_OPTION, print } from "../../dump/output.ts";
-import { record, text } from "../../dump/read.ts";
+import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
 import { CliError } from "../../errors.ts";
-import { statusLines } from "../../status.ts";
 import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
 
 export const status = defineCommand({
@@ -34,3 +32,50 @@ export const status = defineCommand({
     });
   },
 });
+
+/** Fields in the order in which people ask for them; others follow as they come. */
+const FIRST = ["synchronized", "generation", "source", "appliedAt", "loadedAt"];
+
+/**
+ * The body of `/config/status` as lines of name and value. Fields that this client does not know are shown too, absent and
+ * empty ones are left out.
+ */
+export function statusLines(status: Loose): string {
+  const { lastError, ...rest } = status;
+  const names = [...FIRST, ...Object.keys(rest).filter((name) => !FIRST.includes(name))];
+  const rows = names.map((name) => [words(name), shown(rest[name])] as const).filter(([, value]) => value !== "");
+  const width = Math.max(...rows.map(([name]) => name.length));
+  const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`);
+  return lines.join("") + errorLines(record(lastError));
+}
+
+function errorLines(error: Loose): string {
+  const message = text(error.message);
+  if (message === "") return "";
+  const at = text(error.at);
+  const problems = list(error.diagnostics).map(record).map(problemLine).filter(Boolean);
+  // A message that lists the problems itself needs no second list.
+  const more = problems.filter((line) => !message.includes(line));
+  const lines = [...message.trimEnd().split("\n"), ...more].map((line) => `  ${line}\n`);
+  return `\nlast error${at === "" ? "" : `, ${at}`}:\n${lines.join("")}`;
+}
+
+/** `gateway.yaml:3:11: error: binds[0].port: expected a number (hint)`, as far as the parts are known. */
+function problemLine(problem: Loose): string {
+  const place = [text(problem.file), text(problem.line), text(problem.column)].filter(Boolean).join(":");
+  const what = [place, text(problem.severity), text(problem.path), text(problem.message)].filter(Boolean).join(": ");
+  const hint = text(problem.hint);
+  return hint === "" || what === "" ? what : `${what} (${hint})`;
+}
+
+/** `appliedAt` as `applied at`. */
+function words(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+function shown(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value)) return value.map(shown).join(", ");
+  return typeof value === "object" ? JSON.stringify(value) : text(value);
+}

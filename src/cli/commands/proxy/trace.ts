@@ -2,12 +2,8 @@ import { isOnThisMachine, localAdmin, openTrace } from "../../admin.ts";
 import { type Context, write } from "../../context.ts";
 import { type Command, defineCommand } from "../../define-command.ts";
 import { usage } from "../../errors.ts";
-import { recordsOfFile } from "../../trace/file.ts";
 import { injectedRequest } from "../../trace/inject.ts";
-import { liveItems } from "../../trace/live.ts";
-import { printText } from "../../trace/print-text.ts";
-import { printRaw } from "../../trace/raw.ts";
-import type { TraceSource, TraceView } from "../../trace/view.ts";
+import { liveItems, recordsOfFile, type TraceSource, type TraceView } from "../../trace/source.ts";
 import { fileOption, RESOURCE, requestHint, requireTarget, TARGET_OPTIONS } from "./target.ts";
 
 /** `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
@@ -132,4 +128,26 @@ function noFullScreen({ env }: Context): string | undefined {
     return "the environment says that this is continuous integration (CI)";
   }
   return undefined;
+}
+
+/** Prints each event's JSON on one line as it arrives. Problems go to stderr, progress only to one that somebody watches. */
+export async function printRaw(source: TraceSource, context: Context): Promise<void> {
+  for await (const item of source.items) {
+    if (item.kind === "event") await write(context.stdout, `${item.raw}\n`);
+    else if (item.kind === "problem" || context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
+    if (context.signal.aborted) return;
+  }
+}
+
+/** Prints each event as a line for people as it arrives, and at the end the verdict. Progress goes to stderr. */
+export async function printText(source: TraceSource, context: Context): Promise<void> {
+  const { TextLines } = await import("../../../tui/outcome.ts");
+  const lines = new TextLines();
+  for await (const item of source.items) {
+    if (item.kind === "event") await write(context.stdout, lines.event(item.event));
+    else if (item.kind === "problem") await write(context.stdout, lines.problem(item.text));
+    else if (context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
+    if (context.signal.aborted) return;
+  }
+  await write(context.stdout, lines.end());
 }

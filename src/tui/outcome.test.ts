@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Fields } from "./fields.ts";
 import { EVENTS } from "./fixtures/trace.ts";
+import { verdictLine, verdictOf } from "./outcome.ts";
 import { type Row, rowOf } from "./rows.ts";
-import { verdictLine, verdictOf } from "./verdict.ts";
 
 function rowsOf(events: readonly Fields[]): Row[] {
   const rows: Row[] = [];

@@ -1,10 +1,9 @@
+import { candidatesOf, type Fields, fields, selectedName } from "./fields.ts";
+import { problemRow, type Row, rowOf } from "./rows.ts";
+import { authorizationText, LABEL_WIDTH, textOf } from "./summaries.ts";
+import { duration, harmless, milliseconds } from "./text.ts";
+
 /** What a trace says as a whole: the request, how it ended, and what decided. */
-import { duration } from "./duration.ts";
-import { type Fields, fields } from "./fields.ts";
-import { candidatesOf, selectedName } from "./routes.ts";
-import type { Row } from "./rows.ts";
-import { authorizationText, textOf } from "./summaries.ts";
-import { harmless } from "./text.ts";
 
 export interface Verdict {
   /** `GET http://shop.example/api`; empty until the request's head is known. */
@@ -117,4 +116,36 @@ function won(message: Fields): string {
   if (next === undefined) return "the only route that matches";
   const [, because = next.reason.replace(/^precedence: /, "")] = /\(([^()]+)\)$/.exec(next.reason) ?? [];
   return `won over "${next.name}": ${because}`;
+}
+
+/** A trace as plain lines, for pipes, logs and terminals without a full-screen view. */
+export class TextLines {
+  readonly #rows: Row[] = [];
+
+  /** The line of an event: milliseconds since the start, severity, type and summary. */
+  event(event: Fields): string {
+    return this.#line(rowOf(event, this.#rows.at(-1)));
+  }
+
+  /** The line of something that went wrong on the way. */
+  problem(text: string): string {
+    return this.#line(problemRow(text, this.#rows.at(-1)));
+  }
+
+  /** The last line: the request, how it ended, and what decided. Empty without events. */
+  end(): string {
+    return this.#rows.length === 0 ? "" : `${verdictLine(verdictOf(this.#rows))}\n`;
+  }
+
+  #line(row: Row): string {
+    this.#rows.push(row);
+    const severity = row.severity === "info" ? "" : row.severity;
+    const columns = [
+      milliseconds(row.end).padStart(10),
+      severity.padEnd(7),
+      row.label.padEnd(LABEL_WIDTH),
+      row.summary,
+    ];
+    return `${columns.join("  ").trimEnd()}\n`;
+  }
 }

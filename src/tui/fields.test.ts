@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { candidatesOf, shortRoute } from "./routes.ts";
+import { candidatesOf, shortRoute } from "./fields.ts";
 
 test("a route key is as short as it can be among the others", () => {
   const key = "default/default/bind/3000/listener0/default/api";

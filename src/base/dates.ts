@@ -1,3 +1,5 @@
+/** Times as text, each kept for the rest of its second: log lines and responses come many to a second. */
+
 let lastSecond = Number.NaN;
 let lastPrefix = "";
 
@@ -14,4 +16,17 @@ export function formatTimestamp(epochMs: number): string {
   }
   const ms = whole - second * 1000;
   return `${lastPrefix}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+}
+
+let cachedSecond = 0;
+let cachedText = "";
+
+/** The current time as an HTTP date (RFC 9110 5.6.7); built once a second. */
+export function httpDate(now = Date.now()): string {
+  const second = Math.floor(now / 1000);
+  if (second !== cachedSecond) {
+    cachedSecond = second;
+    cachedText = new Date(second * 1000).toUTCString();
+  }
+  return cachedText;
 }

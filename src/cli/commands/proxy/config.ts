@@ -1,0 +1,129 @@
+import { type Command, defineCommand, type Example } from "../../define-command.ts";
+import { loadDump, OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
+import { type EndpointRow, endpointRows } from "../../dump/endpoints.ts";
+import { type SectionName, sectionItems, sectionTable, summarize } from "../../dump/summary.ts";
+import { fileOption, RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+
+/** How the column MATCHES reads. */
+const MATCHES_HELP =
+  "In the column MATCHES a path that ends in * is a prefix, = begins an exact path and ~ a regular expression.";
+
+export const configAll = defineCommand({
+  name: "all",
+  summary: "Show binds, listeners, routes, backends, services and policies",
+  description: [`The tables are a summary; -o json and -o yaml print the whole dump. ${MATCHES_HELP}`],
+  argument: RESOURCE,
+  options: {
+    ...TARGET_OPTIONS,
+    file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
+    output: OUTPUT_OPTION,
+  },
+  examples: [
+    { does: "What does the proxy on this machine run?", run: "proxy config all" },
+    { does: "The whole dump as YAML", run: "proxy config all -o yaml" },
+    { does: "A dump saved elsewhere", run: "proxy config all --file dump.json" },
+  ],
+  async run(invocation, context) {
+    requireTarget(invocation);
+    const { file, output, "proxy-admin-port": port } = invocation.options;
+    const dump = await loadDump(file, port, context);
+    await print(dump, output, context, () => summarize(dump));
+  },
+});
+
+interface SectionCommand {
+  readonly name: SectionName;
+  readonly aliases: readonly string[];
+  readonly summary: string;
+  readonly description?: readonly string[];
+  readonly example: Example;
+}
+
+/** A command that shows one table of the configuration dump. */
+function sectionCommand({ example, ...named }: SectionCommand): Command {
+  return defineCommand({
+    ...named,
+    argument: RESOURCE,
+    options: {
+      ...TARGET_OPTIONS,
+      file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
+      output: OUTPUT_OPTION,
+    },
+    examples: [example, { does: "For a program", run: `proxy config ${named.name} -o json` }],
+    async run(invocation, context) {
+      requireTarget(invocation);
+      const { file, output, "proxy-admin-port": port } = invocation.options;
+      const dump = await loadDump(file, port, context);
+      await print(sectionItems(dump, named.name), output, context, () => sectionTable(dump, named.name));
+    },
+  });
+}
+
+export const configRoutes = sectionCommand({
+  name: "routes",
+  aliases: ["r"],
+  summary: "List routes with their hostnames, matches, backends and policies",
+  description: [MATCHES_HELP],
+  example: { does: "Which route takes /api?", run: "proxy config routes" },
+});
+
+export const configListeners = sectionCommand({
+  name: "listeners",
+  aliases: ["l"],
+  summary: "List listeners with their gateway, protocol, hostname and number of routes",
+  example: { does: "What does the proxy listen for?", run: "proxy config listeners" },
+});
+
+export const configPolicies = sectionCommand({
+  name: "policies",
+  aliases: ["p"],
+  summary: "List policies that target gateways, listeners, routes and backends",
+  description: ["Policies that stand inside a route are in the column POLICIES of the routes."],
+  example: { does: "Which policies are attached from outside?", run: "proxy config policies" },
+});
+
+export const configBackends = defineCommand({
+  name: "backends",
+  aliases: ["b", "be"],
+  summary: "List backends with the health, requests and latency of their endpoints",
+  description: [
+    "HEALTH is 1.00 for an endpoint whose requests all succeeded, Evict (3.3s) for one that gets no requests for that long. LATENCY is a moving average.",
+  ],
+  argument: RESOURCE,
+  options: {
+    ...TARGET_OPTIONS,
+    file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
+    output: OUTPUT_OPTION,
+    all: { type: "switch", summary: "Also show endpoints that got no request yet" },
+  },
+  examples: [
+    { does: "Which endpoints get requests, and how do they do?", run: "proxy config backends" },
+    { does: "All of them, for a program", run: "proxy config backends --all -o json" },
+  ],
+  async run(invocation, context) {
+    requireTarget(invocation);
+    const { file, output, all, "proxy-admin-port": port } = invocation.options;
+    const rows = endpointRows(await loadDump(file, port, context));
+    const shown = all ? rows : rows.filter((row) => row.requests > 0);
+    await print(shown, output, context, () => endpointTable(shown, rows.length - shown.length));
+  },
+});
+
+const HEADER = ["TYPE", "NAME", "NAMESPACE", "ENDPOINT", "HEALTH", "REQUESTS", "LATENCY"];
+
+function endpointTable(rows: readonly EndpointRow[], hidden: number): string {
+  const lines = table(
+    HEADER,
+    rows.map((row) => [
+      row.type,
+      row.name,
+      row.namespace,
+      row.endpoint,
+      row.health,
+      String(row.requests),
+      row.requests === 0 ? "" : `${row.latencyMs.toFixed(2)}ms`,
+    ]),
+  );
+  if (rows.length > 0 || hidden === 0) return lines;
+  return `${lines}(${hidden} without requests hidden; --all shows them)\n`;
+}

@@ -1,0 +1,121 @@
+import { readFile } from "node:fs/promises";
+import { text as readText } from "node:stream/consumers";
+import { parse, stringify } from "yaml";
+import { answerOf, localAdmin } from "../admin.ts";
+import { type Context, write, writeJson } from "../context.ts";
+import { CliError, describe } from "../errors.ts";
+
+/** What dumps hold. */
+const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
+
+/** The configuration dump of a file (JSON or YAML, `-` is standard input), or of the local proxy when none is given. */
+export async function loadDump(
+  file: string | undefined,
+  adminPort: number | undefined,
+  context: Context,
+): Promise<unknown> {
+  if (file === undefined) {
+    const { signal } = context;
+    return answerOf(
+      localAdmin(adminPort, context.env).configDump({ signal }),
+      (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
+    );
+  }
+  const name = file === "-" ? "standard input" : file;
+  try {
+    const content = file === "-" ? await readText(context.stdin) : await readFile(file, "utf8");
+    const dump: unknown = parseDump(content);
+    if (isDump(dump)) return dump;
+  } catch (error) {
+    throw new CliError("failure", `failed to read config dump file ${name}: ${describe(error)}`, { cause: error });
+  }
+  throw new CliError("failure", `failed to read config dump file ${name}: it holds no configuration dump`, {
+    hint: `save one with: tgctl proxy config all -o json > dump.json`,
+  });
+}
+
+/** An object with something of a dump in it, whichever version wrote it; or an empty one. */
+function isDump(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length === 0 || keys.some((key) => SECTIONS.has(key));
+}
+
+/** JSON is YAML too, but a hundred times faster to read as JSON, which is what proxies write. */
+function parseDump(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch (error) {
+    if (content.trimStart().startsWith("{")) throw error;
+  }
+  try {
+    return parse(content, { logLevel: "silent" });
+  } catch {
+    // What a parser of YAML says about a text that was never meant for it would not help.
+    return undefined;
+  }
+}
+
+/**
+ * Reading JSON whose shape another version of the proxy may have decided: whatever is absent or of another type reads as
+ * empty, so that a summary shows what it understands instead of failing.
+ */
+export type Loose = Readonly<Record<string, unknown>>;
+
+export function record(value: unknown): Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Loose) : {};
+}
+
+export function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The values of an array or of an object keyed by id. */
+export function values(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : Object.values(record(value));
+}
+
+export function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : "";
+}
+
+export function number(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+/** The only key of a tagged union such as `{exact: "/x"}` with its value; `undefined` for anything else. */
+export function tagged(value: unknown): readonly [string, unknown] | undefined {
+  if (typeof value === "string") return [value, null];
+  return Object.entries(record(value))[0];
+}
+
+const FORMATS = ["table", "json", "yaml"] as const;
+
+/** `-o, --output` of the commands that print a dump or a part of it. */
+export const OUTPUT_OPTION = {
+  type: "text",
+  short: "o",
+  value: "format",
+  default: "table",
+  // `short` is what older clients call their default.
+  choices: [...FORMATS, "short"],
+  refuse: (value: string) => `output format "${value}" not supported`,
+  summary: "How to print: table and short are for people, json and yaml for programs",
+} as const;
+
+/** Prints a value as the format asks, `table` by its own function. `--json` wins over a table. */
+export async function print(value: unknown, format: string, context: Context, table: () => string): Promise<void> {
+  if (format === "json" || (context.json && format !== "yaml")) return writeJson(context, value);
+  await write(context.stdout, format === "yaml" ? stringify(value, { lineWidth: 0 }) : table());
+}
+
+/** Rows as columns two spaces apart, without trailing spaces; the first row is the header. Each line ends in a newline. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [header, ...rows];
+  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all
+    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
+    .map((line) => `${line.trimEnd()}\n`)
+    .join("");
+}

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ChunkBatches, LogBatch, LogWindow } from "./batches.ts";
+
+test("lines wait for others, for a short time, and go together", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const sent: string[] = [];
+  const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
+  batch.add("a\n");
+  batch.add("b\n");
+  assert.deepEqual(sent, []);
+  t.mock.timers.tick(50);
+  assert.deepEqual(sent, ["a\nb\n"]);
+  t.mock.timers.tick(1000);
+  assert.equal(sent.length, 1, "nothing is sent when there is nothing");
+});
+
+test("many lines go at once, and what a flush has sent is not sent again", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const sent: string[] = [];
+  const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
+  const line = `${"x".repeat(1023)}\n`;
+  for (let i = 0; i < 65; i++) batch.add(line);
+  assert.equal(sent.length, 1);
+  batch.add("last\n");
+  batch.flush();
+  batch.flush();
+  t.mock.timers.tick(1000);
+  assert.equal(sent.length, 2);
+  assert.equal(sent.join(""), `${line.repeat(65)}last\n`);
+});
+
+test("lines of any length and script stay whole and in order", () => {
+  const sent: Buffer[] = [];
+  const batch = new LogBatch((lines) => sent.push(Buffer.from(lines)));
+  const lines = ["größe €\n", `${"語".repeat(30_000)}\n`, `${"€".repeat(21_000)}\n`, "last\n"];
+  for (const line of lines) batch.add(line);
+  batch.flush();
+  assert.equal(Buffer.concat(sent).toString(), lines.join(""));
+});
+
+const LINE = Buffer.from(`${"x".repeat(64 * 1024 - 1)}\n`);
+
+test("lines for which the main thread leaves no room are dropped and counted once; afterwards there is room again", () => {
+  const main = new LogWindow();
+  const worker = new LogWindow(main.memory);
+  let sent = 0;
+  while (sent < 1000 && worker.admit(LINE)) sent++;
+  assert.equal(sent, 64);
+  assert.equal(worker.admit(Buffer.from("a\nb\n")), false);
+  assert.equal(main.arrived(LINE), 3);
+  assert.equal(main.arrived(LINE), 0);
+  assert.equal(worker.admit(LINE), true);
+});
+
+test("one piece is always let through, however long it is", () => {
+  const window = new LogWindow();
+  assert.equal(window.admit(Buffer.alloc(8 * 1024 * 1024)), true);
+});
+
+test("entries of one exporter wait for others, for a short time, and go together", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const sent: [string, number][] = [];
+  const batches = new ChunkBatches((exporter, { count }) => sent.push([exporter, count]));
+  batches.add("a", new Uint8Array(10));
+  batches.add("b", new Uint8Array(10));
+  batches.add("a", new Uint8Array(10));
+  assert.deepEqual(sent, []);
+  t.mock.timers.tick(200);
+  assert.deepEqual(sent.splice(0), [
+    ["a", 2],
+    ["b", 1],
+  ]);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(sent, [], "nothing is sent when there is nothing");
+});
+
+test("many go at once, and large ones; a flush leaves nothing behind", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const sent: number[] = [];
+  const batches = new ChunkBatches((_exporter, { count }) => sent.push(count));
+  for (let i = 0; i < 256; i++) batches.add("a", new Uint8Array(1));
+  batches.add("a", new Uint8Array(100_000));
+  assert.deepEqual(sent, [256, 1]);
+  batches.add("a", new Uint8Array(1));
+  batches.flush();
+  batches.flush();
+  t.mock.timers.tick(1000);
+  assert.deepEqual(sent, [256, 1, 1]);
+});
