@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path/posix";
+import { suite, test } from "node:test";
+import { readText, root } from "./lib/files.ts";
+import { importsOf, withoutComments } from "./lib/source.ts";
+
+/**
+ * Follows docs/architecture.md through the code. A step of a walk is a list item that begins with a file and the names in it that
+ * matter: "1. `src/a/b.ts` `Name`, `other`: text". From each step the next one must be reachable: one of the two files imports
+ * the other, or files that the later step names as "via `src/c/d.ts`" connect them, one after the other.
+ */
+const PAGE = "docs/architecture.md";
+
+interface Step {
+  readonly file: string;
+  readonly names: readonly string[];
+  readonly via: readonly string[];
+}
+
+/** Sections by heading, with the steps of those that have some. */
+function walks(): ReadonlyMap<string, readonly Step[]> {
+  const found = new Map<string, readonly Step[]>();
+  for (const section of readText(PAGE).split(/^## /m).slice(1)) {
+    const [heading = ""] = section.split("\n", 1);
+    const steps = [...section.matchAll(/^\d+\. (?:.*\n?)(?:^ {3,4}\S.*\n?)*/gm)].map(([item]) => readStep(item));
+    if (steps.length > 0) found.set(heading, steps);
+  }
+  return found;
+}
+
+function readStep(item: string): Step {
+  const [head = ""] = item.split(":", 1);
+  const [file = "", ...names] = [...head.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? "");
+  return { file, names, via: [...item.matchAll(/\bvia\s+`([^`]+)`/g)].map((match) => match[1] ?? "") };
+}
+
+/** The files below src/ that a file imports, types included. */
+function importsFrom(file: string): ReadonlySet<string> {
+  return new Set(
+    importsOf(readText(file))
+      .filter(({ specifier }) => specifier.startsWith("."))
+      .map(({ specifier }) => join(dirname(file), specifier)),
+  );
+}
+
+function connected(a: string, b: string): boolean {
+  return a === b || importsFrom(a).has(b) || importsFrom(b).has(a);
+}
+
+/** The declaration of a function, class, type, constant, method or field. */
+function declares(file: string, name: string): boolean {
+  const words = "(?:export|default|async|function\\*?|class|interface|type|const|let|static|readonly|override|get|set)";
+  return new RegExp(`^\\s*(?:${words}\\s+)*[*#]?${name}\\b\\s*[(<:={?;,]|^\\s*(?:export )?class ${name}\\b`, "m").test(
+    withoutComments(readText(file)),
+  );
+}
+
+test("the page describes every room, in the order of imports", () => {
+  const described = [...readText(PAGE).matchAll(/^\| `src\/(\w+)\/` \|/gm)].map((match) => match[1] ?? "");
+  const rooms = readdirSync(`${root}src`, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  assert.deepEqual(described.toSorted(), rooms.map(({ name }) => name).toSorted());
+  const layers = [...readText("scripts/layers.ts").matchAll(/^ {2}"(\w+)",$/gm)].map((match) => match[1] ?? "");
+  assert.deepEqual(
+    described,
+    layers.filter((room) => described.includes(room)),
+  );
+});
+
+const all = walks();
+
+test("there are the four walks", () => {
+  assert.deepEqual([...all.keys()], ["A request", "A configuration", "A trace event", "A shutdown"]);
+});
+
+for (const [heading, steps] of all) {
+  suite(`walk: ${heading}`, () => {
+    for (const { file, names } of steps)
+      test(`${file} has ${names.join(", ")}`, () => {
+        assert.ok(existsSync(root + file), `${file} does not exist`);
+        assert.ok(names.length > 0, "a step names what to look for in its file");
+        for (const name of names) assert.ok(declares(file, name), `${file} declares no ${name}`);
+      });
+    for (const [index, { file, via }] of steps.entries()) {
+      const before = steps[index - 1]?.file;
+      if (before === undefined || before === file) continue;
+      test(`${before} leads to ${file}`, () => {
+        const way = [before, ...via, file];
+        for (const [at, next] of way.slice(1).entries())
+          assert.ok(
+            connected(way[at] ?? "", next),
+            `neither ${way[at]} nor ${next} imports the other; name the file between them with via`,
+          );
+      });
+    }
+  });
+}
