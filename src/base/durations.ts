@@ -49,3 +49,15 @@ export function formatDuration(ms: number): string {
   const hours = Math.floor(minutes / 60);
   return hours === 0 ? `${minutes}m${seconds}` : `${hours}h${minutes % 60}m${seconds}`;
 }
+
+/** A configuration for dumps and traces: the named fields, which hold milliseconds, become texts such as `1m30s`. */
+export function withDurations<Config extends object>(
+  config: Config,
+  ...fields: readonly (keyof Config)[]
+): Readonly<Record<string, unknown>> {
+  const times = fields.flatMap((field) => {
+    const value = config[field];
+    return typeof value === "number" ? [[field, formatDuration(value)] as const] : [];
+  });
+  return { ...config, ...Object.fromEntries(times) };
+}

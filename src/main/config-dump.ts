@@ -1,4 +1,4 @@
-import { formatDuration } from "../base/durations.ts";
+import { formatDuration, withDurations } from "../base/durations.ts";
 import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
 import type { FrontendInput } from "../config/schema/frontend.ts";
 import type { Settings } from "../config/settings.ts";
@@ -19,7 +19,6 @@ import { redactCalling } from "../policies/calls/redact.ts";
 import { redactNetwork } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/redact.ts";
-import { withDurations } from "../policies/shared/shown-durations.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";

@@ -3,7 +3,7 @@ import type { SocketBudget } from "../net/acceptor.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
-import type { EntrySink } from "../telemetry/otlp/entry-sink.ts";
+import type { EntrySink } from "../telemetry/otlp/messages.ts";
 import type { Workloads } from "../upstream/discovery.ts";
 import type { DynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";

@@ -1,5 +1,4 @@
-import type { EntrySink } from "../telemetry/otlp/entry-sink.ts";
-import { type Chunk, encodeChunk } from "../telemetry/otlp/messages.ts";
+import { type Chunk, type EntrySink, encodeChunk } from "../telemetry/otlp/messages.ts";
 
 /** Lines wait this long for others before they go to the main thread together. */
 const LOG_FLUSH_MS = 50;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { networkSchema } from "../../policies/ext-authz/network-schema.ts";
 import { condition, expression } from "../../policies/shared/cel-schema.ts";
-import { duration } from "../../policies/shared/duration-schema.ts";
+import { duration } from "../../policies/shared/field-schemas.ts";
 import { exactlyOne } from "./exactly-one.ts";
 import { cipherSuites, keyExchangeGroups, network, requestIdHeader, tlsVersion } from "./scalars.ts";
 import { accessLogExport, tracing } from "./telemetry.ts";

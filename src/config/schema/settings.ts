@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { celText } from "../../policies/shared/cel-schema.ts";
-import { duration } from "../../policies/shared/duration-schema.ts";
+import { duration } from "../../policies/shared/field-schemas.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { calledService } from "../../policies/calls/schema.ts";
 import { celText, condition, expression } from "../../policies/shared/cel-schema.ts";
-import { duration } from "../../policies/shared/duration-schema.ts";
-import { parsePathAndQuery } from "../../policies/shared/target-parts.ts";
+import { duration } from "../../policies/shared/field-schemas.ts";
+import { parsePathAndQuery } from "../../policies/shared/url-change.ts";
 
 /** Names to CEL that is evaluated when a request is over. */
 const fields = z.record(z.string(), expression("response"));

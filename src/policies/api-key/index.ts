@@ -6,11 +6,11 @@ import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import { afterRequestBody } from "../shared/bodies.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { CredentialPlaces } from "../shared/credentials/names.ts";
 import { secretDigest } from "../shared/credentials/verified.ts";
+import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { ApiKey, ApiKeyAuth } from "./schema.ts";
 

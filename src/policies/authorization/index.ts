@@ -1,7 +1,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
-import { afterWholeBody } from "../shared/bodies.ts";
+import { afterWholeBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { Rules } from "./rules.ts";
 import type { Authorization } from "./schema.ts";

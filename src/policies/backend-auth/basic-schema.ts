@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolve.ts";
 import { targetLocation } from "../shared/credentials/location-schema.ts";
-import { duration } from "../shared/duration-schema.ts";
+import { duration } from "../shared/field-schemas.ts";
 import { asText, inFile, localSource } from "../shared/source-schema.ts";
 
 /** `Authorization: Bearer …` as a location. */

@@ -1,6 +1,6 @@
+import { withDurations } from "../../base/durations.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { redactCallPolicies } from "../calls/redact-policies.ts";
-import { withDurations } from "../shared/shown-durations.ts";
 import type { BasicBackendAuth } from "./basic-schema.ts";
 import type { BackendAuth } from "./schema.ts";
 import type { ClientAuth, TokenEndpoint, TokenExchange } from "./token-endpoint-schema.ts";

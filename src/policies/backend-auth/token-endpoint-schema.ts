@@ -3,8 +3,7 @@ import { callPolicySchema } from "../calls/policies-schema.ts";
 import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { location } from "../shared/credentials/location-schema.ts";
-import { duration } from "../shared/duration-schema.ts";
-import { service } from "../shared/service-schema.ts";
+import { duration, service } from "../shared/field-schemas.ts";
 import { localSource } from "../shared/source-schema.ts";
 import { BEARER, basicSchema, putLocation, secret, signing, text } from "./basic-schema.ts";
 

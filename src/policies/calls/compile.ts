@@ -1,12 +1,16 @@
-import type { PrepareCall } from "../../upstream/callout.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
+import type { CallHead, PrepareCall } from "../../upstream/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { within } from "../policy-error.ts";
 import { prepareRequestEdits } from "../request-header-modifier/index.ts";
+import { withVariables } from "../shared/expressions.ts";
 import { OwnFields } from "../shared/own-fields.ts";
-import type { CalloutContext, OutgoingContext } from "../types.ts";
+import { EditedRequest } from "../transformations/messages.ts";
+import { compileProgram } from "../transformations/program.ts";
+import type { Transformations } from "../transformations/schema.ts";
+import type { CalloutContext, OutgoingContext, RequestMetadata } from "../types.ts";
 import type { CallPolicies } from "./schema.ts";
-import { callTransformer } from "./transform.ts";
 
 /** For calls that are about no request. */
 const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefined, variables: {} };
@@ -44,5 +48,36 @@ export function compileCallPolicies(
     if (waiting instanceof Promise) return waiting.then(finish);
     finish();
     return undefined;
+  };
+}
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * What `transformations.request` does to a call: expressions read the call as `request`, and what is known of the client that
+ * it is made for. What it sets aside as `metadata` is for this call alone. Throws as `compileProgram`; undefined = nothing.
+ */
+function callTransformer(
+  { request }: Transformations,
+  cel: CelEnvironment,
+): ((call: CallHead, calloutContext: CalloutContext) => void) | undefined {
+  if (request === undefined) return undefined;
+  const program = compileProgram(["transformations", "request"], request, "request", cel);
+  return (call, { requestMetadata, trace, variables }) => {
+    const metadata = { ...requestMetadata.metadata };
+    const own: RequestMetadata = { metadata };
+    const message = new EditedRequest({
+      request: call,
+      authorityMode: "fixed",
+      requestBody: {
+        buffer: async () => call.body ?? NOTHING,
+        replace(bytes) {
+          call.body = bytes;
+        },
+      },
+    });
+    const failed = program.run(message, withVariables(variables, { request: call, metadata }), own);
+    if (failed === undefined) trace?.applied("transformation", { side: "request" });
+    else trace?.failed("transformation", { side: "request", failed });
   };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { schema as headerModifier } from "../shared/header-modifier-schema.ts";
+import { headerModifier } from "../shared/field-schemas.ts";
 import { callSchema as transformations } from "../transformations/schema.ts";
 import { backendTLS, backendTunnel, http, tcp } from "../upstream-settings/schema.ts";
 

@@ -1,5 +1,5 @@
+import { withDurations } from "../../base/durations.ts";
 import { redact as backendAuth } from "../backend-auth/redact.ts";
-import { withDurations } from "../shared/shown-durations.ts";
 import { redactCallPolicies } from "./redact-policies.ts";
 import type { CalledService } from "./schema.ts";
 

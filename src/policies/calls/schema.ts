@@ -3,8 +3,7 @@ import type { Milliseconds } from "../../base/durations.ts";
 import type { Target } from "../../upstream/target.ts";
 import { schema as backendAuth } from "../backend-auth/schema.ts";
 import type { ConfigOf } from "../resolve.ts";
-import { duration } from "../shared/duration-schema.ts";
-import { service } from "../shared/service-schema.ts";
+import { duration, service } from "../shared/field-schemas.ts";
 import { callPolicySchema } from "./policies-schema.ts";
 
 const callPolicies = callPolicySchema(backendAuth).meta({

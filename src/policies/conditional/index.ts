@@ -2,7 +2,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment, CelError, Condition, WhenFailed } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { PolicyError, within } from "../policy-error.ts";
-import { afterRequestBody, afterWholeBody } from "../shared/bodies.ts";
+import { afterRequestBody, afterWholeBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks, RequestOutcome } from "../types.ts";
 import type { Conditional } from "./schema.ts";
 

@@ -1,9 +1,9 @@
+import { withDurations } from "../../base/durations.ts";
 import { isToken, latin1 } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
-import { withDurations } from "../shared/shown-durations.ts";
 import type { PolicyHooks } from "../types.ts";
 import { compileOrigins } from "./origins.ts";
 import type { Cors } from "./schema.ts";

@@ -3,8 +3,7 @@ import { type Activation, type CelEnvironment, type Expression, toText } from ".
 import type { HeaderList } from "../../http/message.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import { afterRequestBody } from "../shared/bodies.ts";
-import { bodyBytes, sendableText } from "../shared/cel-output.ts";
+import { afterRequestBody, bodyBytes, sendableText } from "../shared/expressions.ts";
 import { fieldName, shownValues } from "../shared/header-edits.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { DirectResponse } from "./schema.ts";

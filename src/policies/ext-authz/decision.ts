@@ -1,7 +1,7 @@
 import type { Expression } from "../../cel/index.ts";
 import type { LocalReply } from "../../http/message.ts";
 import type { Callout } from "../../upstream/callout.ts";
-import { editRequest } from "../envoy/headers.ts";
+import { editRequest } from "../envoy/convert.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 

@@ -2,10 +2,17 @@ import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { getHeader } from "../../http/message.ts";
 import { callFor } from "../calls/call-for.ts";
-import { headerEdits, headerRemovals, joinedHeaders, pseudoHeaders, replyHeaders, textOf } from "../envoy/headers.ts";
+import {
+  headerEdits,
+  headerRemovals,
+  joinedHeaders,
+  pseudoHeaders,
+  replyHeaders,
+  structOf,
+  textOf,
+} from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
-import { structOf } from "../envoy/struct.ts";
-import { compileAll, evaluateAll } from "../shared/named-expressions.ts";
+import { compileAll, evaluateAll } from "../shared/expressions.ts";
 import type { BodyStart, PolicyContext } from "../types.ts";
 import type { AuthzClient, AuthzDecision } from "./decision.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "./schema.ts";

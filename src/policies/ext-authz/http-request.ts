@@ -5,11 +5,16 @@ import type { HeaderList } from "../../http/message.ts";
 import type { CallResponse } from "../../upstream/call.ts";
 import { reasonOf } from "../../upstream/callout.ts";
 import { PolicyError } from "../policy-error.ts";
-import { bodyBytes } from "../shared/cel-output.ts";
+import {
+  bodyBytes,
+  compileAll,
+  evaluateAll,
+  type NamedExpressions,
+  textOf,
+  withVariables,
+} from "../shared/expressions.ts";
 import { fieldName } from "../shared/header-edits.ts";
-import { compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/named-expressions.ts";
-import { checkAuthority, parsePathAndQuery } from "../shared/target-parts.ts";
-import { withVariables } from "../shared/with-variables.ts";
+import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
 import { AuthzRequestError } from "./decision.ts";
 import type { ExtAuthzHttp } from "./schema.ts";
 

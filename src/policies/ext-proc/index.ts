@@ -5,12 +5,11 @@ import { getHeader, type HttpResponse, type LocalReply } from "../../http/messag
 import type { Phase } from "../../trace/events.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
-import { editRequest, headerEdits, headerRemovals, pseudoHeaders } from "../envoy/headers.ts";
+import { editRequest, headerEdits, headerRemovals, pseudoHeaders, structOf } from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
-import { structOf } from "../envoy/struct.ts";
 import { defineConditionalPolicy } from "../policy.ts";
+import { compileAll, evaluateAll, type NamedExpressions } from "../shared/expressions.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
-import { compileAll, evaluateAll, type NamedExpressions } from "../shared/named-expressions.ts";
 import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Modes } from "./modes.ts";

@@ -3,6 +3,7 @@ import type { Scope } from "../../cel/index.ts";
 import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
 import type { ConfigOf } from "../resolve.ts";
+import { defined, type Resolver, resolveEach } from "../resolver.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 const bodyMode = z
@@ -59,3 +60,13 @@ export type ExtProc = ConfigOf<typeof policy>;
 export type ExtProcInput = z.output<typeof policy>;
 export type ExtProcOptions = ConfigOf<typeof options>;
 export type ExtProcBodyMode = z.output<typeof bodyMode>;
+
+/** `extProc` with its service. */
+export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
+  return resolveEach<ExtProcInput, ExtProc>(written, resolver, resolveOne);
+}
+
+function resolveOne(written: ExtProcInput, resolver: Resolver): ExtProc {
+  const { host, service, backend, policies, timeout, ...others } = written;
+  return defined({ ...resolver.service({ host, service, backend, policies, timeout }, "grpc"), ...others });
+}

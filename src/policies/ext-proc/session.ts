@@ -14,7 +14,7 @@ import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { GrpcStream } from "../../upstream/grpc/call.ts";
 import { callFor } from "../calls/call-for.ts";
-import { headerEdits, replyHeaders } from "../envoy/headers.ts";
+import { headerEdits, replyHeaders } from "../envoy/convert.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
 import { refuse } from "../shared/refusal.ts";
 import type { CalloutContext, PolicyContext } from "../types.ts";

@@ -6,7 +6,7 @@ import type {
   ImmediateResponse,
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HeaderList } from "../../http/message.ts";
-import { headerMap } from "../envoy/headers.ts";
+import { headerMap } from "../envoy/convert.ts";
 import type { MessageBody } from "../types.ts";
 import { BODY_MODES, type Modes, overridden } from "./modes.ts";
 import type { ProcessingRequest, Session } from "./session.ts";

@@ -6,7 +6,7 @@
 import type { GatewayError } from "../../base/errors.ts";
 import type { BodyResponse, HeaderMutation } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HeaderList } from "../../http/message.ts";
-import { headerEdits, headerMap, headerRemovals } from "../envoy/headers.ts";
+import { headerEdits, headerMap, headerRemovals } from "../envoy/convert.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
 import type { BodySink, BodyStage } from "../types.ts";
 import type { Listener, ProcessingRequest, ProcessingResponse, Session } from "./session.ts";

@@ -1,3 +1,4 @@
+import { withDurations } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
 import { latin1 } from "../../http/h1/syntax.ts";
@@ -6,8 +7,7 @@ import { decimal } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import { afterRequestBody } from "../shared/bodies.ts";
-import { withDurations } from "../shared/shown-durations.ts";
+import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { TokenBuckets } from "./buckets.ts";
 import type { LocalLimit, LocalRateLimit } from "./schema.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { conditionally } from "../conditional/schema.ts";
 import type { ConfigOf } from "../resolve.ts";
 import { expression } from "../shared/cel-schema.ts";
-import { duration } from "../shared/duration-schema.ts";
+import { duration } from "../shared/field-schemas.ts";
 
 const tokens = z.int().min(0).max(Number.MAX_SAFE_INTEGER).default(0);
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
 import type { ConfigOf } from "../resolve.ts";
+import { defined, type Resolver, resolveEach } from "../resolver.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 const descriptor = z.strictObject({
@@ -49,3 +50,13 @@ export type RemoteRateLimit = ConfigOf<typeof policy>;
 /** As it is written. */
 export type RemoteRateLimitInput = z.output<typeof policy>;
 export type RateLimitDescriptor = ConfigOf<typeof descriptor>;
+
+/** `remoteRateLimit` with its service. */
+export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
+  return resolveEach<RemoteRateLimitInput, RemoteRateLimit>(written, resolver, resolveOne);
+}
+
+function resolveOne(written: RemoteRateLimitInput, resolver: Resolver): RemoteRateLimit {
+  const { host, service, backend, policies, timeout, ...others } = written;
+  return defined({ ...resolver.service({ host, service, backend, policies, timeout }, "grpc"), ...others });
+}

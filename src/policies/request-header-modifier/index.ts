@@ -2,6 +2,7 @@ import type { HttpRequest } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
+import type { HeaderModifier } from "../shared/field-schemas.ts";
 import {
   applyHeaderEdits,
   compileHeaderEdits,
@@ -9,8 +10,7 @@ import {
   pickHeaders,
   redactModifier,
 } from "../shared/header-edits.ts";
-import type { HeaderModifier } from "../shared/header-modifier-schema.ts";
-import { isAuthority } from "../shared/target-parts.ts";
+import { isAuthority } from "../shared/url-change.ts";
 import type { OutgoingContext } from "../types.ts";
 
 export const requestHeaderModifier = definePolicy({

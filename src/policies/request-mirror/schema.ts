@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { CalledService } from "../calls/schema.ts";
-import { service } from "../shared/service-schema.ts";
+import { defined, type Resolver } from "../resolver.ts";
+import { service } from "../shared/field-schemas.ts";
 
 const { host, service: entry, backend } = service;
 
@@ -23,3 +24,12 @@ export const schema = z
 export type Mirror = CalledService & Pick<z.output<typeof mirror>, "percentage">;
 /** Each place gets its own share. */
 export type RequestMirror = readonly Mirror[];
+
+/** One place, or a list of them. */
+export function resolve(written: z.output<typeof schema>, resolver: Resolver): RequestMirror {
+  const place = ({ backend, percentage }: Exclude<typeof written, readonly unknown[]>, at: Resolver) =>
+    defined({ ...at.copies(["backend"], backend), percentage });
+  return Array.isArray(written)
+    ? written.map((each, i) => place(each, resolver.within(i)))
+    : [place(written, resolver)];
+}

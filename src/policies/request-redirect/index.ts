@@ -1,9 +1,7 @@
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import { hostPart, portPart, withPort } from "../shared/authority.ts";
-import { compilePathChange } from "../shared/path-change.ts";
-import { checkAuthority } from "../shared/target-parts.ts";
+import { checkAuthority, compilePathChange, hostPart, portPart, withPort } from "../shared/url-change.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { RequestRedirect } from "./schema.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolve.ts";
-import { authorityChange, pathChange } from "../shared/schema.ts";
+import { authorityChange, pathChange } from "../shared/field-schemas.ts";
 
 export const schema = z
   .strictObject({

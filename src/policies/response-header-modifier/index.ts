@@ -1,7 +1,7 @@
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
+import type { HeaderModifier } from "../shared/field-schemas.ts";
 import { applyHeaderEdits, compileHeaderEdits, pickHeaders, redactModifier } from "../shared/header-edits.ts";
-import type { HeaderModifier } from "../shared/header-modifier-schema.ts";
 import type { PolicyHooks } from "../types.ts";
 
 export const responseHeaderModifier = definePolicy({

@@ -1,6 +1,6 @@
+import { withDurations } from "../../base/durations.ts";
 import type { CelEnvironment, Expression } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
-import { withDurations } from "../shared/shown-durations.ts";
 import type { PolicyHooks, RetryPlan } from "../types.ts";
 import type { Retry } from "./schema.ts";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ms } from "../../base/durations.ts";
 import type { ConfigOf } from "../resolve.ts";
-import { duration } from "../shared/duration-schema.ts";
+import { duration } from "../shared/field-schemas.ts";
 
 export const schema = z
   .strictObject({

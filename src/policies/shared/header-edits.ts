@@ -10,7 +10,7 @@ import {
 } from "../../http/message.ts";
 import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
 import { type ConfigPath, PolicyError, type PolicyProblem } from "../policy-error.ts";
-import type { HeaderModifier } from "./header-modifier-schema.ts";
+import type { HeaderModifier } from "./field-schemas.ts";
 
 /**
  * Fields that frame a message or belong to one connection (RFC 9110 7.6.1, RFC 9113 8.2.2): the gateway writes them itself,

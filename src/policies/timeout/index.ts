@@ -1,7 +1,6 @@
-import { type Milliseconds, ms } from "../../base/durations.ts";
+import { type Milliseconds, ms, withDurations } from "../../base/durations.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import { withDurations } from "../shared/shown-durations.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { Timeout } from "./schema.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolve.ts";
-import { duration } from "../shared/duration-schema.ts";
+import { duration } from "../shared/field-schemas.ts";
 
 export const schema = z
   .strictObject({

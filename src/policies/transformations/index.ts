@@ -2,7 +2,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import { bodyNeeds, bufferBody } from "../shared/bodies.ts";
+import { bodyNeeds, bufferBody } from "../shared/expressions.ts";
 import { shownValues } from "../shared/header-edits.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";

@@ -1,6 +1,6 @@
 import { isToken } from "../../http/h1/syntax.ts";
 import type { HeaderList, HttpResponse } from "../../http/message.ts";
-import { checkAuthority, parsePathAndQuery } from "../shared/target-parts.ts";
+import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
 import type { MessageBody, PolicyContext } from "../types.ts";
 
 /** A request or response under change. */

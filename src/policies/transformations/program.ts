@@ -10,7 +10,7 @@ import {
 import { isToken } from "../../http/h1/syntax.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
 import type { ConfigPath } from "../policy-error.ts";
-import { bodyBytes, sendableText } from "../shared/cel-output.ts";
+import { bodyBytes, sendableText } from "../shared/expressions.ts";
 import { FRAMING, fieldName } from "../shared/header-edits.ts";
 import type { RequestMetadata } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";

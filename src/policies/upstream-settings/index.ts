@@ -1,3 +1,4 @@
+import { withDurations } from "../../base/durations.ts";
 import { type CelEnvironment, CelError } from "../../cel/index.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
 import { REDACTED } from "../../trace/redaction.ts";
@@ -11,7 +12,6 @@ import type {
 } from "../../upstream/settings.ts";
 import type { Hidden, Kind } from "../policy.ts";
 import { within } from "../policy-error.ts";
-import { withDurations } from "../shared/shown-durations.ts";
 
 /** A setting as far as configurations, dumps and traces are concerned. */
 export interface UpstreamSetting<Name extends string, Config> extends Kind<Name, Config> {

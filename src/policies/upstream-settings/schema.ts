@@ -5,8 +5,7 @@
 import { z } from "zod";
 import { key } from "../backend-auth/basic-schema.ts";
 import { condition, expression } from "../shared/cel-schema.ts";
-import { duration } from "../shared/duration-schema.ts";
-import { service } from "../shared/service-schema.ts";
+import { duration, service } from "../shared/field-schemas.ts";
 import { fileName } from "../shared/source-schema.ts";
 
 export const backendTLS = z

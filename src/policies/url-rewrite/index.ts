@@ -1,9 +1,7 @@
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
-import { hostPart, withPort } from "../shared/authority.ts";
-import { compilePathChange } from "../shared/path-change.ts";
-import type { AuthorityChange } from "../shared/schema.ts";
-import { checkAuthority } from "../shared/target-parts.ts";
+import type { AuthorityChange } from "../shared/field-schemas.ts";
+import { checkAuthority, compilePathChange, hostPart, withPort } from "../shared/url-change.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { UrlRewrite } from "./schema.ts";
 

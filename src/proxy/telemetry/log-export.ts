@@ -3,7 +3,7 @@ import type { AccessLog } from "../../ir/ir.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-log.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { encodeLogRecord } from "../../telemetry/otlp/entries.ts";
-import { type EntrySink, exporterKey } from "../../telemetry/otlp/entry-sink.ts";
+import { type EntrySink, exporterKey } from "../../telemetry/otlp/messages.ts";
 
 /** `frontendPolicies.accessLog.otlp`: the access log as records for a collector (reference 3.29). */
 export class LogExport {

@@ -6,8 +6,7 @@ import type { PathMatch } from "../../ir/ir.ts";
 import type { OutboundScope, OutboundTrace } from "../../policies/types.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-log.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
-import type { Attributes } from "../../telemetry/otlp/attributes.ts";
-import { encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
+import { type Attributes, encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
 
 /** What a recorded request continues, or begins. */

@@ -3,7 +3,7 @@ import { latin1 } from "../../http/h1/syntax.ts";
 import { type HttpRequest, removeHeader, setHeader } from "../../http/message.ts";
 import type { Tracing } from "../../ir/ir.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
-import { type EntrySink, exporterKey } from "../../telemetry/otlp/entry-sink.ts";
+import { type EntrySink, exporterKey } from "../../telemetry/otlp/messages.ts";
 import { Sampler } from "../../telemetry/tracing/sampling.ts";
 import { newTraceId, parseTraceparent } from "../../telemetry/tracing/traceparent.ts";
 import type { SamplingDecision } from "../../trace/events.ts";

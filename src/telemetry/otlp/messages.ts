@@ -1,5 +1,5 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { type Attributes, writeAttributes } from "./attributes.ts";
+import { type Attributes, writeAttributes } from "./entries.ts";
 
 /** Kinds of telemetry; each has its own service, path and messages, of the same shape. */
 export type Signal = "traces" | "logs";
@@ -51,4 +51,15 @@ export function encodeExportRequest(resource: Attributes, scope: Scope, chunks: 
   writer.join();
   writer.join();
   return writer.finish();
+}
+
+/** Accepts entries for export; never waits and never throws. */
+export interface EntrySink {
+  /** `entry`: from `encodeSpan` or `encodeLogRecord`; `exporter`: from `exporterKey`. */
+  add(exporter: string, entry: Uint8Array): void;
+}
+
+/** Identifies an exporter across threads. */
+export function exporterKey(signal: Signal, collector: object): string {
+  return `${signal} ${JSON.stringify(collector)}`;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { type CelEnvironment, toJson } from "../../cel/index.ts";
-import type { Attributes } from "./attributes.ts";
+import type { Attributes } from "./entries.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,7 @@
 import { latin1 } from "../../../http/h1/syntax.ts";
 import { type HttpRequest, setHeader } from "../../../http/message.ts";
 import type { OutgoingContext } from "../../types.ts";
-import { sendableText } from "../cel-output.ts";
+import { sendableText } from "../expressions.ts";
 import type { CredentialTarget } from "./location-schema.ts";
 import type { CredentialPlaces } from "./names.ts";
 import { removeCookie, setQueryParameter } from "./places.ts";

@@ -1,3 +1,4 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { messageOf } from "../../base/errors.ts";
 import type { HeaderValueOption } from "../../gen/envoy/config/core/v3/base_pb.ts";
 import { isFieldValue, isToken } from "../../http/h1/syntax.ts";
@@ -111,4 +112,18 @@ function isSendable(name: string): boolean {
 
 function latin1Of(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+}
+
+/** Values for a `google.protobuf.Struct`: what JSON cannot express is left out, and null inside lists. */
+export function structOf(values: object): JsonObject {
+  // Without a prototype, because `__proto__` is a key like any other.
+  const struct: JsonObject = Object.create(null);
+  for (const [key, value] of Object.entries(values)) if (value !== undefined) struct[key] = jsonOf(value);
+  return struct;
+}
+
+function jsonOf(value: unknown): JsonValue {
+  if (typeof value === "number" || typeof value === "string" || typeof value === "boolean") return value;
+  if (Array.isArray(value)) return value.map(jsonOf);
+  return typeof value === "object" && value !== null ? structOf(value) : null;
 }

@@ -1,8 +1,53 @@
 import { GatewayError } from "../../base/errors.ts";
+import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { PolicyContext } from "../types.ts";
-import type { PathChange } from "./schema.ts";
-import { parsePathAndQuery } from "./target-parts.ts";
+import type { PathChange } from "./field-schemas.ts";
+
+/** The host of an authority with its case kept (`Example.com:80` → `Example.com`, `[::1]:80` → `[::1]`). */
+export function hostPart(authority: string): string {
+  return authority.slice(0, portColon(authority));
+}
+
+/** The port of an authority, undefined when it has none. */
+export function portPart(authority: string): number | undefined {
+  const colon = portColon(authority);
+  return colon === authority.length ? undefined : Number(authority.slice(colon + 1));
+}
+
+/** `host`, or `host:port` unless `port` is absent or the default of `scheme`. */
+export function withPort(host: string, port: number | undefined, scheme: "http" | "https"): string {
+  return port === undefined || port === (scheme === "https" ? 443 : 80) ? host : `${host}:${port}`;
+}
+
+function portColon(authority: string): number {
+  const colon = authority.lastIndexOf(":");
+  return colon > authority.lastIndexOf("]") ? colon : authority.length;
+}
+
+/** Whether a text is `host[:port]`. */
+export function isAuthority(text: string): boolean {
+  return parseTarget("GET", "/", text, 1, emptyParts()) === undefined;
+}
+
+/** Throws a PolicyError about what stands at `path` unless `authority` is `host[:port]`. */
+export function checkAuthority(path: ConfigPath, authority: string): void {
+  if (!isAuthority(authority)) throw PolicyError.at(path, `${JSON.stringify(authority)} is not host[:port]`);
+}
+
+/** Takes `/path[?query]` apart. Throws a PolicyError about what stands at `path` when it could not stand in a request. */
+export function parsePathAndQuery(path: ConfigPath, text: string): TargetParts {
+  if (!text.startsWith("/")) throw PolicyError.at(path, `${JSON.stringify(text)} must begin with "/"`);
+  const parts = emptyParts();
+  const error = parseTarget("GET", text, "host", 1, parts);
+  if (error !== undefined)
+    throw PolicyError.at(path, `${JSON.stringify(text)}: ${error.detail}; percent-encode what a URL cannot hold`);
+  return parts;
+}
+
+function emptyParts(): TargetParts {
+  return { authority: "", path: "", search: "", scheme: "http" };
+}
 
 export interface PathAndSearch {
   readonly path: string;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CheckRequest } from "../../../test/helpers/envoy/auth.ts";
+import { structOf } from "./convert.ts";
 import { check } from "./methods.ts";
-import { structOf } from "./struct.ts";
 
 test("values arrive at a service as JSON, keys that are names of JavaScript too", () => {
   const values = {

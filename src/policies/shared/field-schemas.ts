@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { ms, parseDuration } from "../../base/durations.ts";
+import type { ConfigOf } from "../resolve.ts";
+
+/** A Go-style duration; milliseconds after parsing. */
+export const duration = z
+  .string({ error: "a duration with a unit, such as 10s" })
+  .transform((text, context) => {
+    const parsed = parseDuration(text);
+    if (parsed === undefined)
+      context.addIssue({
+        code: "custom",
+        message: `not a duration: ${text}; write a number with a unit, such as 10s, 500ms or 1h30m`,
+      });
+    return parsed ?? ms(0);
+  })
+  .meta({ title: "duration", description: "Duration such as `10s`, `500ms` or `1h30m`." });
+
+/** Fields of policies that ask a service; exactly one of the first three, which is checked where targets are looked up. */
+export const service = {
+  host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path` of the service."),
+  service: z
+    .strictObject({
+      name: z
+        .string()
+        .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
+        .describe("`namespace/hostname`"),
+      port: z.int().min(1).max(65535).describe("A port of the service."),
+    })
+    .optional()
+    .describe("An entry of `services`."),
+  backend: z.string().optional().describe("A named backend: `/name`; the policies of it that callouts can have apply."),
+  timeout: duration.default(ms(2000)).describe("How long an answer may take. Default: 2s."),
+};
+
+/** `authority` of a rewrite or redirect (reference 3.14, 3.15). */
+export const authorityChange = z
+  .union([
+    z.literal(["auto", "none"]).describe("`auto`: the backend's host name; `none`: unchanged."),
+    z.strictObject({ full: z.string().min(1).describe("New authority, with port where wanted.") }),
+    z.strictObject({ host: z.string().min(1).describe("New host, without port.") }),
+    z.strictObject({ port: z.int().min(1).max(65535).describe("New port; the host stays.") }),
+  ])
+  .meta({ id: "AuthorityChange", description: "Another host, port or both." });
+
+/** `path` of a rewrite or redirect; the query stays. */
+export const pathChange = z
+  .union([
+    z.strictObject({ full: z.string().describe("Replaces the whole path.") }),
+    z.strictObject({ prefix: z.string().describe("Replaces the prefix that the route matched.") }),
+  ])
+  .meta({ id: "PathChange", description: "Another path; the query stays." });
+
+export type AuthorityChange = z.output<typeof authorityChange>;
+export type PathChange = z.output<typeof pathChange>;
+
+const headerName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a header name" });
+const headerValue = z
+  .string()
+  // Any character but controls, of which only a tab is allowed (RFC 9110 5.5). It becomes a pattern of the JSON Schema,
+  // whose readers do not all know \P{Cc}.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not stand there.
+  .regex(/^[^\x00-\x08\x0a-\x1f\x7f-\x9f]*$/, {
+    message: "not a header value: line breaks and control characters are not allowed",
+  });
+
+/** `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13). */
+export const headerModifier = z
+  .strictObject({
+    add: z.record(headerName, headerValue).optional().describe("Headers to add beside those that are there."),
+    set: z.record(headerName, headerValue).optional().describe("Headers to set, replacing those of the same name."),
+    remove: z.array(headerName).optional().describe("Names of headers to remove."),
+  })
+  .meta({ id: "HeaderModifier", description: "Changes headers, in the order add, set, remove." });
+
+export type HeaderModifier = ConfigOf<typeof headerModifier>;
