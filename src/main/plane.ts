@@ -81,16 +81,16 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async memory() {
       const threads: NamedThreadMemory[] = [{ thread: "main", ...readThreadMemory() }];
-      for (const [thread, memory] of await supervisor.ask("memory", undefined)) threads.push({ thread, ...memory });
+      for (const [thread, memory] of await supervisor.collect("memory", undefined)) threads.push({ thread, ...memory });
       return memoryReport(threads);
     },
     async cpuProfile(seconds, hz, signal) {
       const id = profiles++;
       const main = await startCpuProfile(hz);
-      await supervisor.ask("cpuStart", { id, frequency: hz });
+      await supervisor.collect("cpuStart", { id, frequency: hz });
       await delay(seconds * 1000, undefined, { signal }).catch(() => undefined);
       const threads = new Map<string, CpuProfile>();
-      for (const [thread, profile] of await supervisor.ask("cpuStop", { id }))
+      for (const [thread, profile] of await supervisor.collect("cpuStop", { id }))
         if (profile !== undefined) threads.set(thread, profile);
       threads.set("main", await main.stop());
       const list = Array.from(threads, ([thread, profile]) => ({ thread, profile }));
@@ -98,7 +98,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async heapProfile() {
       const threads = [{ thread: "main", profile: await heapProfile() }];
-      for (const [thread, profile] of await supervisor.ask("heap", undefined)) threads.push({ thread, profile });
+      for (const [thread, profile] of await supervisor.collect("heap", undefined)) threads.push({ thread, profile });
       return mergeHeapProfiles(threads);
     },
     tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),

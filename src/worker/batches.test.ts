@@ -12,7 +12,7 @@ test("lines wait for others, for a short time, and go together", (t) => {
   t.mock.timers.tick(50);
   assert.deepEqual(sent, ["a\nb\n"]);
   t.mock.timers.tick(1000);
-  assert.equal(sent.length, 1, "nothing is sent when there is nothing");
+  assert.equal(sent.length, 1, "an empty batch is not sent");
 });
 
 test("many lines go at once, and what a flush has sent is not sent again", (t) => {
@@ -41,19 +41,19 @@ test("lines of any length and script stay whole and in order", () => {
 
 const LINE = Buffer.from(`${"x".repeat(64 * 1024 - 1)}\n`);
 
-test("lines for which the main thread leaves no room are dropped and counted once; afterwards there is room again", () => {
+test("lines over the limit are dropped and counted once; received lines make room again", () => {
   const main = new LogWindow();
   const worker = new LogWindow(main.memory);
   let sent = 0;
   while (sent < 1000 && worker.admit(LINE)) sent++;
   assert.equal(sent, 64);
   assert.equal(worker.admit(Buffer.from("a\nb\n")), false);
-  assert.equal(main.arrived(LINE), 3);
-  assert.equal(main.arrived(LINE), 0);
+  assert.equal(main.received(LINE), 3);
+  assert.equal(main.received(LINE), 0);
   assert.equal(worker.admit(LINE), true);
 });
 
-test("one piece is always let through, however long it is", () => {
+test("a single batch is always sent, whatever its size", () => {
   const window = new LogWindow();
   assert.equal(window.admit(Buffer.alloc(8 * 1024 * 1024)), true);
 });
@@ -72,7 +72,7 @@ test("entries of one exporter wait for others, for a short time, and go together
     ["b", 1],
   ]);
   t.mock.timers.tick(1000);
-  assert.deepEqual(sent, [], "nothing is sent when there is nothing");
+  assert.deepEqual(sent, [], "an empty batch is not sent");
 });
 
 test("many go at once, and large ones; a flush leaves nothing behind", (t) => {

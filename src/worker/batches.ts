@@ -1,15 +1,20 @@
+/**
+ * Bulk data from a worker to the main thread: log lines, and spans and log records for exporters. A message per line would wake
+ * both threads for every request, so entries are collected by time and size and sent together. A worker makes one `LogBatch`
+ * and one `ChunkBatches`; the main thread holds the other side of each worker's `LogWindow`.
+ */
 import { type Chunk, type EntrySink, encodeChunk } from "../telemetry/otlp/messages.ts";
 
-/** Lines wait this long for others before they go to the main thread together. */
+/** Milliseconds that a line waits for others: short enough for someone who follows the log. */
 const LOG_FLUSH_MS = 50;
-/** Bytes that go at once. */
+/** A batch of this size is sent at once. Also its buffer, one per worker. */
 const LOG_FLUSH_BYTES = 64 * 1024;
-/** UTF-8 needs no more for a unit of UTF-16. */
+/** The most that a UTF-16 code unit takes in UTF-8; lengths are estimated by it, because counting bytes would cost a pass. */
 const MAX_UTF8_BYTES_PER_CODE_UNIT = 3;
 
 /**
- * Collects log lines so that a line costs a copy of its bytes and not a message between threads. They are bytes because a
- * long text of many parts would have to be put together once more before it is sent.
+ * Collects log lines, so that a line costs a copy of its bytes and not a message between threads. It collects bytes, not
+ * strings: V8 would flatten a long concatenated string once more before cloning it.
  */
 export class LogBatch {
   readonly #send: (lines: Uint8Array<ArrayBuffer>) => void;
@@ -17,16 +22,16 @@ export class LogBatch {
   #used = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `send` may keep the bytes, and their buffer. */
+  /** `send` gets a copy, whose buffer it may transfer. */
   constructor(send: (lines: Uint8Array<ArrayBuffer>) => void) {
     this.#send = send;
   }
 
-  /** `line` with its line break. */
+  /** Adds a line, which ends with its line break. A line over 64 KiB is sent by itself. */
   add(line: string): void {
-    const most = line.length * MAX_UTF8_BYTES_PER_CODE_UNIT;
-    if (this.#used + most > LOG_FLUSH_BYTES) this.flush();
-    if (most > LOG_FLUSH_BYTES) {
+    const mostBytes = line.length * MAX_UTF8_BYTES_PER_CODE_UNIT;
+    if (this.#used + mostBytes > LOG_FLUSH_BYTES) this.flush();
+    if (mostBytes > LOG_FLUSH_BYTES) {
       this.#send(new TextEncoder().encode(line));
       return;
     }
@@ -34,6 +39,7 @@ export class LogBatch {
     this.#timer ??= setTimeout(() => this.flush(), LOG_FLUSH_MS);
   }
 
+  /** Sends what is collected, if anything. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -44,18 +50,19 @@ export class LogBatch {
   }
 }
 
-/** Bytes of log lines that a worker may have on their way to the main thread. */
-const MAX_WAITING = 4 * 1024 * 1024;
+/** Bytes of log lines of one worker that may be in flight to the main thread. */
+const MAX_IN_FLIGHT = 4 * 1024 * 1024;
 
 const LINE_FEED = 0x0a;
 
-/** Indexes of the shared numbers. */
-const WAITING = 0;
+/** Cells of the shared memory: bytes in flight, and lines dropped since the main thread last read the number. */
+const IN_FLIGHT = 0;
 const DROPPED = 1;
 
 /**
- * Bounds the log lines of one worker that the main thread has not taken yet: when it is busy or blocked, the messages to it
- * would grow without end. Worker and main thread share its memory.
+ * Bounds the log lines of one worker that the main thread has not received yet. Message queues between threads have no limit
+ * of their own: while the main thread is blocked, for example on a slow disk, they would grow until the process is killed.
+ * Lines beyond the limit are dropped and counted. Both threads make a window over the same memory.
  */
 export class LogWindow {
   readonly memory: SharedArrayBuffer;
@@ -68,11 +75,11 @@ export class LogWindow {
 
   // ── the worker's side ──
 
-  /** Whether there is room for `lines`. If so they count as on their way, otherwise as dropped. */
+  /** Whether `lines` may be sent; they count as in flight then, otherwise as dropped. One batch always may, whatever its size. */
   admit(lines: Uint8Array): boolean {
-    const waiting = Atomics.load(this.#cells, WAITING);
-    if (waiting === 0 || waiting + lines.length <= MAX_WAITING) {
-      Atomics.add(this.#cells, WAITING, lines.length);
+    const inFlight = Atomics.load(this.#cells, IN_FLIGHT);
+    if (inFlight === 0 || inFlight + lines.length <= MAX_IN_FLIGHT) {
+      Atomics.add(this.#cells, IN_FLIGHT, lines.length);
       return true;
     }
     let count = 0;
@@ -83,25 +90,26 @@ export class LogWindow {
 
   // ── the main thread's side ──
 
-  /** `lines` have arrived. Returns how many lines were dropped since the last call. */
-  arrived(lines: Uint8Array): number {
-    Atomics.sub(this.#cells, WAITING, lines.length);
+  /** Takes received `lines` out of the count. Returns how many lines were dropped since the last call. */
+  received(lines: Uint8Array): number {
+    Atomics.sub(this.#cells, IN_FLIGHT, lines.length);
     return Atomics.exchange(this.#cells, DROPPED, 0);
   }
 }
 
-/** Entries wait this long for others before they go to the main thread together. */
+/** Milliseconds that an entry waits for others; the exporter of the main thread collects for longer. */
 const EXPORT_FLUSH_MS = 200;
-/** What goes at once. */
+/** A batch of this size, or with this many entries, is sent at once. */
 const EXPORT_FLUSH_BYTES = 64 * 1024;
 const EXPORT_FLUSH_ENTRIES = 256;
 
+/** The entries for one exporter. */
 interface Batch {
   entries: Uint8Array[];
   bytes: number;
 }
 
-/** Collects what a thread wants exported, so that a span costs no message of its own between threads. */
+/** Collects spans and log records by exporter, so that a span costs no message of its own between threads. */
 export class ChunkBatches implements EntrySink {
   readonly #send: (exporter: string, chunk: Chunk) => void;
   readonly #batches = new Map<string, Batch>();
@@ -111,6 +119,7 @@ export class ChunkBatches implements EntrySink {
     this.#send = send;
   }
 
+  /** Adds an encoded entry for the exporter with this `exporterKey`. */
   add(exporter: string, entry: Uint8Array): void {
     let batch = this.#batches.get(exporter);
     if (batch === undefined) {
@@ -123,13 +132,14 @@ export class ChunkBatches implements EntrySink {
     else this.#timer ??= setTimeout(() => this.flush(), EXPORT_FLUSH_MS);
   }
 
+  /** Sends what is collected for all exporters. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     for (const [exporter, batch] of this.#batches) this.#flush(exporter, batch);
   }
 
-  /** Exporters come and go with configurations: none is kept while it has nothing. */
+  /** Deletes the batch instead of emptying it, because exporters come and go with configurations. */
   #flush(exporter: string, { entries }: Batch): void {
     this.#batches.delete(exporter);
     this.#send(exporter, encodeChunk(entries));

@@ -1,4 +1,9 @@
-/** Every message between the main thread and the workers: commands one way, answers and notices the other. */
+/**
+ * Every message between the main thread and its workers: commands one way, replies and notices the other. A message is
+ * structured-cloned, so it holds plain data; a class instance would arrive without its methods. State that all workers must
+ * agree on at request speed (armed watches, token buckets) is in shared memory instead, because a message waits until the
+ * receiving thread's event loop is free.
+ */
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { DrainStep } from "../proxy/ingress/drain.ts";
@@ -15,23 +20,25 @@ import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { CpuProfile, HeapProfile } from "./profiles.ts";
 
-/** The first message to a worker. */
+/** The first message to a worker: what is fixed for its life. It is not `workerData`, so a thread can start before it is known. */
 export interface WorkerOptions {
+  /** 0 to the number of workers - 1; a replacement has the index of the worker that died. */
   readonly index: number;
+  /** Shared memory of the `TraceGate`. */
   readonly gate: SharedArrayBuffer;
-  /** Of the worker's `LogWindow`. */
+  /** Shared memory of the worker's own `LogWindow`. */
   readonly logWindow: SharedArrayBuffer;
-  /** Memory of the token buckets. */
+  /** Shared memory of the `TokenBuckets`. */
   readonly buckets: SharedArrayBuffer;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
-  /** Of all ports of this worker together; undefined = any number. */
+  /** Limit of client connections of this worker, over all its ports; undefined: no limit. */
   readonly clientConnections?: number | undefined;
   readonly sensitiveHeaders: readonly string[];
-  /** Seals cookies; undefined when the environment has none. */
+  /** Key that seals OpenID session cookies; undefined: the environment has none, and `oidc` policies are rejected. */
   readonly oidcCookieKey?: Uint8Array | undefined;
   readonly env: Readonly<Record<string, string>>;
-  /** Where this gateway runs. */
+  /** Where this gateway runs, for the choice of near endpoints. */
   readonly locality: Locality;
   readonly logFilter: string;
   readonly logFormat: AccessLogFormat;
@@ -40,60 +47,64 @@ export interface WorkerOptions {
   readonly metricLabels: Readonly<Record<string, string>>;
   /** Definitions of the functions that `metricLabels` may call. */
   readonly customFunctions: string;
-  /** Where the admin API listens. */
+  /** Ports of the admin API, to which `dynamic` backends must not connect. */
   readonly adminPorts: readonly number[];
-  /** Where `internal` backends are served. */
+  /** Path of the Unix socket that serves `internal` backends. */
   readonly internalSocket: string;
 }
 
-/** What the main thread can have a worker do: each command with its arguments, and with its answer if it has one. */
+/** The commands of a worker, each with its arguments and, if it has one, its reply. */
 export interface Commands {
-  /** Builds a configuration beside the one in effect. `commit` or `abort` follows once all workers have answered. */
+  /** Builds a configuration beside the one in effect. `commit` or `abort` follows once all workers have replied. */
   prepare: { args: { generation: number; configuration: PackedIr; ports: Ports } };
+  /** Swaps to the prepared configuration and drains what only the old one needs. */
   commit: { args: undefined };
+  /** Drops the prepared configuration; without one it does nothing. */
   abort: { args: undefined };
   /** The next request that matches `filter` is traced for watcher `id`; `slot` is its place in the gate. */
   watch: { args: { id: number; slot: number; filter: TraceFilter; options: TraceOptions } };
   unwatch: { args: { id: number } };
   logFilter: { args: { filter: string } };
-  endpoints: { args: undefined; answer: readonly EndpointStats[] };
-  /** By key of the backend. */
-  calls: { args: undefined; answer: ReadonlyMap<string, BackendCalls> };
-  /** Requests and connections in progress, for people. */
-  tasks: { args: undefined; answer: readonly unknown[] };
-  memory: { args: undefined; answer: ThreadMemory };
+  endpoints: { args: undefined; reply: readonly EndpointStats[] };
+  /** Calls by the key of the backend. */
+  calls: { args: undefined; reply: ReadonlyMap<string, BackendCalls> };
+  /** Requests and connections in progress, for display. */
+  tasks: { args: undefined; reply: readonly unknown[] };
+  memory: { args: undefined; reply: ThreadMemory };
   /** `frequency` in Hz; `id` distinguishes profiles that run at the same time. */
   cpuStart: { args: { id: number; frequency: number } };
-  /** undefined: this thread has not started the profile, because it is younger. */
-  cpuStop: { args: { id: number }; answer: CpuProfile | undefined };
-  heap: { args: undefined; answer: HeapProfile };
+  /** The reply is undefined when this thread replaced a worker after `cpuStart`, so it has no such profile. */
+  cpuStop: { args: { id: number }; reply: CpuProfile | undefined };
+  heap: { args: undefined; reply: HeapProfile };
   /** Another worker has evicted an endpoint. */
   evict: { args: { notice: EvictionNotice } };
+  /** One step of the drain; resolves when it is done, or after `deadlineMs`. */
   drain: { args: { step: DrainStep; deadlineMs: number } };
-  /** Ends all connections; answers how many there were. */
-  destroy: { args: undefined; answer: number };
+  /** Cuts all connections and replies with their number. Also flushes logs and exports: the thread ends after it. */
+  destroy: { args: undefined; reply: number };
 }
 
 export type CommandName = keyof Commands;
 export type Args<Name extends CommandName> = Commands[Name]["args"];
-export type Answer<Name extends CommandName> = Commands[Name] extends { readonly answer: infer Value }
-  ? Value
-  : unknown;
+export type Reply<Name extends CommandName> = Commands[Name] extends { readonly reply: infer Value } ? Value : unknown;
 
-/** From the main thread: a command, and the number that its answer carries. */
+/** A command with a number that its reply repeats: replies may come in any order. */
 export interface Request<Name extends CommandName = CommandName> {
   readonly call: number;
   readonly name: Name;
   readonly args: Args<Name>;
 }
 
+/** From a worker: the reply to a command, or something that happened. */
 export type Notice =
-  | { readonly type: "answer"; readonly call: number; readonly value: unknown }
-  | { readonly type: "failure"; readonly call: number; readonly message: string; readonly code: string | undefined }
+  | { readonly type: "reply"; readonly call: number; readonly value: unknown }
+  /** The command has failed. */
+  | { readonly type: "failure"; readonly call: number; readonly message: string }
   /** `event` undefined: the trace has ended. */
   | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
-  /** Shared memory of new counters. */
+  /** Shared memory of new counters, which the main thread reads from then on. */
   | { readonly type: "series"; readonly notice: SeriesNotice }
+  /** This worker has evicted an endpoint. */
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
   /** Log lines as UTF-8, each with its line break. */
   | { readonly type: "log"; readonly lines: Uint8Array }

@@ -17,18 +17,18 @@ async function probe(binds: readonly Bind[], open: Ports = {}): Promise<Ports> {
   return ports;
 }
 
-test("port 0 becomes a real port and stays it; internal binds have none", async () => {
+test("port 0 becomes a number that later reloads keep; internal binds have no port", async () => {
   const first = await probe([bind(0), bind(7, { mode: "internal" })]);
   assert.deepEqual(Object.keys(first), ["bind/0"]);
   assert.ok(Number(first["bind/0"]) > 0);
   assert.deepEqual(await probe([bind(0)], first), first);
 });
 
-test("until its release nobody else gets the port that was chosen, but workers do", { skip: !REUSE }, async () => {
+test("a port chosen by the system is reserved for the workers until release", { skip: !REUSE }, async () => {
   const { ports, release } = await probePorts([bind(0)], {}, true);
   const port = Number(ports["bind/0"]);
-  const thief = createServer().listen({ port, host: "127.0.0.1" });
-  const [error] = (await once(thief, "error")) as [NodeJS.ErrnoException];
+  const other = createServer().listen({ port, host: "127.0.0.1" });
+  const [error] = (await once(other, "error")) as [NodeJS.ErrnoException];
   assert.equal(error.code, "EADDRINUSE");
   const worker = createServer().listen({ port, host: "127.0.0.1", reusePort: true });
   await once(worker, "listening");
@@ -36,7 +36,7 @@ test("until its release nobody else gets the port that was chosen, but workers d
   worker.close();
 });
 
-test("a port that is in use is refused, also when its owner would share it", async () => {
+test("a port in use is an error, even when its owner listens with SO_REUSEPORT", async () => {
   const owner = createServer().listen({ port: 0, host: "127.0.0.1", reusePort: REUSE });
   await once(owner, "listening");
   const address = owner.address();

@@ -1,20 +1,26 @@
+/**
+ * Ports before a reload: the main thread proves that each new port is free, and has the system choose a number for port 0,
+ * before any worker listens. Called by the supervisor.
+ */
 import { createServer, type Server } from "node:net";
 import type { Bind } from "../ir/ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 
-/** A port that a bind asks for cannot be listened on. */
+/** A bind's port cannot be opened; the message says which, why, and what to do. */
 export class PortError extends Error {}
 
-/** The ports of a configuration; those that the system has chosen are held until `release`, so that nobody takes them. */
+/** The ports of a configuration by bind key. */
 export interface ProbedPorts {
   readonly ports: Ports;
+  /** Closes the sockets that reserve the ports chosen by the system. Call it once the workers listen, or have failed to. */
   release(): void;
 }
 
 /**
- * Proves that each new port can be had and turns port 0 into a real one. Workers listen with SO_REUSEPORT, which would
- * silently share a port with another gateway of the same user; an exclusive listen tells. The system gives out port 0 to
- * one only; it is held beside the workers (`reusePort`), until they listen.
+ * Checks that new ports are free and replaces port 0 by a number that all workers share. Workers listen with SO_REUSEPORT
+ * (socket(7)), which would silently share a port with another gateway of the same user, each getting a part of the connections;
+ * an exclusive listen fails instead. A port that the system chose stays open, with SO_REUSEPORT, until `release`: otherwise
+ * another process could get it before the workers do. `open` are the ports in use, which are kept. Rejects with PortError.
  */
 export async function probePorts(binds: readonly Bind[], open: Ports, reusePort: boolean): Promise<ProbedPorts> {
   const ports: Record<string, number> = {};
@@ -46,7 +52,7 @@ export async function probePorts(binds: readonly Bind[], open: Ports, reusePort:
 
 function listen(bind: Bind, reusePort: boolean): Promise<Server> {
   return new Promise((resolve, reject) => {
-    // Nobody knows a port that is held: who finds it is turned away.
+    // A reserved port is not announced yet; a stray connection is closed.
     const server = createServer((socket) => socket.destroy());
     server.once("error", (error: NodeJS.ErrnoException) => {
       reject(new PortError(`cannot listen on port ${bind.port} for ${bind.key}: ${explain(error)}`));

@@ -1,18 +1,22 @@
+/**
+ * CPU and heap profiles of the current thread by V8's own profilers, through an inspector session inside the process: no
+ * debugging port is opened. Called in the main thread and, by command, in every worker; src/admin/pprof/ merges the results.
+ */
 import type { HeapProfiler, Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
 
-/** V8's profile of one thread as plain data that crosses threads; times in microseconds. */
+/** V8's CPU profile of one thread, as plain data; times in microseconds. */
 export type CpuProfile = Profiler.Profile;
 
-/** A profile that is being taken. */
+/** A CPU profile in progress. */
 export interface RunningCpuProfile {
-  /** Ends the sampling and returns what it saw; call it once. */
+  /** Ends the sampling and resolves with the profile. Call it once. */
   stop(): Promise<CpuProfile>;
 }
 
 /**
- * Begins to sample the stack of the current thread `hz` times a second (1–1000). Works in the main thread and in worker
- * threads, several times at once. Costs nothing while no profile runs.
+ * Starts to sample the stack of the current thread `hz` times a second (1–1000). Several profiles may run at once. Costs
+ * nothing while none does.
  */
 export async function startCpuProfile(hz: number): Promise<RunningCpuProfile> {
   // A session per profile: the sampling interval is a property of the session and cannot change while it samples.
@@ -37,7 +41,7 @@ export async function startCpuProfile(hz: number): Promise<RunningCpuProfile> {
   };
 }
 
-/** V8's sampled live objects of one thread as plain data that crosses threads. */
+/** V8's sampled live objects of one thread, as plain data. */
 export type HeapProfile = HeapProfiler.SamplingHeapProfile;
 
 /** Mean bytes between samples (V8 draws the distances at random). */
@@ -46,10 +50,9 @@ const SAMPLING_INTERVAL = 512 * 1024;
 let sampling: Promise<Session> | undefined;
 
 /**
- * The objects of the current thread that are alive, by the place that allocated them. Sampling begins with the first call
- * and stays on (it costs about 1 ns per allocation): what was allocated before that is not seen, so the first profile of a
- * thread is nearly empty. Each call forces a full collection of the thread, so that only live objects are in it; that
- * stops the thread for some milliseconds, more with a large heap.
+ * Live objects of the current thread by the stack that allocated them. Sampling starts with the first call and stays on (about
+ * 1 ns per allocation). Objects from before are missing, so a thread's first profile is nearly empty. Each call forces a full
+ * garbage collection, so that only live objects count; it stops the thread for some milliseconds, more with a large heap.
  */
 export async function heapProfile(): Promise<HeapProfile> {
   sampling ??= startSampling().catch((error: unknown) => {
@@ -60,7 +63,7 @@ export async function heapProfile(): Promise<HeapProfile> {
   return (await session.post("HeapProfiler.getSamplingProfile")).profile;
 }
 
-/** The session is kept: V8 ends the sampling with it. */
+/** The session stays open, because V8 ends the sampling with it. */
 async function startSampling(): Promise<Session> {
   const session = new Session();
   session.connect();

@@ -1,3 +1,14 @@
+/**
+ * The main thread's view of the data plane: N worker threads that serve the same configuration.
+ *
+ * In: configurations to apply, commands (traces, log filter, drain) and questions (metrics, endpoints, tasks), from the gateway
+ * in src/main/. Out: commands to the workers through `WorkerHandle`, and their logs, exports and deaths through
+ * `SupervisorEvents`. Requests never pass here: each worker listens on every port and serves its connections alone, so a
+ * blocked main thread stops reloads and reports, not traffic.
+ *
+ * Failure model: a worker may die at any moment, in the middle of any command. The state that a replacement needs (the
+ * configuration in effect, ports, watches, log filter, evictions) is kept here, and its counters stay in the totals.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
@@ -12,52 +23,63 @@ import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import { Evictions } from "../upstream/endpoint.ts";
 import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
-import type { Answer, Args, CommandName, WorkerOptions } from "./messages.ts";
+import type { Args, CommandName, Reply, WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
 import { TraceHub } from "./trace-hub.ts";
 import { type WorkerEvents, WorkerHandle } from "./worker-handle.ts";
 import { WorkerThreads } from "./worker-threads.ts";
 
-/** A worker that dies this soon after its start is restarted only after a pause. */
+/**
+ * A worker that dies within this time after its start is replaced after a pause: compiling a large configuration only to die
+ * again, in a loop, would take a core from the workers that still serve.
+ */
 const EARLY_DEATH_MS = 5000;
 const RESTART_PAUSE_MS = 1000;
-/** A worker that does not answer within this time is left out of a report. */
-const ANSWER_MS = 2000;
+/** Reports leave out workers that have not replied by then, so that one blocked worker does not hang the admin server. */
+const REPORT_TIMEOUT_MS = 2000;
 
+/** What is fixed for the life of the process. */
 export interface SupervisorSettings {
+  /** Threads of the data plane, at least 1. */
   readonly workers: number;
+  /** Options that all workers share. */
   readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts" | "logWindow">;
 }
 
+/** What workers send besides replies, for the gateway. */
 export interface SupervisorEvents {
   /** See `WorkerEvents`. */
   onLog(lines: Uint8Array, dropped: number): void;
-  /** Spans or log records, as `exporterKey` names who is to export them. */
+  /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
+  /** A worker ended although nothing had stopped it. Its replacement is already under way. */
   onWorkerDeath(name: string, error: Error): void;
 }
 
-/** Workers have died while they built a configuration, and so have their replacements. */
+/** Workers died while they prepared a configuration, and so did their replacements: it must not be retried without limit. */
 export class WorkersDied extends Error {}
 
+/** A trace session as a replacement needs it. */
 interface Watch {
   readonly slot: number;
   readonly filter: TraceFilter;
   readonly options: TraceOptions;
 }
 
-/** Keeps the workers alive and of one mind: the same configuration, the same watchers, the same log filter. */
+/** Starts the workers, replaces dead ones, and keeps all at the same configuration, watches and log filter. */
 export class Supervisor implements WorkerEvents {
   readonly hub: TraceHub;
   readonly #settings: SupervisorSettings;
   readonly #events: SupervisorEvents;
+  /** Shared memory: which watches are armed, and which worker claimed which. */
   readonly #gate = new TraceGate();
+  /** Shared memory: token buckets of rate limits, so that a limit holds for the process and not for each worker. */
   readonly #buckets = new TokenBuckets();
   readonly #evictions = new Evictions();
   readonly #threads: WorkerThreads;
   readonly #workers = new Map<number, WorkerHandle>();
   readonly #watches = new Map<number, Watch>();
-  /** Counts of workers that have died. */
+  /** Counters of dead workers: Prometheus counters must not go back. */
   #retired: MetricsSnapshot = {};
   readonly #startedAt = new Map<number, number>();
   #current: { readonly generation: number; readonly configuration: PackedIr } | undefined;
@@ -65,10 +87,10 @@ export class Supervisor implements WorkerEvents {
   #adminPorts: readonly number[] = [];
   #logFilter: string;
   #stopping = false;
-  /** Configuration changes and worker starts, one after the other. */
+  /** Serialises configuration changes and replacements: a worker that starts during a `commit` would miss it. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** `threads`: those that have been started already. */
+  /** `threads` may hold threads that were started before the configuration was known; missing ones are started. */
   constructor(settings: SupervisorSettings, events: SupervisorEvents, threads = new WorkerThreads(0)) {
     this.#settings = settings;
     this.#events = events;
@@ -86,16 +108,17 @@ export class Supervisor implements WorkerEvents {
     });
   }
 
-  /** Real ports by bind key: they differ from the configuration where it says 0. */
+  /** The ports in use by bind key; where the configuration says 0, the one that the system chose. */
   get ports(): Ports {
     return this.#ports;
   }
 
+  /** The live workers, in the order of their start. */
   get workers(): readonly WorkerHandle[] {
     return [...this.#workers.values()];
   }
 
-  /** `adminPorts`: where the admin API listens. */
+  /** Starts the workers. `adminPorts` are those of the admin server, to which `dynamic` backends must not connect. */
   start(adminPorts: readonly number[]): void {
     this.#adminPorts = adminPorts;
     for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
@@ -103,8 +126,9 @@ export class Supervisor implements WorkerEvents {
   }
 
   /**
-   * Builds the configuration in every worker and puts it in force in all of them, or in none: rejects with what the first
-   * refusing worker said (PortError, WorkerError). A worker that dies meanwhile refuses nothing: its replacement is asked.
+   * Two-phase reload: prepares the configuration in every worker, then commits it in all, or in none. Rejects with the first
+   * worker's error (PortError, WorkerError) or with WorkersDied; the configuration in effect then stays. A worker that dies
+   * meanwhile does not fail the reload: its replacement prepares the same configuration once more.
    */
   apply(generation: number, configuration: PackedIr): Promise<void> {
     return this.#enqueue(async () => {
@@ -114,36 +138,37 @@ export class Supervisor implements WorkerEvents {
         this.#settings.worker.reusePort,
       );
       try {
-        // Others replace those that are missing later; somebody has to prove that the configuration can be used.
+        // With a live worker, dead ones are replaced later. With none, nothing would prove that the configuration works.
         if (this.#workers.size === 0) for (const index of this.#missing()) await this.#replace(index);
         await this.#prepareAll(generation, configuration, ports);
       } catch (error) {
         const dead = this.#missing();
         if (dead.length === 0 || this.#stopping) throw error;
-        // A second death during the same configuration is taken for its fault.
+        // One death may be a coincidence, such as a defect that a request hit. A second one is blamed on the configuration.
         for (const index of dead) await this.#replace(index);
         await this.#prepareAll(generation, configuration, ports).catch((again: unknown) => {
           if (again instanceof WorkersDied || this.#missing().length === 0) throw again;
-          throw new WorkersDied(`workers have died while they built it: ${asError(again).message}`, { cause: again });
+          throw new WorkersDied(`workers died while they prepared it: ${asError(again).message}`, { cause: again });
         });
       } finally {
         release();
       }
       this.#current = { generation, configuration };
       this.#ports = ports;
+      // From here on there is no way back: a worker that fails to commit is ended, and its replacement starts with this one.
       await this.#all("commit", undefined);
     });
   }
 
-  /** What all workers have counted up to now, those that have died included. */
+  /** Counters of all workers, dead ones included. Read from shared memory, so a scrape does not wait for busy workers. */
   metrics(): MetricsSnapshot {
     return mergeSnapshots([this.#retired, ...this.workers.map(({ counters }) => counters.snapshot())]);
   }
 
-  /** What all workers know of each endpoint, by key: counts summed, health and latency averaged over those that used it. */
+  /** Statistics of endpoints by key: counts summed over workers, health and latency averaged over those that used it. */
   async endpoints(): Promise<ReadonlyMap<string, EndpointStats>> {
     const merged = new Map<string, EndpointStats>();
-    await this.#ask("endpoints", undefined, (_index, list) => {
+    await this.#collect("endpoints", undefined, (_index, list) => {
       for (const stats of list) {
         const before = merged.get(stats.key);
         merged.set(stats.key, before === undefined ? stats : combineStats(before, stats));
@@ -152,59 +177,65 @@ export class Supervisor implements WorkerEvents {
     return merged;
   }
 
-  /** Calls to each backend that all workers have made, by its key. */
+  /** Calls by the key of the backend, summed over workers. */
   async backendCalls(): Promise<ReadonlyMap<string, number>> {
     const sums = new Map<string, number>();
-    await this.#ask("calls", undefined, (_index, calls) => {
+    await this.#collect("calls", undefined, (_index, calls) => {
       for (const [key, { total }] of calls) sums.set(key, (sums.get(key) ?? 0) + total);
     });
     return sums;
   }
 
+  /** Requests and connections in progress by worker; a blocked worker is listed as such, which is what one looks for here. */
   async tasks(): Promise<Readonly<Record<string, unknown>>> {
     const tasks: Record<string, unknown> = {};
-    for (const worker of this.workers) tasks[worker.name] = "did not answer in time";
-    await this.#ask("tasks", undefined, (index, list) => {
+    for (const worker of this.workers) tasks[worker.name] = "did not reply in time";
+    await this.#collect("tasks", undefined, (index, list) => {
       tasks[`worker-${index}`] = list;
     });
     return tasks;
   }
 
-  /** The answer of every worker by its name; threads that do not answer in time are left out. */
-  async ask<Name extends CommandName>(name: Name, args: Args<Name>): Promise<ReadonlyMap<string, Answer<Name>>> {
-    const answers = new Map<string, Answer<Name>>();
-    await this.#ask(name, args, (index, value) => answers.set(`worker-${index}`, value));
-    return answers;
+  /** The reply of every worker by its name; workers that fail or do not reply within 2 s are left out. */
+  async collect<Name extends CommandName>(name: Name, args: Args<Name>): Promise<ReadonlyMap<string, Reply<Name>>> {
+    const replies = new Map<string, Reply<Name>>();
+    await this.#collect(name, args, (index, value) => replies.set(`worker-${index}`, value));
+    return replies;
   }
 
+  /** Sets the log filter of all workers, present and future. `filter` has been validated. */
   async setLogFilter(filter: string): Promise<void> {
     this.#logFilter = filter;
     await this.#all("logFilter", { filter });
   }
 
-  /** Shuts all ports down and waits for open work, at most `deadlineMs`. Returns how many connections had to be cut. */
+  /**
+   * Stops accepting, lets exchanges in flight finish for at most `deadlineMs`, then cuts the rest. Resolves with the number of
+   * connections that were cut. Dead workers are not replaced from here on.
+   */
   async drain(deadlineMs: number): Promise<number> {
     this.#stopping = true;
     const end = performance.now() + deadlineMs;
     for (const step of DRAIN_STEPS) {
       const left = Math.max(0, end - performance.now());
-      // A worker that hangs must not keep the others from serving the connections that they hold.
-      const patience = step === "finish" ? left : Math.min(left, deadlineMs / 4);
-      await this.#ask("drain", { step, deadlineMs }, () => {}, patience);
+      // A hanging worker may use up a quarter in each earlier step, so that the others keep time to finish their connections.
+      const timeoutMs = step === "finish" ? left : Math.min(left, deadlineMs / 4);
+      await this.#collect("drain", { step, deadlineMs }, () => {}, timeoutMs);
     }
     let cut = 0;
-    await this.#ask("destroy", undefined, (_index, count) => {
+    await this.#collect("destroy", undefined, (_index, count) => {
       cut += count;
     });
     return cut;
   }
 
+  /** Ends all workers at once; connections break. After a drain there are none left. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await Promise.all(this.workers.map((worker) => worker.stop()));
   }
 
-  // ── from the workers ──
+  // ── events of workers ──
 
   onTrace(id: number, event: string | undefined): void {
     this.hub.deliver(id, event);
@@ -218,7 +249,7 @@ export class Supervisor implements WorkerEvents {
     this.#events.onExport(exporter, chunk);
   }
 
-  /** What one worker has seen to fail, the others need not try. */
+  /** Outlier detection is per worker, eviction is shared: otherwise each worker would fail requests to learn the same. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void {
     this.#evictions.add(notice, performance.now());
     for (const worker of this.workers) if (worker !== handle) worker.call("evict", { notice }).catch(() => undefined);
@@ -228,8 +259,9 @@ export class Supervisor implements WorkerEvents {
     if (error === undefined || this.#stopping) return;
     const { index } = handle;
     this.#workers.delete(index);
+    // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
-    // What the thread was doing has ended with it; what it has counted stays.
+    // Gauges end with the thread, counters stay.
     const { requests_in_flight: _, ...counted } = handle.counters.snapshot();
     this.#retired = mergeSnapshots([this.#retired, counted]);
     const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
@@ -239,20 +271,20 @@ export class Supervisor implements WorkerEvents {
     void this.#restart(index, early);
   }
 
-  // ── inside ──
+  // ── reload and replacement ──
 
-  /** Rejects with the first refusal, once every worker has answered and forgotten the configuration. */
+  /** Rejects with the first error, once every worker has replied and dropped what it prepared. */
   async #prepareAll(generation: number, configuration: PackedIr, ports: Ports): Promise<void> {
-    if (this.#workers.size === 0) throw new WorkersDied("no worker is left that could build it");
+    if (this.#workers.size === 0) throw new WorkersDied("no worker is left to prepare it");
     const args = preparation(generation, configuration, ports);
     const outcomes = await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline("prepare", args)));
-    const refusal = outcomes.find((outcome) => outcome.status === "rejected");
-    if (refusal === undefined) return;
+    const failure = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failure === undefined) return;
     await this.#all("abort", undefined);
-    throw refusal.reason;
+    throw failure.reason;
   }
 
-  /** Indexes of workers that have died and are not replaced yet. */
+  /** Indexes of dead workers without a replacement. */
   #missing(): number[] {
     return Array.from({ length: this.#settings.workers }, (_, index) => index).filter(
       (index) => !this.#workers.has(index),
@@ -264,12 +296,12 @@ export class Supervisor implements WorkerEvents {
     await this.#enqueue(() => this.#replace(index));
   }
 
-  /** Starts a worker in place of one that has died, with the configuration in force. */
+  /** Starts a worker in place of a dead one and brings it to the state of the others. */
   async #replace(index: number): Promise<void> {
     if (this.#stopping || this.#workers.has(index)) return;
     const worker = this.#spawn(index);
     try {
-      // Before it serves.
+      // Before it accepts: it must not send requests to endpoints that the others have evicted.
       for (const notice of this.#evictions.inForce(performance.now()))
         await worker.callWithDeadline("evict", { notice });
       if (this.#current !== undefined) {
@@ -281,8 +313,8 @@ export class Supervisor implements WorkerEvents {
       }
       for (const [id, watch] of this.#watches) await worker.callWithDeadline("watch", { id, ...watch });
     } catch (error) {
-      // It has died again, or lives but cannot serve, for example because its port was taken meanwhile: in both cases its
-      // exit starts the next attempt.
+      // It died again, or cannot serve, for example because another process took its port. Either way its exit starts the
+      // next attempt, after the pause for early deaths.
       worker.fail(asError(error));
     }
   }
@@ -308,32 +340,34 @@ export class Supervisor implements WorkerEvents {
     return result;
   }
 
+  /** Sends a command to all workers and waits for all. Failures are not the caller's concern: a dead worker gets the state anew. */
   async #all<Name extends CommandName>(name: Name, args: Args<Name>): Promise<void> {
     await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline(name, args)));
   }
 
-  async #ask<Name extends CommandName>(
+  /** Calls `onReply` for each worker that replies within `timeoutMs`; failures and late replies are ignored. */
+  async #collect<Name extends CommandName>(
     name: Name,
     args: Args<Name>,
-    take: (index: number, value: Answer<Name>) => void,
-    patienceMs = ANSWER_MS,
+    onReply: (index: number, value: Reply<Name>) => void,
+    timeoutMs = REPORT_TIMEOUT_MS,
   ): Promise<void> {
     const timer = new AbortController();
-    const late = delay(patienceMs, undefined, { signal: timer.signal }).catch(() => undefined);
-    const asked = this.workers.map(async (worker) => {
-      const answer = worker.call(name, args).then(
+    const late = delay(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined);
+    const calls = this.workers.map(async (worker) => {
+      const reply = worker.call(name, args).then(
         (value) => ({ value }),
         () => undefined,
       );
-      const got = await Promise.race([answer, late]);
-      if (got !== undefined) take(worker.index, got.value);
+      const first = await Promise.race([reply, late]);
+      if (first !== undefined) onReply(worker.index, first.value);
     });
-    await Promise.all(asked);
+    await Promise.all(calls);
     timer.abort();
   }
 }
 
-/** Workers get nothing that only a dump shows. */
+/** Arguments of `prepare`, without what only a dump shows: each worker would keep its own copy of it. */
 function preparation(generation: number, configuration: PackedIr, ports: Ports): Args<"prepare"> {
   const frame = { ...configuration.frame, targeted: [] };
   return { generation, configuration: { ...configuration, frame }, ports };

@@ -1,35 +1,46 @@
+/**
+ * The main thread's end of all trace sessions. In: sessions that the admin server opens, and the events that workers send. Out:
+ * events to readers, and watches to workers. Events are never lost silently: a reader that is too slow gets a `dropped` event
+ * with their number, in the place where they are missing.
+ */
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
 
-/** Who reads the events of a watcher. */
+/** The consumer of one session's events: a stream of the admin server. */
 export interface TraceReader {
-  /** False = the reader is full and has not taken the event. */
+  /** Writes an event. False: the buffer is full and the event was not accepted. */
   event(json: string): boolean;
-  /** Nothing follows. */
+  /** The session is over; no event follows. */
   end(): void;
-  /** Set by the hub: called when the reader takes events again after it refused one. */
+  /** Set by the hub; the reader calls it when it has room again after `event` returned false. */
   onDrain: (() => void) | undefined;
 }
 
-/** Tells every worker about watchers. */
+/** Adds and removes watches in all workers. */
 export interface WatchControl {
+  /** Resolves when every worker has the watch. */
   watch(id: number, slot: number, filter: TraceFilter, options: TraceOptions): Promise<void>;
   unwatch(id: number): void;
 }
 
+/** One session. */
 interface Watcher {
+  /** Its index in the gate. */
   readonly slot: number;
   readonly reader: TraceReader;
+  /** Events not accepted since the last `dropped` event. */
   dropped: number;
+  /** `eventEnd` of the last event, in microseconds, for events that the hub makes itself. */
   lastEnd: number;
+  /** The trace has ended, but the reader does not know yet. */
   ended: boolean;
 }
 
-/** There is no place for another watcher until one of the others has ended. */
+/** All slots of the gate are in use (`MAX_WATCHERS`). */
 export class TooManyTraces extends Error {}
 
-/** The main thread's end of all traces: hands events to readers, counts what a slow reader misses and says so. */
+/** Opens sessions, passes events to their readers, and reports events that a slow reader missed. */
 export class TraceHub {
   readonly #gate: TraceGate;
   readonly #control: WatchControl;
@@ -42,8 +53,8 @@ export class TraceHub {
   }
 
   /**
-   * Opens a watcher for one request; when the promise resolves every worker knows it, so the next request is traced.
-   * Throws CelError for a bad expression and TooManyTraces when too many watchers are open.
+   * Opens a session for one request. Once it resolves every worker has the watch, so the next matching request is traced.
+   * Rejects with CelError for an invalid expression and with TooManyTraces.
    */
   async open(
     options: TraceOptions & { readonly filter: TraceFilter },
@@ -60,12 +71,12 @@ export class TraceHub {
     reader.onDrain = () => this.#reportDropped(watcher);
     const { reveal, maxBodyBytes } = options;
     await this.#control.watch(id, slot, options.filter, { reveal, maxBodyBytes });
-    // The reader may have left while the workers were told.
+    // Armed last: a worker that claimed the slot without the watch would lose the trace. The reader may have gone meanwhile.
     if (this.#watchers.has(id)) this.#gate.arm(slot);
     return { close: () => this.#remove(id) };
   }
 
-  /** An event of watcher `id` from a worker; undefined ends the trace. */
+  /** Passes on an event of watcher `id`; undefined ends the trace. Events of closed sessions are still under way and ignored. */
   deliver(id: number, event: string | undefined): void {
     const watcher = this.#watchers.get(id);
     if (watcher === undefined) return;
@@ -78,7 +89,7 @@ export class TraceHub {
     if (watcher.dropped > 0 || !watcher.reader.event(event)) watcher.dropped++;
   }
 
-  /** A worker has died: traces that it had claimed end here, visibly. */
+  /** Ends sessions whose worker has died, with a last event that says so. */
   abandon(ids: Iterable<number>, reason: string): void {
     for (const id of [...ids]) {
       const watcher = this.#watchers.get(id);
@@ -89,14 +100,14 @@ export class TraceHub {
     }
   }
 
-  /** Watchers that wait for a request, for a worker that starts late. */
+  /** The number of open sessions. */
   get size(): number {
     return this.#watchers.size;
   }
 
   #end(id: number, watcher: Watcher): void {
     if (watcher.dropped > 0) {
-      // The reader is behind: it gets the count and the end as soon as it reads again.
+      // The reader is behind: the count and the end follow when it has room. Its slot is free for others now.
       watcher.ended = true;
       this.#gate.free(watcher.slot);
       this.#control.unwatch(id);
@@ -108,6 +119,7 @@ export class TraceHub {
     watcher.reader.end();
   }
 
+  /** Writes the `dropped` event if one is due and the reader has room. */
   #reportDropped(watcher: Watcher): void {
     if (watcher.dropped === 0) return;
     const message = { type: "dropped", count: watcher.dropped };

@@ -3,51 +3,58 @@ import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice } from "../upstream/endpoint.ts";
 import { LogWindow } from "./batches.ts";
-import type { Answer, Args, CommandName, Notice, Request, WorkerOptions } from "./messages.ts";
+import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 
-/** A command that a worker refused or did not live to answer. `code` is the system's error code, such as EADDRINUSE. */
-export class WorkerError extends Error {
-  readonly code: string | undefined;
-  constructor(message: string, code?: string) {
-    super(message);
-    this.code = code;
-  }
-}
+/** A command failed in the worker, or the worker ended before it replied. */
+export class WorkerError extends Error {}
 
-/** Milliseconds after which a thread without an answer counts as hanging. The longest command compiles a configuration. */
-const ANSWER_MS = 60_000;
+/**
+ * A thread that has not replied for this long is taken for hanging and ended. The longest command is `prepare`,
+ * which compiles a configuration; the limit is far above that, because ending a worker that is merely slow cuts its
+ * connections.
+ */
+const REPLY_TIMEOUT_MS = 60_000;
 
-interface Waiting {
+/** The caller of a command that has no reply yet. */
+interface PendingCall {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
+/** What a worker sends besides replies, and its end. */
 export interface WorkerEvents {
+  /** An event of trace session `id` as JSON; undefined: the trace has ended. */
   onTrace(id: number, event: string | undefined): void;
+  /** The worker has evicted an endpoint. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
-  /** UTF-8 with line breaks. `dropped`: how many lines there was no room for since the last call. */
+  /** Log lines as UTF-8, each with its line break. `dropped`: lines that the `LogWindow` had no room for since the last call. */
   onLog(lines: Uint8Array, dropped: number): void;
+  /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
-  /** The thread has ended; `error` is what ended it, undefined after `stop`. */
+  /** The thread has ended, because of `error`; undefined after `stop`. No event of this worker follows. */
   onExit(handle: WorkerHandle, error: Error | undefined): void;
 }
 
-/** The main thread's side of one worker. */
+/**
+ * The main thread's side of one worker thread: sends commands, matches replies with calls, and reports how the thread ended.
+ * A handle is not reused; the supervisor makes a new one for the replacement.
+ */
 export class WorkerHandle {
   readonly index: number;
   readonly name: string;
-  /** What the thread has counted; stays when it has died. */
+  /** The thread's counters, in shared memory that outlives it. */
   readonly counters = new CounterMemory();
   readonly #worker: Worker;
   readonly #logWindow = new LogWindow();
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #pending = new Map<number, PendingCall>();
   #calls = 0;
   #stopped = false;
+  /** The uncaught error of the thread, or the reason of `fail`; `exit` follows and carries neither. */
   #failure: Error | undefined;
-  /** Why the thread answers nothing any more: it has ended. */
+  /** Set once the thread has ended: a message to it would be lost without an error. */
   #ended: Error | undefined;
 
-  /** `thread` has just been started, and has nothing to do yet. */
+  /** `thread` is a new thread; it starts work with the options, its first message. */
   constructor(thread: Worker, options: Omit<WorkerOptions, "logWindow">, events: WorkerEvents) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
@@ -60,30 +67,35 @@ export class WorkerHandle {
     this.#worker.on("exit", (code) => {
       const error = this.#failure ?? new WorkerError(`${this.name} exited with code ${code}`);
       this.#ended = error;
-      for (const waiting of this.#waiting.values()) waiting.reject(error);
-      this.#waiting.clear();
+      for (const { reject } of this.#pending.values()) reject(error);
+      this.#pending.clear();
       events.onExit(this, this.#stopped ? undefined : error);
     });
   }
 
+  /** Node's id of the thread, for diagnostics. */
   get threadId(): number {
     return this.#worker.threadId;
   }
 
-  /** Sends a command; resolves with its answer, rejects with a WorkerError, also if the thread has ended already. */
-  call<Name extends CommandName>(name: Name, args: Args<Name>): Promise<Answer<Name>> {
+  /** Sends a command. Resolves with its reply; rejects when it fails or the thread ends first. Waits without limit. */
+  call<Name extends CommandName>(name: Name, args: Args<Name>): Promise<Reply<Name>> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     const call = this.#calls++;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(call, { resolve: resolve as (value: unknown) => void, reject });
+      this.#pending.set(call, { resolve: resolve as (value: unknown) => void, reject });
       this.#worker.postMessage({ call, name, args } satisfies Request<Name>);
     });
   }
 
-  /** As `call`, for commands that all workers wait for: a thread that hangs is ended as if it had died. */
+  /**
+   * Sends a command that every worker must run, such as `prepare`. Ends a thread that does not reply within 60 s, as if it had
+   * died: otherwise one hanging worker would block every later reload.
+   */
   async callWithDeadline<Name extends CommandName>(name: Name, args: Args<Name>): Promise<void> {
-    const hangs = (): void => this.fail(new WorkerError(`${this.name} has not answered for ${ANSWER_MS / 1000} s`));
-    const timer = setTimeout(hangs, ANSWER_MS);
+    const onTimeout = (): void =>
+      this.fail(new WorkerError(`${this.name} did not reply within ${REPLY_TIMEOUT_MS / 1000} s`));
+    const timer = setTimeout(onTimeout, REPLY_TIMEOUT_MS);
     try {
       await this.call(name, args);
     } finally {
@@ -91,12 +103,13 @@ export class WorkerHandle {
     }
   }
 
-  /** Ends a thread that is of no use; it counts as dead of `error`. */
+  /** Ends a thread that cannot serve. It counts as dead, with `error` as the reason unless it has failed already. */
   fail(error: Error): void {
     this.#failure ??= error;
     void this.#worker.terminate();
   }
 
+  /** Ends the thread on purpose: `onExit` reports no error and the supervisor does not replace it. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#worker.terminate();
@@ -114,16 +127,16 @@ export class WorkerHandle {
         events.onEvicted(this, notice.notice);
         return;
       case "log":
-        events.onLog(notice.lines, this.#logWindow.arrived(notice.lines));
+        events.onLog(notice.lines, this.#logWindow.received(notice.lines));
         return;
       case "export":
         events.onExport(notice.exporter, notice.chunk);
         return;
       default: {
-        const waiting = this.#waiting.get(notice.call);
-        this.#waiting.delete(notice.call);
-        if (notice.type === "answer") waiting?.resolve(notice.value);
-        else waiting?.reject(new WorkerError(notice.message, notice.code));
+        const pending = this.#pending.get(notice.call);
+        this.#pending.delete(notice.call);
+        if (notice.type === "reply") pending?.resolve(notice.value);
+        else pending?.reject(new WorkerError(notice.message));
       }
     }
   }

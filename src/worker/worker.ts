@@ -1,4 +1,10 @@
+/**
+ * The entry of a worker thread. In: the worker's options as its first message, then commands (see `Commands`). Out: replies,
+ * and notices of logs, exports, trace events, counters and evictions. In between it owns a whole data plane: its own listening
+ * sockets, connection pools and compiled configuration. Nothing on the request path waits for the main thread.
+ */
 import { parentPort } from "node:worker_threads";
+import { messageOf } from "../base/errors.ts";
 import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
@@ -22,19 +28,22 @@ import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
 import { ChunkBatches, LogBatch, LogWindow } from "./batches.ts";
-import type { Answer, Args, CommandName, Notice, Request, WorkerOptions } from "./messages.ts";
+import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
 const NO_DESCRIPTORS = "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections";
+/** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
 const REFUSALS_LOGGED_MS = 60_000;
 
-type Handlers = { readonly [Name in CommandName]: (args: Args<Name>) => Answer<Name> | Promise<Answer<Name>> };
+/** A handler for each command. Replies are sent when its promise settles, so a slow command does not hold up the next. */
+type Handlers = { readonly [Name in CommandName]: (args: Args<Name>) => Reply<Name> | Promise<Reply<Name>> };
 
-/** The entry of a worker thread: builds the data plane, then runs the main thread's commands. */
+/** Builds the data plane from `options`, then runs the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
   const notify = (notice: Notice): void => port.postMessage(notice);
   const window = new LogWindow(options.logWindow);
   const batch = new LogBatch((lines) => {
+    // The buffer is transferred, not copied.
     if (window.admit(lines)) port.postMessage({ type: "log", lines } satisfies Notice, [lines.buffer]);
   });
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
@@ -55,8 +64,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     notify({ type: "trace", id, event }),
   );
   const log = output.logger("proxy");
-  const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
+  /** One endpoint for all `internal` backends; most configurations have none. */
   let internal: Endpoint | undefined;
+  const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
   const services: Services = {
     metrics,
     customLabels: customLabels === 0 ? undefined : makeLabels(options),
@@ -88,6 +98,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     },
   };
   const plane = new DataPlane(services, endpoints, sweeper);
+  /** CPU profiles in progress by their id: several administrators may record at the same time. */
   const profiles = new Map<number, RunningCpuProfile>();
 
   const commands: Handlers = {
@@ -117,26 +128,26 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),
     destroy() {
       const connections = plane.destroy();
-      // The main thread ends this one after the answer, and lines that still wait for others would be lost.
+      // The main thread ends this one after the reply; batches that wait for their timer would be lost.
       batch.flush();
       chunks.flush();
       return connections;
     },
   };
-  const run = async <Name extends CommandName>(name: Name, args: Args<Name>): Promise<Answer<Name>> =>
+  const run = async <Name extends CommandName>(name: Name, args: Args<Name>): Promise<Reply<Name>> =>
     commands[name](args);
 
   port.on("message", ({ call, name, args }: Request) => {
     run(name, args).then(
-      (value) => notify({ type: "answer", call, value }),
+      (value) => notify({ type: "reply", call, value }),
       (error: unknown) => {
-        const { message, code } = error as NodeJS.ErrnoException;
-        notify({ type: "failure", call, message: message ?? String(error), code });
+        notify({ type: "failure", call, message: messageOf(error) });
       },
     );
   });
 }
 
+/** Labels that `config.metrics.fields.add` defines by CEL. They are fixed at startup, as all workers' series must agree. */
 function makeLabels({ metricLabels, customFunctions }: WorkerOptions): CustomLabels {
   return new CustomLabels(metricLabels, CelEnvironment.defining(customFunctions));
 }

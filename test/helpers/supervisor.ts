@@ -8,7 +8,7 @@ import type { WorkerOptions } from "../../src/worker/messages.ts";
 import { Supervisor } from "../../src/worker/supervisor.ts";
 import { rawClient } from "../e2e/trace/support.ts";
 
-const PATIENCE_MS = 30_000;
+const DEADLINE_MS = 30_000;
 const POLL_MS = 20;
 
 export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts" | "logWindow"> = {
@@ -25,7 +25,7 @@ export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPo
   reusePort: process.platform === "linux",
 };
 
-/** What a configuration becomes for the workers. */
+/** A configuration as workers get it. */
 export function irOf(config: object): PackedIr {
   const loaded = loadConfig({ kind: "text", text: JSON.stringify(config), name: "test" }, {});
   if (!loaded.ok) throw new Error(JSON.stringify(loaded));
@@ -42,13 +42,13 @@ export function answering(body: string): PackedIr {
 export class TestSupervisor {
   readonly supervisor: Supervisor;
   readonly deaths: string[] = [];
-  /** What the workers have logged. */
+  /** All log lines of the workers. */
   log = "";
   readonly #threads = new Map<number, Worker>();
   readonly #onDeath: (() => void)[] = [];
 
   constructor(workers: number) {
-    // The runtime tells of every thread: that is how the test gets hold of one.
+    // Node emits this event for every thread; the supervisor itself does not expose them.
     process.on("worker", this.#remember);
     this.supervisor = new Supervisor(
       { workers, worker: WORKER },
@@ -59,54 +59,54 @@ export class TestSupervisor {
         onExport: () => {},
         onWorkerDeath: (name) => {
           this.deaths.push(name);
-          for (const tell of this.#onDeath.splice(0)) tell();
+          for (const resolve of this.#onDeath.splice(0)) resolve();
         },
       },
     );
     this.supervisor.start([]);
   }
 
-  /** Of the first bind. */
+  /** The port of the first bind. */
   get port(): number {
     return Object.values(this.supervisor.ports)[0] ?? 0;
   }
 
-  /** Resolves when the supervisor has heard of `more` deaths than before the call. */
+  /** Resolves after `more` further deaths of workers. */
   async death(more = 1): Promise<void> {
     const enough = this.deaths.length + more;
     while (this.deaths.length < enough) await new Promise<void>((resolve) => this.#onDeath.push(resolve));
   }
 
-  /** Resolves when the runtime has told of the threads that were just started. */
+  /** Resolves when Node has emitted the event of threads that were just started. */
   known(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** The thread of a worker that lives. */
+  /** The thread of a live worker. */
   thread(name: string): Worker {
     const handle = this.supervisor.workers.find((worker) => worker.name === name);
     const thread = this.#threads.get(handle?.threadId ?? -1);
-    if (thread === undefined) throw new Error(`${name} is not there`);
+    if (thread === undefined) throw new Error(`${name} is not running`);
     return thread;
   }
 
-  /** Ends a thread as a fault would: the supervisor has not asked for it. */
+  /** Ends a thread as a fault would, without the supervisor. */
   async end(name: string): Promise<void> {
     await this.thread(name).terminate();
   }
 
-  /** A keep-alive connection, used once, that this worker has accepted; waits until there is such a worker. */
+  /** A keep-alive connection to this worker, after one request. Waits until the worker runs. */
   async clientOf(name: string): Promise<Socket> {
-    const deadline = Date.now() + PATIENCE_MS;
+    const deadline = Date.now() + DEADLINE_MS;
     while (Date.now() < deadline) {
-      // A new worker takes a while; trying all the time would slow it down.
+      // Polling without a pause would slow down the start of the new worker.
       if (!this.supervisor.workers.some((worker) => worker.name === name)) await delay(POLL_MS);
       const socket = await rawClient(this.port, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n").catch(() => undefined);
       if (socket === undefined) {
         await delay(POLL_MS);
         continue;
       }
-      // A worker that dies with the connection leaves it without an answer.
+      // If the worker dies there is no response.
       await Promise.race([once(socket, "data"), once(socket, "close")]).catch(() => undefined);
       const task = JSON.stringify((await this.supervisor.tasks())[name] ?? "");
       if (!socket.destroyed && task.includes(`:${socket.localPort}"`)) return socket;

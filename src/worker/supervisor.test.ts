@@ -3,13 +3,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
-import { TokenBuckets } from "../../../src/policies/local-rate-limit/buckets.ts";
-import type { Args, Request } from "../../../src/worker/messages.ts";
-import { WorkersDied } from "../../../src/worker/supervisor.ts";
-import { WorkerError, WorkerHandle } from "../../../src/worker/worker-handle.ts";
-import { WorkerThreads } from "../../../src/worker/worker-threads.ts";
-import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
-import { answering, irOf, TestSupervisor, WORKER } from "../../helpers/supervisor.ts";
+import { RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import { answering, irOf, TestSupervisor } from "../../test/helpers/supervisor.ts";
+import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import type { Args, Request } from "./messages.ts";
+import { WorkersDied } from "./supervisor.ts";
 
 /** A port that nothing listens on. */
 async function freePort(): Promise<AddressInfo> {
@@ -21,57 +19,57 @@ async function freePort(): Promise<AddressInfo> {
   return address;
 }
 
-async function ask(workers: TestSupervisor): Promise<string> {
+async function fetchText(workers: TestSupervisor): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${workers.port}/`, { headers: { connection: "close" } });
   return response.text();
 }
 
-test("workers that die before the first configuration are replaced before it is in force", async () => {
+test("workers that die before the first configuration are replaced before it is committed", async () => {
   await using workers = new TestSupervisor(2);
   const died = workers.death(2);
   await workers.known();
   await Promise.all([workers.end("worker-0"), workers.end("worker-1"), died]);
   await workers.supervisor.apply(1, answering("first"));
-  assert.equal(await ask(workers), "first");
+  assert.equal(await fetchText(workers), "first");
 });
 
-test("all workers die at once, again and again; in the end all serve what came last", async () => {
+test("after repeated deaths of all workers, all serve the last configuration", async () => {
   await using workers = new TestSupervisor(2);
   const { supervisor } = workers;
   await supervisor.apply(1, answering("1"));
   for (const generation of [2, 3]) {
     const both = [workers.end("worker-0"), workers.end("worker-1")];
-    // Not for its death: the configuration comes in the middle of it.
+    // Applied while the threads are ending.
     await Promise.all([...both, supervisor.apply(generation, answering(String(generation)))]);
     for (const name of ["worker-0", "worker-1"]) (await workers.clientOf(name)).destroy();
   }
-  assert.equal(await ask(workers), "3");
+  assert.equal(await fetchText(workers), "3");
   assert.equal(workers.deaths.length, 4);
 });
 
-test("a worker whose port was taken while it was dead tries until it can serve", async () => {
+test("a worker whose port was taken while it was dead retries until it can listen", async () => {
   await using workers = new TestSupervisor(1);
   await workers.supervisor.apply(1, answering("served"));
   const died = workers.death();
   await workers.end("worker-0");
   await died;
-  const thief = createServer().listen({ port: workers.port, exclusive: true });
-  await once(thief, "listening");
+  const other = createServer().listen({ port: workers.port, exclusive: true });
+  await once(other, "listening");
   await workers.death();
-  thief.close();
-  await once(thief, "close");
+  other.close();
+  await once(other, "close");
   (await workers.clientOf("worker-0")).destroy();
-  assert.equal(await ask(workers), "served");
+  assert.equal(await fetchText(workers), "served");
 });
 
-test("a worker that refuses at the last step closes the new port everywhere, and a later configuration works", async () => {
+test("when one worker cannot listen, all close the new port and keep the old configuration; a later one works", async () => {
   await using workers = new TestSupervisor(2);
   const { supervisor } = workers;
   await supervisor.apply(1, answering("first"));
   const taken = createServer().listen({ port: 0, host: "::", exclusive: true });
   await once(taken, "listening");
   const { port: free } = await freePort();
-  // One of the two cannot listen: its order names a port that is taken.
+  // One of the two cannot listen: its command names a port that is in use.
   const thread = workers.thread("worker-1");
   const send = thread.postMessage.bind(thread);
   const { port } = taken.address() as AddressInfo;
@@ -87,21 +85,21 @@ test("a worker that refuses at the last step closes the new port everywhere, and
   const second = irOf({ binds: [0, free].map((each) => ({ port: each, listeners: [{ routes: [{ policies }] }] })) });
   await assert.rejects(supervisor.apply(2, second), /EADDRINUSE/);
   await assert.rejects(once(connect(free, "127.0.0.1"), "connect"), { code: "ECONNREFUSED" });
-  assert.equal(await ask(workers), "first");
+  assert.equal(await fetchText(workers), "first");
   assert.deepEqual(workers.deaths, []);
 
   thread.postMessage = send;
   await supervisor.apply(3, second);
   taken.close();
   for (const name of ["worker-0", "worker-1"]) (await workers.clientOf(name)).destroy();
-  assert.equal(await ask(workers), "second");
+  assert.equal(await fetchText(workers), "second");
   assert.equal(await (await fetch(`http://127.0.0.1:${free}/`)).text(), "second");
 });
 
-test("a configuration during which workers die again is refused as deadly", async () => {
+test("a configuration that kills workers twice is rejected with WorkersDied", async () => {
   await using workers = new TestSupervisor(1);
   await workers.supervisor.apply(1, answering("first"));
-  // A thread ends when it is about to get its first command.
+  // Ends a thread instead of sending its next message.
   const kill = (thread: Worker): void => {
     thread.postMessage = () => void thread.terminate();
   };
@@ -113,10 +111,10 @@ test("a configuration during which workers die again is refused as deadly", asyn
     process.off("worker", kill);
   }
   (await workers.clientOf("worker-0")).destroy();
-  assert.equal(await ask(workers), "first");
+  assert.equal(await fetchText(workers), "first");
 });
 
-test("a worker that dies soon after its start is replaced after a pause, or a death loop would take a processor", async () => {
+test("a worker that dies soon after its start is replaced after a pause", async () => {
   await using workers = new TestSupervisor(1);
   await workers.supervisor.apply(1, answering("served"));
   for (let round = 0; round < 2; round++) {
@@ -131,11 +129,11 @@ test("a worker that dies soon after its start is replaced after a pause, or a de
   (await workers.clientOf("worker-0")).destroy();
 });
 
-test("the log level that was set holds in the replacement of a worker", async () => {
+test("a replacement has the log filter that was set while the process ran", async () => {
   await using workers = new TestSupervisor(1);
   const { supervisor } = workers;
   await supervisor.apply(1, answering("served"));
-  await ask(workers);
+  await fetchText(workers);
   await supervisor.setLogFilter("info");
   await workers.end("worker-0");
   (await workers.clientOf("worker-0")).destroy();
@@ -147,7 +145,7 @@ test("the log level that was set holds in the replacement of a worker", async ()
   }
 });
 
-test("locks of shared rate limits that a worker held when it died do not stop the others", async (t: TestContext) => {
+test("locks of rate limits that a dead worker held are released", async (t: TestContext) => {
   let memory: SharedArrayBuffer | undefined;
   const release = TokenBuckets.prototype.releaseLocksOf;
   t.mock.method(TokenBuckets.prototype, "releaseLocksOf", function (this: TokenBuckets, worker: number): void {
@@ -163,20 +161,20 @@ test("locks of shared rate limits that a worker held when it died do not stop th
   await workers.end("worker-0");
   await died;
   assert.ok(memory !== undefined);
-  // It dies again, with every lock in its hands: they are behind the buckets, which are 64 of 32 bytes for each.
+  // It dies again while it holds every lock. Locks follow the buckets in memory: 64 buckets of 32 bytes for each.
   (await workers.clientOf("worker-0")).destroy();
   const sets = Math.floor(memory.byteLength / (64 * 32 + 4));
   new Int32Array(memory, sets * 64 * 32, sets).fill(1);
   const again = workers.death();
   await workers.end("worker-0");
   await again;
-  assert.equal(await ask(workers), "limited");
+  assert.equal(await fetchText(workers), "limited");
 });
 
-test("a worker that dies while it drains keeps nobody waiting", async () => {
+test("the drain does not wait for a worker that dies", async () => {
   await using workers = new TestSupervisor(2);
   await workers.supervisor.apply(1, answering("x"));
-  // Inside a head: such a connection is not idle, and the drain waits for it.
+  // In the middle of a head: such a connection is not idle, so the drain waits for it.
   const busy = await workers.clientOf("worker-0");
   busy.write("GET /slow HTTP/1.1\r\n");
   while (!JSON.stringify(await workers.supervisor.tasks()).includes('"state":"head"'));
@@ -185,7 +183,7 @@ test("a worker that dies while it drains keeps nobody waiting", async () => {
   assert.equal(await drained, 0);
 });
 
-test("a worker that hangs while it drains leaves the others time to end their connections", async () => {
+test("a worker that hangs in a step of the drain leaves the others time to finish their connections", async () => {
   await using workers = new TestSupervisor(2);
   const { supervisor } = workers;
   await supervisor.apply(1, answering("x"));
@@ -200,7 +198,7 @@ test("a worker that hangs while it drains leaves the others time to end their co
   await ended;
 });
 
-test("what was evicted stays so when the workers that saw it have died", async () => {
+test("evictions survive the deaths of all workers", async () => {
   let failures = 0;
   await using good = await RawUpstream.answering(() => reply("good"));
   await using bad = await RawUpstream.answering(() => {
@@ -223,39 +221,14 @@ test("what was evicted stays so when the workers that saw it have died", async (
     1,
     irOf({ binds: [{ port: 0, listeners: [{ routes: [{ backends }] }] }], services, workloads }),
   );
-  while (failures === 0) await ask(workers);
-  // The first answer of all comes after the notice of the one, that to the second after all have heard of it.
+  while (failures === 0) await fetchText(workers);
+  // Messages keep their order: the first reply follows the notice of eviction, the second one the command to all others.
   for (let i = 0; i < 2; i++) await workers.supervisor.tasks();
   const before = failures;
   for (const name of ["worker-0", "worker-1"]) {
     await workers.end(name);
     (await workers.clientOf(name)).destroy();
   }
-  for (let i = 0; i < 30; i++) assert.equal(await ask(workers), "good");
+  for (let i = 0; i < 30; i++) assert.equal(await fetchText(workers), "good");
   assert.equal(failures, before);
-});
-
-test("a dead worker refuses orders at once", async () => {
-  await using workers = new TestSupervisor(1);
-  const [handle] = workers.supervisor.workers;
-  await workers.known();
-  await workers.end("worker-0");
-  await assert.rejects(async () => handle?.call("tasks", undefined), WorkerError);
-});
-
-test("a worker that does not obey is ended", async (t: TestContext) => {
-  t.mock.timers.enable({ apis: ["setTimeout"] });
-  const buffers = { gate: new SharedArrayBuffer(256), buckets: new SharedArrayBuffer(4096) };
-  const ended = Promise.withResolvers<Error | undefined>();
-  const events = { onTrace() {}, onEvicted() {}, onLog() {}, onExport() {} };
-  const handle = new WorkerHandle(
-    new WorkerThreads(1).take(0),
-    { ...WORKER, ...buffers, index: 0, adminPorts: [] },
-    { ...events, onExit: (_handle, error) => ended.resolve(error) },
-  );
-  const obeyed = handle.callWithDeadline("abort", undefined);
-  // It has not even started: to the supervisor that is the same as a thread that hangs.
-  t.mock.timers.tick(60_000);
-  await assert.rejects(obeyed, { message: "worker-0 has not answered for 60 s" });
-  assert.equal((await ended.promise)?.message, "worker-0 has not answered for 60 s");
 });
