@@ -41,7 +41,16 @@ suite("what a trace holds", () => {
                     urlRewrite: { path: { prefix: "/rewritten" } },
                     responseHeaderModifier: { set: { "x-answer": "2" } },
                   },
-                  backends: [{ host: upstream.address, policies: { requestHeaderModifier: { set: { "x-b": "3" } } } }],
+                  backends: [
+                    {
+                      host: upstream.address,
+                      policies: {
+                        requestHeaderModifier: { set: { "x-b": "3" } },
+                        // A setting of the call, like `timeout` above: no stage of reference 4.2 is named after it.
+                        http: { requestTimeout: "20s" },
+                      },
+                    },
+                  ],
                 },
               ],
             },
@@ -171,7 +180,7 @@ suite("what a trace holds", () => {
     assert.deepEqual(set, {
       gateway: [],
       route: ["requestHeaderModifier", "responseHeaderModifier", "timeout", "urlRewrite"],
-      backend: ["requestHeaderModifier"],
+      backend: ["http", "requestHeaderModifier"],
     });
   });
 
