@@ -6,6 +6,7 @@
  */
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
+import type { CallPolicies } from "./calls/schema.ts";
 import { isConditional, prepareAlternatives } from "./conditional/index.ts";
 import type { Conditional } from "./conditional/schema.ts";
 import type { PolicyDeps } from "./deps.ts";
@@ -17,6 +18,21 @@ export type Hidden = ReadonlySet<string>;
 
 /** Puts a prepared policy into a data plane. Called once per place where the policy is attached. */
 export type Bind = (deps: PolicyDeps) => PolicyHooks;
+
+/**
+ * What becomes of a backend's policy when the gateway itself calls that backend, for example as an authorization service.
+ * `apply`: the call gets it too. `warn`: it is left out, and the configuration is told so, because whoever attached it would
+ * expect it to guard or redirect these calls as well. undefined: it is left out, since it says nothing about such calls.
+ */
+export type CallUse = "apply" | "warn" | undefined;
+
+/**
+ * What `calls` of a kind has to be: `apply` for the fields of `CallPolicies`, and only for them. A module that disagrees with
+ * the schema does not compile in the registry.
+ */
+export type CallUseOf<Name extends string> = Name extends keyof CallPolicies
+  ? { readonly calls?: "apply" }
+  : { readonly calls?: Exclude<CallUse, "apply"> };
 
 /** What configurations, dumps and traces know of a kind. */
 export interface Kind<Name extends string, Config> {
@@ -65,8 +81,10 @@ export interface Policy<Name extends string, Config> extends Traits<Name>, Kind<
   create(config: Config, deps: PolicyDeps): PolicyHooks & { readonly kind: Name };
 }
 
-/** A kind that is configured by one value. */
-export function definePolicy<Name extends string, Config>(definition: Definition<Name, Config>): Policy<Name, Config> {
+/** A kind that is configured by one value. `calls` keeps its literal type for the registry to compare. */
+export function definePolicy<Name extends string, Config, Use extends CallUse = undefined>(
+  definition: Definition<Name, Config> & { readonly calls?: Use },
+): Policy<Name, Config> & { readonly calls?: Use } {
   const prepare = (config: Config, cel: CelEnvironment): Bind =>
     within([definition.kind], () => definition.prepare(config, cel));
   return {
@@ -88,15 +106,20 @@ interface Alternatives {
 }
 
 /** A kind that takes alternatives too: the first whose condition is true applies. An alternative is an `Entry`. */
-export function defineConditionalPolicy<Name extends string, Config, Entry extends object = Config & object>(
-  definition: Definition<Name, Config | Entry> & { readonly alternatives: Alternatives },
-): Policy<Name, Config | Conditional<Entry>> {
+export function defineConditionalPolicy<
+  Name extends string,
+  Config,
+  Entry extends object = Config & object,
+  Use extends CallUse = undefined,
+>(
+  definition: Definition<Name, Config | Entry> & { readonly alternatives: Alternatives; readonly calls?: Use },
+): Policy<Name, Config | Conditional<Entry>> & { readonly calls?: Use } {
   const { kind, alternatives, merge: _single, redact, traceView = redact, ...traits } = definition;
   const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
     isConditional<Entry>(config)
       ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
       : redact(config, hidden);
-  return definePolicy<Name, Config | Conditional<Entry>>({
+  return definePolicy<Name, Config | Conditional<Entry>, Use>({
     ...traits,
     kind,
     prepare: (config, cel) =>

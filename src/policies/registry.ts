@@ -13,7 +13,7 @@ import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { oidc } from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
-import type { Kind, Policy } from "./policy.ts";
+import type { CallUseOf, Kind, Policy } from "./policy.ts";
 import type { PolicyConfig, PolicyKind, RequestPolicyKind } from "./policy-set.ts";
 import { remoteRateLimit } from "./remote-rate-limit/index.ts";
 import { requestHeaderModifier } from "./request-header-modifier/index.ts";
@@ -26,10 +26,18 @@ import { transformations } from "./transformations/index.ts";
 import { UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 import { urlRewrite } from "./url-rewrite/index.ts";
 
-/** The modules by kind. */
-export type Registry = { readonly [Name in RequestPolicyKind & PlacedKind]: Policy<Name, PolicyConfig<Name>> };
+/**
+ * One module for each schema of `schemas.ts` that is not a setting of connections: the keys of `schemas.ts` are the only list of
+ * kinds, and the compiler names the one that is missing here.
+ */
+export type Registry = { readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name> };
 
-/** Every kind that works on requests. A new one does not compile until it stands here, in `schemas.ts` and in `order.ts`. */
+/** The compiler shows this text for a kind that `order.ts` does not place in any phase. */
+type Placed = {
+  readonly [Name in RequestPolicyKind]: Name extends PlacedKind ? unknown : `${Name} is not in order.ts`;
+};
+
+/** Every kind that works on requests, for workers: the modules, without the schemas and their library. */
 export const REGISTRY: Registry = {
   cors,
   transformations,
@@ -54,10 +62,10 @@ export const REGISTRY: Registry = {
   urlRewrite,
   requestRedirect,
   directResponse,
-};
+} satisfies Placed;
 
 /** Everything that users write as a policy: those of requests, and settings of the connections to a backend. */
-export const KINDS: { readonly [Name in PolicyKind]: Kind<Name, PolicyConfig<Name>> } = {
+export const KINDS: { readonly [Name in PolicyKind]: Kind<Name, PolicyConfig<Name>> & CallUseOf<Name> } = {
   ...REGISTRY,
   ...UPSTREAM_SETTINGS,
 };

@@ -1,51 +1,44 @@
 import type { CallPolicies } from "../../policies/calls/schema.ts";
 import { kindsOf } from "../../policies/merge.ts";
-import type { PolicyInputs, PolicyKind, PolicySet } from "../../policies/policy-set.ts";
+import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
+import { KINDS } from "../../policies/registry.ts";
 import type { CredentialTarget } from "../../policies/shared/credentials/location-schema.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
-
-/** Others that whoever attached them would expect to see in what is sent, or in whether it is sent. */
-const MISSED = ["authorization", "extAuthz", "requestRedirect"] as const satisfies readonly PolicyKind[];
 
 /** Whether the credentials of a backend come from a token endpoint. */
 export function exchangesTokens({ backendAuth }: PolicyInputs): boolean {
   return backendAuth?.oauthTokenExchange !== undefined || backendAuth?.crossAppAccess !== undefined;
 }
 
-/** Kinds of a backend's policies that hold for calls of the gateway's own. */
-const HELD: ReadonlySet<PolicyKind> = new Set<keyof CallPolicies>([
-  "backendTLS",
-  "http",
-  "tcp",
-  "backendTunnel",
-  "backendAuth",
-  "requestHeaderModifier",
-  "transformations",
-]);
-
-export function holding(policies: PolicyInputs): PolicyInputs {
-  const held: PolicyInputs = {};
-  for (const kind of kindsOf(policies)) if (HELD.has(kind)) Object.assign(held, { [kind]: policies[kind] });
-  return held;
+/** Those of a backend's policies that apply to the gateway's own calls too, as each kind's `calls` says. */
+export function policiesForCalls(policies: PolicyInputs): PolicyInputs {
+  const applied: PolicyInputs = {};
+  for (const kind of kindsOf(policies))
+    if (KINDS[kind].calls === "apply") Object.assign(applied, { [kind]: policies[kind] });
+  return applied;
 }
 
-/** The same once they are resolved. Conditions of backends' policies have been reported. */
+/** The same once they are resolved. Alternatives are dropped: in the backend phase they are an error, reported elsewhere. */
 export function callPoliciesOf(set: PolicySet): CallPolicies {
   const { transformations, ...others } = set;
   return transformations === undefined || "conditional" in transformations ? others : { ...set, transformations };
 }
 
-/** Warns of policies of `name`, at `path`, that are for requests of clients only. */
-export function tellNotHolding(policies: PolicyInputs, name: string, path: Path, report: Report): void {
-  const missed = MISSED.filter((kind) => policies[kind] !== undefined);
-  if (missed.length === 0) return;
-  const message = `${missed.join(", ")} of ${name} holds for requests of clients, not for calls of the gateway's own`;
+/** Warns, at `path`, of policies of the backend `name` that the gateway's own calls to it do not get. */
+export function warnAboutUnappliedPolicies(policies: PolicyInputs, name: string, path: Path, report: Report): void {
+  const unapplied = kindsOf(policies).filter((kind) => policies[kind] !== undefined && KINDS[kind].calls === "warn");
+  if (unapplied.length === 0) return;
+  const message = `${unapplied.sort().join(", ")} of ${name} holds for requests of clients, not for calls of the gateway's own`;
   report(path, { message, warning: true });
 }
 
-/** What HTTP has and gRPC has not; `outer` belongs to what stands at `outerPath`, `inner` stands at `innerPath`. */
-export function reportForGrpc(
+/**
+ * Reports policies that cannot apply to gRPC calls: other versions than HTTP/2, credentials in a query, and transformations of
+ * the body or of pseudo-headers. `outer` are those of the backend that is named at `outerPath`, `inner` those written at
+ * `innerPath`.
+ */
+export function reportGrpcConflicts(
   outer: CallPolicies,
   inner: CallPolicies,
   outerPath: Path,

@@ -11,7 +11,7 @@ import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import { AttachedPolicies } from "./attached-policies.ts";
-import { exchangesTokens, holding, reportForGrpc, tellNotHolding } from "./call-policies.ts";
+import { exchangesTokens, policiesForCalls, reportGrpcConflicts, warnAboutUnappliedPolicies } from "./call-policies.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
 import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";
@@ -137,15 +137,15 @@ export class CalledTargets {
         : service !== undefined
           ? (["service", service.name, this.#attached.ofService(service.name, service.port)] as const)
           : (["host", "", {}] as const);
-    tellNotHolding(attached, name, [...path, field], report);
+    warnAboutUnappliedPolicies(attached, name, [...path, field], report);
     if (forToken && exchangesTokens(attached)) {
       const message = `${name} itself gets its credentials by token exchange; give its host here instead`;
       report([...path, field], { message });
       return undefined;
     }
-    const outer = this.#translate(`${field} ${name} ${service?.port}`, holding(attached), translate);
+    const outer = this.#translate(`${field} ${name} ${service?.port}`, policiesForCalls(attached), translate);
     const inner = own === undefined ? {} : translate(own, [...path, "policies"], this.#loud());
-    if (grpc) reportForGrpc(outer, inner, [...path, field], [...path, "policies"], report);
+    if (grpc) reportGrpcConflicts(outer, inner, [...path, field], [...path, "policies"], report);
     const policies = { ...outer, ...inner };
     return Object.keys(policies).length === 0 ? undefined : policies;
   }

@@ -106,7 +106,7 @@ export function translateNetworkExtAuthz(
   if (input === undefined) return undefined;
   const path = ["frontendPolicies", KIND];
   const { includeRequestHeaders, includeRequestBody, failureMode, protocol, ...others } = input;
-  tellUseless({ includeRequestHeaders, includeRequestBody }, path, report);
+  warnAboutUnusedFields({ includeRequestHeaders, includeRequestBody }, path, report);
   const { host, service, backend, policies, timeout, ...rest } = others;
   const call = { host, service, backend, policies, timeout };
   const config: NetworkExtAuthz = defined({
@@ -132,12 +132,12 @@ function networkProtocol(
 ): NetworkExtAuthz["protocol"] {
   if ("grpc" in written) return written;
   const { redirect, includeResponseHeaders, ...http } = written.http;
-  tellUseless({ redirect, includeResponseHeaders }, [...path, "http"], report);
+  warnAboutUnusedFields({ redirect, includeResponseHeaders }, [...path, "http"], report);
   return { http };
 }
 
 /** Warns of fields that `extAuthz` has and that are about a request. */
-function tellUseless(fields: Readonly<Record<string, unknown>>, path: Path, report: Report): void {
+function warnAboutUnusedFields(fields: Readonly<Record<string, unknown>>, path: Path, report: Report): void {
   for (const [field, value] of Object.entries(fields))
     if (value !== undefined)
       report([...path, field], {

@@ -1,5 +1,5 @@
 import type { TargetedPolicy } from "../../ir/ir.ts";
-import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import { kindsOf, mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
 import type { Phase } from "../../trace/events.ts";
@@ -8,8 +8,6 @@ import type { Context, ListenerPlace, PhaseSets, RoutePlace, Targeted } from "./
 import { translatePolicies } from "./policies.ts";
 import { reportDuplicates } from "./references.ts";
 
-/** Kinds that one target may have several of: they add up (`src/policies/merge.ts`). */
-const ADDING_UP: ReadonlySet<string> = new Set<PolicyKind>(["authorization"]);
 const NONE: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
 
 /** Reads `policies[]` (reference 1.9); what is wrong inside an entry is reported. */
@@ -37,11 +35,12 @@ export function translateTargeted(
   const first = new Map<string, number>();
   for (const [i, { input, phase, set }] of list.entries()) {
     const key = targetKey(input);
-    for (const kind of Object.keys(set)) {
+    for (const kind of kindsOf(set)) {
       const slot = `${phase} ${kind} ${key}`;
       const other = first.get(slot);
       if (other === undefined) first.set(slot, i);
-      else if (!ADDING_UP.has(kind)) report(["policies", i, "policy"], { message: rival(kind, other) }, kind);
+      else if (KINDS[kind].repeatable !== true)
+        report(["policies", i, "policy"], { message: rival(kind, other) }, kind);
     }
     sets[phase].set(key, mergePolicies(sets[phase].get(key) ?? NO_POLICY_SET, set));
   }

@@ -10,6 +10,7 @@ export const authorization = definePolicy({
   kind: "authorization",
   phases: ["gateway", "route", "backend"],
   traceStage: "authorization",
+  calls: "warn",
   prepare,
   redact: (config) => config,
   // Rules by their mode, as the configuration has them.

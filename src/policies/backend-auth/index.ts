@@ -17,6 +17,7 @@ export const backendAuth = definePolicy({
   kind: "backendAuth",
   phases: ["backend"],
   traceStage: "auth",
+  calls: "apply",
   prepare: prepareCredentials,
   redact,
 });

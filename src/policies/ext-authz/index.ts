@@ -23,6 +23,7 @@ export const extAuthz = defineConditionalPolicy({
   kind: "extAuthz",
   phases: ["gateway", "route", "backend"],
   traceStage: "ext authz",
+  calls: "warn",
   alternatives: { refuses: true },
   prepare,
   redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),

@@ -17,6 +17,7 @@ export const requestHeaderModifier = definePolicy({
   kind: "requestHeaderModifier",
   phases: ["route", "backend"],
   traceStage: "request header modifier",
+  calls: "apply",
   prepare: prepareRequestEdits,
   redact: redactModifier,
 });

@@ -9,6 +9,7 @@ export const requestRedirect = definePolicy({
   kind: "requestRedirect",
   phases: ["route", "backend"],
   traceStage: "request redirect",
+  calls: "warn",
   prepare,
   redact: (config) => config,
 });

@@ -13,6 +13,7 @@ export const transformations = defineConditionalPolicy({
   kind: "transformations",
   phases: ["gateway", "route", "backend"],
   traceStage: "transformation",
+  calls: "apply",
   traceKey: "transformation",
   alternatives: { refuses: false },
   prepare,

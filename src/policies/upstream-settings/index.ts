@@ -10,7 +10,7 @@ import type {
   SettingKind,
   UpstreamSettings,
 } from "../../upstream/settings.ts";
-import type { Hidden, Kind } from "../policy.ts";
+import type { CallUse, CallUseOf, Hidden, Kind } from "../policy.ts";
 import { within } from "../policy-error.ts";
 
 /** A setting as far as configurations, dumps and traces are concerned. */
@@ -19,21 +19,22 @@ export interface UpstreamSetting<Name extends string, Config> extends Kind<Name,
   check(config: Config, cel: CelEnvironment): void;
 }
 
-interface Definition<Config> {
+interface Definition<Config, Use extends CallUse> {
+  readonly calls?: Use;
   readonly redact: (config: Config, hidden: Hidden) => unknown;
   readonly traceKey?: string;
   readonly check?: (config: Config, cel: CelEnvironment) => void;
 }
 
-function setting<Name extends string, Config>(
+function setting<Name extends string, Config, Use extends CallUse = undefined>(
   kind: Name,
-  { redact, traceKey, check }: Definition<Config>,
-): UpstreamSetting<Name, Config> {
+  definition: Definition<Config, Use>,
+): UpstreamSetting<Name, Config> & { readonly calls?: Use } {
+  const { redact, check } = definition;
   return {
+    ...definition,
     kind,
     phases: ["backend"],
-    ...(traceKey !== undefined && { traceKey }),
-    redact,
     traceView: redact,
     merge: (_outer, inner) => inner,
     check: (config, cel) => within([kind], () => check?.(config, cel)),
@@ -42,12 +43,12 @@ function setting<Name extends string, Config>(
 
 /** Every setting. One without `redact` does not compile: certificates' keys and credentials of proxies are secrets. */
 export const UPSTREAM_SETTINGS: {
-  readonly [Name in SettingKind]: UpstreamSetting<Name, UpstreamSettings[Name]>;
+  readonly [Name in SettingKind]: UpstreamSetting<Name, UpstreamSettings[Name]> & CallUseOf<Name>;
 } = {
-  backendTLS: setting("backendTLS", { redact: redactTls, traceKey: "backendTls" }),
-  http: setting("http", { redact: redactHttp }),
-  tcp: setting("tcp", { redact: redactTcp }),
-  backendTunnel: setting("backendTunnel", { redact: redactTunnel, traceKey: "tunnel" }),
+  backendTLS: setting("backendTLS", { redact: redactTls, traceKey: "backendTls", calls: "apply" }),
+  http: setting("http", { redact: redactHttp, calls: "apply" }),
+  tcp: setting("tcp", { redact: redactTcp, calls: "apply" }),
+  backendTunnel: setting("backendTunnel", { redact: redactTunnel, traceKey: "tunnel", calls: "apply" }),
   health: setting("health", { redact: redactHealth, check: checkHealth }),
   sessionAffinity: setting("sessionAffinity", { redact: (config) => config }),
 };
