@@ -39,8 +39,8 @@ const worker = new Worker(
   {
     eval: true,
     workerData: {
-      cpu: moduleUrl("worker/diagnostics/cpu-profile").href,
-      heap: moduleUrl("worker/diagnostics/heap-profile").href,
+      cpu: moduleUrl("worker/profiles").href,
+      heap: moduleUrl("worker/profiles").href,
     },
   },
 );

@@ -128,7 +128,7 @@ suite("what is to be a CA", { skip: noOpenssl }, () => {
   test("has to be allowed to sign certificates, now", () => {
     using ca = new TestCa();
     const host = ca.issue("one.example");
-    assert.match(problem(host.cert, host.key)?.message ?? "", /not a CA's.* or use mode: static/);
+    assert.match(problem(host.cert, host.key)?.message ?? "", /not that of a CA.* or use mode: static/);
     const { notBefore, notAfter }: Issuer = readIssuer(ca.cert, ca.key);
     assert.match(problem(ca.cert, ca.key, notAfter.getTime())?.message ?? "", /expired at 20.*Z; replace cert and key/);
     assert.match(problem(ca.cert, ca.key, notBefore.getTime() - 1)?.message ?? "", /is not valid before 20/);
