@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { closedPort, type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import type { UpstreamConnection } from "./connection.ts";
+import { Pool, type PoolSettings } from "./pool.ts";
+import type { PoolLimits } from "./pool-target.ts";
+import { Resolver } from "./resolver.ts";
+import type { UpstreamEvents } from "./upstream.ts";
+
+const SETTINGS: PoolSettings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+
+function poolOf(port: number, settings: Partial<PoolSettings> = {}, limits: PoolLimits = {}): Pool {
+  const target = { host: "127.0.0.1", port, limits };
+  return new Pool(target, { ...SETTINGS, ...settings }, new Resolver("All"), { onConnected: () => {} });
+}
+
+/** A request that asks a pool for a connection. */
+class Asker {
+  readonly cancel: () => void;
+  /** What it got: a connection, or the code and text of the failure. */
+  readonly outcome: Promise<UpstreamConnection | string>;
+  settled = false;
+
+  constructor(pool: Pool, raw = false) {
+    const { promise, resolve } = Promise.withResolvers<UpstreamConnection | string>();
+    this.outcome = promise;
+    this.cancel = pool.connect(
+      {
+        onConnection: (connection) => {
+          this.settled = true;
+          resolve(connection);
+        },
+        onConnectFailure: (code, message) => {
+          this.settled = true;
+          resolve(`${code} ${message}`);
+        },
+      },
+      raw,
+    );
+  }
+
+  async connection(): Promise<UpstreamConnection> {
+    const outcome = await this.outcome;
+    assert.ok(typeof outcome !== "string", String(outcome));
+    return outcome;
+  }
+}
+
+/** Sends a request on a connection and has the server answer it; resolves once the pool has the connection back. */
+async function exchange(connection: UpstreamConnection, server: RawPeer, fields: readonly string[] = []) {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const events: UpstreamEvents = {
+    onInformational: () => {},
+    onResponse: () => {},
+    onResponseBody: () => {},
+    onResponseBatch: () => {},
+    onResponseEnd: () => resolve(),
+    onUpstreamFailure: (message) => reject(new Error(message)),
+    onUpstreamDrain: () => {},
+    onUpstreamFault: reject,
+  };
+  connection.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n", "GET", 0, false, events);
+  await server.take("\r\n\r\n");
+  server.send(reply("", fields));
+  await promise;
+}
+
+/** Waits for a bounded number of turns of the event loop. */
+async function until(condition: () => boolean, what: string): Promise<void> {
+  for (let turn = 0; turn < 200_000; turn++) {
+    if (condition()) return;
+    await new Promise(setImmediate);
+  }
+  throw new Error(`waited in vain for ${what}`);
+}
+
+/** Connections to a server, and their other ends, in the order in which they were opened. */
+async function openTwo(pool: Pool, upstream: RawUpstream) {
+  const first = await new Asker(pool).connection();
+  const second = await new Asker(pool).connection();
+  return { first, second, ends: [await upstream.connection(0), await upstream.connection(1)] as const };
+}
+
+test("the connection that was used last is taken first; one that is closed is not taken", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port);
+  const { first, second, ends } = await openTwo(pool, upstream);
+  assert.equal(pool.takeIdle(), undefined);
+  await exchange(second, ends[1]);
+  await exchange(first, ends[0]);
+  assert.deepEqual({ ...pool.use }, { active: 0, idle: 2, connecting: 0, waiting: 0, overflows: 0 });
+  assert.equal(pool.takeIdle(), first);
+  await exchange(first, ends[0]);
+  // Closed, although the pool has not been informed yet: the system reports it in a later turn.
+  first.destroy();
+  assert.equal(pool.takeIdle(), second);
+  assert.equal(pool.takeIdle(), undefined);
+  second.destroy();
+  await until(() => pool.use.active === 0, "the close of both");
+});
+
+test("an idle connection that the server closes leaves the pool", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port);
+  const { first, second, ends } = await openTwo(pool, upstream);
+  await exchange(first, ends[0]);
+  await exchange(second, ends[1]);
+  ends[1].end();
+  await until(() => pool.use.idle === 1, "the close");
+  assert.equal(pool.use.active, 0);
+  assert.equal(pool.takeIdle(), first);
+  first.destroy();
+});
+
+test("unused connections beyond maxIdle are closed when they are released", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port, { maxIdle: 1 });
+  const { first, second, ends } = await openTwo(pool, upstream);
+  await exchange(first, ends[0]);
+  await exchange(second, ends[1]);
+  assert.equal(await ends[1].closed(), "end");
+  await until(() => pool.use.active === 0, "the close");
+  assert.equal(pool.takeIdle(), first);
+  first.destroy();
+});
+
+test("idleTimeout counts from the first sweep after the last use", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port, { idleTimeout: 1000 });
+  const { first, second, ends } = await openTwo(pool, upstream);
+  await exchange(first, ends[0]);
+  await exchange(second, ends[1]);
+  pool.sweep(5000);
+  pool.sweep(6000);
+  assert.equal(pool.use.idle, 2, "not longer than the timeout so far");
+  assert.equal(pool.takeIdle(), second);
+  await exchange(second, ends[1]);
+  pool.sweep(6001);
+  assert.equal(await ends[0].closed(), "end");
+  assert.equal(pool.use.idle, 1, "the one that was used meanwhile stays");
+  pool.sweep(7001);
+  assert.equal(pool.use.idle, 1);
+  pool.sweep(7002);
+  assert.equal(await ends[1].closed(), "end");
+  await until(() => pool.use.active === 0, "the close");
+});
+
+test("connections that are being opened count towards maxConnections; who waits gets the first that becomes free", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port, {}, { maxConnections: 1, maxPendingRequests: 1 });
+  const [first, second] = [new Asker(pool), new Asker(pool)];
+  assert.deepEqual([pool.use.connecting, pool.use.waiting, pool.hasRoom, pool.crowded], [1, 1, false, true]);
+  assert.equal(await new Asker(pool).outcome, "TG_POOL_FULL no connection is free and 1 requests wait");
+  assert.equal(pool.use.overflows, 1);
+  const connection = await first.connection();
+  await exchange(connection, await upstream.connection());
+  assert.equal(await second.connection(), connection);
+  assert.equal(upstream.connections.length, 1);
+  assert.deepEqual({ ...pool.use }, { active: 1, idle: 0, connecting: 0, waiting: 0, overflows: 1 });
+  connection.destroy();
+});
+
+test("a connection that closes, or cannot be opened, leaves its place to who waits", async () => {
+  await using upstream = await RawUpstream.listen();
+  const limits = { maxConnections: 1 };
+  const pool = poolOf(upstream.port, {}, limits);
+  const first = await new Asker(pool).connection();
+  const second = new Asker(pool);
+  first.destroy();
+  const next = await second.connection();
+  assert.notEqual(next, first);
+  next.destroy();
+
+  const nowhere = poolOf(await closedPort(), {}, limits);
+  const outcomes = await Promise.all([new Asker(nowhere), new Asker(nowhere)].map(({ outcome }) => outcome));
+  for (const outcome of outcomes) assert.match(String(outcome), /^TG_UPSTREAM_FAILED connect ECONNREFUSED/);
+});
+
+test("bytes without HTTP get a connection of their own: one that has served is closed for it", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port, {}, { maxConnections: 1 });
+  const first = await new Asker(pool).connection();
+  const raw = new Asker(pool, true);
+  await exchange(first, await upstream.connection());
+  const second = await raw.connection();
+  assert.notEqual(second, first);
+  assert.equal(await (await upstream.connection()).closed(), "end");
+  await exchange(second, await upstream.connection(1));
+  // An unused connection is closed at once.
+  const third = await new Asker(pool, true).connection();
+  assert.notEqual(third, second);
+  assert.equal(await (await upstream.connection(1)).closed(), "end");
+  third.destroy();
+});
+
+test("who cancels hears nothing, and the place is free again", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port, {}, { maxConnections: 1 });
+  const connecting = new Asker(pool);
+  const [leaving, admitted, staying] = [new Asker(pool), new Asker(pool), new Asker(pool)];
+  leaving.cancel();
+  connecting.cancel();
+  assert.deepEqual([pool.use.connecting, pool.use.waiting], [1, 1], "the next one connects at once");
+  // Its wait has become an attempt to connect, which is cancelled just the same.
+  admitted.cancel();
+  assert.deepEqual([pool.use.connecting, pool.use.waiting], [1, 0]);
+  const connection = await staying.connection();
+  for (const { settled } of [connecting, leaving, admitted]) assert.equal(settled, false);
+  assert.deepEqual({ ...pool.use }, { active: 1, idle: 0, connecting: 0, waiting: 0, overflows: 0 });
+  connection.destroy();
+});
+
+test("a wait for a free connection, and for one that is being opened, ends after connectTimeout", async (t) => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port, { connectTimeout: 1000 }, { maxConnections: 1 });
+  const busy = await new Asker(pool).connection();
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const waiting = new Asker(pool);
+  t.mock.timers.tick(999);
+  assert.equal(waiting.settled, false);
+  t.mock.timers.tick(1);
+  assert.equal(await waiting.outcome, "TG_UPSTREAM_TIMEOUT no connection was free in time");
+  busy.destroy();
+  await until(() => pool.hasRoom, "the close");
+  const connecting = new Asker(pool);
+  t.mock.timers.tick(1000);
+  assert.equal(await connecting.outcome, "TG_UPSTREAM_TIMEOUT connect timeout");
+  assert.equal(pool.use.connecting, 0);
+});
+
+test("a closed pool closes what is unused at once, and what is in use when its exchange ends", async () => {
+  await using upstream = await RawUpstream.listen();
+  const pool = poolOf(upstream.port);
+  const { first, second, ends } = await openTwo(pool, upstream);
+  await exchange(first, ends[0]);
+  pool.close();
+  assert.equal(await ends[0].closed(), "end");
+  await exchange(second, ends[1]);
+  assert.equal(await ends[1].closed(), "end");
+  await until(() => pool.use.active === 0, "the close of both");
+  assert.equal(pool.use.idle, 0);
+});
