@@ -18,7 +18,7 @@ import type {
 import { redactCalling } from "../policies/calls/redact.ts";
 import { redactNetwork } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
-import { redactPolicy } from "../policies/redact.ts";
+import { redactPolicy } from "../policies/registry.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
 import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";

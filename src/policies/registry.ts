@@ -1,3 +1,4 @@
+import { REDACTED } from "../trace/redaction.ts";
 import { apiKey } from "./api-key/index.ts";
 import { authorization } from "./authorization/index.ts";
 import { backendAuth } from "./backend-auth/index.ts";
@@ -13,7 +14,7 @@ import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { oidc } from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
-import type { CallUseOf, Kind, Policy } from "./policy.ts";
+import type { CallUseOf, Hidden, Kind, Policy } from "./policy.ts";
 import type { PolicyConfig, PolicyKind, RequestPolicyKind } from "./policy-set.ts";
 import { remoteRateLimit } from "./remote-rate-limit/index.ts";
 import { requestHeaderModifier } from "./request-header-modifier/index.ts";
@@ -69,3 +70,19 @@ export const KINDS: { readonly [Name in PolicyKind]: Kind<Name, PolicyConfig<Nam
   ...REGISTRY,
   ...UPSTREAM_SETTINGS,
 };
+
+/**
+ * A policy's configuration for dumps, without secrets and with its times as texts. Nothing is shown of a kind that is not in
+ * the registry. `config` belongs to `kind`: dumps keep policies as plain data.
+ */
+export function redactPolicy(kind: string, config: unknown, hidden: Hidden): unknown {
+  return isKind(kind) ? redactKind(kind, config as PolicyConfig<typeof kind>, hidden) : REDACTED;
+}
+
+function redactKind<Kind extends PolicyKind>(kind: Kind, config: PolicyConfig<Kind>, hidden: Hidden): unknown {
+  return KINDS[kind].redact(config, hidden);
+}
+
+function isKind(kind: string): kind is PolicyKind {
+  return Object.hasOwn(KINDS, kind);
+}

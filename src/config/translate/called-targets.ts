@@ -10,8 +10,13 @@ import type { Target } from "../../upstream/target.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";
-import { AttachedPolicies } from "./attached-policies.ts";
-import { exchangesTokens, policiesForCalls, reportGrpcConflicts, warnAboutUnappliedPolicies } from "./call-policies.ts";
+import {
+  AttachedPolicies,
+  exchangesTokens,
+  policiesForCalls,
+  reportGrpcConflicts,
+  warnAboutUnappliedPolicies,
+} from "./call-policies.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
 import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";

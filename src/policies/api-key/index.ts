@@ -9,7 +9,7 @@ import { PolicyError } from "../policy-error.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { CredentialPlaces } from "../shared/credentials/names.ts";
-import { secretDigest } from "../shared/credentials/verified.ts";
+import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { ApiKey, ApiKeyAuth } from "./schema.ts";

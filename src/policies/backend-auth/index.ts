@@ -8,9 +8,9 @@ import { CredentialPlaces } from "../shared/credentials/names.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import { sendableText } from "../shared/expressions.ts";
 import type { OutgoingContext, RequestOutcome } from "../types.ts";
-import { signedTokens } from "./jwt-sign.ts";
 import { redact } from "./redact.ts";
 import type { BackendAuth } from "./schema.ts";
+import { signedTokens } from "./signing.ts";
 import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.ts";
 
 export const backendAuth = definePolicy({

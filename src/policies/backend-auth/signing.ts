@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { Signing } from "./basic-schema.ts";
+import type { JwtSigning, Signing } from "./basic-schema.ts";
 
 const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };
 
@@ -45,4 +45,24 @@ function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObje
   if (type === "rsa") return ["RS256", "RS384", "RS512", "PS256"];
   const algorithm = type === "ec" ? BY_CURVE[asymmetricKeyDetails?.namedCurve ?? ""] : undefined;
   return algorithm === undefined ? [] : [algorithm];
+}
+
+/** Gives signed tokens; each serves many requests and is replaced after half of its time. Throws as `tokenSigner`. */
+export function signedTokens(config: JwtSigning, path: ConfigPath): () => Promise<string> {
+  const { claims, ttl } = config;
+  const sign = tokenSigner(config, path);
+  let current: Promise<string> | undefined;
+  let until = 0;
+  return () => {
+    const now = Date.now();
+    if (current !== undefined && now < until) return current;
+    until = now + ttl / 2;
+    const iat = Math.floor(now / 1000);
+    const signed = sign({ ...claims, iat, exp: iat + Math.floor(ttl / 1000) });
+    signed.catch(() => {
+      current = undefined;
+    });
+    current = signed;
+    return signed;
+  };
 }

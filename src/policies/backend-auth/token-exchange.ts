@@ -3,7 +3,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { CredentialPlaces } from "../shared/credentials/names.ts";
-import { secretDigest } from "../shared/credentials/verified.ts";
+import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import type { OutgoingContext } from "../types.ts";
 import { type ClientToken, clientToken, mayAct, unverifiedClaims } from "./client-tokens.ts";
 import { TokenCache } from "./token-cache.ts";

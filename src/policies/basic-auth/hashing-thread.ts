@@ -1,6 +1,6 @@
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { verifyPassword } from "./hashes.ts";
+import { verifyPassword } from "./htpasswd.ts";
 
 /** A question to the thread and, as a boolean, its answer. */
 export interface HashingJob {

@@ -1,5 +1,21 @@
+import { hash } from "node:crypto";
+import { compareSync } from "bcryptjs";
 import { messageOf } from "../../base/errors.ts";
-import { requireKnownHash } from "./hashes.ts";
+import { sameSecret } from "../shared/credentials/secret-digest.ts";
+import { md5Crypt, shaCrypt } from "./crypt.ts";
+
+/** Whether a password is the right one. */
+type Verifier = (password: string) => boolean;
+
+const BCRYPT = /^\$2[aby]\$\d\d\$[./0-9A-Za-z]{53}$/;
+const MD5 = /^(\$apr1\$|\$1\$)([./0-9A-Za-z]{1,8})\$([./0-9A-Za-z]{22})$/;
+const SHA = /^\$([56])\$(?:rounds=(\d{1,9})\$)?([^$:]{1,16})\$([./0-9A-Za-z]{43}|[./0-9A-Za-z]{86})$/;
+const SHA1 = /^\{SHA\}([0-9A-Za-z+/]{27}=)$/;
+const DES = /^[./0-9A-Za-z]{13}$/;
+
+const DEFAULT_ROUNDS = 5000;
+/** More would keep a processor busy for seconds with each wrong password. */
+const MAX_ROUNDS = 1_000_000;
 
 /**
  * The hashes of the users of a file as htpasswd writes it: `user:hash`, a line each; empty lines and those that begin with `#` are passed
@@ -15,7 +31,7 @@ export function parseHtpasswd(text: string): ReadonlyMap<string, string> {
     if (users.has(user)) throw new Error(`line ${i + 1}: the user ${user} stands further up; remove one of the lines`);
     try {
       const hashed = line.slice(colon + 1).trim();
-      requireKnownHash(hashed);
+      verifierOf(hashed);
       users.set(user, hashed);
     } catch (error) {
       const why = messageOf(error);
@@ -23,4 +39,45 @@ export function parseHtpasswd(text: string): ReadonlyMap<string, string> {
     }
   }
   return users;
+}
+
+/** Whether to check against the hash takes so long that requests should not wait for it. */
+export function isSlow(hashed: string): boolean {
+  return !SHA1.test(hashed);
+}
+
+/** Whether the password is the right one; takes as long as the hash was made to take. Throws an Error for a hash of an unknown kind. */
+export function verifyPassword(hashed: string, password: string): boolean {
+  return verifierOf(hashed)(password);
+}
+
+function verifierOf(hashed: string): Verifier {
+  if (BCRYPT.test(hashed)) return (password) => compareSync(password, hashed);
+  return md5Verifier(hashed) ?? shaVerifier(hashed) ?? sha1Verifier(hashed) ?? refuse(hashed);
+}
+
+function md5Verifier(hashed: string): Verifier | undefined {
+  const [, magic = "", salt = "", expected] = MD5.exec(hashed) ?? [];
+  if (expected === undefined) return undefined;
+  return (password) => sameSecret(md5Crypt(Buffer.from(password), salt, magic), expected);
+}
+
+function shaVerifier(hashed: string): Verifier | undefined {
+  const [, id, given, salt = "", expected] = SHA.exec(hashed) ?? [];
+  if (expected === undefined || (id !== "5" && id !== "6")) return undefined;
+  const rounds = given === undefined ? DEFAULT_ROUNDS : Number(given);
+  if (rounds > MAX_ROUNDS) throw new Error(`takes ${rounds} rounds, at most ${MAX_ROUNDS} are allowed`);
+  // Fewer than a thousand count as a thousand.
+  const counted = Math.max(1000, rounds);
+  return (password) => sameSecret(shaCrypt(id, Buffer.from(password), salt, counted), expected);
+}
+
+function sha1Verifier(hashed: string): Verifier | undefined {
+  const expected = SHA1.exec(hashed)?.[1];
+  return expected === undefined ? undefined : (password) => sameSecret(hash("sha1", password, "base64"), expected);
+}
+
+function refuse(hashed: string): never {
+  if (DES.test(hashed)) throw new Error("is of the old crypt, which looks at eight characters of a password only");
+  throw new Error("is in plain text or of an unknown form");
 }

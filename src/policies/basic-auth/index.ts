@@ -8,11 +8,10 @@ import { within } from "../policy-error.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import { CredentialPlaces } from "../shared/credentials/names.ts";
-import { secretDigest } from "../shared/credentials/verified.ts";
+import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
-import { isSlow, verifyPassword } from "./hashes.ts";
-import { parseHtpasswd } from "./htpasswd.ts";
+import { isSlow, parseHtpasswd, verifyPassword } from "./htpasswd.ts";
 import { type CheckResult, PasswordChecks } from "./password-checks.ts";
 import type { BasicAuth } from "./schema.ts";
 

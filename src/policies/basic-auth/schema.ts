@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolve.ts";
+import { defined, type Resolver } from "../resolver.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 import { localSource } from "../shared/source-schema.ts";
 
@@ -30,3 +31,8 @@ export const schema = z
   );
 
 export type BasicAuth = ConfigOf<typeof schema>;
+
+/** With the list of users as text. */
+export function resolve({ htpasswd, ...others }: z.output<typeof schema>, resolver: Resolver): BasicAuth {
+  return defined({ htpasswd: resolver.text(["htpasswd"], htpasswd), ...others });
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { latin1 } from "../../http/h1/syntax.ts";
-import { redactPolicy } from "../redact.ts";
+import { redactPolicy } from "../registry.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { directResponse } from "./index.ts";

@@ -10,7 +10,7 @@ import {
   type Scope,
   toJson,
 } from "../../cel/index.ts";
-import { secretDigest } from "../shared/credentials/verified.ts";
+import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import type { ExtAuthz } from "./schema.ts";
 
 interface Entry<AuthzDecision> {

@@ -3,6 +3,7 @@ import { parseDuration } from "../../base/durations.ts";
 import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
 import type { ConfigOf } from "../resolve.ts";
+import { defined, type Resolver, resolveEach } from "../resolver.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 const names = z.array(
@@ -101,3 +102,14 @@ export type ExtAuthz = ConfigOf<typeof policy>;
 export type ExtAuthzInput = z.output<typeof policy>;
 export type ExtAuthzGrpc = ConfigOf<typeof grpc>;
 export type ExtAuthzHttp = ConfigOf<typeof http>;
+
+/** `extAuthz` with its service. */
+export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
+  return resolveEach<ExtAuthzInput, ExtAuthz>(written, resolver, resolveOne);
+}
+
+function resolveOne(written: ExtAuthzInput, resolver: Resolver): ExtAuthz {
+  const { host, service, backend, policies, timeout, ...others } = written;
+  const protocol = "http" in others.protocol ? "http" : "grpc";
+  return defined({ ...resolver.service({ host, service, backend, policies, timeout }, protocol), ...others });
+}

@@ -3,7 +3,7 @@ import { createPrivateKey } from "node:crypto";
 import { test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { GatewayError } from "../../base/errors.ts";
-import { redactPolicy } from "../redact.ts";
+import { redactPolicy } from "../registry.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
 import { jwtAuth } from "./index.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolve.ts";
+import { defined, type Resolver } from "../resolver.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 import { textSource } from "../shared/source-schema.ts";
 
@@ -60,3 +61,15 @@ export const schema = z
 
 export type JwtAuth = ConfigOf<typeof schema>;
 export type JwtProvider = NonNullable<JwtAuth["providers"]>[number];
+
+/** With the key sets as text. */
+export function resolve(written: z.output<typeof schema>, resolver: Resolver): JwtAuth {
+  const { jwks, providers } = written;
+  return defined({
+    ...written,
+    jwks: jwks === undefined ? undefined : resolver.text(["jwks"], jwks),
+    providers: providers?.map((provider, i) =>
+      defined({ ...provider, jwks: resolver.text(["providers", i, "jwks"], provider.jwks) }),
+    ),
+  });
+}

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
-import { GatewayError, messageOf } from "../../base/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { PolicyError } from "../policy-error.ts";
-import { oidcFailure } from "./failure.ts";
+import { callFailure, oidcFailure, reason, statusFailure, unreadable } from "./failure.ts";
 import type { Oidc } from "./schema.ts";
 import type { Claims } from "./session.ts";
-import { TokenCallError, type TokenFetch } from "./token-call.ts";
+import type { TokenFetch } from "./token-call.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Asymmetric ones only: a key set is public, and so would be a key for HMAC in it. */
@@ -156,38 +156,10 @@ export class Provider {
   }
 }
 
-/** What a call to the token endpoint says that gave no answer, or an error of OAuth. */
-function callFailure(error: unknown): Error {
-  if (error instanceof oauth.ResponseBodyError)
-    // The code is wrong, over, used, or another client's (RFC 6749 5.2). Other errors are about this client.
-    return error.error === "invalid_grant"
-      ? oidcFailure(400, "the provider refuses the code", reason(error))
-      : statusFailure(error.status, error);
-  if (error instanceof oauth.WWWAuthenticateChallengeError) return statusFailure(error.status, error);
-  if (error instanceof TokenCallError) return oidcFailure(503, "the provider cannot be reached", reason(error));
-  return unreadable(error);
-}
-
-/** Statuses of 400 to 499 are about what this client has sent; others are no answers of a token endpoint. */
-function statusFailure(status: number, error: unknown): Error {
-  return status >= 400 && status < 500 ? oidcFailure(500, "token exchange failed", reason(error)) : unreadable(error);
-}
-
-function unreadable(error: unknown): Error {
-  return oidcFailure(502, "token exchange failed", reason(error));
-}
-
 function readKeys(jwks: string): JWTVerifyGetKey {
   try {
     return createLocalJWKSet(JSON.parse(jwks) as JSONWebKeySet);
   } catch (cause) {
     throw PolicyError.at(["jwks"], 'is no JSON Web Key Set (RFC 7517); it is an object such as {"keys": [...]}', cause);
   }
-}
-
-/** The message alone: what these errors carry besides, such as the body of a response, holds tokens. */
-function reason(error: unknown): Error {
-  if (error instanceof oauth.ResponseBodyError) return new Error(`the token endpoint said ${error.error}`);
-  if (error instanceof oauth.WWWAuthenticateChallengeError) return new Error(`the token endpoint said ${error.status}`);
-  return new Error(messageOf(error));
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sameSecret, secretDigest } from "./verified.ts";
+import { sameSecret, secretDigest } from "./secret-digest.ts";
 
 test("digests differ wherever the parts do, also in characters beyond latin1", () => {
   assert.deepEqual(secretDigest("ab", "c"), secretDigest("ab", "c"));

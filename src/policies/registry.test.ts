@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ms } from "../base/durations.ts";
 import type { BackendAuth } from "./backend-auth/schema.ts";
 import { redactPolicies } from "./calls/redact.ts";
-import { redactPolicy } from "./redact.ts";
+import { redactPolicy } from "./registry.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
