@@ -36,18 +36,21 @@ function parseAdmin(text: string): AdminAddress {
 }
 
 /**
- * The answer of an admin call, its failure as a `CliError`. `refused` words the error for an answer with another status
+ * The result of an admin call; failures become a `CliError`. `statusError` makes the error for a response with another status
  * than 200.
  */
-export async function answerOf<T>(call: Promise<T>, refused: (status: number, body: string) => CliError): Promise<T> {
+export async function adminResult<T>(
+  call: Promise<T>,
+  statusError: (status: number, body: string) => CliError,
+): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    throw asCliError(error, refused);
+    throw asCliError(error, statusError);
   }
 }
 
-/** Waits until the proxy is ready to trace the next request, and returns its events. */
+/** Resolves with the events of the next request once the proxy is ready to trace it. */
 export async function openTrace(
   client: AdminClient,
   request: {
@@ -58,7 +61,7 @@ export async function openTrace(
   },
 ): Promise<AsyncGenerator<TraceRecord>> {
   const stream = client.trace(request);
-  await answerOf(
+  await adminResult(
     stream.opened,
     (status, body) => new CliError("failure", `trace stream returned ${status}: ${body}`, hintFor(status)),
   );
@@ -73,28 +76,28 @@ async function* records(stream: AsyncIterable<{ readonly raw: string }>): AsyncG
   }
   if (!any) {
     throw new CliError("failure", "the trace stream ended before any event", {
-      why: "the proxy shuts down, or gave the watcher up",
+      why: "the proxy is shutting down, or dropped the watcher",
     });
   }
 }
 
-/** The most likely mistake behind a refused trace. */
+/** The most likely mistake behind a rejected trace. */
 function hintFor(status: number): { hint?: string } {
   return status === 400 ? { hint: "correct the CEL text of --expression" } : {};
 }
 
-/** An admin server knows all that this client asks for: what answers 404 is a listener, or another program. */
-function withHint(told: CliError, status: number | undefined): CliError {
-  if (status !== 404) return told;
-  return new CliError(told.kind, told.message, {
-    ...(told.why !== undefined && { why: told.why }),
-    hint: "what answers there is no admin server; give its port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
+/** An admin server has all paths that this client uses, so a 404 comes from a listener or another program. */
+function withHint(error: CliError, status: number | undefined): CliError {
+  if (status !== 404) return error;
+  return new CliError(error.kind, error.message, {
+    ...(error.why !== undefined && { why: error.why }),
+    hint: "this address is not an admin server; give its port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
   });
 }
 
-function asCliError(error: unknown, refused: (status: number, body: string) => CliError): CliError {
+function asCliError(error: unknown, statusError: (status: number, body: string) => CliError): CliError {
   if (!(error instanceof AdminClientError)) return CliError.from(error);
-  if (error.kind === "status") return withHint(refused(error.status ?? 0, error.body ?? ""), error.status);
+  if (error.kind === "status") return withHint(statusError(error.status ?? 0, error.body ?? ""), error.status);
   if (error.kind !== "unreachable" && error.kind !== "timeout") return CliError.from(error);
   return new CliError("unreachable", error.message, {
     hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",

@@ -7,19 +7,19 @@ import { findByWords } from "./parse.ts";
 
 /** The commands that every program has. `program` is a function because they are themselves part of it. */
 
-/** `help`: the same text as `--help`; `topics` are offered in completion. */
+/** `help`: the same text as `--help`; `topics` are the candidates of completion. */
 export function helpCommand(program: () => Program, topics: readonly string[], example: string): Command {
   return defineCommand({
     name: "help",
     summary: "Show the help of a command",
     argument: {
       name: "command",
-      summary: "The words of the command; without them, the overview",
+      summary: "The command; without it, shows the overview",
       many: true,
       choices: topics,
     },
     options: {},
-    examples: [{ does: `What can the ${example.split(" ").at(-1)} command do?`, run: `help ${example}` }],
+    examples: [{ does: `Help of the ${example.split(" ").at(-1)} command`, run: `help ${example}` }],
     run: ({ words }, context) => write(context.stdout, renderHelp(program(), findByWords(program(), words))),
   });
 }

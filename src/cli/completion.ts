@@ -2,9 +2,9 @@ import { fallbackOf, isGroup, type OptionSpec, optionsOf, type Program, shortcut
 import { walk } from "./parse.ts";
 
 /**
- * Shell completion. The scripts know nothing of the commands: they run `<program> __complete <words…>`, where the last word is
- * the one that is being typed, and read a candidate per line: the word and, after a tab, what it means. The line `:files` asks
- * the shell for file names.
+ * Shell completion. The scripts contain no commands, so they stay valid after an upgrade: they run `<program> __complete <words…>`, where the last word is
+ * the one that is being typed, and read a candidate per line: the word and, after a tab, what it means. The line `:files` makes
+ * the shell complete file names.
  */
 
 interface Candidate {
@@ -34,7 +34,7 @@ function candidatesAt(
   // What follows -- belongs to another program.
   if (before.includes("--")) return [];
   const { node, words, operand } = walk(program, before);
-  // Nothing is known of what follows an unknown name.
+  // There are no candidates after an unknown name.
   if (isGroup(node) && operand !== undefined) return [];
   const command = isGroup(node) ? fallbackOf(node) : node;
   const options = command === undefined ? [] : optionsOf(command);

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 
-/** What a command may touch of the process it runs in. */
+/** The process as a command sees it: streams, environment and cancellation. */
 export interface Context {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean };
@@ -8,11 +8,11 @@ export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** `--json` was given. */
   readonly json: boolean;
-  /** Aborted by SIGINT, SIGTERM, SIGHUP, and when the reader of stdout has gone. */
+  /** Aborted by SIGINT, SIGTERM, SIGHUP, and when stdout is closed. */
   readonly signal: AbortSignal;
 }
 
-/** Writes and waits until the text is handed to the system, so that a slow reader slows the writer. */
+/** Resolves when the system has accepted the text, so that a slow reader slows the writer down. */
 export function write(stream: Writable, text: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {

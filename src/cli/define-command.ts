@@ -9,7 +9,7 @@ interface OptionBase {
   readonly short?: string;
   /** One line, no trailing period. */
   readonly summary: string;
-  /** Neither help nor completion mentions it: for programs of this project that start each other. */
+  /** Not in help and completion: an option that programs of this project pass to each other. */
   readonly hidden?: true;
 }
 
@@ -22,7 +22,7 @@ export type OptionSpec =
       readonly default?: string;
       readonly choices?: readonly string[];
       /** The error for a value outside `choices`; without it they are only suggestions. */
-      readonly refuse?: (value: string) => string;
+      readonly invalid?: (value: string) => string;
       readonly completes?: "file";
     })
   | (OptionBase & {
@@ -68,7 +68,7 @@ export interface Example {
   readonly run: string;
 }
 
-/** What a handler gets. */
+/** The input of a handler. */
 export interface Invocation<S extends OptionSpecs> {
   readonly argument: string | undefined;
   /** All of them, of an argument that may be given more than once. */
@@ -107,7 +107,7 @@ export interface Group {
 
 export type Node = Command | Group;
 
-/** The root of a program's commands, and what the runner says in its name. */
+/** The root of a program's commands, with the texts of its help and errors. */
 export interface Program extends Group {
   /** Begins the first line of an error: `Error` gives `Error: unknown command`. */
   readonly errorPrefix: string;
@@ -117,13 +117,13 @@ export interface Program extends Group {
   readonly exitCodes: readonly (readonly [code: number, meaning: string])[];
   /** Runs for `--version`, and for its short form `-V`. */
   version(form: "long" | "short", context: Context): Promise<void>;
-  /** How to write what a word that is no command was probably meant to be. */
+  /** A suggestion for a word that is not a command. */
   hintFor?(word: string): string | undefined;
 }
 
 /** Types a command's handler by its options. The result is widened, so that commands can stand in one list. */
 export function defineCommand<const S extends OptionSpecs>(command: Command<S>): Command {
-  // The runner builds the values from this very spec, so the handler gets what its type says.
+  // The runner builds the values from this very spec, so they have the type that the handler expects.
   return command as unknown as Command;
 }
 

@@ -3,21 +3,21 @@ export const EXIT_CODES = [
   { code: 0, name: "ok", meaning: "success" },
   { code: 1, name: "failure", meaning: "the command ran and failed" },
   { code: 2, name: "usage", meaning: "the command line is wrong" },
-  { code: 3, name: "unreachable", meaning: "no proxy answers at the admin address" },
-  { code: 129, name: "hangup", meaning: "the terminal went away (SIGHUP)" },
+  { code: 3, name: "unreachable", meaning: "no proxy is reachable at the admin address" },
+  { code: 129, name: "hangup", meaning: "the terminal was closed (SIGHUP)" },
   { code: 130, name: "interrupted", meaning: "interrupted by Ctrl-C (SIGINT)" },
   { code: 143, name: "terminated", meaning: "terminated (SIGTERM)" },
 ] as const;
 
-/** Only a mistake in our own code throws these: the stack helps more than the message. */
+/** Errors that only a defect throws: their stack helps more than the message. */
 const BUGS = [TypeError, RangeError, ReferenceError];
 
-/** How a command can fail by itself; signals are the runner's. */
+/** The kinds of failure of a command; signals are handled by the runner. */
 export type Failure = "failure" | "usage" | "unreachable";
 
 /**
- * The one error that commands throw. `message` says what went wrong, `why` gives the cause where it is not plain, and
- * `hint` what the reader can do; each is a sentence or a line without a trailing period.
+ * The one error that commands throw. `message` says what went wrong, `why` gives the cause where it is not obvious, and
+ * `hint` says what to do; each is a sentence or a line without a trailing period.
  */
 export class CliError extends Error {
   readonly kind: Failure;
@@ -31,7 +31,7 @@ export class CliError extends Error {
     this.hint = more.hint;
   }
 
-  /** Anything thrown, as a `CliError`: what is not one already is a plain failure. */
+  /** Anything thrown, as a `CliError`: anything else becomes a plain failure. */
   static from(thrown: unknown): CliError {
     if (thrown instanceof CliError) return thrown;
     const bug = BUGS.some((kind) => thrown instanceof kind) ? (thrown as Error).stack : undefined;

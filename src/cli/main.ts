@@ -4,7 +4,7 @@ import { tgctl } from "./tgctl.ts";
 
 // Without a top-level `await`, which a bundle in CommonJS cannot have.
 void runProcess(
-  // The only place of the client that knows the terminal UI.
+  // The only import of the terminal UI: commands get it as an argument.
   tgctl(async () => (await import("../tui/trace-view.ts")).traceView),
   INTERRUPTS,
 );

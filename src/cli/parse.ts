@@ -17,7 +17,7 @@ import {
 } from "./define-command.ts";
 import { type CliError, usage } from "./errors.ts";
 
-/** What a command line asks for. */
+/** A parsed command line. */
 export type Request =
   | {
       readonly kind: "run";
@@ -27,7 +27,7 @@ export type Request =
   | { readonly kind: "help"; readonly found: Found }
   | { readonly kind: "version"; readonly form: "long" | "short" };
 
-/** Options of the program itself, which are written without a command. */
+/** Options of the program itself, given without a command. */
 const PROGRAM_OPTIONS = {
   version: { type: "switch", summary: "" },
   V: { type: "switch", short: "V", summary: "" },
@@ -49,19 +49,19 @@ export function parseCommandLine(program: Program, argv: readonly string[]): Req
   return { kind: "run", command: node, invocation: { argument: positionals[0], words: positionals, rest, options } };
 }
 
-/** The words before the first `--`, and what follows it; undefined when there is none. */
+/** The words before the first `--`, and the words after it; undefined without `--`. */
 export function splitRest(argv: readonly string[]): { words: readonly string[]; rest: readonly string[] | undefined } {
   const dashes = argv.indexOf("--");
   if (dashes === -1) return { words: argv, rest: undefined };
   return { words: argv.slice(0, dashes), rest: argv.slice(dashes + 1) };
 }
 
-/** A node that words lead to, and those of the words that are not names on the way. */
+/** A node that words name, and the words that are not part of its name. */
 interface Located extends Found {
   readonly words: readonly string[];
 }
 
-/** As far as names lead, whatever options stand between them. */
+/** Follows names as far as they lead, ignoring options between them. */
 export function walk(program: Program, words: readonly string[]): Located & { readonly operand: string | undefined } {
   let found: Found = { node: program, path: [] };
   let left = words;
@@ -77,7 +77,7 @@ export function walk(program: Program, words: readonly string[]): Located & { re
 }
 
 /**
- * The node that the words ask for. A group stands for its fallback unless help or version is asked for. Throws a usage error
+ * The node that the words ask for. A group stands for its fallback, except for help and version. Throws a usage error
  * for an unknown name.
  */
 function locate(program: Program, argv: readonly string[]): Located {
@@ -87,8 +87,8 @@ function locate(program: Program, argv: readonly string[]): Located {
   if (operand !== undefined && fallback?.argument === undefined)
     throw unknownCommand(program, node, [...path, node.name], operand);
   const { tokens } = tokenize(words, { ...COMMON_OPTIONS, ...PROGRAM_OPTIONS });
-  const asked = tokens.some(({ name }) => name === "help" || (node === program && name in PROGRAM_OPTIONS));
-  return fallback === undefined || asked
+  const isFlag = tokens.some(({ name }) => name === "help" || (node === program && name in PROGRAM_OPTIONS));
+  return fallback === undefined || isFlag
     ? { node, path, words }
     : { node: fallback, path: [...path, node.name], words };
 }
@@ -113,7 +113,7 @@ interface OptionToken {
   readonly value: string | undefined;
 }
 
-/** Options and operands by Node's own parser; what is unknown or lacks its value is for the caller to refuse. */
+/** Options and operands by Node's own parser; the caller reports unknown options and missing values. */
 function tokenize(
   words: readonly string[],
   specs: OptionSpecs,
@@ -160,10 +160,10 @@ function parseGroup(program: Program, found: Found, words: readonly string[]): R
   ]);
   const unknown = tokens.find(({ name }) => !known.has(name));
   if (unknown !== undefined) throw unknownOption(unknown, known);
-  const asked = (wanted: string) => tokens.some(({ name }) => name === wanted);
-  if (asked("help")) return { kind: "help", found };
-  if (asked("version")) return { kind: "version", form: "long" };
-  if (asked("V")) return { kind: "version", form: "short" };
+  const has = (wanted: string) => tokens.some(({ name }) => name === wanted);
+  if (has("help")) return { kind: "help", found };
+  if (has("version")) return { kind: "version", form: "long" };
+  if (has("V")) return { kind: "version", form: "short" };
   return { kind: "help", found };
 }
 
@@ -200,8 +200,8 @@ function readValue({ name, raw, value }: OptionToken, spec: OptionSpec, before: 
       throw usage(`invalid --${name} ${value}; must be between ${spec.min} and ${spec.max}`);
     }
     case "text":
-      if (spec.choices === undefined || spec.refuse === undefined || spec.choices.includes(value)) return value;
-      throw usage(spec.refuse(value), `one of ${spec.choices.join(", ")}`);
+      if (spec.choices === undefined || spec.invalid === undefined || spec.choices.includes(value)) return value;
+      throw usage(spec.invalid(value), `one of ${spec.choices.join(", ")}`);
     case "list":
       return [...(Array.isArray(before) ? before : []), ...value.split(",")];
   }

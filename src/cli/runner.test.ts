@@ -20,7 +20,10 @@ const refused: readonly (readonly [line: string, error: string])[] = [
   ["proxy trace --local --file f", "at most one of --file or --local may be passed"],
   ["proxy trace --file f gateway/x", "--file does not accept a resource argument"],
   ["proxy trace --file f --expression true", "--file does not accept --expression"],
-  ["proxy trace --file f --reveal", "--file does not accept --reveal: a saved trace holds what was shown then"],
+  [
+    "proxy trace --file f --reveal",
+    "--file does not accept --reveal: secrets are not in a saved trace unless it was recorded with --reveal",
+  ],
   ["proxy trace --file f -- http://a/", "--file does not accept a request URL after --"],
   ["proxy trace --local -- http://a/", "a request URL requires --port"],
   ["proxy trace --local --port 3000", "--port requires a request URL after --"],
@@ -88,7 +91,7 @@ test("--json, wherever it stands, turns an error into one line of JSON", async (
 test("a group without a command, and --help, print help to stdout", async () => {
   const root = await invoke([]);
   assert.equal(root.code, 0);
-  assert.match(root.stdout, /^Look into .*\n\nUsage:\n {2}tgctl <command>[\s\S]*130 {2}interrupted/);
+  assert.match(root.stdout, /^Inspect a running .*\n\nUsage:\n {2}tgctl <command>[\s\S]*130 {2}interrupted/);
   assert.deepEqual(await invoke(["--help"]), root);
   const trace = await invoke(["proxy", "trace", "--local", "-h"]);
   assert.equal(trace.code, 0);

@@ -13,7 +13,7 @@ const COMPLETE = "__complete";
  * streams. Never throws. A command that failed because the signal was aborted counts as that signal, not as a failure.
  */
 export async function run(program: Program, argv: readonly string[], base: Omit<Context, "json">): Promise<number> {
-  // Read here, because it may stand anywhere and also says how a wrong command line is reported.
+  // Read before parsing: it may stand anywhere, and decides how a wrong command line is reported.
   const context = { ...base, json: splitRest(argv).words.includes("--json") };
   try {
     const code = await dispatch(program, argv, context);
@@ -57,7 +57,7 @@ function signalCode(signal: AbortSignal): number {
 
 type Signals = Readonly<Record<string, number>>;
 
-/** Ends a command in order: the exit codes of shells for SIGHUP, SIGINT and SIGTERM. */
+/** Signals that end a command, with the exit codes that shells use (128 + number). */
 export const INTERRUPTS: Signals = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
 /**
@@ -72,7 +72,7 @@ export async function runProcess(program: Program, signals: Signals): Promise<ne
       abort.abort(new Interruption(signal, code));
     });
   }
-  // `tgctl … | head`: the reader has seen enough, which is not a failure.
+  // `tgctl … | head`: a closed pipe is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     abort.abort(new Interruption(error.code ?? error.message, error.code === "EPIPE" ? 0 : 1));
   });

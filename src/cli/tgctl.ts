@@ -13,7 +13,7 @@ export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
   const topics = ["version", "completion", ...[proxy, ...proxy.commands].map((node) => node.name)];
   const program: Program = {
     name: "tgctl",
-    summary: "Look into a running tracegate proxy: traces, configuration, log levels, profiles",
+    summary: "Inspect a running tracegate proxy: traces, configuration, log levels, profiles",
     commands: [proxy, version, helpCommand(() => program, topics, "proxy trace"), completionCommand("tgctl")],
     shortcuts: "proxy",
     errorPrefix: "Error",
@@ -31,7 +31,7 @@ const version = defineCommand({
   name: "version",
   summary: "Print the version of this client as one line of JSON",
   options: {},
-  examples: [{ does: "Which version is this?", run: "version" }],
+  examples: [{ does: "The version of this client", run: "version" }],
   run: (_invocation, context) => writeBuild(context),
 });
 

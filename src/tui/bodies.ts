@@ -2,18 +2,18 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { type Fields, fields } from "./fields.ts";
 
-/** The view shows this much of a body: a longer text would be laid out again with every key. */
-const MOST = 64 * 1024;
+/** Characters of a body that the view shows; the whole text is laid out again at every key. */
+const MAX_TEXT = 64 * 1024;
 
-/** A body that can be read, as text; `note` says what it is. */
+/** A decoded body, with a note about its size and encoding. */
 export interface ReadableBody {
   /** `36 bytes`, `gzip, 120 of 4096 bytes, cut short`. */
   readonly note: string;
-  /** JSON is indented. Undefined for what is no text. */
+  /** JSON is indented. Undefined for binary data. */
   readonly text: string | undefined;
 }
 
-/** What a base64 body stands for. `encoding` is the content-encoding of its message. */
+/** Decodes a base64 body. `encoding` is the content-encoding of its message. */
 export function readBody(base64: string, encoding: string, truncated: boolean): ReadableBody {
   const bytes = Buffer.from(base64, "base64");
   const decompressed = decompress(bytes, encoding);
@@ -23,8 +23,8 @@ export function readBody(base64: string, encoding: string, truncated: boolean): 
   const cut = truncated ? "cut short" : "";
   const whole = decodeText(content);
   const text = whole === undefined ? undefined : indented(whole);
-  const shown = text !== undefined && text.length > MOST ? `the first ${MOST / 1024} KiB of its text` : "";
-  return { note: [size, coding, cut, shown].filter(Boolean).join(", "), text: text?.slice(0, MOST) };
+  const shown = text !== undefined && text.length > MAX_TEXT ? `the first ${MAX_TEXT / 1024} KiB of its text` : "";
+  return { note: [size, coding, cut, shown].filter(Boolean).join(", "), text: text?.slice(0, MAX_TEXT) };
 }
 
 /** A base64 body as JSON or text for a state; as it came when it is neither. */
@@ -33,7 +33,7 @@ export function bodyValue(base64: string, encoding: string): unknown {
   const bytes = Buffer.from(base64, "base64");
   const text = decodeText(decompress(bytes, encoding) ?? bytes);
   if (text === undefined) return base64;
-  if (text.length > MOST) return text.slice(0, MOST);
+  if (text.length > MAX_TEXT) return text.slice(0, MAX_TEXT);
   try {
     return JSON.parse(text);
   } catch {
@@ -63,7 +63,7 @@ function decompress(bytes: Uint8Array, encoding: string): Buffer | undefined {
 }
 
 function indented(text: string): string {
-  if (!/^\s*[{[]/.test(text) || text.length > MOST) return text;
+  if (!/^\s*[{[]/.test(text) || text.length > MAX_TEXT) return text;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

@@ -7,7 +7,7 @@ import { columnsOf, duration, fit, harmless } from "./text.ts";
 export type Mode = "raw" | "snapshot" | "diff";
 export type Format = "yaml" | "json";
 
-/** What the detail pane shows of a row. */
+/** The content of the detail pane. */
 export interface Detail {
   readonly title: string;
   readonly lines: readonly DetailLine[];
@@ -16,11 +16,11 @@ export interface Detail {
 export interface DetailLine {
   readonly text: string;
   readonly sign?: "+" | "-";
-  /** Said by the client, not part of the data. */
+  /** A remark of the client, not part of the data. */
   readonly note?: true;
 }
 
-/** The details of a row; `undefined` stands for no row yet. */
+/** The details of a row; `undefined` while there is no row. */
 export function detailOf(row: Row | undefined, mode: Mode, format: Format): Detail {
   if (row === undefined) return { title: TITLES[mode], lines: [note("No event available yet.")] };
   if (mode === "raw") return { title: join(TITLES.raw, timing(row)), lines: rawLines(row, format) };
@@ -79,7 +79,7 @@ function ownLines(value: unknown, format: Format): string[] {
   return value === null || Object.keys(fields(value)).length === 0 ? [] : render(value, format);
 }
 
-/** What a policy itself says that it changed. */
+/** The state before and after a policy, as the policy itself reports it. */
 function policyChange({ message }: Row): { before: unknown; after: unknown } | undefined {
   const { snapshot } = fields(message.result);
   if (message.type !== "policy" || typeof snapshot !== "object" || snapshot === null) return undefined;
@@ -91,8 +91,8 @@ function policyChange({ message }: Row): { before: unknown; after: unknown } | u
 export const KEY = /^((?:[+-] )?\s*(?:- )*)("[^"]*"|[\w./:@-]+)(:(?:\s|$))/;
 
 /** How far the continuation of a line is indented: below its key by two, else as far as the line itself. */
-export function hangingIndent({ text, note: said }: DetailLine): number {
-  if (said) return 0;
+export function hangingIndent({ text, note: isNote }: DetailLine): number {
+  if (isNote) return 0;
   const key = KEY.exec(text);
   if (key !== null) return (key[1] ?? "").length + 2;
   const candidate = /^[✓✗] .*? {2}(?=\S)/.exec(text);
@@ -125,20 +125,20 @@ function timing(row: Row): string {
   return row.start === undefined ? at : `${at}, took ${duration(row.end - row.start)}`;
 }
 
-/** The event; above a body's base64 what it stands for, above a route's key why each candidate won or lost. */
+/** The event, after its decoded body or, for a route selection, the reason of each candidate. */
 function rawLines(row: Row, format: Format): DetailLine[] {
   const event = render(withReadableHeaders(withShortBody(row)), format).map(plain);
   const first = row.message.type === "routeSelection" ? candidateLines(row.message) : bodyLines(row);
   return first.length === 0 ? event : [...first, plain(""), note("── event ──"), ...event];
 }
 
-/** More base64 than this is cut: what it stands for is above it. */
-const MOST_BASE64 = 4096;
+/** Longer base64 is cut; the decoded body is above it. */
+const MAX_BASE64 = 4096;
 
 function withShortBody({ event, message }: Row): Fields {
   const { body } = message;
-  if (typeof body !== "string" || body.length <= MOST_BASE64) return event;
-  return { ...event, message: { ...message, body: `${body.slice(0, MOST_BASE64)}… (${body.length} characters)` } };
+  if (typeof body !== "string" || body.length <= MAX_BASE64) return event;
+  return { ...event, message: { ...message, body: `${body.slice(0, MAX_BASE64)}… (${body.length} characters)` } };
 }
 
 function bodyLines({ message, encodings }: Row): DetailLine[] {

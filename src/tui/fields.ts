@@ -1,4 +1,4 @@
-/** An object of unknown fields: what a trace event is to a client that must tolerate every build of the proxy. */
+/** An object of unknown fields. The client must read the events of every version of the proxy, so it assumes no type. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** The value as an object; anything else reads as an empty one. */
@@ -7,7 +7,7 @@ export function fields(value: unknown): Fields {
 }
 
 /**
- * A route key as short as it can be among other keys: its last segment, or as many as tell it from the others.
+ * A route key as short as it can be among other keys: its last segment, or as many as make it unique.
  * `default/default/bind/3000/listener0/default/api` is `api`.
  */
 export function shortRoute(key: string, others: readonly string[] = []): string {
@@ -26,7 +26,7 @@ export interface CandidateLine {
   readonly reason: string;
 }
 
-/** Every key draws the view anew, and thousands of routes take a while to tell apart. */
+/** The view is drawn at every key, and shortening the names of thousands of routes takes a while. */
 const known = new WeakMap<Fields, readonly CandidateLine[]>();
 
 /** The candidates of a `routeSelection` message in its order, with short names. */

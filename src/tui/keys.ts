@@ -1,7 +1,7 @@
 import type { Key } from "ink";
 import type { Action, State } from "./reducer.ts";
 
-/** What a key asks for besides a change of state. */
+/** A key with an effect outside the state. */
 export type Command = "quit" | "interrupt" | "suspend" | "copy";
 
 const LETTERS: Readonly<Record<string, Action | Command>> = {
@@ -23,7 +23,7 @@ const LETTERS: Readonly<Record<string, Action | Command>> = {
   "?": { type: "helpToggled" },
 };
 
-/** The keys for the help screen and, as far as there is room, for the line below the panes. */
+/** The keys of the help screen; those with `short` also stand in the line below the panes if there is room. */
 export const HELP: readonly { readonly keys: string; readonly does: string; readonly short?: string }[] = [
   { keys: "q, escape", does: "quit", short: "q: quit" },
   { keys: "?", does: "show or hide these keys", short: "?: help" },
@@ -58,7 +58,7 @@ export type Named = Pick<
   | "delete"
 >;
 
-/** What the keys of one read ask for, in order; letters typed fast arrive together. */
+/** The actions and commands of one read from the terminal, in order: letters typed fast arrive together. */
 export function keysToActions(
   input: string,
   key: Named,
@@ -94,7 +94,7 @@ function typed(input: string, key: Named, search: string): readonly Action[] {
   if (key.return) return [{ type: "searchClosed", find: true }];
   if (key.backspace || key.delete) return [{ type: "searchChanged", text: Array.from(search).slice(0, -1).join("") }];
   const [text = "", ...more] = input.split(/[\r\n]/);
-  // Control characters are keys that mean nothing here.
+  // Control characters are keys without a meaning here.
   const changed: Action = { type: "searchChanged", text: search + text.replace(/\p{Cc}/gu, "") };
   return more.length === 0 ? [changed] : [changed, { type: "searchClosed", find: true }];
 }

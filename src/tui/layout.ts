@@ -25,19 +25,19 @@ export interface Layout {
   readonly detail: Area;
 }
 
-/** What the event list would take if there were room: columns of its longest line, and lines. */
-export interface Wanted {
+/** The size of the whole event list: columns of its longest line, and lines. */
+export interface ListSize {
   readonly columns: number;
   readonly lines: number;
 }
 
 /** Below this width two panes side by side would cut most summaries. */
 const SIDE_BY_SIDE = 110;
-/** Below this height the key line gives its place to the panes. */
+/** Below this height the key line is left out. */
 const LOW = 20;
 /** The request with its status, and what decided. */
 export const HEADER = 2;
-const LEAST_EVENTS = 44;
+const MIN_EVENTS_WIDTH = 44;
 const FRAME = 4;
 
 /**
@@ -45,16 +45,16 @@ const FRAME = 4;
  * list takes no more than it needs, and at most three fifths of the width. The last row of the terminal stays free, because
  * output that fills the screen makes the renderer clear the terminal's scrollback.
  */
-export function layoutOf(size: Size, active: Pane, wanted: Wanted): Layout {
+export function layoutOf(size: Size, active: Pane, list: ListSize): Layout {
   const width = Math.max(size.columns, 20);
   const compact = size.rows < LOW;
   const height = Math.max(size.rows - 1 - HEADER - (compact ? 1 : 2), 7);
   if (width >= SIDE_BY_SIDE) {
-    const events = Math.min(Math.max(wanted.columns + FRAME, LEAST_EVENTS), Math.floor((width * 3) / 5));
+    const events = Math.min(Math.max(list.columns + FRAME, MIN_EVENTS_WIDTH), Math.floor((width * 3) / 5));
     return { stacked: false, compact, events: box(events, height), detail: box(width - events, height) };
   }
   const share = Math.round(height * (active === "events" ? 0.55 : 0.3));
-  const events = Math.max(4, Math.min(share, wanted.lines + 2));
+  const events = Math.max(4, Math.min(share, list.lines + 2));
   return { stacked: true, compact, events: box(width, events), detail: box(width, height - events) };
 }
 
@@ -80,7 +80,7 @@ export function listHeader(rows: readonly Row[]): string {
   return ` ${"#".padStart(number)}  ${"ms".padStart(time)}  ${"Type".padEnd(LABEL_WIDTH)}  Summary`;
 }
 
-/** One line of the list, as wide as it needs. */
+/** One line of the list, not cut. */
 export function listLine(rows: readonly Row[], index: number, selected: boolean): string {
   const row = rows[index];
   if (row === undefined) return "";
@@ -90,8 +90,8 @@ export function listLine(rows: readonly Row[], index: number, selected: boolean)
   return `${place}  ${fit(row.label, LABEL_WIDTH)}  ${row.summary}`;
 }
 
-/** The room that the whole list would take. */
-export function wantedBy(rows: readonly Row[]): Wanted {
+/** The size of the whole list. */
+export function listSize(rows: readonly Row[]): ListSize {
   const longest = Math.max(0, ...rows.map((row) => columnsOf(row.summary)));
   return {
     columns: columnsOf(listHeader(rows)) - "Summary".length + Math.max(longest, "Summary".length),

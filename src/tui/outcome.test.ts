@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Fields } from "./fields.ts";
 import { EVENTS } from "./fixtures/trace.ts";
-import { verdictLine, verdictOf } from "./outcome.ts";
+import { outcomeLine, outcomeOf } from "./outcome.ts";
 import { type Row, rowOf } from "./rows.ts";
 
 function rowsOf(events: readonly Fields[]): Row[] {
@@ -29,72 +29,72 @@ const event = (severity: string, message: Fields, more: Fields = {}) => ({ event
 const done = (status: number | null, error: string | null = null) =>
   event(error === null && (status ?? 0) < 400 ? "info" : "error", { type: "requestFinished", status, error });
 const WON = route(["l/default/api", true, "selected"]);
-const verdict = (...events: Fields[]) => verdictLine(verdictOf(rowsOf([snapshot, ...events])));
+const outcome = (...events: Fields[]) => outcomeLine(outcomeOf(rowsOf([snapshot, ...events])));
 
-test("the verdict names request, status, duration, route and what decided", () => {
+test("the outcome has the request, status, duration, route and what decided", () => {
   assert.equal(
-    verdictLine(verdictOf(rowsOf(EVENTS))),
+    outcomeLine(outcomeOf(rowsOf(EVENTS))),
     "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 answered 503",
   );
 });
 
 test("a route won alone, or over the next one that matches", () => {
-  assert.equal(verdict(WON, done(200)), "GET http://a/x → 200 in 3 µs · route api · the only route that matches");
+  assert.equal(outcome(WON, done(200)), "GET http://a/x → 200 in 3 µs · route api · the only route that matches");
   const over = route(
     ["l/api", true, "selected"],
     ["l/x", false, "path: no"],
     ["l/all", true, "precedence: /x is longer than /"],
   );
-  assert.match(verdict(over, done(200)), /route api · won over "all": \/x is longer than \/$/);
+  assert.match(outcome(over, done(200)), /route api · won over "all": \/x is longer than \/$/);
   const why = "precedence: l/api is more specific (longer path)";
   const longer = route(["l/api", true, "selected"], ["l/all", true, why]);
-  assert.match(verdict(longer, done(200)), /route api · won over "all": longer path$/);
+  assert.match(outcome(longer, done(200)), /route api · won over "all": longer path$/);
 });
 
-test("without a route the nearest candidate says why", () => {
+test("without a route the outcome has the reason of the nearest candidate", () => {
   const none = route(["l/api", false, "path: /x is not under prefix /api"]);
   assert.match(
-    verdict(none, done(404, "route not found")),
+    outcome(none, done(404, "route not found")),
     /→ 404 .* · no route matches; nearest api: path: \/x is not under/,
   );
-  assert.match(verdict(route(), done(404, "route not found")), / · no route matches$/);
+  assert.match(outcome(route(), done(404, "route not found")), / · no route matches$/);
   const listeners = [{ listener: "l", reason: "host: c.other does not match b.test" }];
   const unknownHost = event("error", { ...route().message, listeners });
   assert.match(
-    verdict(unknownHost, done(404, "listener not found")),
-    / · no listener takes this host; host: c\.other does not match b\.test$/,
+    outcome(unknownHost, done(404, "listener not found")),
+    / · no listener accepts this host; host: c\.other does not match b\.test$/,
   );
 });
 
-test("what refused, failed, redirected or answered is named", () => {
+test("the outcome says what rejected, failed, redirected or answered the request", () => {
   const denied = event("error", {
     type: "authorizationResult",
     result: "deny",
     rules: [{ name: "admins", mode: "require", matched: false }],
   });
-  assert.match(verdict(WON, denied, done(403, "authorization failed")), /denied by require admins$/);
+  assert.match(outcome(WON, denied, done(403, "authorization failed")), /denied by require admins$/);
   const jwt = event("error", {
     type: "policy",
     kind: "jwt",
     result: { type: "skip", reason: "the token has expired" },
   });
-  assert.match(verdict(WON, jwt, done(401, "no")), /refused by jwt: the token has expired$/);
+  assert.match(outcome(WON, jwt, done(401, "no")), /rejected by jwt: the token has expired$/);
   const start = event("info", { type: "backendCallStart", target: "127.0.0.1:1" });
   const failed = event("error", { type: "backendCallResult", status: null, error: "connection refused" });
-  assert.match(verdict(WON, start, failed, done(503, "upstream")), /backend 127\.0\.0\.1:1: connection refused$/);
+  assert.match(outcome(WON, start, failed, done(503, "upstream")), /backend 127\.0\.0\.1:1: connection refused$/);
   const policy = (kind: string) => event("info", { type: "policy", kind, result: { type: "apply", details: "" } });
   const location = event("info", {
     type: "responseSnapshot",
     requestState: { response: { headers: { location: "http://b/" } } },
   });
   assert.match(
-    verdict(WON, policy("request_redirect"), location, done(301)),
+    outcome(WON, policy("request_redirect"), location, done(301)),
     /redirected to http:\/\/b\/ by request_redirect$/,
   );
-  assert.match(verdict(WON, policy("direct_response"), done(200)), /answered by direct_response$/);
+  assert.match(outcome(WON, policy("direct_response"), done(200)), /answered by direct_response$/);
 });
 
-test("an answer of the backend is its own, also behind a rule that failed without a consequence", () => {
+test("a status of the backend is attributed to it, even after a rule that failed without effect", () => {
   const allowed = event("error", {
     type: "authorizationResult",
     result: "allow",
@@ -105,17 +105,17 @@ test("an answer of the backend is its own, also behind a rule that failed withou
   });
   const start = event("info", { type: "backendCallStart", target: "127.0.0.1:1" });
   const answered = event("warn", { type: "backendCallResult", status: 404, error: null });
-  assert.match(verdict(WON, allowed, start, answered, done(404)), /route api · backend 127\.0\.0\.1:1 answered 404$/);
+  assert.match(outcome(WON, allowed, start, answered, done(404)), /route api · backend 127\.0\.0\.1:1 answered 404$/);
 });
 
 test("what decided is not guessed while the request runs, nor from a callout or a mirror", () => {
-  assert.equal(verdict(WON), "GET http://a/x → no answer in 2 µs · route api");
+  assert.equal(outcome(WON), "GET http://a/x → no response in 2 µs · route api");
   const mirror = event("error", { type: "backendCallResult", status: null, error: "reset" }, { scope: ["mirror"] });
-  assert.match(verdict(WON, mirror, done(504, "request timeout")), / · request timeout$/);
-  assert.equal(verdictOf([]).request, "");
+  assert.match(outcome(WON, mirror, done(504, "request timeout")), / · request timeout$/);
+  assert.equal(outcomeOf([]).request, "");
 });
 
 test("the engine's refusal has no route and no request; its reason stands alone", () => {
-  const line = verdictLine(verdictOf(rowsOf([done(431, "request head too large")])));
+  const line = outcomeLine(outcomeOf(rowsOf([done(431, "request head too large")])));
   assert.equal(line, "→ 431 in 3 µs · request head too large");
 });

@@ -3,24 +3,24 @@ import { problemRow, type Row, rowOf } from "./rows.ts";
 import { authorizationText, LABEL_WIDTH, textOf } from "./summaries.ts";
 import { duration, harmless, milliseconds } from "./text.ts";
 
-/** What a trace says as a whole: the request, how it ended, and what decided. */
+/** The outcome of a trace: the request, how it ended, and what decided that. */
 
-export interface Verdict {
+export interface TraceOutcome {
   /** `GET http://shop.example/api`; empty until the request's head is known. */
   readonly request: string;
-  /** The final status; empty while the request runs, or when there was no answer. */
+  /** The final status; empty while the request runs, or when there was no response. */
   readonly status: string;
   /** From the start of the trace to its last event: `7.558 ms`. */
   readonly duration: string;
   /** Short name of the selected route; empty when none was. */
   readonly route: string;
-  /** What decided about the answer; empty while that is open. */
+  /** What decided the response: a route, policy, rule or backend; empty until the request has finished. */
   readonly why: string;
   readonly severity: Row["severity"];
 }
 
-/** Reads the events of the request itself; those of callouts and mirrors have a scope. */
-export function verdictOf(rows: readonly Row[]): Verdict {
+/** The outcome so far. Ignores events with a scope, which belong to callouts and mirrors. */
+export function outcomeOf(rows: readonly Row[]): TraceOutcome {
   const own = rows.filter((row) => row.event.scope === undefined);
   const last = (type: string) => own.findLast((row) => row.message.type === type);
   const request = fields(firstState(own).request);
@@ -37,9 +37,9 @@ export function verdictOf(rows: readonly Row[]): Verdict {
   };
 }
 
-/** The verdict on one line. */
-export function verdictLine({ request, status, duration: took, route, why: reason }: Verdict): string {
-  const end = [status === "" ? "no answer" : status, took === "" ? "" : `in ${took}`].filter(Boolean).join(" ");
+/** The outcome on one line. */
+export function outcomeLine({ request, status, duration: took, route, why: reason }: TraceOutcome): string {
+  const end = [status === "" ? "no response" : status, took === "" ? "" : `in ${took}`].filter(Boolean).join(" ");
   const parts = [`${request} → ${end}`.trim(), route === "" ? "" : `route ${route}`, reason];
   return parts.filter(Boolean).join(" · ");
 }
@@ -54,8 +54,8 @@ function why(rows: readonly Row[], finished: Row, route: Row | undefined): strin
   if (route !== undefined && selectedName(route.message) === "") return noRoute(route.message);
   if (code >= 400 || error !== null) {
     const decider = rows.findLast(decides);
-    const said = decider === undefined ? "" : decision(decider.message, rows);
-    if (said !== "") return said;
+    const reason = decider === undefined ? "" : decision(decider.message, rows);
+    if (reason !== "") return reason;
     if (typeof error === "string" && error !== "") return error;
     return rows.some((row) => row.message.type === "backendCallResult") ? `the backend answered ${code}` : "";
   }
@@ -67,7 +67,7 @@ function why(rows: readonly Row[], finished: Row, route: Row | undefined): strin
   return route === undefined ? "" : won(route.message);
 }
 
-/** Whether an event can be why a request failed. A rule that fails colors an authorization that allows, too. */
+/** Whether an event can be why a request failed. Severity is not enough: an authorization that allows may hold a failed rule. */
 function decides({ message, severity }: Row): boolean {
   switch (message.type) {
     case "authorizationResult":
@@ -86,7 +86,7 @@ function decision(message: Fields, rows: readonly Row[]): string {
   if (message.type === "policy") {
     const result = fields(message.result);
     const details = typeof result.details === "string" ? result.details : "";
-    return [`refused by ${textOf(message.kind)}`, details || textOf(result.reason)].filter(Boolean).join(": ");
+    return [`rejected by ${textOf(message.kind)}`, details || textOf(result.reason)].filter(Boolean).join(": ");
   }
   const target = textOf(rows.findLast((row) => row.message.type === "backendCallStart")?.message.target);
   const backend = target === "" ? "the backend" : `backend ${target}`;
@@ -99,11 +99,11 @@ function locationOf(rows: readonly Row[]): string {
   return textOf(fields(fields(fields(state).response).headers).location);
 }
 
-/** The first candidate is the nearest to a match; listeners are named only when none of them takes the host. */
+/** The first candidate is the nearest to a match; listeners are listed only when none accepts the host. */
 function noRoute(message: Fields): string {
   if (Array.isArray(message.listeners)) {
     const reason = textOf(fields(message.listeners[0]).reason);
-    return reason === "" ? "no listener takes this host" : `no listener takes this host; ${reason}`;
+    return reason === "" ? "no listener accepts this host" : `no listener accepts this host; ${reason}`;
   }
   const [nearest] = candidatesOf(message);
   return nearest === undefined ? "no route matches" : `no route matches; nearest ${nearest.name}: ${nearest.reason}`;
@@ -134,7 +134,7 @@ export class TextLines {
 
   /** The last line: the request, how it ended, and what decided. Empty without events. */
   end(): string {
-    return this.#rows.length === 0 ? "" : `${verdictLine(verdictOf(this.#rows))}\n`;
+    return this.#rows.length === 0 ? "" : `${outcomeLine(outcomeOf(this.#rows))}\n`;
   }
 
   #line(row: Row): string {

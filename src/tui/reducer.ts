@@ -1,6 +1,6 @@
 import { type Detail, type DetailLine, detailOf, type Format, hangingIndent, type Mode } from "./detail.ts";
 import type { Fields } from "./fields.ts";
-import { type Layout, layoutOf, type Pane, type Size, wantedBy } from "./layout.ts";
+import { type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
 import { wrapHanging } from "./text.ts";
 
@@ -19,10 +19,10 @@ export interface State {
   readonly mode: Mode;
   readonly format: Format;
   readonly size: Size;
-  /** What goes on besides the events: `request sent, waiting for trace to complete`. */
+  /** Progress of the client: `request sent, waiting for trace to complete`. */
   readonly progress: string | undefined;
   readonly ended: boolean;
-  /** The answer to the last key, until the next one. */
+  /** The message that the last key caused, until the next key. */
   readonly notice: string | undefined;
   /** The list of keys covers the panes. */
   readonly help: boolean;
@@ -87,19 +87,19 @@ export function reduce(state: State, action: Action): State {
     case "resized":
       return scrolled({ ...state, size: action.size, foundLine: undefined });
     case "paneSwitched":
-      return scrolled({ ...state, ...answered, pane: state.pane === "events" ? "detail" : "events" });
+      return scrolled({ ...state, ...cleared, pane: state.pane === "events" ? "detail" : "events" });
     case "moved":
-      return move({ ...state, ...answered }, action.move);
+      return move({ ...state, ...cleared }, action.move);
     case "modeChosen":
-      return { ...state, ...answered, mode: action.mode, detailTop: 0 };
+      return { ...state, ...cleared, mode: action.mode, detailTop: 0 };
     case "formatToggled":
-      return { ...state, ...answered, format: state.format === "yaml" ? "json" : "yaml", detailTop: 0 };
+      return { ...state, ...cleared, format: state.format === "yaml" ? "json" : "yaml", detailTop: 0 };
     case "noticed":
       return { ...state, notice: action.text };
     case "helpToggled":
       return { ...state, help: !state.help };
     case "searchOpened":
-      return { ...state, ...answered, typing: true, search: "" };
+      return { ...state, ...cleared, typing: true, search: "" };
     case "searchChanged":
       return { ...state, search: action.text };
     case "searchClosed":
@@ -109,11 +109,11 @@ export function reduce(state: State, action: Action): State {
   }
 }
 
-/** What every key clears: the answer to the key before. */
-const answered = { notice: undefined, foundLine: undefined } as const;
+/** What every key clears. */
+const cleared = { notice: undefined, foundLine: undefined } as const;
 
 export function layout(state: State): Layout {
-  return layoutOf(state.size, state.pane, wantedBy(state.rows));
+  return layoutOf(state.size, state.pane, listSize(state.rows));
 }
 
 export function detail(state: State): Detail {
@@ -133,7 +133,7 @@ export function wrappedDetail(state: State): readonly WrappedLine[] {
   );
 }
 
-/** The last line: what the stream does, or the answer to the last key. */
+/** The last line: the message of the last key, else the state of the stream. */
 export function statusText(state: State): string {
   if (state.typing) return `/${state.search}█`;
   if (state.notice !== undefined) return state.notice;
@@ -144,7 +144,7 @@ export function statusText(state: State): string {
   return count === 0 ? "waiting for trace data" : events;
 }
 
-/** The last row stays selected while it is; a reader who went up is left alone. */
+/** Follows new events while the last row is selected. */
 function append(state: State, row: Row): State {
   const follows = state.selected >= state.rows.length - 1;
   const rows = [...state.rows, row];
@@ -167,24 +167,24 @@ function select(state: State, selected: number): State {
   return scrolled({ ...state, selected, detailTop: 0 });
 }
 
-/** The next place of the search text in the pane in use. */
+/** Selects the next match in the active pane. */
 function find(state: State, forward: boolean): State {
   const { search } = state;
   if (search === "") return { ...state, notice: "nothing to search for; / begins a search" };
-  const missing = { ...state, ...answered, notice: `no match for ${search}` };
+  const missing = { ...state, ...cleared, notice: `no match for ${search}` };
   if (state.pane === "events") {
     const row = findRow(state.rows, search, state.selected, forward);
-    return row === undefined ? missing : select({ ...state, ...answered }, row);
+    return row === undefined ? missing : select({ ...state, ...cleared }, row);
   }
   const from = state.foundLine ?? state.detailTop - 1;
   const line = findLine(wrappedDetail(state), search, from, forward);
-  return line === undefined ? missing : scrolled({ ...state, ...answered, foundLine: line, detailTop: line });
+  return line === undefined ? missing : scrolled({ ...state, ...cleared, foundLine: line, detailTop: line });
 }
 
 function nextProblem(state: State, forward: boolean): State {
   const row = findProblem(state.rows, state.selected, forward);
   if (row === undefined) return { ...state, notice: "no error or warning in this trace" };
-  return select({ ...state, ...answered }, row);
+  return select({ ...state, ...cleared }, row);
 }
 
 function target(from: number, direction: Move, page: number, most: number): number {
@@ -193,7 +193,7 @@ function target(from: number, direction: Move, page: number, most: number): numb
   return Math.min(Math.max(moved[direction], 0), most);
 }
 
-/** Both offsets brought back to where the selection is visible and no pane is scrolled past its end. */
+/** Adjusts both offsets so that the selection is visible and no pane is scrolled past its end. */
 function scrolled(state: State): State {
   // The event list spends one line on its header.
   const lines = Math.max(1, layout(state).events.lines - 1);
@@ -211,7 +211,7 @@ export function findRow(rows: readonly Row[], text: string, from: number, forwar
   return around(rows, from, forward, (row) => searchable(row).toLowerCase().includes(wanted));
 }
 
-/** The next row after `from` that is not as it should be. */
+/** The next row after `from` with an error or a warning. */
 export function findProblem(rows: readonly Row[], from: number, forward: boolean): number | undefined {
   return around(rows, from, forward, ({ severity }) => severity === "error" || severity === "warn");
 }

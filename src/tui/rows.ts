@@ -10,10 +10,10 @@ export interface Row {
   readonly label: string;
   readonly summary: string;
   readonly severity: Severity;
-  /** The event as it came. */
+  /** The event as received. */
   readonly event: Fields;
   readonly message: Fields;
-  /** Microseconds since the trace began, where the event says. */
+  /** Microseconds since the trace began, if the event has them. */
   readonly start: number | undefined;
   readonly end: number | undefined;
   /** The request's state as of this row: of this event or of the latest before it that carries one. */
@@ -28,7 +28,7 @@ export interface Snapshot {
   readonly previous: Fields | undefined;
 }
 
-/** The row of an event after `before`. Accepts any event; what it does not know it shows as it is. */
+/** The row of an event after `before`. Accepts any event, also of unknown types. */
 export function rowOf(event: Fields, before: Row | undefined): Row {
   const message = fields(event.message);
   const scope = Array.isArray(event.scope) && event.scope.length > 0 ? `${event.scope.join(" > ")}: ` : "";
@@ -54,7 +54,7 @@ export function rowOf(event: Fields, before: Row | undefined): Row {
   };
 }
 
-/** A row for something that the client, not the proxy, has to say: the stream broke, the request could not be sent. */
+/** A row for a problem of the client: the stream broke, the request could not be sent. */
 export function problemRow(text: string, before: Row | undefined): Row {
   return rowOf({ severity: "error", message: { type: "message", text } }, before);
 }

@@ -42,12 +42,12 @@ test("a build without phases, and one whose requestFinished carries nothing", ()
   );
 });
 
-test("a request that matched no route says so", () => {
+test("the summary of a request without a route says so", () => {
   const message = { type: "routeSelection", selectedRoute: null, evaluatedRoutes: ["a", "b"] };
   assert.equal(summary(message), "no route selected (2 evaluated)");
   assert.equal(summary({ type: "routeSelection" }), "no route selected (0 evaluated)");
   const listeners = [{ listener: "a", reason: "host: x does not match y" }];
-  assert.equal(summary({ ...message, listeners }), "no listener takes this host (1 evaluated)");
+  assert.equal(summary({ ...message, listeners }), "no listener accepts this host (1 evaluated)");
 });
 
 test("failures name their error", () => {

@@ -1,4 +1,4 @@
-/** What the event list says about a message (interface.md "Text UI summaries", reference 5.4). */
+/** The summaries of the event list (interface.md "Text UI summaries", reference 5.4). */
 import { type Fields, fields, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
@@ -21,7 +21,7 @@ const LABELS: Readonly<Record<string, string>> = {
   dropped: "Dropped",
 };
 
-/** Columns that the longest label takes. */
+/** The width of the longest label in columns. */
 export const LABEL_WIDTH = 14;
 
 /** An unknown type is its own label. */
@@ -63,7 +63,7 @@ export function summaryOf(message: Fields): string {
 function routeSelection(message: Fields): string {
   const count = Array.isArray(message.evaluatedRoutes) ? message.evaluatedRoutes.length : 0;
   const selected = selectedName(message);
-  if (Array.isArray(message.listeners)) return `no listener takes this host (${message.listeners.length} evaluated)`;
+  if (Array.isArray(message.listeners)) return `no listener accepts this host (${message.listeners.length} evaluated)`;
   return selected === "" ? `no route selected (${count} evaluated)` : `selected "${selected}" (${count} evaluated)`;
 }
 

@@ -4,9 +4,9 @@ const ENTER = "\u001b[?1049h\u001b[H";
 const LEAVE = "\u001b[?25h\u001b[?1049l";
 
 /**
- * Switches the terminal at a file descriptor to its alternate screen, and returns what switches back. Switching back
- * happens once, and by itself when the process ends or throws before it was called: synchronously, because nothing
- * asynchronous runs then, and before an error is printed, so that the error is on the screen that stays.
+ * Switches the terminal at a file descriptor to its alternate screen. The returned function switches back, once. It also runs
+ * when the process exits or throws: synchronously, because no asynchronous work runs then, and before Node prints the error,
+ * which would otherwise disappear with the alternate screen.
  */
 export function enterAlternateScreen(fd: number): () => void {
   let entered = true;
@@ -18,7 +18,7 @@ export function enterAlternateScreen(fd: number): () => void {
     try {
       writeSync(fd, LEAVE);
     } catch {
-      // The terminal itself has gone; there is no screen to restore.
+      // The terminal was closed, so there is no screen to restore.
     }
   };
   process.on("exit", leave);
@@ -27,14 +27,14 @@ export function enterAlternateScreen(fd: number): () => void {
   return leave;
 }
 
-/** Terminals drop longer OSC 52 sequences; this is the limit of the most widespread ones, in base64 characters. */
-const LONGEST = 74_994;
+/** Base64 characters: the limit of common terminals, which ignore longer OSC 52 sequences. */
+const MAX_CLIPBOARD = 74_994;
 
 /**
- * The control sequence OSC 52, which asks the terminal itself to fill the clipboard, so that it also works over SSH and in
- * tmux. `undefined` when the text is longer than terminals accept.
+ * The control sequence OSC 52, by which the terminal sets the clipboard, so it also works over SSH and in tmux. `undefined` when
+ * the text is longer than terminals accept.
  */
 export function clipboardSequence(text: string): string | undefined {
   const encoded = Buffer.from(text).toString("base64");
-  return encoded.length > LONGEST ? undefined : `\u001b]52;c;${encoded}\u0007`;
+  return encoded.length > MAX_CLIPBOARD ? undefined : `\u001b]52;c;${encoded}\u0007`;
 }

@@ -79,7 +79,7 @@ export function fit(line: string, width: number): string {
   return `${cut}…${" ".repeat(Math.max(0, width - 1 - columnsOf(cut)))}`;
 }
 
-/** Columns that the line takes. */
+/** The width of a line in columns. */
 export function columnsOf(line: string): number {
   let columns = 0;
   for (const character of line) columns += widthOf(character);

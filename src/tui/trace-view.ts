@@ -12,8 +12,8 @@ import { harmless } from "./text.ts";
 import { themeOf } from "./views/theme.ts";
 import { TraceScreen, type TraceScreenProps } from "./views/trace-screen.ts";
 
-/** Milliseconds after which a process that SIGTSTP did not stop goes on. */
-const NOT_STOPPED = 200;
+/** Milliseconds after SIGTSTP until the view is drawn again if the process was not stopped. */
+const NOT_STOPPED_MS = 200;
 
 /** The terminal UI on this process's terminal. The caller has checked that stdout is one. */
 export const traceView: TraceView = {
@@ -66,14 +66,14 @@ export const traceView: TraceView = {
       else if (command === "suspend") suspend();
       else dispatch({ type: "noticed", text: copy(output, detailText(detail(state))) });
     };
-    /** Ctrl-Z as the terminal would have sent it: to everything that was started together. */
+    /** Ctrl-Z as the terminal would have sent it: to the whole process group. */
     const suspend = () => {
       unmount();
       process.kill(0, "SIGTSTP");
-      // Without a shell that controls jobs nothing stops, and so no SIGCONT comes.
-      setTimeout(() => app ?? mount(), NOT_STOPPED);
+      // Without job control the process is not stopped, and no SIGCONT follows.
+      setTimeout(() => app ?? mount(), NOT_STOPPED_MS);
     };
-    /** The shell has written over the screen since the process stopped, whatever stopped it. */
+    /** The shell has written over the screen while the process was stopped. */
     const resumed = () => {
       unmount();
       mount();
@@ -91,7 +91,7 @@ export const traceView: TraceView = {
       await Promise.race([
         quit.promise,
         failed.promise,
-        // Follows the source for as long as the reader looks; rejects when there is nothing to look at.
+        // The view stays open after the last event; a source that fails before its first one ends it.
         follow(source, dispatch).then(() => quit.promise),
       ]);
     } finally {
@@ -104,7 +104,7 @@ export const traceView: TraceView = {
   },
 };
 
-/** Feeds the source to the view. A source that breaks before its first event rejects; later the break becomes a row. */
+/** Dispatches the items of the source. Rejects if it fails before the first one; later failures become a row. */
 async function follow(source: TraceSource, dispatch: (action: Action) => void): Promise<void> {
   let any = false;
   try {

@@ -101,14 +101,17 @@ test("a dump of another shape shows what is understood of it", () => {
   assert.equal(summarize({}), "The proxy has no configuration.\n");
 });
 
-test("what is not a dump is refused with the reason", async () => {
+test("a file that is not a dump is rejected with the reason", async () => {
   const all = ["proxy", "config", "all", "--file"];
   const missing = await invoke([...all, "missing.json"]);
   assert.equal(missing.code, 1);
   assert.match(missing.stderr, /^Error: failed to read config dump file missing\.json: ENOENT/);
   for (const other of ['{"name":"tracegate","version":"0.1.0"}', "# A page\n\n| with | a table\n"])
-    assert.match((await invoke([...all, "-"], other)).stderr, /standard input: it holds no configuration dump\nTry: /);
-  assert.match((await invoke([...all, "-"], "[1]")).stderr, /standard input: it holds no configuration dump\nTry: /);
+    assert.match(
+      (await invoke([...all, "-"], other)).stderr,
+      /standard input: it contains no configuration dump\nTry: /,
+    );
+  assert.match((await invoke([...all, "-"], "[1]")).stderr, /standard input: it contains no configuration dump\nTry: /);
   assert.match(
     (await invoke([...all, "-"], '{"a":')).stderr,
     /^Error: failed to read config dump file standard input: .*JSON/,

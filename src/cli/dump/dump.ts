@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { text as readText } from "node:stream/consumers";
 import { parse, stringify } from "yaml";
-import { answerOf, localAdmin } from "../admin.ts";
+import { adminResult, localAdmin } from "../admin.ts";
 import { type Context, write, writeJson } from "../context.ts";
 import { CliError, describe } from "../errors.ts";
 
-/** What dumps hold. */
+/** Keys of which a dump has at least one, whichever version wrote it. */
 const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
 
 /** The configuration dump of a file (JSON or YAML, `-` is standard input), or of the local proxy when none is given. */
@@ -16,7 +16,7 @@ export async function loadDump(
 ): Promise<unknown> {
   if (file === undefined) {
     const { signal } = context;
-    return answerOf(
+    return adminResult(
       localAdmin(adminPort, context.env).configDump({ signal }),
       (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
     );
@@ -29,7 +29,7 @@ export async function loadDump(
   } catch (error) {
     throw new CliError("failure", `failed to read config dump file ${name}: ${describe(error)}`, { cause: error });
   }
-  throw new CliError("failure", `failed to read config dump file ${name}: it holds no configuration dump`, {
+  throw new CliError("failure", `failed to read config dump file ${name}: it contains no configuration dump`, {
     hint: `save one with: tgctl proxy config all -o json > dump.json`,
   });
 }
@@ -51,14 +51,14 @@ function parseDump(content: string): unknown {
   try {
     return parse(content, { logLevel: "silent" });
   } catch {
-    // What a parser of YAML says about a text that was never meant for it would not help.
+    // An error of the YAML parser about a file of another format would not help.
     return undefined;
   }
 }
 
 /**
- * Reading JSON whose shape another version of the proxy may have decided: whatever is absent or of another type reads as
- * empty, so that a summary shows what it understands instead of failing.
+ * JSON that another version of the proxy may have written. Values that are absent or of another type read as empty, so that a
+ * summary shows what it understands instead of failing.
  */
 export type Loose = Readonly<Record<string, unknown>>;
 
@@ -100,11 +100,11 @@ export const OUTPUT_OPTION = {
   default: "table",
   // `short` is what older clients call their default.
   choices: [...FORMATS, "short"],
-  refuse: (value: string) => `output format "${value}" not supported`,
-  summary: "How to print: table and short are for people, json and yaml for programs",
+  invalid: (value: string) => `output format "${value}" not supported`,
+  summary: "Output format: table and short are readable, json and yaml are complete",
 } as const;
 
-/** Prints a value as the format asks, `table` by its own function. `--json` wins over a table. */
+/** Prints a value in the format; `table` makes the table. `--json` takes precedence over a table. */
 export async function print(value: unknown, format: string, context: Context, table: () => string): Promise<void> {
   if (format === "json" || (context.json && format !== "yaml")) return writeJson(context, value);
   await write(context.stdout, format === "yaml" ? stringify(value, { lineWidth: 0 }) : table());

@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { newTraceToken, TRACE_TOKEN_HEADER } from "../../trace/token.ts";
 import { CliError, describe, usage } from "../errors.ts";
 
-/** A request that the client sends itself, so that there is something to trace. */
+/** A request that the client sends itself, to trace it. */
 export interface InjectedRequest {
-  /** Binds the trace to this request: the trace shows no other request, and no other watcher takes this one. */
+  /** Binds the trace to this request: it shows no other request, and no other watcher can claim this one. */
   readonly token: string;
-  /** What is passed to curl before the user's own arguments: where to connect instead of the URLs' host. */
+  /** Arguments for curl before the user's own: where to connect instead of the URLs' host. */
   readonly connectTo: readonly string[];
   readonly args: readonly string[];
 }
@@ -33,15 +33,15 @@ export function injectedRequest(args: readonly string[], port: number): Injected
   return { token: newTraceToken(), connectTo, args };
 }
 
-/** What curl says of the answer: more of its output is not kept. */
+/** Characters of curl's output that are kept: the status. */
 const STATUS_LENGTH = 3;
 
 /**
- * Sends the request with the system's curl and resolves with the status of the answer, such as `431`, when there is one.
+ * Sends the request with the system's curl and resolves with the status of the response, such as `431`, if there is one.
  * Rejects with a `CliError` when curl is missing or fails; its own message is part of it.
  */
 export function sendRequest(request: InjectedRequest, signal: AbortSignal): Promise<string> {
-  // A proxy of the environment would take the request away from the gateway.
+  // With a proxy of the environment (http_proxy), the request would not reach the gateway.
   const fixed = ["--silent", "--show-error", "--output", "/dev/null", "--noproxy", "*"];
   const status = ["--write-out", "%{http_code}"];
   const token = ["--header", `${TRACE_TOKEN_HEADER}: ${request.token}`];

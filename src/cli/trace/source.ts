@@ -4,14 +4,14 @@ import { TraceTextParser } from "../../admin/sse.ts";
 import { CliError, describe } from "../errors.ts";
 import { type InjectedRequest, sendRequest } from "./inject.ts";
 
-/** One trace event: its JSON on one line, and parsed. Later versions may send types this one does not know. */
+/** One trace event: its JSON on one line, and parsed. Its type may be one of a later version. */
 export interface TraceRecord {
   readonly kind: "event";
   readonly raw: string;
   readonly event: Readonly<Record<string, unknown>>;
 }
 
-/** What a trace source yields: events, and what else happened on the way. */
+/** An item of a trace: an event, progress of the client, or a problem. */
 export type TraceItem =
   | TraceRecord
   | { readonly kind: "progress"; readonly text: string }
@@ -36,7 +36,7 @@ function undecodable(raw: string, why: string): CliError {
   return new CliError("failure", `failed to decode trace event: ${why}`, { why: `the event reads ${shown}` });
 }
 
-/** Where a trace comes from, to whoever shows it. */
+/** The items of one trace, for a view or a printer. */
 export interface TraceSource {
   /** Shown in the title: `localhost:15000`, a file name. */
   readonly title: string;
@@ -44,7 +44,7 @@ export interface TraceSource {
   readonly items: AsyncIterable<TraceItem>;
 }
 
-/** What the view needs to know of the process. */
+/** The part of the process that the view uses. */
 export interface ViewProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
@@ -83,9 +83,9 @@ async function* eventTexts(input: Readable, name: string): AsyncGenerator<string
 }
 
 /**
- * The items of a trace that is open already. With a request, that one is sent first, so its trace cannot be missed; a
- * request that failed becomes a problem item while events still come, and the error of the whole at the end. When curl has
- * ended and no event comes, the wait ends with what curl got: nothing would ever come.
+ * The items of an open trace. A request, if there is one, is sent only now, so its trace cannot be missed. If it fails, its error
+ * is a problem item while events still arrive, and rejects at the end. If curl ends and no event arrives, the wait ends with
+ * an error: the request reached another program.
  */
 export async function* liveItems(
   records: AsyncGenerator<TraceRecord>,
@@ -99,8 +99,8 @@ export async function* liveItems(
   let failure: CliError | undefined;
   let status = "";
   const sent = sendRequest(request, signal).then(
-    (answered) => {
-      status = answered;
+    (received) => {
+      status = received;
     },
     (error: unknown) => {
       failure = CliError.from(error);
@@ -110,14 +110,14 @@ export async function* liveItems(
 
   let next = records.next();
   let any = false;
-  let told = false;
-  const answered = sent.then(() => "answered" as const);
+  let sendKnown = false;
+  const settled = sent.then(() => "settled" as const);
   while (true) {
     // Races only until the outcome of the request is known.
-    const result = told ? await next : await Promise.race([next, answered]);
-    if (result === "answered") {
-      told = true;
-      if (!any && (await firstWithin(next, failure === undefined ? GRACE.answered : GRACE.failed)) === undefined)
+    const result = sendKnown ? await next : await Promise.race([next, settled]);
+    if (result === "settled") {
+      sendKnown = true;
+      if (!any && (await firstWithin(next, failure === undefined ? GRACE_MS.answered : GRACE_MS.failed)) === undefined)
         throw failure ?? untraced(status);
       if (failure !== undefined) yield { kind: "problem", text: failure.message };
       continue;
@@ -131,19 +131,19 @@ export async function* liveItems(
   if (failure !== undefined) throw failure;
 }
 
-/** Milliseconds that events may still be on their way after curl has ended. */
-const GRACE = { answered: 2000, failed: 500 };
+/** How long events may still arrive after curl has ended, in milliseconds. */
+const GRACE_MS = { answered: 2000, failed: 500 };
 
-/** The request was answered, by the proxy or by something else on that port, and the proxy reports nothing about it. */
+/** There was a response, from the proxy or another program on that port, but no trace. */
 function untraced(status: string): CliError {
-  const answer = /^\d{3}$/.test(status) ? ` with status ${status}` : "";
-  return new CliError("failure", `the request was answered${answer}, but no trace event came`, {
-    why: "it reached something other than this proxy, or was refused before its headers were read",
+  const withStatus = /^\d{3}$/.test(status) ? ` with status ${status}` : "";
+  return new CliError("failure", `the request was answered${withStatus}, but no trace event arrived`, {
+    why: "it reached something other than this proxy, or was rejected before its headers were read",
     hint: "check that --port is a listener of the same proxy as the admin server, and that the request line is not too long",
   });
 }
 
-/** The value of a promise, or `undefined` when it takes longer. */
+/** The value of a promise, or `undefined` after the time. */
 async function firstWithin<T>(promise: Promise<T>, milliseconds: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {

@@ -65,7 +65,7 @@ test("inject mode sends the request, with curl's arguments, to the port and with
       seen = `${request.headers.host} ${request.headers["x-a"]} ${chunk}`;
     });
     request.on("end", () => {
-      response.end("body that nobody prints");
+      response.end("a body that is not printed");
       admin.finish();
     });
   });
@@ -91,7 +91,7 @@ test("a request that fails on the way still shows its trace, and the failure", a
   assert.match(stderr, /Error: failed to execute traced request: curl: \(22\)/);
 });
 
-test("a request that reaches nobody ends the wait", async (t) => {
+test("a request that reaches no listener ends the wait", async (t) => {
   const admin = await tracingAdmin(t);
   const { code, stdout, stderr } = await invoke(
     trace(admin.port, "--port", String(await closedPort()), "--", "http://a/"),
@@ -115,7 +115,7 @@ test("the URLs decide where curl connects from, the port where to", () => {
   assert.throws(() => injectedRequest(["http://"], 1), /http:\/\/ is not valid/);
 });
 
-test("a refused trace says why; a stream without an event is an error", async (t) => {
+test("a rejected trace prints the reason; a stream without an event is an error", async (t) => {
   const refusing = await serve(t, (_request, response) => response.writeHead(400).end("invalid expression: x\n"));
   const refused = await invoke(trace(refusing.port, "--expression", "x x"));
   assert.equal(refused.code, 1);
@@ -159,7 +159,7 @@ test("-o json is --raw", async () => {
   assert.deepEqual(await invoke(["trace", "-o", "json", "--file", SAVED]), raw);
 });
 
-test("a saved trace that is none is refused with the reason", async () => {
+test("a file that is not a trace is rejected with the reason", async () => {
   const file = (content: string) => invoke(["proxy", "trace", "--file", "-"], content);
   assert.match(
     (await file("{oops\n")).stderr,

@@ -3,7 +3,7 @@ import { createElement as h, type ReactNode } from "react";
 import { KEY } from "../detail.ts";
 import { HELP } from "../keys.ts";
 import { type Area, listHeader, listLine } from "../layout.ts";
-import { verdictOf } from "../outcome.ts";
+import { outcomeOf } from "../outcome.ts";
 import { detail, layout, type State, statusText, type WrappedLine, wrappedDetail } from "../reducer.ts";
 import { clip, columnsOf, fit } from "../text.ts";
 import { type Theme, ThemeContext, useTheme } from "./theme.ts";
@@ -38,7 +38,7 @@ function Footer({ state }: { readonly state: State }): ReactNode {
   const theme = useTheme();
   const width = state.size.columns;
   const { compact } = layout(state);
-  // Without the line of keys, the status line says how to see them.
+  // Without the line of keys, the status line shows how to open the help.
   const status = compact && !state.typing ? `${statusText(state)} · ?: help` : statusText(state);
   return h(
     Box,
@@ -57,11 +57,11 @@ function keyLine(width: number): string {
   return line;
 }
 
-/** Two lines above the panes: the request with its status and duration, then its route and what decided. */
+/** Two lines above the panes: the request with its status and duration; its route and what decided. */
 export function Header({ state }: { readonly state: State }): ReactNode {
   const theme = useTheme();
   const width = Math.max(state.size.columns, 20);
-  const { request, status, duration, route, why, severity } = verdictOf(state.rows);
+  const { request, status, duration, route, why, severity } = outcomeOf(state.rows);
   const end = [status, duration].filter(Boolean).join("  ");
   const room = Math.max(1, width - 3 - columnsOf(end));
   const reason = [route === "" ? "" : `route ${route}`, why].filter(Boolean).join(" · ");

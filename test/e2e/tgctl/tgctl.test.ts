@@ -69,7 +69,7 @@ suite("tgctl and a running gateway", () => {
     assert.equal(messageOf(events, "requestFinished").status, 200);
   });
 
-  test("trace in watch mode: the next request, whoever sends it; a saved trace is shown again as it was", async () => {
+  test("trace in watch mode: the next request, of any client; a saved trace is shown as it was", async () => {
     let done = false;
     const watching = tgctl(["proxy", "trace", "--raw", "--expression", 'request.path == "/watched"']).finally(() => {
       done = true;
@@ -88,7 +88,7 @@ suite("tgctl and a running gateway", () => {
     assert.equal(piped.stdout, stdout);
   });
 
-  test("trace: a request that fails is told beside its trace", async () => {
+  test("trace: the error of a failed request is shown beside its trace", async () => {
     const none = await closedPort();
     const { code, stdout, stderr } = await tgctl([
       ...["proxy", "trace", "--raw", "--port", String(none), "--", "http://a.test/"],
@@ -98,7 +98,7 @@ suite("tgctl and a running gateway", () => {
     assert.match(stderr, /failed to execute traced request: curl: \(7\)/);
   });
 
-  test("trace: a bad expression is told with its place", async () => {
+  test("trace: an invalid expression is reported with its position", async () => {
     const { code, stderr } = await tgctl(["proxy", "trace", "--raw", "--expression", "request.path ==="]);
     assert.equal(code, 1);
     assert.match(stderr, /invalid expression: .*\n.*request\.path ===\n *\^/);
@@ -120,7 +120,7 @@ suite("tgctl and a running gateway", () => {
     assert.deepEqual(saved, table);
   });
 
-  test("config backends: endpoints with their requests, for people and programs", async () => {
+  test("config backends: endpoints with their requests, as a table and JSON", async () => {
     await call(port, { path: "/counted" });
     const table = await tgctl(["proxy", "config", "backends"]);
     assert.equal(table.code, 0, table.stderr);
@@ -149,7 +149,7 @@ suite("tgctl and a running gateway", () => {
     await fetch(`${gateway.url("admin")}/logging?reset`, { method: "POST" });
   });
 
-  test("status: 1 and the reason while a refused configuration stands in the file, else 0", async () => {
+  test("status: 1 and the reason while the file holds a rejected configuration, else 0", async () => {
     const before = await tgctl(["status"]);
     assert.equal(before.code, 0, before.stderr);
     assert.match(before.stdout, /^synchronized +yes$/m);
@@ -158,7 +158,7 @@ suite("tgctl and a running gateway", () => {
     assert.equal(refused.code, 1);
     assert.match(refused.stdout, /^synchronized +no$/m);
     assert.match(refused.stdout, /nonsense/);
-    assert.match(refused.stderr, /^Error: the newest configuration is not in force\nWhy: /);
+    assert.match(refused.stderr, /^Error: the newest configuration is not in effect\nWhy: /);
     assert.equal(await gateway.reconfigure(proxyTo(upstream.address)), "applied");
     port = gateway.port();
     assert.equal((await tgctl(["status"])).code, 0);

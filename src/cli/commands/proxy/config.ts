@@ -6,7 +6,7 @@ import { fileOption, RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts
 
 /** How the column MATCHES reads. */
 const MATCHES_HELP =
-  "In the column MATCHES a path that ends in * is a prefix, = begins an exact path and ~ a regular expression.";
+  "In the MATCHES column, a path that ends in * is a prefix; = marks an exact path and ~ a regular expression.";
 
 export const configAll = defineCommand({
   name: "all",
@@ -19,9 +19,9 @@ export const configAll = defineCommand({
     output: OUTPUT_OPTION,
   },
   examples: [
-    { does: "What does the proxy on this machine run?", run: "proxy config all" },
+    { does: "The configuration of the proxy on this machine", run: "proxy config all" },
     { does: "The whole dump as YAML", run: "proxy config all -o yaml" },
-    { does: "A dump saved elsewhere", run: "proxy config all --file dump.json" },
+    { does: "A saved dump", run: "proxy config all --file dump.json" },
   ],
   async run(invocation, context) {
     requireTarget(invocation);
@@ -49,7 +49,7 @@ function sectionCommand({ example, ...named }: SectionCommand): Command {
       file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
       output: OUTPUT_OPTION,
     },
-    examples: [example, { does: "For a program", run: `proxy config ${named.name} -o json` }],
+    examples: [example, { does: "As JSON, for scripts", run: `proxy config ${named.name} -o json` }],
     async run(invocation, context) {
       requireTarget(invocation);
       const { file, output, "proxy-admin-port": port } = invocation.options;
@@ -64,22 +64,22 @@ export const configRoutes = sectionCommand({
   aliases: ["r"],
   summary: "List routes with their hostnames, matches, backends and policies",
   description: [MATCHES_HELP],
-  example: { does: "Which route takes /api?", run: "proxy config routes" },
+  example: { does: "Which route matches /api?", run: "proxy config routes" },
 });
 
 export const configListeners = sectionCommand({
   name: "listeners",
   aliases: ["l"],
   summary: "List listeners with their gateway, protocol, hostname and number of routes",
-  example: { does: "What does the proxy listen for?", run: "proxy config listeners" },
+  example: { does: "Which listeners does the proxy have?", run: "proxy config listeners" },
 });
 
 export const configPolicies = sectionCommand({
   name: "policies",
   aliases: ["p"],
   summary: "List policies that target gateways, listeners, routes and backends",
-  description: ["Policies that stand inside a route are in the column POLICIES of the routes."],
-  example: { does: "Which policies are attached from outside?", run: "proxy config policies" },
+  description: ["Policies inside a route are in the POLICIES column of tgctl proxy config routes."],
+  example: { does: "Which policies are attached by target?", run: "proxy config policies" },
 });
 
 export const configBackends = defineCommand({
@@ -87,18 +87,18 @@ export const configBackends = defineCommand({
   aliases: ["b", "be"],
   summary: "List backends with the health, requests and latency of their endpoints",
   description: [
-    "HEALTH is 1.00 for an endpoint whose requests all succeeded, Evict (3.3s) for one that gets no requests for that long. LATENCY is a moving average.",
+    "HEALTH is 1.00 for an endpoint whose requests all succeeded, Evict (3.3s) for one that is evicted for that long. LATENCY is a moving average.",
   ],
   argument: RESOURCE,
   options: {
     ...TARGET_OPTIONS,
     file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
     output: OUTPUT_OPTION,
-    all: { type: "switch", summary: "Also show endpoints that got no request yet" },
+    all: { type: "switch", summary: "Also show endpoints without requests" },
   },
   examples: [
-    { does: "Which endpoints get requests, and how do they do?", run: "proxy config backends" },
-    { does: "All of them, for a program", run: "proxy config backends --all -o json" },
+    { does: "Which endpoints get requests, and are they healthy?", run: "proxy config backends" },
+    { does: "All of them as JSON", run: "proxy config backends --all -o json" },
   ],
   async run(invocation, context) {
     requireTarget(invocation);

@@ -9,13 +9,13 @@ import { traceCommand } from "./trace.ts";
 const config: Group = {
   name: "config",
   aliases: ["c", "cfg"],
-  summary: "Show the configuration that a proxy has loaded",
+  summary: "Show the configuration of a proxy",
   commands: [configAll, configRoutes, configListeners, configPolicies, configBackends],
 };
 
 const profile: Group = {
   name: "profile",
-  summary: "Record a CPU or heap profile of a proxy (cpu when neither is named)",
+  summary: "Record a CPU (default) or heap profile of a proxy",
   commands: [profileCpu, profileHeap],
   fallback: "cpu",
 };

@@ -1,4 +1,4 @@
-import { answerOf, localAdmin } from "../../admin.ts";
+import { adminResult, localAdmin } from "../../admin.ts";
 import { write, writeJson } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
 import { CliError, usage } from "../../errors.ts";
@@ -14,7 +14,7 @@ export const log = defineCommand({
   name: "log",
   summary: "Show or set the log level of a running proxy",
   description: [
-    "Without --level, --set and --reset it prints the current filter. A change lasts until the proxy ends.",
+    "Without --level, --set and --reset it prints the current filter. A change lasts until the proxy exits.",
   ],
   argument: RESOURCE,
   options: {
@@ -23,8 +23,8 @@ export const log = defineCommand({
       type: "text",
       value: "level",
       choices: LEVELS,
-      refuse: unknownLevel,
-      summary: "Set the level of everything",
+      invalid: unknownLevel,
+      summary: "Set the level of all modules",
     },
     set: {
       type: "list",
@@ -37,7 +37,7 @@ export const log = defineCommand({
     { does: "What is logged?", run: "proxy log" },
     { does: "Log more", run: "proxy log --level debug" },
     { does: "Log more of one module", run: "proxy log --set upstream=trace" },
-    { does: "As at the start", run: "proxy log --reset" },
+    { does: "Back to the filter of the start", run: "proxy log --reset" },
   ],
   async run(invocation, context) {
     requireTarget(invocation);
@@ -48,11 +48,11 @@ export const log = defineCommand({
     const change = directives !== "" || reset;
     const client = localAdmin(port, context.env);
     const { signal } = context;
-    const answer = await answerOf(
+    const response = await adminResult(
       change ? client.setLogging(directives, { reset, signal }) : client.logging({ signal }),
       (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
     );
-    const [current = "", ...warnings] = answer.trim().split("\n");
+    const [current = "", ...warnings] = response.trim().split("\n");
     for (const warning of warnings) await write(context.stderr, `Warning: ${warning}\n`);
     if (!context.json) return write(context.stdout, `${current}\n`);
     await writeJson(context, { level: current.replace(/^current log level is /, "") });

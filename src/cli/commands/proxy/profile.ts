@@ -1,5 +1,5 @@
 import { open, rm } from "node:fs/promises";
-import { answerOf, localAdmin } from "../../admin.ts";
+import { adminResult, localAdmin } from "../../admin.ts";
 import { type Context, write, writeJson } from "../../context.ts";
 import { defineCommand, type OptionSpecs } from "../../define-command.ts";
 import { CliError, describe } from "../../errors.ts";
@@ -18,7 +18,7 @@ const PROFILE_OPTIONS = {
 
 export const profileCpu = defineCommand({
   name: "cpu",
-  summary: "Record what the proxy spends its time on",
+  summary: "Record a CPU profile of the proxy",
   description: ["The file is in pprof format; open it with go tool pprof, or in the browser with speedscope."],
   argument: RESOURCE,
   options: {
@@ -26,7 +26,7 @@ export const profileCpu = defineCommand({
     seconds: { type: "integer", value: "seconds", min: 1, max: 300, default: 30, summary: "How long to record" },
   },
   examples: [
-    { does: "Half a minute", run: "proxy profile cpu" },
+    { does: "30 seconds", run: "proxy profile cpu" },
     { does: "Five seconds, to a named file", run: "proxy profile cpu --seconds 5 -o cpu.pb.gz" },
   ],
   async run(invocation, context) {
@@ -43,7 +43,7 @@ export const profileCpu = defineCommand({
 
 export const profileHeap = defineCommand({
   name: "heap",
-  summary: "Record what the proxy's memory holds",
+  summary: "Record a heap profile of the proxy",
   description: ["The file is in pprof format; open it with go tool pprof, or in the browser with speedscope."],
   argument: RESOURCE,
   options: PROFILE_OPTIONS,
@@ -67,7 +67,7 @@ async function record(
     throw new CliError("failure", `failed to create output file ${path}: ${describe(error)}`, { cause: error });
   });
   try {
-    const profile = await answerOf(
+    const profile = await adminResult(
       recorded(),
       (status, body) => new CliError("failure", `${kind} profile returned ${status}: ${body}`),
     );

@@ -25,7 +25,7 @@ test("log shows the filter, sets the level of everything or of modules", async (
   );
 });
 
-test("log passes on why the proxy refused", async (t) => {
+test("log prints the reason of a rejected level", async (t) => {
   const admin = await serve(t, (_request, response) => response.writeHead(400).end("Invalid level provided: x\n"));
   const { code, stderr } = await invoke(["proxy", "log", "--local", "--proxy-admin-port", String(admin.port)]);
   assert.equal(code, 1);
@@ -68,7 +68,7 @@ test("status shows every field, also those of a later proxy", async (t) => {
   assert.deepEqual(admin.requests, ["GET /config/status", "GET /config/status"]);
 });
 
-test("status fails when the newest configuration is not in force, and says why", async (t) => {
+test("status fails when the newest configuration is not in effect, with the reason", async (t) => {
   const diagnostics = [
     { file: "gateway.yaml", line: 3, column: 11, path: "binds[0].port", message: "expected a number" },
   ];
@@ -81,9 +81,9 @@ test("status fails when the newest configuration is not in force, and says why",
   assert.equal(code, 1);
   assert.match(stdout, /^synchronized {2}no\n/);
   assert.match(stdout, /\n {2}1 problem\n {2}gateway\.yaml:3:11: binds\[0\]\.port: expected a number\n$/);
-  assert.equal(stderr, "Error: the newest configuration is not in force\nWhy: 1 problem\n");
+  assert.equal(stderr, "Error: the newest configuration is not in effect\nWhy: 1 problem\n");
   state = { ...STATUS, synchronized: false, diskDiffers: true };
-  assert.match((await status()).stderr, /\nWhy: what is on disk differs from it\n$/);
+  assert.match((await status()).stderr, /\nWhy: the files on disk differ from it\n$/);
   state = refused;
   const json = await status("--json");
   assert.equal(json.code, 1);
@@ -127,7 +127,7 @@ test("TGCTL_ADMIN is the admin address, a port on the command line goes before i
   );
 });
 
-test("a port that is not the admin server's is told as such", async (t) => {
+test("a port of another server is reported as such", async (t) => {
   const listener = await serve(t, (_request, response) => response.writeHead(404).end("route not found"));
   for (const words of ["log", "config all", "trace --raw"]) {
     const line = ["proxy", ...words.split(" "), "--local", "--proxy-admin-port", String(listener.port)];
@@ -135,7 +135,7 @@ test("a port that is not the admin server's is told as such", async (t) => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /404.*\nTry: what answers there is no admin server; give its port .* --proxy-admin-port or TGCTL_ADMIN\n$/s,
+      /404.*\nTry: this address is not an admin server; give its port .* --proxy-admin-port or TGCTL_ADMIN\n$/s,
       words,
     );
   }

@@ -1,4 +1,4 @@
-import { answerOf, localAdmin } from "../../admin.ts";
+import { adminResult, localAdmin } from "../../admin.ts";
 import { defineCommand } from "../../define-command.ts";
 import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
 import { CliError } from "../../errors.ts";
@@ -6,38 +6,38 @@ import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
 
 export const status = defineCommand({
   name: "status",
-  summary: "Show which configuration is in force, and whether it is the newest one",
+  summary: "Show which configuration is in effect, and whether it is the newest one",
   description: [
-    "Exits with 1 when the proxy is not synchronized: the newest configuration was refused, or is not in force in every worker yet. The lines above the error say why.",
+    "Exits with 1 when the proxy is not synchronized: the newest configuration was rejected, or is not in effect in every worker yet. The lines above the error give the reason.",
   ],
   argument: RESOURCE,
   options: { ...TARGET_OPTIONS, output: OUTPUT_OPTION },
   examples: [
-    { does: "Did the last change of the file come into force?", run: "proxy status" },
-    { does: "For a program", run: "status -o json" },
+    { does: "Is the last change of the file in effect?", run: "proxy status" },
+    { does: "As JSON, for scripts", run: "status -o json" },
   ],
   async run(invocation, context) {
     requireTarget(invocation);
     const { output, "proxy-admin-port": port } = invocation.options;
-    const found = await answerOf(
+    const found = await adminResult(
       localAdmin(port, context.env).configStatus({ signal: context.signal }),
       (code, body) => new CliError("failure", `unexpected status code: ${code}`, { why: body }),
     );
     await print(found, output, context, () => statusLines(record(found)));
     if (found.synchronized) return;
-    throw new CliError("failure", "the newest configuration is not in force", {
+    throw new CliError("failure", "the newest configuration is not in effect", {
       why:
         text(found.lastError?.message).split("\n")[0] ||
-        (record(found).diskDiffers === true ? "what is on disk differs from it" : "the proxy has not applied it yet"),
+        (record(found).diskDiffers === true ? "the files on disk differ from it" : "the proxy has not applied it yet"),
     });
   },
 });
 
-/** Fields in the order in which people ask for them; others follow as they come. */
+/** The most wanted fields in their order; others follow as received. */
 const FIRST = ["synchronized", "generation", "source", "appliedAt", "loadedAt"];
 
 /**
- * The body of `/config/status` as lines of name and value. Fields that this client does not know are shown too, absent and
+ * The body of `/config/status` as lines of name and value. Unknown fields are shown too, absent and
  * empty ones are left out.
  */
 export function statusLines(status: Loose): string {
@@ -54,7 +54,7 @@ function errorLines(error: Loose): string {
   if (message === "") return "";
   const at = text(error.at);
   const problems = list(error.diagnostics).map(record).map(problemLine).filter(Boolean);
-  // A message that lists the problems itself needs no second list.
+  // Problems that the message lists already are not repeated.
   const more = problems.filter((line) => !message.includes(line));
   const lines = [...message.trimEnd().split("\n"), ...more].map((line) => `  ${line}\n`);
   return `\nlast error${at === "" ? "" : `, ${at}`}:\n${lines.join("")}`;

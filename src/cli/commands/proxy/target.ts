@@ -1,9 +1,9 @@
 import type { ArgumentSpec, OptionSpecs } from "../../define-command.ts";
 import { usage } from "../../errors.ts";
 
-/** Which proxy a command talks to. */
+/** Options that choose the proxy. */
 export const TARGET_OPTIONS = {
-  local: { type: "switch", summary: "Use the proxy at its admin address; the default while no cluster can be reached" },
+  local: { type: "switch", summary: "Use the proxy at the admin address; the default in this build" },
   "proxy-admin-port": {
     type: "integer",
     value: "port",
@@ -15,13 +15,13 @@ export const TARGET_OPTIONS = {
     type: "text",
     short: "n",
     value: "namespace",
-    summary: "Namespace of the resource; needs Kubernetes, which this build does not reach",
+    summary: "Namespace of the resource; needs Kubernetes, which this build does not support",
   },
 } as const satisfies OptionSpecs;
 
 export const RESOURCE: ArgumentSpec = {
   name: "resource",
-  summary: "A proxy in Kubernetes, such as gateway/<name>; not available in this build, leave it out",
+  summary: "A proxy in Kubernetes, such as gateway/<name>; not available in this build",
 };
 
 /** `-f, --file`. */
@@ -38,14 +38,14 @@ interface Target {
   };
 }
 
-/** How a request is sent and traced, for a command line that has a URL but not what belongs to it; else undefined. */
+/** The command line that sends and traces a request, for one that has a URL but lacks the rest; else undefined. */
 export function requestHint(url: string | undefined): string | undefined {
   if (url === undefined || !/^https?:/.test(url)) return undefined;
   return `tgctl proxy trace --port 3000 -- ${url} (with the port of the listener)`;
 }
 
 /**
- * Checks that a command line names one place to look at: the admin address, which is the default, or `--file` where a
+ * Checks that a command line names one source: the admin address, which is the default, or `--file` where a
  * command has it. Throws usage errors.
  */
 export function requireTarget({ argument, options: { local, namespace, file } }: Target): void {

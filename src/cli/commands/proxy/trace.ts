@@ -12,24 +12,24 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
     name: "trace",
     summary: "Show step by step what the proxy does with one request",
     description: [
-      "Without a URL it waits for the next request that reaches the proxy, whoever sends it. With a URL after -- it sends the request itself, with curl: to 127.0.0.1 and the listener port of --port; the host of the URL only becomes the Host header and the TLS server name.",
-      "On a terminal it opens a full-screen view. Into a pipe or a file it prints one JSON event per line, with -o text a readable line per event and at the end what decided.",
+      "Without a URL, waits for the next request of any client. With a URL after --, sends the request with curl to 127.0.0.1 and the listener port given by --port; the host of the URL is used only for the Host header and the TLS server name.",
+      "On a terminal, opens a full-screen view. Into a pipe or a file, prints one JSON event per line; with -o text, a readable line per event and a summary at the end.",
     ],
     argument: RESOURCE,
     rest: { name: "url [curl args]", summary: "Send this request and trace it" },
     options: {
       ...TARGET_OPTIONS,
       file: fileOption(
-        "Show a saved trace: what --raw printed, or the text of the event stream (- reads standard input)",
+        "Show a saved trace: the output of --raw, or the text of the event stream (- reads standard input)",
       ),
       output: {
         type: "text",
         short: "o",
         value: "format",
         choices: ["text", "json"],
-        refuse: (value: string) => `output format "${value}" not supported`,
+        invalid: (value: string) => `output format "${value}" not supported`,
         summary:
-          "Print a line per event instead of opening the full-screen view: text for people and CI logs, json for programs",
+          "Print a line per event instead of opening the full-screen view: text is readable, json is one event per line",
       },
       raw: { type: "switch", summary: "The same as -o json" },
       port: {
@@ -37,7 +37,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
         value: "port",
         min: 1,
         max: 65535,
-        summary: "Port of the listener that the request after -- goes to",
+        summary: "Port of the listener for the request after --",
       },
       expression: {
         type: "text",
@@ -64,7 +64,10 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
       const format = options.raw || (context.json && options.output === undefined) ? "json" : options.output;
       if (options.file !== undefined) {
         if (options.expression !== undefined) throw usage("--file does not accept --expression");
-        if (options.reveal) throw usage("--file does not accept --reveal: a saved trace holds what was shown then");
+        if (options.reveal)
+          throw usage(
+            "--file does not accept --reveal: secrets are not in a saved trace unless it was recorded with --reveal",
+          );
         if (rest !== undefined) throw usage("--file does not accept a request URL after --");
         const items = recordsOfFile(options.file, context.stdin);
         return present(
@@ -123,14 +126,14 @@ async function present(
 /** Why this terminal cannot show the full-screen view. */
 function noFullScreen({ env }: Context): string | undefined {
   if (env.TERM === "dumb") return "this terminal cannot show a full-screen view (TERM=dumb)";
-  // The renderer draws nothing when it believes to run in continuous integration.
+  // Ink draws nothing when these variables say that it runs in continuous integration.
   if ([env.CI, env.CONTINUOUS_INTEGRATION].some((value) => value !== undefined && value !== "0" && value !== "false")) {
-    return "the environment says that this is continuous integration (CI)";
+    return "this is a continuous integration environment (CI is set)";
   }
   return undefined;
 }
 
-/** Prints each event's JSON on one line as it arrives. Problems go to stderr, progress only to one that somebody watches. */
+/** Prints each event's JSON on one line as it arrives. Problems go to stderr, progress only if that is a terminal. */
 export async function printRaw(source: TraceSource, context: Context): Promise<void> {
   for await (const item of source.items) {
     if (item.kind === "event") await write(context.stdout, `${item.raw}\n`);
@@ -139,7 +142,7 @@ export async function printRaw(source: TraceSource, context: Context): Promise<v
   }
 }
 
-/** Prints each event as a line for people as it arrives, and at the end the verdict. Progress goes to stderr. */
+/** Prints a readable line per event as it arrives, and the outcome at the end. Progress goes to stderr. */
 export async function printText(source: TraceSource, context: Context): Promise<void> {
   const { TextLines } = await import("../../../tui/outcome.ts");
   const lines = new TextLines();
