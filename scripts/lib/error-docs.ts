@@ -2,9 +2,9 @@ import { ERRORS } from "../../src/base/errors.ts";
 
 /** What each party can do about an error, in the order of docs/errors.md. */
 const BLAME = {
-  client: "The request is at fault: its sender has to change it.",
-  config: "The configuration is at fault: whoever writes it has to change it.",
-  upstream: "The backend, or the way to it, is at fault.",
+  client: "The request is at fault: the client has to change it.",
+  config: "The configuration is at fault: the operator has to change it.",
+  upstream: "The backend, or the connection to it, is at fault.",
   internal: "The gateway is at fault: please report it.",
 } as const;
 
@@ -20,10 +20,10 @@ export function errorPage(): string {
   });
   return `# Errors
 
-Every response that tracegate makes itself because something went wrong is one of these. The body is \`text/plain\` and is exactly
-the text below: what caused the error, such as an address or a name, is in the access log (\`error\`) and in the trace. A gRPC
-request gets status 200 with \`grpc-status\` and that text as \`grpc-message\` instead.
-\`reason\` is the label of access logs and metrics. Where each one leaves a request's path: [lifecycle.md](lifecycle.md).
+Every error response that tracegate itself makes is listed here. The body is \`text/plain\` with exactly the text below; the cause, such as
+an address or a name, is in the access log (\`error\`) and in the trace. gRPC requests get status 200 with \`grpc-status\` and that
+text as \`grpc-message\` instead. \`reason\` is the label in access logs and metrics. [lifecycle.md](lifecycle.md) lists the phase in
+which each error occurs.
 As data: [schema/errors.json](../schema/errors.json).
 
 ${sections.join("\n\n")}

@@ -40,7 +40,7 @@ ${places.join("\n")}
 ${reference.policy(kind)}
 ## Example
 
-[${example}](../../${example}), which runs as it is, with an echo server for its backend:
+[${example}](../../${example}), which runs as it is, with an echo server as the backend:
 \`${env}tracegate quickstart -f ${example}\`.
 
 \`\`\`yaml
@@ -86,7 +86,7 @@ function overview(current: string, reference: ConfigReference): string {
   const table = `| Policy | Phases | |\n|---|---|---|\n${rows.join("\n")}`;
   const order = `## Order
 
-Whatever order a file lists them in, policies run in this one; \`src/policies/order.ts\` has the reasons.
+Policies run in this order, regardless of their order in the file; \`src/policies/order.ts\` has the reasons.
 
 ${orders.join("\n")}`;
   return generatedPart("docs/policies/README.md", current, "policies and their order", `${table}\n\n${order}\n`);

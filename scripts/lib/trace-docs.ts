@@ -29,14 +29,14 @@ const nullable = (type: string) => ({ type: [type, "null"] });
 const anything = {} as const;
 const state: Field = {
   schema: { $ref: "#/$defs/requestState" },
-  text: "`request`, `source`, `destination`, `backend`, `response`, `proxy`, `env`, and what policies have found out (`jwt`, `apiKey`, `basicAuth`, `extauthz`, `extproc`, `metadata`): what is known at this stage",
+  text: "`request`, `source`, `destination`, `backend`, `response`, `proxy`, `env`, and what policies have added (`jwt`, `apiKey`, `basicAuth`, `extauthz`, `extproc`, `metadata`), as far as they are set at this stage",
 };
 
 const EVENTS: Docs = {
   requestStarted: {
-    when: "a request's head has arrived; one that cannot be read has no id",
+    when: "a request's head has arrived; without an id if it cannot be parsed",
     fields: {
-      requestId: { schema: text, text: "what the request is called in the access log and in spans", optional: true },
+      requestId: { schema: text, text: "id of the request in the access log and in spans", optional: true },
     },
   },
   requestSnapshot: {
@@ -48,9 +48,9 @@ const EVENTS: Docs = {
     fields: { stage: { schema: text, text: "which step has just ended" }, requestState: state },
   },
   routeSelection: {
-    when: "the routes of the listener were compared with the request, or no listener takes its host",
+    when: "the routes of the listener were matched against the request, or no listener matches its host",
     fields: {
-      selectedRoute: { schema: nullable("string"), text: "key of the route that won; null when none matched" },
+      selectedRoute: { schema: nullable("string"), text: "key of the route that won; null if none matched" },
       evaluatedRoutes: { schema: texts, text: "keys of all routes whose host names fit, sorted" },
       candidates: {
         schema: {
@@ -61,25 +61,25 @@ const EVENTS: Docs = {
             required: ["route", "matched", "reason"],
           },
         },
-        text: "`route`, `matched`, `reason`: why each of them won or lost; of very many those that came nearest",
+        text: "`route`, `matched`, `reason`: why each of them won or lost; limited to the closest if there are very many",
       },
       listeners: {
         schema: {
           type: "array",
           items: { type: "object", properties: { listener: text, reason: text }, required: ["listener", "reason"] },
         },
-        text: "only when no listener takes the host, so that no routes were compared: `listener`, `reason` of each",
+        text: "only if no listener matches the host: `listener`, `reason` of each",
         optional: true,
       },
       omittedCandidates: {
         schema: { type: "integer" },
-        text: "how many of `evaluatedRoutes` are not among the candidates",
+        text: "number of `evaluatedRoutes` that are not among the candidates",
         optional: true,
       },
     },
   },
   traceSampling: {
-    when: "tracing is configured, and it was decided whether the request leaves spans",
+    when: "tracing is configured, and the sampling decision was made",
     fields: {
       decision: {
         schema: { enum: ["sample (client)", "sample (random)", "not sampled (client)", "not sampled (random)"] },
@@ -118,12 +118,12 @@ const EVENTS: Docs = {
             },
           ],
         },
-        text: "`{type: apply, details, data, snapshot}`: what it did as text and, where there is more to say, as data; `before` and `after`; or `{type: skip, reason}`",
+        text: "`{type: apply, details, data, snapshot}`: what it did, as text and, if there is more detail, as data; `before` and `after`; or `{type: skip, reason}`",
       },
     },
   },
   authorizationResult: {
-    when: "authorization rules decided",
+    when: "authorization rules were evaluated",
     fields: {
       rules: {
         schema: {
@@ -140,28 +140,28 @@ const EVENTS: Docs = {
             required: ["name", "matched", "mode"],
           },
         },
-        text: "`name`, `matched`, `mode` of each rule; `error` where it could not be evaluated; `inputs`: what the paths in it stood for, null for what was absent",
+        text: "`name`, `matched`, `mode` of each rule; `error` if it could not be evaluated; `inputs`: the values of the paths in it, null if absent",
       },
       result: { schema: { enum: ["allow", "deny"] }, text: "`allow` or `deny`" },
     },
   },
   backendCallStart: {
-    when: "an attempt to reach a backend begins",
+    when: "an attempt begins",
     fields: { target: { schema: text, text: "`host:port` or `unix:path`" } },
   },
   bodySnapshot: {
-    when: "a body ended; only when there is one, and at most as much of it as the capture limit",
+    when: "a body ended; only if there is one, truncated to the capture limit",
     fields: {
       stage: { schema: { enum: ["final request", "response"] }, text: "`final request` or `response`" },
       body: { schema: { type: "string", contentEncoding: "base64" }, text: "base64" },
-      truncated: { schema: { type: "boolean" }, text: "true when the body was longer", optional: true },
+      truncated: { schema: { type: "boolean" }, text: "true if the body was longer", optional: true },
     },
   },
   backendCallResult: {
     when: "an attempt ended; the only event with a duration (`eventStart` to `eventEnd`)",
     fields: {
       status: { schema: nullable("integer"), text: "status of the backend's response; null without one" },
-      error: { schema: nullable("string"), text: "what went wrong in transport, else null" },
+      error: { schema: nullable("string"), text: "the transport error, else null" },
       timing: {
         schema: {
           type: "object",
@@ -171,7 +171,7 @@ const EVENTS: Docs = {
           },
           required: ["reusedConnection"],
         },
-        text: "`reusedConnection`; `dns`, `connect`, `tls`: how long making the connection took; `firstByte`: from there to the head of the response; seconds such as `0.000286265s`",
+        text: "`reusedConnection`; `dns`, `connect`, `tls`: how long each step of opening the connection took; `firstByte`: from there to the head of the response; seconds such as `0.000286265s`",
         optional: true,
       },
     },
@@ -179,13 +179,13 @@ const EVENTS: Docs = {
   requestFinished: {
     when: "the response was sent, or the request ended without one; the last event",
     fields: {
-      status: { schema: nullable("integer"), text: "status sent to the client; null when none was" },
+      status: { schema: nullable("integer"), text: "status sent to the client, else null" },
       error: { schema: nullable("string"), text: "why the request failed, else null" },
     },
   },
   dropped: {
-    when: "the reader was too slow and events were left out at this place",
-    fields: { count: { schema: { type: "integer", minimum: 1 }, text: "how many" } },
+    when: "the reader was too slow, and events are missing here",
+    fields: { count: { schema: { type: "integer", minimum: 1 }, text: "number of missing events" } },
   },
 };
 
@@ -203,23 +203,23 @@ export function tracePage(): string {
   });
   return `# Trace events
 
-\`POST /debug/trace\` streams them as server-sent events, one JSON object each; \`tgctl proxy trace --raw\` prints one per line.
+\`POST /debug/trace\` streams events as server-sent events, one JSON object each; \`tgctl proxy trace --raw\` prints one per line.
 Which phase of a request emits which: [lifecycle.md](lifecycle.md). As JSON Schema:
-[schema/trace-event.json](../schema/trace-event.json). Readers must accept types and fields that they do not know.
+[schema/trace-event.json](../schema/trace-event.json). Readers must ignore unknown types and fields.
 
 | Field | Value |
 |---|---|
 | \`eventStart\` | microseconds since the trace began, for events with a duration; else null |
 | \`eventEnd\` | microseconds since the trace began; never smaller than that of the event before |
 | \`severity\` | \`success\`, \`info\`, \`warn\` or \`error\` |
-| \`scope\` | absent for the request itself; for calls that a policy makes, their names, outermost first |
-| \`message\` | one of the following, told apart by \`type\` |
+| \`scope\` | absent for the request itself; for callouts, their names, outermost first |
+| \`message\` | one of the following, distinguished by \`type\` |
 
 | \`type\` | When | Fields |
 |---|---|---|
 ${rows.join("\n")}
 
-Values of headers that hold secrets are redacted in every snapshot unless the stream was opened with \`reveal=true\`.
+Header values that hold secrets are redacted in every snapshot unless the stream was opened with \`reveal=true\`.
 `;
 }
 

@@ -118,7 +118,7 @@ const routeFields = {
   backends: z
     .array(routeBackend)
     .default([])
-    .describe("Where requests go, by weight. Without any, requests get 500 unless a policy answers them."),
+    .describe("Where requests go, by weight. Without any, requests get 500 unless a policy responds."),
 };
 
 export const route = z

@@ -6,11 +6,14 @@ import { location } from "../shared/credentials/location-schema.ts";
 const metadata = z
   .record(z.string(), z.unknown())
   .optional()
-  .describe("What expressions find in `apiKey` when this key is used.");
+  .describe("The value of `apiKey` in expressions for requests with this key.");
 
 const key = z
   .union([
-    z.strictObject({ key: z.string().min(1).describe("The key itself; better from a variable: `${NAME}`."), metadata }),
+    z.strictObject({
+      key: z.string().min(1).describe("The key, preferably from an environment variable: `${NAME}`."),
+      metadata,
+    }),
     z.strictObject({
       keyHash: z
         .string()
@@ -24,23 +27,23 @@ const key = z
     hash: "key" in input ? createHash("sha256").update(input.key).digest("hex") : input.keyHash.slice(7).toLowerCase(),
     ...(input.metadata !== undefined && { metadata: input.metadata }),
   }))
-  .meta({ id: "ApiKey", description: "One key that is accepted." });
+  .meta({ id: "ApiKey", description: "An accepted key." });
 
 export const schema = z
   .strictObject({
-    keys: z.array(key).describe("Keys that are accepted."),
+    keys: z.array(key).describe("The accepted keys."),
     mode: z
       .enum(["strict", "optional", "permissive"])
       .default("optional")
       .describe(
-        "`strict`: without a valid key 401; `optional` (default): without a key the request passes, a wrong one is 401; `permissive`: never 401.",
+        "`strict`: a valid key is required; `optional` (default): requests without a key pass, an invalid key gets 401; `permissive`: requests with an invalid one pass too.",
       ),
     location: location
       .prefault({ header: { name: "authorization", prefix: "Bearer " } })
-      .describe("Where the key stands. Default: `Authorization: Bearer KEY`."),
+      .describe("Location of the key. Default: `Authorization: Bearer KEY`."),
   })
   .describe(
-    "Asks clients for a key; a valid one is taken out of the request, and expressions read its metadata in `apiKey`. A 401 has a challenge of the scheme that `location` begins with, elsewhere `ApiKey`.",
+    "Requires an API key. Valid keys are removed from the request; expressions read the key's metadata as `apiKey`. A 401 carries a challenge with the scheme of `location`'s prefix, or `ApiKey`.",
   );
 
 export type ApiKeyAuth = ConfigOf<typeof schema>;

@@ -18,10 +18,10 @@ export const schema = z
         ]),
       )
       .describe(
-        "CEL over the request. A request is denied when a `deny` rule is true, when a `require` rule is not true, or when there are `allow` rules (a text alone is one) and none of them is true. A rule over what the request lacks is not true. A rule that cannot be evaluated denies as `deny`, and is not true as `require` or `allow`.",
+        "CEL over the request. A request is denied if a `deny` rule is true, if a `require` rule is not true, or if there are `allow` rules (a plain string is one) and none is true. A rule that reads an absent value is not true. If a rule cannot be evaluated, a `deny` rule denies, and a `require` or `allow` rule is not true.",
       ),
   })
-  .describe("Decides by rules who may do what; else 403. Rules of all levels add up.");
+  .describe("Allows or denies requests by CEL rules; denied requests get 403. Rules from all levels are combined.");
 
 export type Authorization = ConfigOf<typeof schema>;
 export type AuthorizationRule = Authorization["rules"][number];

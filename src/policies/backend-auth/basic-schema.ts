@@ -91,7 +91,7 @@ export function oneWay(ways: readonly string[]) {
 export const basicSchema = z
   .strictObject(basicFields)
   .check(oneWay(["passthrough", "key", "jwtSign"]))
-  .describe("Adds the credentials that the token endpoint's host asks for, beside `clientAuth`.");
+  .describe("Adds credentials for the token endpoint's host, besides `clientAuth`.");
 
 /** Credentials that need no exchange: those that token endpoints may ask for. */
 export type BasicBackendAuth = ConfigOf<typeof basicSchema>;

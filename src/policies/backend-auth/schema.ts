@@ -11,16 +11,16 @@ export const schema = z
     oauthTokenExchange: oauthTokenExchange
       .optional()
       .describe(
-        "A token that an authorization server gives in exchange for the client's. A request without a token, or with one that the server refuses, is 400.",
+        "A token that an authorization server issues in exchange for the client's. A request without a token, or with a token that the server rejects, gets 400.",
       ),
     crossAppAccess: crossAppAccess
       .optional()
       .describe(
-        "The same in two steps: the client's identity provider gives an assertion, and the resource's authorization server an access token for that.",
+        "The same in two steps: the client's identity provider issues an assertion, and the resource's authorization server an access token for it.",
       ),
     credentials: basicFields.credentials,
   })
   .check(oneWay(["passthrough", "key", "jwtSign", "oauthTokenExchange", "crossAppAccess"]))
-  .describe("Adds the credentials that the backend asks for. Failures are 500.");
+  .describe("Adds credentials for the backend; responds 500 if there are none.");
 
 export type BackendAuth = ConfigOf<typeof schema>;

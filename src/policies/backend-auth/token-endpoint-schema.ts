@@ -87,7 +87,7 @@ const cache = z
       .min(0)
       .max(1_000_000)
       .default(8192)
-      .describe("Tokens kept, in each thread; 0 = every request asks. Default: 8192."),
+      .describe("Tokens cached by each thread; 0 = no cache. Default: 8192."),
     defaultTtl: duration
       .prefault("5m")
       .describe("How long a token serves that comes without `expires_in`. Default: 5m."),

@@ -13,17 +13,17 @@ export const schema = z
       .string()
       .regex(/^[\x20-\x7e]*$/, { message: "only printable ASCII can be sent" })
       .default("Restricted")
-      .describe("What browsers name when they ask for the password. Default: Restricted."),
+      .describe("The realm that browsers show when they ask for the password. Default: Restricted."),
     mode: z
       .enum(["strict", "optional"])
       .default("optional")
       .describe(
-        "`strict`: without a valid password 401; `optional` (default): without credentials the request passes, wrong ones are 401.",
+        "`strict`: valid credentials are required; `optional` (default): requests without credentials pass, invalid ones get 401.",
       ),
     authorizationLocation: location
       .prefault({ header: { name: "authorization", prefix: "Basic " } })
       .describe(
-        "Where the credentials stand, `user:password` in base64. Default: `Authorization: Basic …`. With `proxy-authorization` 401 becomes 407.",
+        "Location of the credentials, `user:password` in base64. Default: `Authorization: Basic …`. With `proxy-authorization`, 401 becomes 407.",
       ),
   })
   .describe(

@@ -4,12 +4,16 @@ import type { ConfigOf } from "../resolve.ts";
 const side = (what: string, status: number) =>
   z
     .strictObject({
-      maxBytes: z.int().min(0).optional().describe("Longest body; default: `frontendPolicies.http.maxBufferSize`."),
+      maxBytes: z
+        .int()
+        .min(0)
+        .optional()
+        .describe("Maximum bytes of the body; default: `frontendPolicies.http.maxBufferSize`."),
       failureMode: z
         .enum(["failClosed", "failOpen"])
         .default("failClosed")
         .describe(
-          `What happens to a longer body: failClosed answers ${status} with an empty body, failOpen streams the rest without buffering it.`,
+          `How to handle a longer body: failClosed responds with ${status} and an empty body, failOpen streams the rest without buffering it.`,
         ),
     })
     .describe(`Bodies of ${what}.`);

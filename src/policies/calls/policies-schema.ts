@@ -16,7 +16,7 @@ export function callPolicySchema<Auth extends z.ZodType>(backendAuth: Auth) {
     backendTunnel: backendTunnel.optional().describe("Connections go through an HTTP proxy; those of gRPC by CONNECT."),
     backendAuth: backendAuth
       .optional()
-      .describe("Adds the credentials that the service asks for, within `timeout`; for gRPC as metadata."),
+      .describe("Adds credentials for the service, within `timeout`; for gRPC as metadata."),
     transformations: transformations
       .optional()
       .describe("Changes the call by CEL, after its credentials are there; for gRPC its metadata alone."),

@@ -9,7 +9,7 @@ import { callPolicySchema } from "./policies-schema.ts";
 const callPolicies = callPolicySchema(backendAuth).meta({
   id: "CallPolicies",
   description:
-    "How the service is called. They win over those of a named backend or of `policies[]`, of which the same kinds hold.",
+    "Policies of calls to the service. They take precedence over the same kinds of a named backend and of `policies[]`.",
 });
 
 /** Fields of policies that ask a service; `what` the deadline is for. */
@@ -19,7 +19,7 @@ export function calledService(what: string) {
     policies: callPolicies.optional(),
     timeout: duration
       .optional()
-      .describe(`${what} Default: \`http.requestTimeout\` of the policies that hold, else 2s.`),
+      .describe(`${what} Default: \`http.requestTimeout\` of the policies in effect, else 2s.`),
   };
 }
 

@@ -22,7 +22,7 @@ export function conditionally<Plain extends z.ZodType, Shape extends z.ZodRawSha
     .extend({
       condition: condition("request")
         .optional()
-        .describe("CEL over the request: when it is true this entry applies. The last entry may do without."),
+        .describe("CEL over the request: this entry applies if it is true. Optional in the last entry."),
     })
     .meta({ id: `Conditional${name}`, description: "One of several alternatives." });
   const list = z.strictObject({
@@ -31,7 +31,7 @@ export function conditionally<Plain extends z.ZodType, Shape extends z.ZodRawSha
       .min(1)
       .max(MAX_ENTRIES)
       .describe(
-        "Alternatives: the first whose condition is true applies; none when none is. A request for which a condition cannot be evaluated is refused with 400.",
+        "Alternatives: the first entry whose condition is true applies, if any. If a condition cannot be evaluated, the request is rejected with 400.",
       ),
   });
   return z.union([plain, list]).describe(plain.description ?? "");

@@ -13,25 +13,27 @@ export const schema = z
     allowMethods: z
       .array(z.string().min(1))
       .default([])
-      .describe("Methods that those pages may use beside GET, HEAD and POST; `*` = what they ask for."),
+      .describe(
+        "Methods that those pages may use besides GET, HEAD and POST; `*` = any method that a preflight requests.",
+      ),
     allowHeaders: z
       .array(z.string().min(1))
       .default([])
-      .describe("Request headers that those pages may set; `*` = what they ask for."),
+      .describe("Request headers that those pages may set; `*` = any header that a preflight requests."),
     exposeHeaders: z
       .array(z.string().min(1))
       .default([])
-      .describe("Response headers that those pages may read; `*` = all, which holds only without credentials."),
+      .describe("Response headers that those pages may read; `*` = all, only without credentials."),
     allowCredentials: z
       .boolean()
       .default(false)
-      .describe("Whether cookies and credentials go with requests of those pages. Default: no."),
+      .describe("Whether those pages may send cookies and credentials. Default: false."),
     maxAge: duration
       .optional()
-      .describe("How long a browser may keep the answer to a preflight. Default: its own, 5s."),
+      .describe("How long browsers may cache the response to a preflight. Default: the browser's default, 5s."),
   })
   .describe(
-    "Lets pages of other origins use the gateway (CORS): answers preflights itself, and says on every other response, errors included, who may read it.",
+    "Allows pages of other origins to call the gateway (CORS): responds to preflights and adds CORS headers to all other responses, including errors.",
   );
 
 /** What runs. */

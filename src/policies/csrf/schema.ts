@@ -9,7 +9,7 @@ export const schema = z
       .describe("Other origins whose pages may send such requests: `scheme://host[:port]`."),
   })
   .describe(
-    "Refuses requests that change something and that a page of another site made a browser send (CSRF): those whose `Sec-Fetch-Site` or `Origin` says so. GET, HEAD and OPTIONS pass. Browsers send `Sec-Fetch-Site` over https only; over http a page can hide its origin (`Origin: null`), which is refused.",
+    "Rejects cross-site requests from browsers (CSRF) with methods that change state, based on `Sec-Fetch-Site` and `Origin`. GET, HEAD and OPTIONS pass. Browsers send `Sec-Fetch-Site` only over https; over http a page can hide its origin (`Origin: null`), which is rejected.",
   );
 
 /** What runs. */

@@ -6,10 +6,10 @@ import { expression } from "../shared/cel-schema.ts";
 export const schema = z
   .strictObject({
     duration: expression("request", (text) => parseDuration(text) !== undefined).describe(
-      "Such as `2s`, or CEL over the request that gives a duration or a number of milliseconds; none when it fails.",
+      "A duration such as `2s`, or CEL over the request that returns a duration or milliseconds; no delay if it fails.",
     ),
   })
-  .describe("Makes requests wait; the wait counts toward the request's deadline.");
+  .describe("Delays requests; the delay counts toward the request's timeout.");
 
 /** What runs. */
 export type Delay = ConfigOf<typeof schema>;

@@ -12,13 +12,13 @@ const plain = z
       .describe("Body of the response: text, or a list of bytes; default: empty. No content-type is added."),
     bodyExpression: expression("request")
       .optional()
-      .describe("CEL for the body instead: text or bytes as they are, lists and maps as JSON."),
+      .describe("CEL for the body: strings and bytes are sent as they are, lists and maps as JSON."),
     headers: z
       .record(z.string(), expression("request"))
       .optional()
-      .describe("Headers of the response, with CEL for the value; one that fails is left out."),
+      .describe("Headers of the response, with CEL for the value; a header whose expression fails is left out."),
   })
-  .meta({ id: "DirectResponse", description: "Answers with a response of its own instead of calling a backend." });
+  .meta({ id: "DirectResponse", description: "Responds with a fixed response instead of calling a backend." });
 
 export const schema = conditionally("DirectResponse", plain, plain);
 

@@ -21,7 +21,7 @@ const NO_REQUEST = "Accepted, and without effect: there is no request yet, and r
 const http = z
   .strictObject({
     path: expression("network").optional().describe("CEL for path and query of the question. Default: `/`."),
-    body: expression("network").optional().describe("CEL for the body of the question. Default: none."),
+    body: expression("network").optional().describe("CEL for the body of the authorization request. Default: none."),
     redirect: z.string().optional().describe(NO_REQUEST),
     includeResponseHeaders: z.array(z.string()).optional().describe(NO_REQUEST),
     addRequestHeaders: z
@@ -33,7 +33,9 @@ const http = z
     metadata: z
       .record(z.string(), expression("networkResponse"))
       .default({})
-      .describe("Name → CEL over the answer as `response`; requests on this connection read it as `extauthz.<name>`."),
+      .describe(
+        "Name → CEL over the service's `response`; requests on this connection read the value as `extauthz.<name>`.",
+      ),
   })
   .describe("A GET: 2xx allows.");
 
@@ -41,7 +43,7 @@ const cache = z.strictObject({
   key: z
     .array(expression("network"))
     .min(1)
-    .describe("CEL expressions whose values together are the key; when one fails, nothing is cached."),
+    .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
   ttl: expression("network", (text) => parseDuration(text) !== undefined).describe(
     "How long answers serve: a duration, or CEL that gives one, or the time of their end: a timestamp or seconds since 1970.",
   ),
@@ -60,7 +62,7 @@ export const networkSchema = z
     protocol: z
       .union([z.strictObject({ grpc }), z.strictObject({ http })])
       .default({ grpc: {} })
-      .describe("How the service is asked. Default: gRPC."),
+      .describe("Protocol of the service. Default: gRPC."),
     failureMode: z
       .union([z.literal(["allow", "deny"]), z.strictObject({ denyWithStatus: z.int().min(200).max(599) })])
       .default("deny")
@@ -69,7 +71,7 @@ export const networkSchema = z
       ),
     includeRequestHeaders: z.array(z.string()).optional().describe(NO_REQUEST),
     includeRequestBody: body.optional().describe(NO_REQUEST),
-    cache: cache.optional().describe("Keeps answers: who was allowed, and refusals with 401 or 403."),
+    cache: cache.optional().describe("Caches responses: those that allow, and denials with 401 or 403."),
   })
   .meta({
     id: "NetworkExtAuthz",

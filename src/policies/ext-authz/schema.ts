@@ -27,26 +27,26 @@ const http = z
   .strictObject({
     path: expression("request")
       .optional()
-      .describe("CEL for path and query of the question. Default: those of the request."),
+      .describe("CEL for the path and query of the authorization request. Default: those of the request."),
     redirect: expression("request").optional().describe("CEL for a URL: a 401 or 403 becomes a redirect (302) to it."),
-    body: expression("request").optional().describe("CEL for the body of the question."),
+    body: expression("request").optional().describe("CEL for the body of the authorization request."),
     includeResponseHeaders: names
       .default([])
       .describe(
-        "Headers of the answer that the backend gets too; never those that a client has sent under these names.",
+        "Headers of the service's response that are also sent to the backend. Fields that the client sent under these names are removed.",
       ),
     addRequestHeaders: z
       .record(z.string(), expression("request"))
       .default({})
       .describe(
-        "Headers of the question: name → CEL, in place of those of the request; `:method`, `:path` and `:authority` are the question's own.",
+        "Headers of the authorization request: name → CEL, instead of those of the request; `:method`, `:path` and `:authority` set method, path and authority.",
       ),
     metadata: z
       .record(z.string(), expression("response"))
       .default({})
-      .describe("Name → CEL over the answer as `response`; expressions read it as `extauthz.<name>`."),
+      .describe("Name → CEL over the service's `response`; expressions read the value as `extauthz.<name>`."),
   })
-  .describe("A plain HTTP service: the request's method, path and Authorization go to it; 2xx allows.");
+  .describe("Plain HTTP: the service receives the request's method, path and Authorization; 2xx allows.");
 
 /** How much of a request's body a service gets. */
 export const body = z.strictObject({
@@ -55,11 +55,11 @@ export const body = z.strictObject({
     .min(0)
     .max(16 * 1024 * 1024)
     .default(8192)
-    .describe("Bytes of the body; 0 = it must have none. Default: 8192."),
+    .describe("Maximum bytes of the body; 0 = no body. Default: 8192."),
   allowPartialMessage: z
     .boolean()
     .default(false)
-    .describe("Longer bodies are cut; otherwise they are refused with 413. Default: false."),
+    .describe("Truncates longer bodies; otherwise they are rejected with 413. Default: false."),
   packAsBytes: z.boolean().default(false).describe("For gRPC: send `raw_body` instead of text. Default: false."),
 });
 
@@ -67,11 +67,11 @@ const cache = z.strictObject({
   key: z
     .array(expression("request"))
     .min(1, { message: "must not be empty, or all clients would share one answer; name what tells them apart" })
-    .describe("CEL expressions whose values together are the key; when one fails, nothing is cached."),
+    .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
   ttl: expression("request", (text) => parseDuration(text) !== undefined).describe(
-    "How long answers are cached: a duration, or CEL, also over the service's answer, that gives a duration or the expiry as a timestamp or Unix seconds.",
+    "How long responses are cached: a duration, or CEL, which can read the service's `response`, that returns a duration or the expiry as a timestamp or Unix seconds.",
   ),
-  maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Entries kept by each worker. Default: 10000."),
+  maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Maximum entries in each worker. Default: 10000."),
 });
 
 const policy = z.strictObject({
@@ -79,21 +79,21 @@ const policy = z.strictObject({
   protocol: z
     .union([z.strictObject({ grpc }), z.strictObject({ http })])
     .default({ grpc: {} })
-    .describe("How the service is asked. Default: gRPC."),
+    .describe("Protocol of the service. Default: gRPC."),
   failureMode: z
     .union([z.literal(["allow", "deny"]), z.strictObject({ denyWithStatus: z.int().min(200).max(599) })])
     .default("deny")
-    .describe("When the service cannot be asked: `allow`, `deny` (403), or another status. Default: `deny`."),
+    .describe("If the service fails: `allow`, `deny` (403), or another status. Default: `deny`."),
   includeRequestHeaders: names
     .default([])
-    .describe("Headers that the service gets. Default: all for gRPC, Authorization for HTTP."),
-  includeRequestBody: body.optional().describe("Sends the body too. Default: it is not read."),
-  cache: cache.optional().describe("Keeps answers: who was allowed, and refusals with 401 or 403."),
+    .describe("Request headers that are sent to the service. Default: all for gRPC, Authorization for HTTP."),
+  includeRequestBody: body.optional().describe("Sends the body to the service. Default: the body is not sent."),
+  cache: cache.optional().describe("Caches responses: those that allow, and denials with 401 or 403."),
 });
 
 export const schema = conditionally(
   "ExtAuthz",
-  policy.describe("Asks a service whether a request is allowed, by Envoy's ext_authz protocol or plain HTTP."),
+  policy.describe("Delegates authorization to an external service, by Envoy's ext_authz protocol or plain HTTP."),
   policy,
 );
 

@@ -10,12 +10,10 @@ const bodyMode = z
   .literal(["none", "buffered", "bufferedPartial", "fullDuplexStreamed"])
   .default("fullDuplexStreamed")
   .describe(
-    "`none`: the body flows past; `buffered`: whole, 413 when it is too long for the buffer; `bufferedPartial`: as much as the buffer takes; `fullDuplexStreamed`: piece by piece, and the service gives the pieces of another. Default: `fullDuplexStreamed`.",
+    "`none`: not sent; `buffered`: the whole body, 413 if it exceeds the buffer; `bufferedPartial`: as much as fits the buffer; `fullDuplexStreamed`: in chunks, and the service streams the new body back. Default: `fullDuplexStreamed`.",
   );
 const sent = z.literal(["send", "skip"]).default("send").describe("`send` or `skip`. Default: `send`.");
-const trailers = sent.describe(
-  "Trailers, of messages that do not announce their length: `send` or `skip`. Default: `send`.",
-);
+const trailers = sent.describe("Trailers, for messages without Content-Length: `send` or `skip`. Default: `send`.");
 const values = (scope: Scope) => z.record(z.string(), expression(scope)).default({});
 
 const options = z.strictObject({
@@ -25,32 +23,32 @@ const options = z.strictObject({
   responseBodyMode: bodyMode,
   requestTrailerMode: trailers,
   responseTrailerMode: trailers,
-  allowModeOverride: z.boolean().default(false).describe("The service may change these modes. Default: false."),
+  allowModeOverride: z.boolean().default(false).describe("Whether the service may change these modes. Default: false."),
 });
 
 const policy = z.strictObject({
   ...calledService(
-    "How long the answer to a message may take; the service may ask for up to ten times of it, once for each message.",
+    "Timeout of the response to each message; the service may extend it once per message, up to ten times its length.",
   ),
   failureMode: z
     .literal(["failClosed", "failOpen"])
     .default("failClosed")
     .describe(
-      "When the service fails: `failClosed` (500), or `failOpen` as long as no part of a body has gone to it. Default: `failClosed`.",
+      "If the service fails: `failClosed` (500), or `failOpen` as long as no part of a body has been sent to it. Default: `failClosed`.",
     ),
   metadataContext: z
     .record(z.string(), values("request"))
     .default({})
     .describe("Metadata of each message: namespace → name → CEL."),
-  requestAttributes: values("request").describe("Attributes that go with the request: name → CEL."),
-  responseAttributes: values("response").describe("Attributes that go with the response: name → CEL."),
-  processingOptions: options.prefault({}).describe("Which parts the service gets, and how."),
+  requestAttributes: values("request").describe("Attributes sent with the request: name → CEL."),
+  responseAttributes: values("response").describe("Attributes sent with the response: name → CEL."),
+  processingOptions: options.prefault({}).describe("Which parts are sent to the service, and how."),
 });
 
 export const schema = conditionally(
   "ExtProc",
   policy.describe(
-    "Sends requests and responses through a service by Envoy's ext_proc protocol; it may change headers, bodies and trailers, or answer itself. For another route the policy has to run in the gateway phase, before the route is chosen.",
+    "Sends requests and responses through an external service (Envoy's ext_proc protocol), which can change headers, bodies and trailers, or respond itself. To change which route matches, the policy must run in the gateway phase, before route matching.",
   ),
   policy,
 );

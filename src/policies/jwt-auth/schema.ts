@@ -5,20 +5,20 @@ import { location } from "../shared/credentials/location-schema.ts";
 import { textSource } from "../shared/source-schema.ts";
 
 const provider = {
-  issuer: z.string().min(1).describe("What `iss` of a token has to be."),
+  issuer: z.string().min(1).describe("Required value of the token's `iss`."),
   audiences: z
     .array(z.string().min(1))
     .optional()
-    .describe("One of these has to be in `aud` of a token. Default: any token of the issuer is accepted."),
+    .describe("The token's `aud` must contain one of these. Default: all tokens of the issuer are accepted."),
   jwks: textSource("the key set (RFC 7517) that tokens are signed with").describe(
-    "Public keys; a token names one of them by its `kid`.",
+    "Public keys; a token selects one by its `kid`.",
   ),
   jwtValidationOptions: z
     .strictObject({
       requiredClaims: z
         .array(z.enum(["exp", "nbf", "aud", "iss", "sub"]))
         .default(["exp"])
-        .describe("Claims that a token must have; `iss` always, and `aud` where there are audiences."),
+        .describe("Claims that a token must have, besides `iss` and, if audiences are configured, `aud`."),
     })
     .optional()
     .describe("Further conditions on tokens. Default: `exp` is required."),
@@ -30,11 +30,11 @@ export const schema = z
       .enum(["strict", "optional", "permissive"])
       .default("optional")
       .describe(
-        "`strict`: without a valid token 401; `optional` (default): without a token the request passes, a wrong one is 401; `permissive`: never 401.",
+        "`strict`: a valid token is required; `optional` (default): requests without a token pass, an invalid token gets 401; `permissive`: requests with an invalid one pass too.",
       ),
     location: location
       .prefault({ header: { name: "authorization", prefix: "Bearer " } })
-      .describe("Where the token stands. Default: `Authorization: Bearer TOKEN`."),
+      .describe("Location of the token. Default: `Authorization: Bearer TOKEN`."),
     issuer: provider.issuer.optional(),
     audiences: provider.audiences,
     jwks: provider.jwks.optional(),
@@ -43,7 +43,7 @@ export const schema = z
       .array(z.strictObject(provider))
       .min(1)
       .optional()
-      .describe("Several issuers; in place of issuer, audiences, jwks and jwtValidationOptions."),
+      .describe("Several issuers, instead of issuer, audiences, jwks and jwtValidationOptions."),
   })
   .check(({ value, issues }) => {
     const own = (["issuer", "jwks", "audiences", "jwtValidationOptions"] as const).filter(
@@ -56,7 +56,7 @@ export const schema = z
       issues.push({ code: "custom", input: value, message: `${missing.join(" and ")} must be set, or providers` });
   })
   .describe(
-    'Verifies signed tokens (JWT). A valid one is taken out of the request, and expressions read its claims in `jwt`. A 401 has the challenge `Bearer` with `error="invalid_token"` for a token that is not valid (RFC 6750).',
+    'Verifies signed tokens (JWT). Valid tokens are removed from the request; expressions read the claims as `jwt`. A 401 carries a `Bearer` challenge, with `error="invalid_token"` for an invalid token (RFC 6750).',
   );
 
 export type JwtAuth = ConfigOf<typeof schema>;

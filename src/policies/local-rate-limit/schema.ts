@@ -8,17 +8,17 @@ const tokens = z.int().min(0).max(Number.MAX_SAFE_INTEGER).default(0);
 
 const limit = z
   .strictObject({
-    maxTokens: tokens.describe("Requests that may come at once: tokens of a full bucket."),
-    tokensPerFill: tokens.describe("Tokens that each interval adds; not more than `maxTokens`."),
-    fillInterval: duration.describe("Time between fills."),
+    maxTokens: tokens.describe("Maximum burst: the tokens of a full bucket."),
+    tokensPerFill: tokens.describe("Tokens that each refill adds; at most `maxTokens`."),
+    fillInterval: duration.describe("Time between refills."),
     type: z
       .enum(["requests", "tokens"])
       .default("requests")
-      .describe("What a token stands for: `requests`. `tokens`, those of language models, are not counted here."),
+      .describe("What a token stands for: `requests`. `tokens` of language models are not supported."),
     key: expression("request")
       .optional()
       .describe(
-        "CEL whose value has a bucket of its own, such as `source.address`: a limit for each client. Requests for which it fails share one. Default: one bucket for all.",
+        "CEL; each value has its own bucket, such as `source.address` for a limit per client. Requests for which it fails share a bucket. Default: one bucket for all requests.",
       ),
   })
   .meta({ id: "LocalLimit", description: "One limit." });
@@ -27,7 +27,7 @@ const limits = z
   .array(limit)
   .min(1)
   .describe(
-    "Limits how many requests a route takes, over all threads of the process. Each limit of the list takes a token; when one has none left the answer is 429. Counts survive reloads.",
+    "Limits the requests of a route, across all threads of the process. Each request takes a token from every limit in the list; if one has none left, the response is 429. Counts survive reloads.",
   );
 
 export const schema = conditionally("LocalLimit", limits, limit);

@@ -10,30 +10,32 @@ const FRAGMENT = "a redirect URI has no fragment (RFC 6749 3.1.2)";
 
 export const schema = z
   .strictObject({
-    issuer: endpoint.describe("The provider, as `iss` of its tokens names it."),
+    issuer: endpoint.describe("The provider, as in `iss` of its tokens."),
     discovery: textSource("the provider's discovery document")
       .optional()
-      .describe("Default, unless the endpoints are given: the issuer with `/.well-known/openid-configuration`."),
+      .describe(
+        "URL of the provider's metadata. Default, unless the endpoints are configured: the issuer with `/.well-known/openid-configuration`.",
+      ),
     authorizationEndpoint: endpoint
       .optional()
-      .describe("Where browsers log in. With tokenEndpoint and jwks in place of discovery."),
-    tokenEndpoint: endpoint.optional().describe("Where the gateway trades codes for tokens."),
-    jwks: textSource("the provider's key set").optional().describe("Keys that id tokens are verified with."),
+      .describe("Where browsers log in; together with tokenEndpoint and jwks it replaces discovery."),
+    tokenEndpoint: endpoint.optional().describe("Where the gateway exchanges codes for tokens."),
+    jwks: textSource("the provider's key set").optional().describe("Keys that verify id tokens."),
     tokenEndpointAuth: z
       .enum(["clientSecretBasic", "clientSecretPost"])
       .optional()
-      .describe("How the gateway identifies itself to the token endpoint. Default: as discovery says, else basic."),
-    clientId: z.string().min(1).describe("This gateway at the provider."),
-    clientSecret: z.string().min(1).describe("Its secret. Never shown in dumps and traces."),
+      .describe("How the gateway authenticates to the token endpoint. Default: as discovered, else basic."),
+    clientId: z.string().min(1).describe("Client id of this gateway at the provider."),
+    clientSecret: z.string().min(1).describe("The client's secret. Never shown in dumps and traces."),
     redirectURI: endpoint
       .regex(/^[^#]*$/, { error: FRAGMENT })
       .describe(
-        "Where the provider sends browsers back to: a URL of this gateway, of a host and path that this policy applies to.",
+        "URL of this gateway that the provider redirects browsers to; its host and path must be subject to this policy.",
       ),
     scopes: z
       .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, { error: "a scope has no spaces; list them" }))
       .default([])
-      .describe("Scopes to ask for besides `openid`."),
+      .describe("Scopes to request besides `openid`."),
   })
   .check(({ value, issues }) => {
     const names = ["authorizationEndpoint", "tokenEndpoint", "jwks"] as const;
@@ -54,7 +56,7 @@ export const schema = z
       });
   })
   .describe(
-    "Lets only those pass who have logged in with an OpenID Connect provider, and sends browsers there. Claims of the id token become `jwt`. Requests that cannot show a login page get 401; OPTIONS passes only as a CORS preflight that `cors` answers. A callback with a bad code is 400, a provider that fails 502, one that cannot be reached 503. The environment variable OIDC_COOKIE_SECRET holds the key of its cookies: 64 hexadecimal digits.",
+    "Requires a login with an OpenID Connect provider; browsers without a session are redirected to it. Claims of the id token become `jwt`. Requests that cannot show a login page get 401; OPTIONS passes only as a CORS preflight for `cors`. A callback with an invalid code gets 400; if the provider fails, the response is 502, and if it cannot be reached, 503. The environment variable OIDC_COOKIE_SECRET holds the key that seals cookies: 64 hexadecimal digits.",
   );
 
 /** The policy as configurations have it. */

@@ -10,39 +10,41 @@ const descriptor = z.strictObject({
     .array(
       z.strictObject({
         key: z.string().min(1).describe("Name of the entry."),
-        value: expression("request").describe("CEL for its value; text, or what can be written as text."),
+        value: expression("request").describe("CEL for the value; a string, or a value that converts to one."),
       }),
     )
     .min(1)
-    .describe("What the service counts by, in the order of its configuration."),
+    .describe("Entries of the descriptor, in the order of the service's configuration."),
   type: z.literal("requests").default("requests").describe("What is counted. Default: `requests`."),
-  cost: expression("request").optional().describe("CEL for how much a request counts. Default: 1."),
+  cost: expression("request").optional().describe("CEL for the number of hits that a request adds. Default: 1."),
   limitOverride: expression("request")
     .optional()
     .describe(
-      "CEL for a limit in the place of the service's own: a map of `unit` (second, minute, hour, day, month, year) and `requestsPerUnit`.",
+      "CEL for a limit that replaces the service's own: a map with `unit` (second, minute, hour, day, month, year) and `requestsPerUnit`.",
     ),
 });
 
 const policy = z.strictObject({
   ...calledService("How long an answer may take."),
-  domain: z.string().min(1).describe("Domain of the service's configuration."),
+  domain: z.string().min(1).describe("Domain in the configuration of the rate limit service."),
   descriptors: z
     .array(descriptor)
     .min(1)
     .describe(
-      "One count each. A descriptor that reads what the request lacks is left out; without any, nothing is asked. An expression that cannot be evaluated, or gives what cannot be counted by, counts as a failure of the service.",
+      "Descriptors, each counted separately. A descriptor that reads an absent value is left out; if none is left, the service is not called. An expression that cannot be evaluated, or returns a value of the wrong type, is treated as a failure of the service.",
     ),
   failureMode: z
     .literal(["failClosed", "failOpen", "FailClosed", "FailOpen"])
     .transform((mode) => (/open$/i.test(mode) ? "failOpen" : "failClosed"))
     .prefault("failClosed")
-    .describe("When the service cannot be asked: `failClosed` (500) or `failOpen`. Default: `failClosed`."),
+    .describe("If the service fails: `failClosed` (500) or `failOpen`. Default: `failClosed`."),
 });
 
 export const schema = conditionally(
   "RemoteRateLimit",
-  policy.describe("Asks a rate limit service, by Envoy's protocol, whether a request is within its limits; else 429."),
+  policy.describe(
+    "Limits requests through an external rate limit service (Envoy's protocol); requests over the limit get 429.",
+  ),
   policy,
 );
 

@@ -9,18 +9,18 @@ const mirror = z
   .strictObject({
     backend: z
       .strictObject({ host, service: entry, backend })
-      .describe("Where copies go: one of `host`, `service` and `backend`."),
-    percentage: z.number().min(0).max(1).describe("Share of requests that are copied, from 0 to 1."),
+      .describe("Destination of the copies: one of `host`, `service` and `backend`."),
+    percentage: z.number().min(0).max(1).describe("Share of requests to copy, from 0 to 1."),
   })
-  .meta({ id: "Mirror", description: "One place that gets copies." });
+  .meta({ id: "Mirror", description: "A destination of copies." });
 
 export const schema = z
   .union([mirror, z.array(mirror).min(1)])
   .describe(
-    "Sends copies of requests elsewhere, with their bodies up to `maxBufferSize`. Nobody waits for the answers; failures are logged.",
+    "Sends copies of requests to other backends, with bodies up to `maxBufferSize`. Responses are discarded and never waited for; failures are logged.",
   );
 
-/** One place that gets copies. */
+/** A destination of copies. */
 export type Mirror = CalledService & Pick<z.output<typeof mirror>, "percentage">;
 /** Each place gets its own share. */
 export type RequestMirror = readonly Mirror[];

@@ -9,7 +9,7 @@ export const schema = z
     path: pathChange.optional().describe("Path of the new URL; default: that of the request. The query stays."),
     status: z.literal([301, 302, 303, 307, 308]).optional().describe("Status of the redirect; default 302."),
   })
-  .describe("Answers with a redirect instead of calling a backend.");
+  .describe("Responds with a redirect instead of calling a backend.");
 
 /** What runs. */
 export type RequestRedirect = ConfigOf<typeof schema>;

@@ -6,23 +6,18 @@ import { duration } from "../shared/field-schemas.ts";
 export const schema = z
   .strictObject({
     attempts: z.int().min(1).max(255).default(1).describe("Further attempts after the first. Default: 1."),
-    backoff: duration
-      .default(ms(0))
-      .describe("Time before each further attempt; a random half of it is added or taken away. Default: none."),
-    codes: z.array(z.int().min(100).max(599)).describe("Statuses of responses that are tried again; may be empty."),
+    backoff: duration.default(ms(0)).describe("Time before each retry, varied at random by up to half. Default: none."),
+    codes: z.array(z.int().min(100).max(599)).describe("Response statuses to retry; may be empty."),
     precondition: z
       .string()
       .optional()
       .describe(
-        'CEL over the request; retries only when it is true, not when it fails. To keep retries to idempotent methods: `request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]`. Without one that names `request.method`, every method is repeated, but not POST, PATCH and others that are not idempotent after a timeout, because the backend may still be working on them.',
+        'CEL over the request; retries only if it is true, not if it fails. To limit retries to idempotent methods: `request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]`. Without a precondition that names `request.method`, every method is retried, except that after a timeout methods that are not idempotent, such as POST and PATCH, are not: the backend may still be processing the request.',
       ),
-    condition: z
-      .string()
-      .optional()
-      .describe("CEL over request and response; a response for which it is true is tried again."),
+    condition: z.string().optional().describe("CEL over request and response; if true, the request is retried."),
   })
   .describe(
-    "Tries failed calls again: on these statuses, and when connecting fails or the backend breaks off or does not answer in time. Bodies up to 64 KiB are kept for it.",
+    "Retries attempts that fail: on the given statuses, on connection failures, if the backend resets the connection, and on timeouts. Bodies up to 64 KiB are kept for retries.",
   );
 
 /** What runs. */

@@ -29,19 +29,22 @@ export const service = {
     })
     .optional()
     .describe("An entry of `services`."),
-  backend: z.string().optional().describe("A named backend: `/name`; the policies of it that callouts can have apply."),
-  timeout: duration.default(ms(2000)).describe("How long an answer may take. Default: 2s."),
+  backend: z
+    .string()
+    .optional()
+    .describe("A named backend: `/name`; those of its policies that callouts support apply."),
+  timeout: duration.default(ms(2000)).describe("Timeout of the call. Default: 2s."),
 };
 
 /** `authority` of a rewrite or redirect (reference 3.14, 3.15). */
 export const authorityChange = z
   .union([
     z.literal(["auto", "none"]).describe("`auto`: the backend's host name; `none`: unchanged."),
-    z.strictObject({ full: z.string().min(1).describe("New authority, with port where wanted.") }),
+    z.strictObject({ full: z.string().min(1).describe("New authority, optionally with a port.") }),
     z.strictObject({ host: z.string().min(1).describe("New host, without port.") }),
     z.strictObject({ port: z.int().min(1).max(65535).describe("New port; the host stays.") }),
   ])
-  .meta({ id: "AuthorityChange", description: "Another host, port or both." });
+  .meta({ id: "AuthorityChange", description: "A new host, port or both." });
 
 /** `path` of a rewrite or redirect; the query stays. */
 export const pathChange = z
@@ -49,7 +52,7 @@ export const pathChange = z
     z.strictObject({ full: z.string().describe("Replaces the whole path.") }),
     z.strictObject({ prefix: z.string().describe("Replaces the prefix that the route matched.") }),
   ])
-  .meta({ id: "PathChange", description: "Another path; the query stays." });
+  .meta({ id: "PathChange", description: "A new path; the query stays." });
 
 export type AuthorityChange = z.output<typeof authorityChange>;
 export type PathChange = z.output<typeof pathChange>;
@@ -67,7 +70,10 @@ const headerValue = z
 /** `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13). */
 export const headerModifier = z
   .strictObject({
-    add: z.record(headerName, headerValue).optional().describe("Headers to add beside those that are there."),
+    add: z
+      .record(headerName, headerValue)
+      .optional()
+      .describe("Headers to add; existing fields of the same name stay."),
     set: z.record(headerName, headerValue).optional().describe("Headers to set, replacing those of the same name."),
     remove: z.array(headerName).optional().describe("Names of headers to remove."),
   })

@@ -35,7 +35,7 @@ export function localSource(what: string) {
 }
 
 function fileOf(what: string) {
-  return z.strictObject({ file: z.string().min(1).describe(`File with ${what}; a change of it is noticed.`) });
+  return z.strictObject({ file: z.string().min(1).describe(`File with ${what}; changes are picked up.`) });
 }
 
 function fetched(what: string) {
@@ -44,7 +44,7 @@ function fetched(what: string) {
     .refine((url) => !hasPassword(url), {
       error: "must not have a user and a password: they would not be sent, and URLs stand in logs",
     })
-    .describe(`Where ${what} is fetched from, again every 15 minutes.`);
+    .describe(`URL of ${what}, fetched again every 15 minutes.`);
 }
 
 /** False also for what is no URL. */

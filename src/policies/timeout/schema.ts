@@ -6,10 +6,10 @@ export const schema = z
   .strictObject({
     requestTimeout: duration
       .optional()
-      .describe("From the request to the response's head, over all attempts; else 504. Default: none."),
-    backendRequestTimeout: duration.optional().describe("The same for each attempt. Default: none."),
+      .describe("Time from the request to the response's head, over all attempts, then 504. Default: none."),
+    backendRequestTimeout: duration.optional().describe("The same, for each attempt. Default: none."),
   })
-  .describe("Limits how long a backend may take.");
+  .describe("Limits how long a request and each attempt may take.");
 
 /** What runs. */
 export type Timeout = ConfigOf<typeof schema>;

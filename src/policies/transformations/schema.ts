@@ -9,16 +9,16 @@ function side(scope: Scope, pseudo: string) {
   return z.strictObject({
     metadata: values
       .optional()
-      .describe("Values to set aside: later expressions, those of the response too, read them as `metadata.<name>`."),
+      .describe("Values that later expressions, including those over the response, read as `metadata.<name>`."),
     replace: expression(scope)
       .optional()
-      .describe("CEL that gives a map of names to values: all headers instead of those that are there."),
-    add: values.optional().describe(`Headers to add, with CEL for the value. Also ${pseudo}, which it sets.`),
+      .describe("CEL that returns a map of names to values, which replaces all headers."),
+    add: values.optional().describe(`Headers to add, with CEL for the value. Also sets ${pseudo}.`),
     set: values.optional().describe(`Headers to set, with CEL for the value. Also ${pseudo}.`),
     remove: z.array(z.string()).optional().describe("Names of headers to remove."),
     body: expression(scope)
       .optional()
-      .describe("CEL for another body: text or bytes as they are, lists and maps as JSON."),
+      .describe("CEL for a new body: strings and bytes are sent as they are, lists and maps as JSON."),
   });
 }
 
@@ -26,8 +26,8 @@ const plain = z
   .strictObject({
     request: side("request", "`:method`, `:path`, `:authority` and `:scheme`")
       .optional()
-      .describe("Changes of the request, in the order metadata, replace, add, set, remove, body."),
-    response: side("response", "`:status`").optional().describe("Changes of the response, in the same order."),
+      .describe("Changes to the request, in the order metadata, replace, add, set, remove, body."),
+    response: side("response", "`:status`").optional().describe("Changes to the response, in the same order."),
   })
   .meta({
     id: "Transformations",
@@ -40,7 +40,9 @@ export const callSchema = z
   .strictObject({
     request: side("request", "`:method`, `:path` and `:authority`")
       .optional()
-      .describe("Changes of the call, which expressions read as `request`; the other variables are the client's."),
+      .describe(
+        "Changes to the callout, which expressions read as `request`; the other variables are those of the client's request.",
+      ),
   })
   .meta({ id: "CallTransformations", description: "Changes calls by CEL." });
 

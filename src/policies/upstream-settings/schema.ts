@@ -10,37 +10,41 @@ import { fileName } from "../shared/source-schema.ts";
 
 export const backendTLS = z
   .strictObject({
-    cert: fileName.optional().describe("PEM file of the certificate that the gateway shows; needs `key`."),
-    key: fileName.optional().describe("PEM file of its private key."),
+    cert: fileName.optional().describe("PEM file of the gateway's client certificate; requires `key`."),
+    key: fileName.optional().describe("PEM file of the certificate's private key."),
     root: fileName
       .optional()
-      .describe("PEM file of the CAs that backends are checked against. Default: those of the system."),
-    hostname: z.string().min(1).optional().describe("Name to ask for and to check. Default: the host of the backend."),
+      .describe("PEM file of the CAs that verify the backend's certificate. Default: the system's CAs."),
+    hostname: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Server name to send (SNI) and to verify. Default: the host of the backend."),
     insecure: z
       .boolean()
       .default(false)
       .describe("Skips all verification of the backend's certificate, so any server can pose as the backend."),
-    insecureHost: z.boolean().default(false).describe("Checks who has signed the certificate, but not its name."),
+    insecureHost: z.boolean().default(false).describe("Verifies the certificate's issuer but not its names."),
     alpn: z
       .array(z.string().min(1))
       .optional()
       .describe(
-        "Protocols to offer, such as `[h2, http/1.1]`: what the backend picks is spoken. Default: the version of HTTP that `http.version` or the request asks for; nothing for TCP routes.",
+        "ALPN protocols to offer, such as `[h2, http/1.1]`; the backend's choice is used. Default: the version of HTTP from `http.version` or the request; none for TCP routes.",
       ),
     subjectAltNames: z
       .array(z.string().min(1))
       .optional()
-      .describe("Names of which the certificate must have one, in place of `hostname`."),
+      .describe("The certificate must have one of these names, instead of `hostname`."),
     keyExchangeGroups: z
       .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))
       .min(1)
       .optional()
-      .describe("Key exchanges that are offered, the preferred first. Default: the runtime's."),
+      .describe("Key exchanges to offer, in order of preference. Default: those of Node.js."),
   })
   .refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
     message: "cert and key belong together; set both or none",
   })
-  .describe("Connections to the backend use TLS.");
+  .describe("Uses TLS on connections to the backend.");
 
 export type BackendTlsInput = z.output<typeof backendTLS>;
 
@@ -53,12 +57,12 @@ export const backendTunnel = z
         backend: z
           .string()
           .optional()
-          .describe("A named backend: `/name`; of its policies `backendTLS` and `backendAuth.key` count."),
+          .describe("A named backend: `/name`; its policies `backendTLS` and `backendAuth.key` apply."),
       })
       .describe("The proxy: one of `host`, `service` and `backend`."),
     policies: z
       .strictObject({
-        backendTLS: backendTLS.optional().describe("Connections to the proxy itself use TLS."),
+        backendTLS: backendTLS.optional().describe("Uses TLS on connections to the proxy."),
         backendAuth: z
           .strictObject({
             key: key.describe(
@@ -66,13 +70,13 @@ export const backendTunnel = z
             ),
           })
           .optional()
-          .describe("What the proxy asks for in Proxy-Authorization."),
+          .describe("Credential that is sent in Proxy-Authorization."),
       })
       .optional()
-      .describe("For the proxy; they win over those of a named backend."),
+      .describe("For the proxy; take precedence over those of a named backend."),
   })
   .describe(
-    "Connections to the backend go through an HTTP proxy: with TLS, and for TCP routes, by CONNECT; without, the proxy gets the requests to forward, with the backend's address as their Host.",
+    "Connects to the backend through an HTTP proxy. TLS backends and TCP routes use CONNECT; other requests are sent to the proxy for forwarding, with the backend's address as Host.",
   );
 
 export type BackendTunnelInput = z.output<typeof backendTunnel>;
@@ -81,19 +85,23 @@ export const tcp = z
   .strictObject({
     connectTimeout: duration
       .optional()
-      .describe("Until a connection is there; later: 504. Default: that of `config.backend`."),
+      .describe("Time to establish a connection, then 504. Default: that of `config.backend`."),
     keepalives: z
       .strictObject({
-        enabled: z.boolean().default(true).describe("Whether silent connections are probed."),
-        time: duration.prefault("180s").describe("Silence before the first probe."),
-        interval: duration.optional().describe("Between probes; the system's own setting applies."),
-        retries: z.int().min(1).optional().describe("Probes without answer; the system's own setting applies."),
+        enabled: z.boolean().default(true).describe("Whether idle connections are probed."),
+        time: duration.prefault("180s").describe("Idle time before the first probe."),
+        interval: duration.optional().describe("Time between probes; the operating system's setting applies."),
+        retries: z
+          .int()
+          .min(1)
+          .optional()
+          .describe("Unanswered probes before the connection is closed; the operating system's setting applies."),
       })
       .optional()
       .describe("TCP keepalives of the connections. Default: those of `config.backend`."),
     ...poolLimits("connections"),
   })
-  .describe("Sockets to a backend.");
+  .describe("Settings of connections to a backend: timeout, keepalive and limits.");
 
 export const http = z
   .strictObject({
@@ -101,14 +109,14 @@ export const http = z
       .enum(["HTTP/1.1", "HTTP/2.0"])
       .optional()
       .describe(
-        "Version to speak with the backend; `HTTP/2.0` without TLS as h2c with prior knowledge. Default: what `appProtocols` of the service says, else HTTP/2 for gRPC from clients inside TLS and HTTP/1.1 for everything else.",
+        "HTTP version of calls to the backend; `HTTP/2.0` without TLS is h2c with prior knowledge. Default: from `appProtocols` of the service, else HTTP/2 for gRPC from clients inside TLS and HTTP/1.1 for everything else.",
       ),
     requestTimeout: duration
       .optional()
-      .describe("From the call to the response's head; replaces `timeout.backendRequestTimeout`; else 504."),
+      .describe("Time from the call to the response's head, then 504; replaces `timeout.backendRequestTimeout`."),
     ...poolLimits("requests"),
   })
-  .describe("How HTTP is spoken with a backend.");
+  .describe("HTTP settings of calls to a backend: version, timeout and limits.");
 
 const share = z.number().min(0).max(1);
 
@@ -124,35 +132,37 @@ export const health = z
         duration: duration
           .optional()
           .describe(
-            "How long an endpoint gets no requests; the second time in a row twice as long, and so on. Default: what a 429 says in `Retry-After` or a header like it, else the backoff of `retry`, else 3 s.",
+            "Duration of an eviction, multiplied by the number of consecutive evictions. Default: `Retry-After` of a 429 or a similar header, else the backoff of `retry`, else 3 s.",
           ),
         restoreHealth: share
           .optional()
-          .describe("Health of the endpoint when it comes back, 0 to 1. Default: what it was."),
+          .describe("Health of the endpoint after its eviction, 0 to 1. Default: unchanged."),
         consecutiveFailures: z
           .int()
           .min(1)
           .optional()
-          .describe("Evicts at that many failures in a row. Neither this nor `healthThreshold`: at every failure."),
+          .describe(
+            "Evicts an endpoint after this many consecutive failures. Without this and `healthThreshold`: after every failure.",
+          ),
         healthThreshold: share
           .optional()
-          .describe("Evicts at a failure when the health was below this before; 0 to 1."),
+          .describe("Evicts an endpoint on a failure if its health was already below this value; 0 to 1."),
       })
       .optional()
-      .describe("When failures take an endpoint out of the choice. Default: they only lower its health."),
+      .describe("When failures evict an endpoint. Default: failures only lower its health."),
   })
   .describe(
-    "What counts as a failed call, and when an endpoint that fails gets no requests for a while. When all endpoints are evicted they are used all the same. Each worker thread counts the calls that it has made itself; what one evicts, the others do not use either.",
+    "Outlier detection: what counts as a failed call, and when a failing endpoint is evicted, so that it gets no requests for a while. If all endpoints are evicted, they are used anyway. Each worker thread counts its own calls; an eviction applies to all workers.",
   );
 
 export const sessionAffinity = z
   .strictObject({
     source: expression("request").describe(
-      'CEL over the request that gives a string or bytes, such as `request.headers["x-user"]`; when it fails or is empty, any endpoint is chosen.',
+      'CEL over the request that returns a string or bytes, such as `request.headers["x-user"]`; if it fails or is empty, any endpoint is chosen.',
     ),
   })
   .describe(
-    "Sends requests with the same value to the same endpoint of a `service`. When an endpoint comes, goes or is evicted, only its own requests move.",
+    "Sends requests with the same value to the same endpoint of a `service` (rendezvous hashing). If an endpoint is added, removed or evicted, only its share of requests moves.",
   );
 
 /** Fields of the backend policies `http` and `tcp`; `waiting` names what waits for a connection. */
@@ -163,7 +173,7 @@ function poolLimits(waiting: "requests" | "connections") {
       .min(1)
       .optional()
       .describe(
-        `Connections that each worker has to one endpoint at a time, idle ones included; further ${waiting} wait for one, first come first served, at most \`connectTimeout\`. Default: 10000.`,
+        `Maximum connections of each worker to an endpoint, including idle ones; further ${waiting} wait for one in order of arrival, at most \`connectTimeout\`. Default: 10000.`,
       ),
     maxPendingRequests: z
       .int()
@@ -171,8 +181,8 @@ function poolLimits(waiting: "requests" | "connections") {
       .optional()
       .describe(
         waiting === "requests"
-          ? "Requests of each worker that wait for a connection, or for a stream of HTTP/2, to one endpoint; further ones: 503. Default: 4096."
-          : "Connections from clients that wait in each worker for one to an endpoint; further ones are closed. For HTTP, requests that wait: `http.maxPendingRequests` wins. Default: 4096.",
+          ? "Requests of each worker that may wait for a connection or an HTTP/2 stream to an endpoint; further requests get 503. Default: 4096."
+          : "Client connections of each worker that may wait for a connection to an endpoint; further ones are closed. For HTTP, waiting requests, and `http.maxPendingRequests` takes precedence. Default: 4096.",
       ),
   };
 }

@@ -4,8 +4,8 @@ import { authorityChange, pathChange } from "../shared/field-schemas.ts";
 
 export const schema = z
   .strictObject({
-    authority: authorityChange.optional().describe("What to ask the backend for as host."),
-    path: pathChange.optional().describe("What to ask the backend for as path."),
+    authority: authorityChange.optional().describe("The host that the backend receives."),
+    path: pathChange.optional().describe("The path that the backend receives."),
   })
   .describe("Changes the URL before the request goes to the backend.");
 

@@ -33,7 +33,7 @@ export const location = z
     queryParameter,
     cookie,
     z.strictObject({
-      expression: expression("request").describe("CEL over the request that gives the credential as text."),
+      expression: expression("request").describe("CEL over the request that returns the credential as a string."),
     }),
   ])
   .meta({ id: "CredentialLocation", description: "Where a request carries a credential." });
