@@ -18,12 +18,14 @@ const key = z
       keyHash: z
         .string()
         .regex(/^sha256:[0-9a-fA-F]{64}$/, { message: "not a hash; write sha256: and 64 hexadecimal digits" })
-        .describe("`sha256:` and the SHA-256 of the key in hexadecimal, as `printf %s KEY | sha256sum` prints it."),
+        .describe(
+          "`sha256:` and the SHA-256 digest of the key in hexadecimal, as printed by `printf %s KEY | sha256sum`.",
+        ),
       metadata,
     }),
   ])
   .transform((input) => ({
-    // From here on nobody needs the key itself.
+    // The plain key goes no further than this: workers, dumps and traces never have it.
     hash: "key" in input ? createHash("sha256").update(input.key).digest("hex") : input.keyHash.slice(7).toLowerCase(),
     ...(input.metadata !== undefined && { metadata: input.metadata }),
   }))

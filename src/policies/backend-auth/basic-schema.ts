@@ -10,29 +10,30 @@ export const BEARER = { header: { name: "authorization", prefix: "Bearer " } };
 /** Where the gateway puts a credential. */
 export const putLocation = targetLocation
   .prefault(BEARER)
-  .describe("Where it is put. Default: `Authorization: Bearer …`.");
+  .describe("Where the request to the backend carries it. Default: `Authorization: Bearer …`.");
 
 /** A secret in the configuration or in a file. */
-export const secret = (what: string) => localSource(what).describe("Better from a variable, `${NAME}`, or a file.");
+export const secret = (what: string) =>
+  localSource(what).describe("Prefer an environment variable, `${NAME}`, or a file.");
 export const text = z.string().min(1);
 
 /** A fixed credential and its place. */
 export const key = z.union([
   text.transform((value) => ({ value: asText(value), location: BEARER })),
   z
-    .strictObject({ file: text.describe("File with the credential; a change of it is noticed.") })
+    .strictObject({ file: text.describe("File with the credential, reloaded when it changes.") })
     .transform(({ file }) => ({ value: inFile(file), location: BEARER })),
   z.strictObject({ value: secret("the credential"), location: putLocation }),
 ]);
 
 /** The private key of signatures, with the algorithm and the name of its public half. */
 export const signing = {
-  signingKey: localSource("the private key, PEM").describe("RSA or EC key, PEM, without a password."),
+  signingKey: localSource("the private key, PEM").describe("RSA or EC key in PEM, without a passphrase."),
   alg: z
     .enum(["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"])
     .default("RS256")
-    .describe("Algorithm; it must fit the key. Default: RS256."),
-  kid: text.optional().describe("Header `kid`, by which the public key is found."),
+    .describe("Signature algorithm; must fit the key. Default: RS256."),
+  kid: text.optional().describe("`kid` in the header of the token, which identifies the public key."),
 };
 
 /** Claims that the gateway sets itself. */
@@ -48,11 +49,11 @@ const jwtSign = z.strictObject({
   ...signing,
   claims: claims
     .optional()
-    .describe("Claims of every token, such as `iss`, `sub` and `aud`; `iat` and `exp` are added."),
+    .describe("Claims of every token, such as `iss`, `sub` and `aud`. The gateway adds `iat` and `exp`."),
   ttl: duration
     .prefault("5m")
     .refine((milliseconds) => milliseconds >= 1000, { message: "tokens live in whole seconds; write at least 1s" })
-    .describe("How long a token is valid; a new one is made after half of that. Default: 5m."),
+    .describe("Lifetime of a token. It is replaced after half of its lifetime. Default: 5m."),
   location: putLocation,
 });
 
@@ -61,13 +62,13 @@ export const basicFields = {
   passthrough: z
     .strictObject({ location: putLocation })
     .optional()
-    .describe("The client's own token, which jwtAuth has verified and taken out of the request."),
-  key: key.optional().describe("A fixed credential; a text or `{file}` alone is sent as `Authorization: Bearer …`."),
-  jwtSign: jwtSign.optional().describe("A token that the gateway signs itself."),
+    .describe("Forwards the client's own token, which `jwtAuth` has verified and removed from the request."),
+  key: key.optional().describe("A fixed credential. A string or `{file}` alone is sent as `Authorization: Bearer …`."),
+  jwtSign: jwtSign.optional().describe("A token that the gateway signs."),
   credentials: z
     .array(z.strictObject({ location: targetLocation, key: secret("the credential") }))
     .default([])
-    .describe("Further fixed credentials, each with its place."),
+    .describe("Further fixed credentials, each with its location."),
 };
 
 /** A check that exactly one of `ways` is set, or only `credentials`. */

@@ -11,36 +11,38 @@ const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 const JWT = "urn:ietf:params:oauth:token-type:jwt";
 
-/** Parameters of the grant itself. */
+/** Parameters of the grant: an expression over the request could otherwise choose subject, audience or client. */
 const OWN_PARAMETERS = [
   ...["grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type", "assertion", "audience"],
   ...["resource", "scope", "requested_token_type", "client_id", "client_secret", "client_assertion"],
   "client_assertion_type",
 ];
 
-const clientId = text.describe("Name of this gateway at the authorization server.");
+const clientId = text.describe("Client id of this gateway at the authorization server.");
 
 const secretAuth = z.strictObject({
   clientId,
   method: z
     .literal(["clientSecretBasic", "clientSecretPost"])
     .default("clientSecretBasic")
-    .describe("The secret goes into `Authorization: Basic`, or into the form. Default: `clientSecretBasic`."),
+    .describe("Sends the secret as `Authorization: Basic`, or in the form. Default: `clientSecretBasic`."),
   clientSecret: secret("the gateway's secret there")
     .optional()
-    .describe("Needed with `clientSecretBasic`; `clientSecretPost` without it sends `client_id` alone."),
+    .describe("Required for `clientSecretBasic`. Without it, `clientSecretPost` sends `client_id` alone."),
 });
 
 const keyAuth = z.strictObject({
   clientId,
-  method: z.literal("privateKeyJwt").describe("A signed assertion in place of a secret (RFC 7523)."),
+  method: z.literal("privateKeyJwt").describe("A signed assertion instead of a secret (RFC 7523)."),
   ...signing,
   certificate: localSource("the certificate of the key, PEM").optional().describe("Certificate of the key, PEM."),
   certificateHeader: z
     .enum(["x5c", "x5t#S256"])
     .default("x5t#S256")
-    .describe("How the assertion names the certificate: the chain itself, or its thumbprint. Default: `x5t#S256`."),
-  assertionAudience: text.describe("`aud` of the assertion: what the authorization server calls itself."),
+    .describe(
+      "How the assertion identifies the certificate: the chain itself, or its thumbprint. Default: `x5t#S256`.",
+    ),
+  assertionAudience: text.describe("`aud` of the assertion: the identifier of the authorization server."),
 });
 
 const clientAuth = z
@@ -54,11 +56,12 @@ const clientAuth = z
         message: "is needed with clientSecretBasic",
       });
   })
-  .meta({ id: "ClientAuth", description: "How the gateway authenticates itself to a token endpoint." });
+  .meta({ id: "ClientAuth", description: "How the gateway authenticates to a token endpoint." });
 
 const callPolicies = callPolicySchema(basicSchema).meta({
   id: "TokenEndpointPolicies",
-  description: "How the token endpoint is called. They win over those of a named backend or of `policies[]`.",
+  description:
+    "How the token endpoint is called. Takes precedence over the policies of a named backend and of `policies[]`.",
 });
 
 const endpointFields = {
@@ -77,7 +80,9 @@ const tokenType = z.string().refine((type) => URL.canParse(type) && !type.includ
   message: "not a token type; write an absolute URI such as urn:ietf:params:oauth:token-type:jwt",
 });
 
-const source = location.prefault(BEARER).describe("Where the request carries it. Default: `Authorization: Bearer …`.");
+const source = location
+  .prefault(BEARER)
+  .describe("Where the request carries the token. Default: `Authorization: Bearer …`.");
 const list = z.array(text).default([]);
 
 const cache = z
@@ -88,12 +93,10 @@ const cache = z
       .max(1_000_000)
       .default(8192)
       .describe("Tokens cached by each thread; 0 = no cache. Default: 8192."),
-    defaultTtl: duration
-      .prefault("5m")
-      .describe("How long a token serves that comes without `expires_in`. Default: 5m."),
+    defaultTtl: duration.prefault("5m").describe("Lifetime of tokens issued without `expires_in`. Default: 5m."),
   })
   .prefault({})
-  .describe("Keeps tokens, until shortly before they or the client's own token expire.");
+  .describe("Caches tokens until shortly before they or the client's token expire.");
 
 export const oauthTokenExchange = z
   .strictObject({
@@ -101,37 +104,43 @@ export const oauthTokenExchange = z
     grantType: z
       .enum(["tokenExchange", "jwtBearer"])
       .default("tokenExchange")
-      .describe("RFC 8693, or RFC 7523 with the token as `assertion`. Default: `tokenExchange`."),
+      .describe(
+        "`tokenExchange`: RFC 8693. `jwtBearer`: RFC 7523, with the token as `assertion`. Default: `tokenExchange`.",
+      ),
     subjectToken: z
       .strictObject({
         source,
-        tokenType: tokenType.default(ACCESS_TOKEN).describe("What it is. Default: an access token."),
+        tokenType: tokenType.default(ACCESS_TOKEN).describe("Type of the token. Default: access token."),
       })
       .prefault({})
-      .describe("The client's token. Where jwtAuth has verified and taken it out, it is used all the same."),
+      .describe("The client's token. Also found where `jwtAuth` has verified and removed it."),
     actorToken: z
       .strictObject({
-        source: location.describe("Where the request carries it."),
-        tokenType: tokenType.default(ACCESS_TOKEN).describe("What it is. Default: an access token."),
+        source: location.describe("Where the request carries the token."),
+        tokenType: tokenType.default(ACCESS_TOKEN).describe("Type of the token. Default: access token."),
         enforceMayAct: z
           .boolean()
           .default(false)
-          .describe("403 unless the claim `may_act` of the client's token names this actor. Default: false."),
+          .describe(
+            "Requests get 403 unless the claim `may_act` of the client's token names this actor. Default: false.",
+          ),
       })
       .refine((actor) => !actor.enforceMayAct || actor.tokenType === JWT, {
         message: `enforceMayAct reads claims; set tokenType to ${JWT}`,
       })
       .optional()
-      .describe("Token of the party that acts for the client (RFC 8693 1.1)."),
-    audiences: list.describe("Services that the new token is for, by name."),
-    scopes: list.describe("What the new token shall allow."),
-    resources: list.describe("Services that the new token is for, by URL."),
-    requestedTokenType: tokenType.optional().describe("What is asked for. Default: up to the endpoint."),
-    clientAuth: clientAuth.optional().describe("How the gateway authenticates itself. Default: not at all."),
+      .describe("Token of the party that acts on behalf of the client (RFC 8693, section 1.1)."),
+    audiences: list.describe("Names of the services that the new token is for."),
+    scopes: list.describe("Scopes requested for the new token."),
+    resources: list.describe("URLs of the services that the new token is for."),
+    requestedTokenType: tokenType
+      .optional()
+      .describe("Requested type of the new token. Default: chosen by the endpoint."),
+    clientAuth: clientAuth.optional().describe("How the gateway authenticates to the endpoint. Default: not at all."),
     additionalParams: z
       .record(text, expression("request"))
       .default({})
-      .describe("Further parameters of the form: name → CEL over the request that gives text."),
+      .describe("Further form parameters: name → CEL over the request, which must return a string."),
     authorizationLocation: putLocation,
     cache,
   })
@@ -152,19 +161,21 @@ export const oauthTokenExchange = z
 
 const endpoint = z
   .strictObject({ ...endpointFields, clientAuth })
-  .meta({ id: "TokenEndpoint", description: "A token endpoint, and how the gateway authenticates itself to it." });
+  .meta({ id: "TokenEndpoint", description: "A token endpoint, and how the gateway authenticates to it." });
 
 export const crossAppAccess = z.strictObject({
   identityProvider: endpoint.describe("Where the client's identity token is exchanged for an assertion (ID-JAG)."),
   resourceAuthorizationServer: endpoint.describe("Where the assertion is exchanged for an access token."),
-  audience: text.describe("What the resource's authorization server calls itself."),
-  resources: list.describe("Services that the token is for, by URL."),
-  scopes: list.describe("What the assertion shall allow, and the access token when `accessTokenScopes` is not set."),
-  accessTokenScopes: z.array(text).optional().describe("What the access token shall allow. Default: `scopes`."),
+  audience: text.describe("Identifier of the resource's authorization server."),
+  resources: list.describe("URLs of the services that the token is for."),
+  scopes: list.describe(
+    "Scopes requested for the assertion, and for the access token unless `accessTokenScopes` is set.",
+  ),
+  accessTokenScopes: z.array(text).optional().describe("Scopes requested for the access token. Default: `scopes`."),
   subjectToken: z
-    .strictObject({ source, tokenType: tokenType.default(ID_TOKEN).describe("What it is. Default: an ID token.") })
+    .strictObject({ source, tokenType: tokenType.default(ID_TOKEN).describe("Type of the token. Default: ID token.") })
     .prefault({})
-    .describe("The client's identity token. Where jwtAuth has verified and taken it out, it is used all the same."),
+    .describe("The client's identity token. Also found where `jwtAuth` has verified and removed it."),
   cache,
 });
 

@@ -7,7 +7,7 @@ import { localSource } from "../shared/source-schema.ts";
 export const schema = z
   .strictObject({
     htpasswd: localSource("the list of users, `user:hash` a line").describe(
-      "Users and hashes of their passwords as `htpasswd -B` writes them: bcrypt, `$apr1$`, `$1$`, `$5$`, `$6$` or `{SHA}`.",
+      "Users with their password hashes, as written by `htpasswd -B`: bcrypt, `$apr1$`, `$1$`, `$5$`, `$6$` or `{SHA}`.",
     ),
     realm: z
       .string()

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { condition } from "../shared/cel-schema.ts";
 
-/** What may stand in one list of alternatives. */
+/** Entries of one list. Conditions are evaluated one after the other for each request, so the list bounds that work. */
 const MAX_ENTRIES = 64;
 
-/** Alternatives: the first whose CEL is true applies; only the last may have none (reference 1.11). */
+/** Alternatives: the first one whose condition is true applies; only the last may lack one (reference 1.11). */
 export interface Conditional<Entry extends object> {
   readonly conditional: readonly (Entry & { readonly condition?: string | undefined })[];
 }

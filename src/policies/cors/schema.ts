@@ -8,7 +8,7 @@ export const schema = z
       .array(z.string().min(1))
       .default([])
       .describe(
-        "Origins whose pages may read responses: `scheme://host[:port]`, where the host may hold `*`, as in `https://*.example.com`; `*` alone = all.",
+        "Origins whose pages may read responses: `scheme://host[:port]`. The host may contain `*`, as in `https://*.example.com`; `*` alone allows all origins.",
       ),
     allowMethods: z
       .array(z.string().min(1))

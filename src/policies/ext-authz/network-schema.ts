@@ -11,16 +11,20 @@ const grpc = z
     metadata: z
       .record(z.string(), expression("network"))
       .optional()
-      .describe("Name → CEL, sent as the metadata `envoy.filters.http.ext_authz`."),
+      .describe("Name → CEL, sent as filter metadata of `envoy.filters.http.ext_authz`."),
   })
-  .describe("`envoy.service.auth.v3.Authorization/Check` with both ends of the connection. The default.");
+  .describe(
+    "Envoy's `envoy.service.auth.v3.Authorization/Check` with the two addresses of the connection. The default.",
+  );
 
-/** Fields of `extAuthz` that are about a request or its answer: the translation warns that they do nothing here. */
-const NO_REQUEST = "Accepted, and without effect: there is no request yet, and refused clients get no answer.";
+/** For fields of `extAuthz` that concern a request or its response: translation warns that they have no effect here. */
+const NO_REQUEST = "Accepted without effect: there is no request yet, and refused clients get no response.";
 
 const http = z
   .strictObject({
-    path: expression("network").optional().describe("CEL for path and query of the question. Default: `/`."),
+    path: expression("network")
+      .optional()
+      .describe("CEL for the path and query of the authorization request. Default: `/`."),
     body: expression("network").optional().describe("CEL for the body of the authorization request. Default: none."),
     redirect: z.string().optional().describe(NO_REQUEST),
     includeResponseHeaders: z.array(z.string()).optional().describe(NO_REQUEST),
@@ -28,7 +32,7 @@ const http = z
       .record(z.string(), expression("network"))
       .default({})
       .describe(
-        "Headers of the question: name → CEL; `:method`, `:path` and `:authority` too. Nothing else tells the service of the client.",
+        "Headers of the authorization request: name → CEL; `:method`, `:path` and `:authority` can be set too. Nothing else tells the service about the client.",
       ),
     metadata: z
       .record(z.string(), expression("networkResponse"))
@@ -37,7 +41,7 @@ const http = z
         "Name → CEL over the service's `response`; requests on this connection read the value as `extauthz.<name>`.",
       ),
   })
-  .describe("A GET: 2xx allows.");
+  .describe("A GET request; 2xx allows.");
 
 const cache = z.strictObject({
   key: z
@@ -45,20 +49,20 @@ const cache = z.strictObject({
     .min(1)
     .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
   ttl: expression("network", (text) => parseDuration(text) !== undefined).describe(
-    "How long answers serve: a duration, or CEL that gives one, or the time of their end: a timestamp or seconds since 1970.",
+    "How long decisions are cached: a duration, or CEL that returns a duration, or the expiry as a timestamp or in Unix seconds.",
   ),
   maxEntries: z
     .int()
     .min(1)
     .max(1_000_000)
     .default(10_000)
-    .describe("Answers kept, in each thread and for each port. Default: 10000."),
+    .describe("Entries kept by each worker for each port. Default: 10000."),
 });
 
 /** `frontendPolicies.networkExtAuthz` (reference 1.10): as `extAuthz`, but about a connection. */
 export const networkSchema = z
   .strictObject({
-    ...calledService("How long an answer may take."),
+    ...calledService("Deadline for the authorization response."),
     protocol: z
       .union([z.strictObject({ grpc }), z.strictObject({ http })])
       .default({ grpc: {} })
@@ -67,17 +71,17 @@ export const networkSchema = z
       .union([z.literal(["allow", "deny"]), z.strictObject({ denyWithStatus: z.int().min(200).max(599) })])
       .default("deny")
       .describe(
-        "When the service cannot be asked; `allow` says so in the log, once in ten seconds at most; a status is as good as `deny`. Default: `deny`.",
+        "What happens when the service fails or cannot be reached. `allow` logs a warning at most every ten seconds; a status is equal to `deny`. Default: `deny`.",
       ),
     includeRequestHeaders: z.array(z.string()).optional().describe(NO_REQUEST),
     includeRequestBody: body.optional().describe(NO_REQUEST),
-    cache: cache.optional().describe("Caches responses: those that allow, and denials with 401 or 403."),
+    cache: cache.optional().describe("Caches decisions: those that allow, and denials with 401 or 403."),
   })
   .meta({
     id: "NetworkExtAuthz",
     description:
-      "Asks a service who may connect, once per connection, after `networkAuthorization` and before the first " +
-      "request; CEL reads `source`, `destination` and `env`. Who is refused is cut off without an answer.",
+      "Authorizes connections by an external service, once per connection, after `networkAuthorization` and before the " +
+      "first request. CEL reads `source`, `destination` and `env`. Refused connections are closed without a response.",
   });
 
 type Written = z.output<typeof networkSchema>;

@@ -19,7 +19,7 @@ const grpc = z
     metadata: z
       .record(z.string(), expression("request"))
       .optional()
-      .describe("Name → CEL, sent as the metadata `envoy.filters.http.ext_authz`."),
+      .describe("Name → CEL, sent as filter metadata of `envoy.filters.http.ext_authz`."),
   })
   .describe("Envoy's `envoy.service.auth.v3.Authorization/Check`. The default.");
 
@@ -28,7 +28,9 @@ const http = z
     path: expression("request")
       .optional()
       .describe("CEL for the path and query of the authorization request. Default: those of the request."),
-    redirect: expression("request").optional().describe("CEL for a URL: a 401 or 403 becomes a redirect (302) to it."),
+    redirect: expression("request")
+      .optional()
+      .describe("CEL for a URL. A 401 or 403 from the service becomes a redirect (302) to it."),
     body: expression("request").optional().describe("CEL for the body of the authorization request."),
     includeResponseHeaders: names
       .default([])
@@ -48,34 +50,39 @@ const http = z
   })
   .describe("Plain HTTP: the service receives the request's method, path and Authorization; 2xx allows.");
 
-/** How much of a request's body a service gets. */
+/** How much of a request body the service gets. */
 export const body = z.strictObject({
   maxRequestBytes: z
     .int()
     .min(0)
     .max(16 * 1024 * 1024)
     .default(8192)
-    .describe("Maximum bytes of the body; 0 = no body. Default: 8192."),
+    .describe(
+      "Maximum bytes of the body that the service gets; longer bodies are handled as `allowPartialMessage` says. Default: 8192.",
+    ),
   allowPartialMessage: z
     .boolean()
     .default(false)
     .describe("Truncates longer bodies; otherwise they are rejected with 413. Default: false."),
-  packAsBytes: z.boolean().default(false).describe("For gRPC: send `raw_body` instead of text. Default: false."),
+  packAsBytes: z
+    .boolean()
+    .default(false)
+    .describe("For gRPC: sends the body as `raw_body`, not as text. Default: false."),
 });
 
 const cache = z.strictObject({
   key: z
     .array(expression("request"))
-    .min(1, { message: "must not be empty, or all clients would share one answer; name what tells them apart" })
+    .min(1, { message: "must not be empty, or all clients would share one decision; name what tells them apart" })
     .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
   ttl: expression("request", (text) => parseDuration(text) !== undefined).describe(
-    "How long responses are cached: a duration, or CEL, which can read the service's `response`, that returns a duration or the expiry as a timestamp or Unix seconds.",
+    "How long decisions are cached: a duration, or CEL that returns a duration, or the expiry as a timestamp or in Unix seconds. CEL can read `extauthz`, the metadata of the decision.",
   ),
   maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Maximum entries in each worker. Default: 10000."),
 });
 
 const policy = z.strictObject({
-  ...calledService("How long an answer may take."),
+  ...calledService("Deadline for the authorization response."),
   protocol: z
     .union([z.strictObject({ grpc }), z.strictObject({ http })])
     .default({ grpc: {} })
@@ -88,7 +95,7 @@ const policy = z.strictObject({
     .default([])
     .describe("Request headers that are sent to the service. Default: all for gRPC, Authorization for HTTP."),
   includeRequestBody: body.optional().describe("Sends the body to the service. Default: the body is not sent."),
-  cache: cache.optional().describe("Caches responses: those that allow, and denials with 401 or 403."),
+  cache: cache.optional().describe("Caches decisions: those that allow, and denials with 401 or 403."),
 });
 
 export const schema = conditionally(
@@ -98,12 +105,12 @@ export const schema = conditionally(
 );
 
 export type ExtAuthz = ConfigOf<typeof policy>;
-/** As it is written. */
+/** As users write it. */
 export type ExtAuthzInput = z.output<typeof policy>;
 export type ExtAuthzGrpc = ConfigOf<typeof grpc>;
 export type ExtAuthzHttp = ConfigOf<typeof http>;
 
-/** `extAuthz` with its service. */
+/** `extAuthz`, or each of its alternatives, with the service as a target. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
   return resolveEach<ExtAuthzInput, ExtAuthz>(written, resolver, resolveOne);
 }

@@ -14,7 +14,7 @@ export const schema = z
     discovery: textSource("the provider's discovery document")
       .optional()
       .describe(
-        "URL of the provider's metadata. Default, unless the endpoints are configured: the issuer with `/.well-known/openid-configuration`.",
+        "Discovery document of the provider. Default, unless the endpoints are configured: the issuer with `/.well-known/openid-configuration`.",
       ),
     authorizationEndpoint: endpoint
       .optional()

@@ -6,7 +6,7 @@ const headerName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a header name" })
   .transform((name) => name.toLowerCase());
-const cookieName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a name of a cookie" });
+const cookieName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a cookie name" });
 
 const header = z
   .strictObject({
@@ -16,7 +16,7 @@ const header = z
         .string()
         .optional()
         .describe(
-          "Prefix of the credential, such as `Bearer `; a header without it carries no credential. Default: none.",
+          "Prefix of the credential, such as `Bearer `, compared without case. A header without the prefix carries no credential. Default: none.",
         ),
     }),
   })
