@@ -1,3 +1,9 @@
+/**
+ * `buffer`: holds a whole body before any of it is forwarded, so that a slow sender does not occupy a backend (or a client) for
+ * as long as it sends (reference 3.24). In: the body of the request or response. Out: the same body in one piece, or, where it
+ * exceeds the limit, 413 to the client, or 502 in place of the response. Memory comes from the worker's `maxBufferedBytes`;
+ * when that is used up, reading the body ends the request with TG_BUFFERS_FULL.
+ */
 import type { LocalReply } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import type { PolicyContext, PolicyHooks, PolicyTrace } from "../types.ts";
@@ -15,12 +21,12 @@ export const buffer = definePolicy({
   merge: (outer) => outer,
 });
 
-/** Reads bodies whole before they go on (reference 3.24). */
+/** Waits for the bodies of the configured sides. The chain continues when the last byte is there or the limit is exceeded. */
 function hooksOf({ request, response }: Buffering): PolicyHooks {
   return {
     ...(request !== undefined && {
       onRequest(context) {
-        // Most requests have no body to wait for.
+        // Most requests have no body: no promise, so no turn of the event loop.
         return context.requestBody.empty ? undefined : bufferRequest(request, context);
       },
     }),
@@ -30,6 +36,8 @@ function hooksOf({ request, response }: Buffering): PolicyHooks {
         const whole = await responseBody.buffer(limit);
         report(trace, "response", whole, limit, response.failureMode);
         if (whole !== undefined || response.failureMode === "failOpen") return;
+        // The head has not been sent yet, so the client gets a complete response instead of a truncated one. The header fields
+        // describe a body that is gone.
         message.status = 502;
         message.headers.length = 0;
         responseBody.replace(new Uint8Array(0));
@@ -38,6 +46,7 @@ function hooksOf({ request, response }: Buffering): PolicyHooks {
   };
 }
 
+/** Resolves with the reply that rejects the request, or undefined to go on. */
 async function bufferRequest(
   { maxBytes, failureMode }: BufferedSide,
   { requestBody, maxBufferSize, trace }: PolicyContext,
@@ -48,6 +57,7 @@ async function bufferRequest(
   return whole === undefined && failureMode === "failClosed" ? tooLarge() : undefined;
 }
 
+/** A trace event for one side: its length in bytes, or the limit that it exceeds. */
 function report(
   trace: PolicyTrace | undefined,
   side: string,
@@ -60,6 +70,7 @@ function report(
   else trace?.decided(KIND, false, { [side]: { over: limit, failureMode } });
 }
 
+/** 413 with an empty body (reference 3.24); the error TG_BODY_TOO_LARGE would have a text. */
 function tooLarge(): LocalReply {
   return { status: 413, headers: [], body: "", reason: "InvalidRequest" };
 }

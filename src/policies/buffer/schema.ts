@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolve.ts";
 
+/** `status`: what a body over the limit is answered with. */
 const side = (what: string, status: number) =>
   z
     .strictObject({
@@ -16,7 +17,7 @@ const side = (what: string, status: number) =>
           `How to handle a longer body: failClosed responds with ${status} and an empty body, failOpen streams the rest without buffering it.`,
         ),
     })
-    .describe(`Bodies of ${what}.`);
+    .describe(`Buffers the bodies of ${what}.`);
 
 export const schema = z
   .strictObject({

@@ -1,14 +1,19 @@
+/**
+ * What a callout needs of the exchange that it is made for: its end, which cancels the call, and where the call is reported
+ * (trace events of a watched request, a span of a sampled one).
+ */
 import type { CallObserver } from "../../upstream/call.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
 import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../types.ts";
 
+/** Arguments of `Callout.unary`, `stream` and `http`. */
 interface CallFor {
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
   readonly calloutContext: CalloutContext;
 }
 
-/** A call for an exchange, which is given up when that is over; its events carry `scope`. */
+/** For a call that is cancelled when its exchange closes. Its trace events carry `scope`. */
 export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
   return {
     onCancel: (callback) => context.onClose(callback),
@@ -17,7 +22,7 @@ export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
   };
 }
 
-/** The same where something else says when the call is given up. */
+/** The same for calls that end on their own terms, such as copies of requests. `variables` are computed only if read. */
 export function calloutContextOf(context: PolicyContext, scope: OutboundScope): CalloutContext {
   const { requestMetadata, trace, span } = context;
   return {
@@ -30,7 +35,7 @@ export function calloutContextOf(context: PolicyContext, scope: OutboundScope): 
   };
 }
 
-/** Who is told of a call: whoever watches the request, and its span. */
+/** The observer of a call: trace, span, both, or none for most requests. */
 export function observerOf(
   { trace, span }: Pick<CalloutContext, "trace" | "span">,
   scope: OutboundScope,

@@ -1,3 +1,8 @@
+/**
+ * The `policies` of callouts: what is done to a request for a service before it is sent. In: resolved policies. Out: one function
+ * per place, called by the upstream room for each call, or undefined where there is nothing to do. Settings of connections
+ * (`backendTLS`, `http`, `tcp`, `backendTunnel`) are not applied here: the connection pool has them from the target.
+ */
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { CallHead, PrepareCall } from "../../upstream/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
@@ -12,12 +17,12 @@ import type { Transformations } from "../transformations/schema.ts";
 import type { CalloutContext, OutgoingContext, RequestMetadata } from "../types.ts";
 import type { CallPolicies } from "./schema.ts";
 
-/** For calls that are about no request. */
+/** For calls without a client's request, such as those for a connection. */
 const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefined, variables: {} };
 
 /**
- * What is done to each request for a service before it is sent, in the order of the backend phase; undefined = nothing. What
- * is about connections is up to the pool. Throws for keys, credentials and headers that cannot be used.
+ * Compiles the policies in the order of the backend phase: credentials, transformations, header fields. Throws a PolicyError for
+ * credentials and fields that are not valid, CelError for expressions that do not compile.
  */
 export function compileCallPolicies(
   { backendAuth: auth, transformations, requestHeaderModifier: modifier }: CallPolicies,
@@ -44,6 +49,7 @@ export function compileCallPolicies(
       transform?.(request, calloutContext);
       headers?.onRequest(context);
     };
+    // Credentials may have to be fetched or signed; everything else is synchronous.
     const waiting = credentials?.onRequest(context);
     if (waiting instanceof Promise) return waiting.then(finish);
     finish();
@@ -54,8 +60,9 @@ export function compileCallPolicies(
 const NOTHING = new Uint8Array(0);
 
 /**
- * What `transformations.request` does to a call: expressions read the call as `request`, and what is known of the client that
- * it is made for. What it sets aside as `metadata` is for this call alone. Throws as `compileProgram`; undefined = nothing.
+ * `transformations.request` for calls. Expressions read the call as `request`; the other variables describe the client's request
+ * that the call is for. `metadata` that they set is visible to this call only: another call must not depend on which came first.
+ * Throws as `compileProgram`.
  */
 function callTransformer(
   { request }: Transformations,

@@ -1,3 +1,4 @@
+/** Redaction of `policies` of a service. Apart from `redact.ts`, because token endpoints, which `backendAuth` calls, use it too. */
 import { redactModifier } from "../shared/header-edits.ts";
 import { redactTransformations } from "../transformations/index.ts";
 import {
@@ -12,8 +13,8 @@ type Show<Config> = (config: Config, hidden: ReadonlySet<string>) => unknown;
 type ShownCall = { readonly [Kind in keyof CallPolicies]-?: Show<NonNullable<CallPolicies[Kind]>> };
 
 /**
- * Shows the policies of calls without secrets, given how `backendAuth` is shown. Each kind has its own entry, so that a new one
- * does not compile until its author has thought of its secrets.
+ * Redacts the policies of calls, given the redaction of `backendAuth`. The table is exhaustive, so a new kind does not compile
+ * until its author has decided about its secrets.
  */
 export function redactCallPolicies(backendAuth: ShownCall["backendAuth"]): Show<CallPolicies> {
   const table: ShownCall = {

@@ -3,7 +3,7 @@ import { redact as backendAuth } from "../backend-auth/redact.ts";
 import { redactCallPolicies } from "./redact-policies.ts";
 import type { CalledService } from "./schema.ts";
 
-/** The configuration of a policy that calls a service, without the secrets of its calls; `hidden` are names of headers. */
+/** Redacts a policy that calls a service, and formats its timeout. `hidden`: names of headers with secret values. */
 export function redactCalling(
   config: CalledService & { readonly timeout: number },
   hidden: ReadonlySet<string>,
@@ -13,7 +13,7 @@ export function redactCalling(
 
 const show = redactCallPolicies(backendAuth);
 
-/** `policies` of a service without secrets; nothing when there are none. */
+/** Redacted `policies` of a service; absent if it has none. */
 export function redactPolicies(
   { policies }: CalledService,
   hidden: ReadonlySet<string>,

@@ -12,7 +12,7 @@ const callPolicies = callPolicySchema(backendAuth).meta({
     "Policies of calls to the service. They take precedence over the same kinds of a named backend and of `policies[]`.",
 });
 
-/** Fields of policies that ask a service; `what` the deadline is for. */
+/** Fields of policies that call a service. `what` documents the timeout. */
 export function calledService(what: string) {
   return {
     ...service,
@@ -25,16 +25,16 @@ export function calledService(what: string) {
 
 export type CallPolicies = ConfigOf<typeof callPolicies>;
 
-/** A service that the gateway calls itself, and how. */
+/** A service that the gateway calls for a policy. */
 export interface CalledService {
   readonly target: Target;
   readonly policies?: CallPolicies | undefined;
 }
 
-/** As it is written. */
+/** As written by users. */
 export type CallPoliciesInput = z.output<typeof callPolicies>;
 
-/** The fields that `calledService` gives a policy, as they are written. */
+/** The fields of `calledService`, as written by users. */
 export interface CalledServiceInput {
   readonly host?: string | undefined;
   readonly service?: { readonly name: string; readonly port: number } | undefined;

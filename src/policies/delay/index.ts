@@ -1,3 +1,7 @@
+/**
+ * `delay`: holds a request for a fixed or computed time before it continues, to try out how clients and timeouts behave with a
+ * slow service (reference 3.20). In: a duration, or CEL over the request. Out: nothing but time; the request is not changed.
+ */
 import { parseDuration } from "../../base/durations.ts";
 import { type Activation, CelDuration, type CelEnvironment, type CelValue } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
@@ -5,7 +9,7 @@ import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Delay } from "./schema.ts";
 
 const KIND = "delay";
-/** The longest delay of a timer. */
+/** Milliseconds, about 24.8 days: Node.js fires a timer with a longer delay after 1 ms. */
 const MAX_DELAY = 2 ** 31 - 1;
 
 export const delay = definePolicy({
@@ -16,7 +20,7 @@ export const delay = definePolicy({
   redact: (config) => config,
 });
 
-/** Makes a request wait (reference 3.20). Throws CelError for an expression that cannot be used. */
+/** Parses a constant or compiles the expression. Throws CelError for an expression that does not compile. */
 function prepare(config: Delay, cel: CelEnvironment): () => PolicyHooks {
   const delayOf = readerOf(config.duration, cel);
   return () => ({
@@ -32,6 +36,7 @@ function prepare(config: Delay, cel: CelEnvironment): () => PolicyHooks {
   });
 }
 
+/** The delay of a request in milliseconds. An expression that fails delays nothing: a fault test must not become an outage. */
 function readerOf(text: string, cel: CelEnvironment): (variables: Activation) => number {
   const fixed = parseDuration(text);
   if (fixed !== undefined) return () => fixed;
@@ -45,12 +50,13 @@ function readerOf(text: string, cel: CelEnvironment): (variables: Activation) =>
   };
 }
 
-/** Of a duration, or of a number that says it; 0 for anything else. */
+/** Of a CEL duration, or of a number of milliseconds; 0 for any other value. */
 function milliseconds(value: CelValue): number {
   const ms = value instanceof CelDuration ? Number(value.nanos) / 1e6 : Number(value);
   return Number.isFinite(ms) ? Math.min(ms, MAX_DELAY) : 0;
 }
 
+/** Never settles if the exchange closes first: nothing continues then, and the timer must not keep the exchange in memory. */
 function wait(context: PolicyContext, time: number): Promise<undefined> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(undefined), time);

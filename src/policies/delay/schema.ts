@@ -11,5 +11,5 @@ export const schema = z
   })
   .describe("Delays requests; the delay counts toward the request's timeout.");
 
-/** What runs. */
+/** The configuration at run time. */
 export type Delay = ConfigOf<typeof schema>;

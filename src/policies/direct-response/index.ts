@@ -1,3 +1,7 @@
+/**
+ * `directResponse`: answers a request itself, without a backend (reference 3.12). In: a status and, optionally, a body and header
+ * fields, constant or CEL over the request. Out: always a reply, so it is the last policy of the request side.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, type CelEnvironment, type Expression, toText } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message.ts";
@@ -8,7 +12,7 @@ import { fieldName, shownValues } from "../shared/header-edits.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { DirectResponse } from "./schema.ts";
 
-/** Statuses whose responses end with their head (RFC 9110 15.3.5, 15.3.6, 15.4.5). */
+/** 204, 205 and 304 responses end with their header section (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5). */
 const BODILESS = [204, 205, 304];
 
 interface Field {
@@ -27,9 +31,10 @@ export const directResponse = defineConditionalPolicy({
 });
 
 /**
- * Answers without a backend (reference 3.12). No content-type is added: `headers` or a responseHeaderModifier set the one
- * that fits. A header whose expression fails is left out; for a body that is TG_FILTER_FAILED. Throws when the status is no
- * final one or cannot have the body, for two bodies, and for headers that may not be set.
+ * Compiles the response. No Content-Type is added: only the author knows it, and `headers` or a responseHeaderModifier can set
+ * it. A header field whose expression fails is omitted; a body whose expression fails rejects with TG_FILTER_FAILED. Throws a
+ * PolicyError for a status that is not final, a body where the status allows none, two bodies, and header fields that frame
+ * the message; CelError for expressions that do not compile.
  */
 function prepare(config: DirectResponse, cel: CelEnvironment): () => PolicyHooks {
   const { status, body = "", bodyExpression } = config;
@@ -61,6 +66,7 @@ function prepare(config: DirectResponse, cel: CelEnvironment): () => PolicyHooks
   });
 }
 
+/** Throws TG_FILTER_FAILED: a body without content would look like an intended one. */
 function bodyOf(expression: Expression, variables: Activation): Uint8Array {
   try {
     return bodyBytes(expression.evaluate(variables));
@@ -69,6 +75,7 @@ function bodyOf(expression: Expression, variables: Activation): Uint8Array {
   }
 }
 
+/** Fields with their values in UTF-8; null as a value omits the field. */
 function headersOf(fields: readonly Field[], variables: Activation): HeaderList {
   const headers: HeaderList = [];
   for (const { name, expression } of fields) {
@@ -76,7 +83,7 @@ function headersOf(fields: readonly Field[], variables: Activation): HeaderList 
       const text = toText(expression.evaluate(variables));
       if (text !== undefined) headers.push(name, sendableText(text));
     } catch {
-      // Without this field the answer still says what it has to.
+      // The status and body are still meaningful without this field; failing here would hide them.
     }
   }
   return headers;

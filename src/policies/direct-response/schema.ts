@@ -5,11 +5,13 @@ import { expression } from "../shared/cel-schema.ts";
 
 const plain = z
   .strictObject({
-    status: z.int().min(200).max(599).describe("Status of the response."),
+    status: z.int().min(200).max(599).describe("Status code of the response."),
     body: z
       .union([z.string(), z.array(z.int().min(0).max(255))])
       .optional()
-      .describe("Body of the response: text, or a list of bytes; default: empty. No content-type is added."),
+      .describe(
+        "Response body: text, or a list of byte values. Default: empty. `content-type` is not set automatically.",
+      ),
     bodyExpression: expression("request")
       .optional()
       .describe("CEL for the body: strings and bytes are sent as they are, lists and maps as JSON."),

@@ -1,3 +1,8 @@
+/**
+ * Conversions between Envoy's API and this gateway's messages, for `extAuthz`, `extProc` and `remoteRateLimit`: header maps and
+ * options, pseudo-header fields, structs. What a service sends is checked here, because a service may be compromised or just
+ * copy a client's values: fields that frame a message and invalid values are dropped.
+ */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { messageOf } from "../../base/errors.ts";
 import type { HeaderValueOption } from "../../gen/envoy/config/core/v3/base_pb.ts";
@@ -7,17 +12,17 @@ import { applyHeaderEdits, FRAMING, type HeaderEdit } from "../shared/header-edi
 import { EditedRequest, REQUEST_PSEUDO } from "../transformations/messages.ts";
 import type { PolicyContext } from "../types.ts";
 
-/** A header as a service sets it; lists of plain `HeaderValue`s have no instruction how. */
+/** `HeaderValueOption`, or a plain `HeaderValue` without an append action. */
 export type HeaderInstruction = Pick<HeaderValueOption, "header"> &
   Partial<Pick<HeaderValueOption, "append" | "appendAction">>;
 
-/** By number of `HeaderValueOption.HeaderAppendAction`; a number that Envoy adds later falls back to the default. */
+/** By number of `HeaderValueOption.HeaderAppendAction`. Numbers that Envoy adds later fall back to the default. */
 const ACTIONS: readonly HeaderEdit["action"][] = ["add", "addAbsent", "set", "setPresent"];
 
 /**
- * The changes to headers that a service asks for. `unsaid` is what a header without instruction does: the default on the wire is
- * the same as `APPEND_IF_EXISTS_OR_ADD`, yet a field about the client must not stand beside one that the client has sent.
- * Fields that frame the message, and what cannot be sent, are left out.
+ * The header edits that a service requests. `unsaid`: the action of a header without an explicit one. On the wire that is
+ * indistinguishable from `APPEND_IF_EXISTS_OR_ADD`, but for requests it must be `set`: a field about the client must not be
+ * appended to a forged one that the client has sent. Fields that frame the message and invalid values are dropped.
  */
 export function headerEdits(options: readonly HeaderInstruction[] | undefined, unsaid: "add" | "set"): HeaderEdit[] {
   const edits: HeaderEdit[] = [];
@@ -31,7 +36,7 @@ export function headerEdits(options: readonly HeaderInstruction[] | undefined, u
   return edits;
 }
 
-/** Removals that a service asks for. Host and pseudo-header fields stay: a request without them has no target. */
+/** The removals that a service requests. Host and pseudo-header fields stay: a request without them has no target. */
 export function headerRemovals(names: readonly string[] | undefined): HeaderEdit[] {
   return (names ?? [])
     .map((name) => name.toLowerCase())
@@ -39,7 +44,7 @@ export function headerRemovals(names: readonly string[] | undefined): HeaderEdit
     .map((name) => ({ action: "remove", name, value: "" as const }));
 }
 
-/** Changes the request; pseudo headers and `host` change its target, unless their value cannot stand there. */
+/** Edits the request. Pseudo-header fields and `host` change its target; invalid values are skipped with a trace event. */
 export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]): void {
   const pseudo = edits.filter(({ name }) => REQUEST_PSEUDO.has(name));
   for (const { name } of edits) context.claimField(name);
@@ -57,7 +62,7 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
   }
 }
 
-/** The header fields of a reply that a service makes, in its order, without pseudo-header fields. */
+/** Header fields of a service's reply, in its order, without pseudo-header fields. */
 export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
   const headers: HeaderList = [];
   applyHeaderEdits(
@@ -67,7 +72,7 @@ export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
   return headers;
 }
 
-/** A `HeaderMap`. Values are bytes, since a header value need not be UTF-8 (RFC 9110, section 5.5). */
+/** A `HeaderMap` with `raw_value`: header values need not be UTF-8 (RFC 9110, section 5.5), which protobuf strings must be. */
 export function headerMap(headers: HeaderList) {
   const list: { key: string; rawValue: Uint8Array }[] = [];
   for (let i = 0; i < headers.length; i += 2)
@@ -75,14 +80,17 @@ export function headerMap(headers: HeaderList) {
   return { headers: list };
 }
 
-/** UTF-8 text of a header value: header lists carry bytes as latin1 text, strings of protobuf are UTF-8. */
+/** A header value as UTF-8 text for a protobuf string; header lists carry bytes as latin1 text. ASCII is not copied. */
 export function textOf(value: string): string {
   for (let i = 0; i < value.length; i++)
     if (value.charCodeAt(i) > 0x7f) return Buffer.from(value, "latin1").toString("utf8");
   return value;
 }
 
-/** Headers as one map, values of a name joined: cookies by `; `, others by `, ` (RFC 9110 5.3, RFC 9113 8.2.3). */
+/**
+ * Fields as one map, repeated ones joined: cookies by `; ` (RFC 9113, section 8.2.3), others by `, ` (RFC 9110, section 5.3).
+ * Without a prototype: `__proto__` is a valid field name.
+ */
 export function joinedHeaders(headers: HeaderList, wants: (name: string) => boolean): Record<string, string> {
   const joined = Object.create(null) as Record<string, string>;
   for (let i = 0; i < headers.length; i += 2) {
@@ -95,7 +103,7 @@ export function joinedHeaders(headers: HeaderList, wants: (name: string) => bool
   return joined;
 }
 
-/** The pseudo-header fields of a request, whatever version it came in (RFC 9113, section 8.3.1). */
+/** The pseudo-header fields of a request in any HTTP version (RFC 9113, section 8.3.1), as Envoy's services expect them. */
 export function pseudoHeaders({ request }: PolicyContext): Record<string, string> {
   return {
     ":authority": textOf(request.authority),
@@ -114,9 +122,9 @@ function latin1Of(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 }
 
-/** Values for a `google.protobuf.Struct`: what JSON cannot express is left out, and null inside lists. */
+/** A `google.protobuf.Struct`. Values that JSON cannot express are omitted; inside lists they become null, to keep positions. */
 export function structOf(values: object): JsonObject {
-  // Without a prototype, because `__proto__` is a key like any other.
+  // Without a prototype: `__proto__` is a valid key, and may be a claim of a token.
   const struct: JsonObject = Object.create(null);
   for (const [key, value] of Object.entries(values)) if (value !== undefined) struct[key] = jsonOf(value);
   return struct;

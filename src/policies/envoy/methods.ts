@@ -15,12 +15,12 @@ import { Authorization } from "../../gen/envoy/service/auth/v3/external_auth_pb.
 import { ExternalProcessor } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import { RateLimitService } from "../../gen/envoy/service/ratelimit/v3/rls_pb.ts";
 
-/** A method as its caller sees it: where it is, and what goes each way. */
+/** A gRPC method: its path and the codecs of its messages. */
 export interface EnvoyMethod<Request extends DescMessage, Response extends DescMessage> {
   /** `/package.Service/Method`, the `:path` of calls (gRPC over HTTP/2, "Requests"). */
   readonly path: string;
   encode(request: MessageInitShape<Request>): Uint8Array;
-  /** Fields that proto/ does not have are skipped. Throws an Error when the bytes are not such a message. */
+  /** Fields that proto/ does not declare are skipped. Throws an Error if the bytes are not a valid message. */
   decode(bytes: Uint8Array): MessageShape<Response>;
 }
 

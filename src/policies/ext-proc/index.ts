@@ -1,3 +1,12 @@
+/**
+ * `extProc`: sends requests and responses through a processing service over gRPC (Envoy's `envoy.service.ext_proc.v3`, reference
+ * 3.9). In: head, body and trailers of both sides, as far as the modes ask for them. Out: what the service makes of them, or its
+ * own response in place of the backend's. A service that fails means TG_EXT_PROC, or with `failOpen` that the exchange goes on
+ * without it, as long as no part of a body is with the service.
+ *
+ * One gRPC stream (`session.ts`) serves an exchange. `side.ts` walks one side of it through the service, `stages.ts` are the
+ * bodies that stream, `modes.ts` which parts the service gets.
+ */
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { ImmediateResponse } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
@@ -17,11 +26,12 @@ import type { ExtProc } from "./schema.ts";
 import { immediateReply, Session, TRACED } from "./session.ts";
 import { mayHaveTrailers, processSide, type Side } from "./side.ts";
 
-/** The name under which filters look for their attributes. */
+/** Key of attributes in messages, the name of Envoy's filter, which services look for. */
 const NAMESPACE = "envoy.filters.http.ext_proc";
 
 const ROUTE_STAYS = "clear_route_cache: the route is chosen; a policy of the gateway runs before that";
 
+/** State of one exchange: both sides share the stream, and the modes as the service has changed them. */
 interface Running {
   readonly session: Session;
   modes: Modes;
@@ -36,10 +46,7 @@ export const extProc = defineConditionalPolicy({
   redact: (config: ExtProc, hidden) => redactCalling(config, hidden),
 });
 
-/**
- * Sends requests and responses through a processing service (reference 3.9). It may change headers and bodies, and answer in
- * the place of the backend. Throws CelError for expressions that cannot be used.
- */
+/** Compiles metadata and attributes. Throws CelError for expressions that do not compile. */
 function prepare(config: ExtProc, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const values: MessageValues = {
     metadata: Object.entries(config.metadataContext).map(
@@ -53,7 +60,7 @@ function prepare(config: ExtProc, cel: CelEnvironment): (deps: PolicyDeps) => Po
   return (deps) => hooksOf(config, values, deps);
 }
 
-/** What each message says besides the request or response. */
+/** Compiled values that go with the first message of a side. */
 interface MessageValues {
   readonly metadata: readonly (readonly [namespace: string, NamedExpressions])[];
   readonly attributes: Readonly<Record<"request" | "response", NamedExpressions>>;
@@ -65,11 +72,13 @@ function hooksOf(
   { callouts, phase }: PolicyDeps,
 ): PolicyHooks {
   const callout = callouts(config.target, config.policies);
+  // Hooks have no state of requests. The map is weak: an exchange that ends takes its entry along.
   const running = new WeakMap<PolicyContext, Running>();
   const failOpen = config.failureMode === "failOpen";
   const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
   const inResponses = responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride;
 
+  /** Sends one side through the service. Resolves with its immediate response, undefined to go on; rejects to end the exchange. */
   const run = async (
     context: PolicyContext,
     side: Omit<Side, "context" | "limit">,
@@ -103,6 +112,7 @@ function hooksOf(
       return outcome.immediate;
     } catch (error) {
       session.close();
+      // Once the service has part of the body, the rest alone would be a corrupt message.
       const open = failOpen && !session.consumed && error instanceof GatewayError && error.code === "TG_EXT_PROC";
       const outcome = { side: side.direction, error: error instanceof Error ? error.message : "" };
       if (open) context.trace?.failed(TRACED, outcome);
@@ -121,7 +131,7 @@ function hooksOf(
     ...((inResponses || responseTrailerMode === "send") && {
       onResponse(context, response) {
         const side = responseSide(context, response);
-        // A response that no mode asks for is not held for a turn of the event loop.
+        // Without a mode that wants this response, it is not delayed by a promise.
         if (!inResponses && !mayHaveTrailers(config.processingOptions, side)) return undefined;
         return run(context, side).then((immediate) => {
           if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate, context.request));
@@ -132,6 +142,7 @@ function hooksOf(
   };
 }
 
+/** The request as a side. Only before the route is chosen can `clear_route_cache` have an effect. */
 function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context" | "limit"> {
   const { request } = context;
   return {
@@ -148,6 +159,7 @@ function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context"
   };
 }
 
+/** The response as a side. Of pseudo-header fields, `:status` can change (RFC 9113, section 8.3.2). */
 function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side, "context" | "limit"> {
   return {
     direction: "response",
@@ -171,7 +183,7 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
   };
 }
 
-/** The service's own response takes the place of the backend's. */
+/** Replaces the backend's response by the service's immediate response. */
 function answerInstead({ responseBody }: PolicyContext, response: HttpResponse, reply: LocalReply): void {
   response.status = reply.status;
   response.headers.splice(0, response.headers.length, ...reply.headers);

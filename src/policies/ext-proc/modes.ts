@@ -5,10 +5,10 @@ import type {
 } from "../../gen/envoy/extensions/filters/http/ext_proc/v3/processing_mode_pb.ts";
 import type { ExtProcBodyMode, ExtProcOptions } from "./schema.ts";
 
-/** The modes of one exchange: configured, then as the service has changed them. */
+/** Processing modes of one exchange: those configured, then as changed by the service. */
 export type Modes = Omit<ExtProcOptions, "allowModeOverride">;
 
-/** `BodySendMode` by the names of the configuration: what the service learns of the modes. */
+/** Envoy's `BodySendMode` by the names of the configuration; `protocol_config` tells the service. */
 export const BODY_MODES = {
   none: 0,
   buffered: 2,
@@ -20,14 +20,14 @@ const SEND: ProcessingMode_HeaderSendMode = 1;
 const SKIP: ProcessingMode_HeaderSendMode = 2;
 
 /**
- * Applies `mode_override`. Header and trailer modes at DEFAULT stay as they are; body modes have no such value, so theirs
- * always apply (Envoy's ProcessingMode).
+ * Applies `mode_override`. Header and trailer modes with the value DEFAULT are unchanged; body modes have no such value, so they
+ * always apply (Envoy's `ProcessingMode`).
  */
 export function overridden(modes: Modes, mode: ProcessingMode): Modes {
   const header = (said: ProcessingMode_HeaderSendMode, before: "send" | "skip"): "send" | "skip" =>
     said === SEND ? "send" : said === SKIP ? "skip" : before;
   return {
-    // The request's headers have been sent already.
+    // Too late to change: the request headers have been sent.
     requestHeaderMode: modes.requestHeaderMode,
     responseHeaderMode: header(mode.responseHeaderMode, modes.responseHeaderMode),
     requestBodyMode: bodyMode(mode.requestBodyMode),
@@ -37,7 +37,7 @@ export function overridden(modes: Modes, mode: ProcessingMode): Modes {
   };
 }
 
-/** STREAMED is the older form of what full duplex does. */
+/** STREAMED (1), Envoy's older streaming mode, is handled as full duplex. */
 function bodyMode(said: ProcessingMode_BodySendMode): ExtProcBodyMode {
   if (said === BODY_MODES.buffered) return "buffered";
   if (said === BODY_MODES.bufferedPartial) return "bufferedPartial";

@@ -54,12 +54,12 @@ export const schema = conditionally(
 );
 
 export type ExtProc = ConfigOf<typeof policy>;
-/** As it is written. */
+/** As written by users. */
 export type ExtProcInput = z.output<typeof policy>;
 export type ExtProcOptions = ConfigOf<typeof options>;
 export type ExtProcBodyMode = z.output<typeof bodyMode>;
 
-/** `extProc` with its service. */
+/** Looks up the service; see `Resolver.service`. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
   return resolveEach<ExtProcInput, ExtProc>(written, resolver, resolveOne);
 }

@@ -1,6 +1,6 @@
 /**
- * The stream of messages with a processing service for one exchange. `processSide` and the stages of bodies send messages and
- * wait for the responses; when the exchange closes, so does the stream.
+ * The gRPC stream to a processing service for one exchange. `processSide` and the body stages send messages and listen for the
+ * responses about their part; the first failure reaches every listener, and when the exchange closes, so does the stream.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
@@ -27,21 +27,21 @@ export type ProcessingRequest = Extract<
   MessageInitShape<typeof ProcessingRequestSchema>,
   { readonly $typeName?: never }
 >;
-/** A message of the service. */
+/** A message from the service. */
 export type ProcessingResponse = ProcessingResponseMessage;
 
-/** The parts of an exchange that the service processes, as its responses name them. */
+/** The parts of an exchange, named as in the service's responses. */
 export type Part = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
 
 /** How far a service may extend the timeout of one response, as a multiple of the configured one (Envoy: `max_message_timeout`). */
 const MAX_EXTENSION = 10;
 
-/** Waits for responses about one part. After `onFailure` nothing more follows. */
+/** Receives the responses about one part. `onFailure` is the last call. */
 export interface Listener {
-  /** `immediateResponse` comes here too. */
+  /** Also called with an `immediateResponse`, which ends the exchange. */
   onResponse(response: ProcessingResponse): void;
   onFailure(error: GatewayError): void;
-  /** The service takes messages again. */
+  /** `send` returned false before; now the stream has room again. */
   onDrain(): void;
 }
 
@@ -60,9 +60,9 @@ export class Session {
   readonly #extended = new Set<Part>();
   #closed = false;
   #failure: GatewayError | undefined;
-  /** The service has ended the call in good order: the rest of the exchange passes without it. */
+  /** The service ended the stream with OK: the rest of the exchange continues without it. */
   skipped = false;
-  /** Bytes of a body are with the service, so a failure cannot let the body pass any more. */
+  /** The service has received part of a body, so after a failure the rest must not pass as if it were the whole. */
   consumed = false;
 
   /** `timeoutMs`: milliseconds for each response. */
@@ -92,7 +92,7 @@ export class Session {
     return false;
   }
 
-  /** From now on a response about `part` has to come within the timeout. */
+  /** Starts the timeout for a response about `part`, or restarts it. */
   startTimeout(part: Part): void {
     this.#extended.delete(part);
     this.#setTimeout(part, this.#timeoutMs);
@@ -107,7 +107,10 @@ export class Session {
     );
   }
 
-  /** Restarts the oldest timeout with another duration, which the service has asked for (`override_message_timeout`). */
+  /**
+   * Restarts the oldest timeout with the duration of `override_message_timeout`. Limited as in Envoy: a service must not keep
+   * clients waiting for ever.
+   */
   #extend({ seconds, nanos }: Duration): void {
     const { trace } = this.#context;
     const [part] = this.#timers.keys();
@@ -127,7 +130,7 @@ export class Session {
     trace?.applied(TRACED, { part: part.replace(/[A-Z]/, (letter) => `_${letter.toLowerCase()}`), timeout: ms });
   }
 
-  /** Responses about `part` go to `listener` until `unlisten`. */
+  /** Delivers responses about `part` to `listener` until `unlisten`. */
   listen(part: Part, listener: Listener): void {
     this.#listeners.set(part, listener);
   }
@@ -138,7 +141,7 @@ export class Session {
     this.#listeners.delete(part);
   }
 
-  /** Sends a message and waits for the response to it. `timed`: the timeout begins now. Rejects with TG_EXT_PROC. */
+  /** Sends a message and resolves with the response to it. `timed`: starts the timeout. Rejects with TG_EXT_PROC. */
   roundTrip(part: Part, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
@@ -159,12 +162,12 @@ export class Session {
     });
   }
 
-  /** The response that the service sends the client in the place of a backend. */
+  /** The service's immediate response as a reply to this client. */
   reply(immediate: ImmediateResponse): LocalReply {
     return immediateReply(immediate, this.#context.request);
   }
 
-  /** Cancels the call; no listener hears of it. */
+  /** Cancels the stream without notifying listeners. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -180,7 +183,7 @@ export class Session {
           onMessage: (message) => this.#receive(message),
           onDrain: () => this.#drain(),
           onEnd: (error) => {
-            // A service that ends the call while no response is due is done with this exchange.
+            // Ending the stream while no response is due is how a service says that it does not want the rest.
             if (error === undefined && this.#listeners.size === 0) this.skipped = true;
             this.#fail(error === undefined ? "no more responses" : "failed to send request", error && reasonOf(error));
           },
@@ -204,10 +207,12 @@ export class Session {
       );
   }
 
+  /** Wakes every body that waits for room. */
   #drain(): void {
     for (const listener of this.#listeners.values()) listener.onDrain();
   }
 
+  /** Decodes a message and delivers it. A message about a part that nothing waits for breaks the protocol. */
   #receive(message: Uint8Array): void {
     if (this.#closed) return;
     let answer: ProcessingResponse;
@@ -217,7 +222,7 @@ export class Session {
       this.#fail("an answer is no message of the protocol", reasonOf(error));
       return;
     }
-    // Such a message has no response in it (Envoy's ProcessingResponse).
+    // Such a message carries no response (Envoy's `ProcessingResponse`).
     if (answer.overrideMessageTimeout !== undefined) {
       this.#extend(answer.overrideMessageTimeout);
       return;
@@ -229,13 +234,14 @@ export class Session {
       };
     const { case: answered } = answer.response;
     const immediate = answered === "immediateResponse";
-    // An immediate response ends the exchange, so any one listener is enough.
+    // An immediate response is about the exchange, not a part: any listener can end it.
     const part = immediate ? [...this.#listeners.keys()][0] : answered;
     const listener = part === undefined ? undefined : this.#listeners.get(part);
     if (listener !== undefined) listener.onResponse(answer);
     else if (!immediate) this.#fail("an answer to nothing that was asked");
   }
 
+  /** Fails the stream once: cancels it, and tells every listener. */
   #fail(message: string, cause?: string): void {
     if (this.#closed) return;
     const listeners = [...this.#listeners.values()];
@@ -247,8 +253,9 @@ export class Session {
 }
 
 /**
- * The response that a service sends in the place of a backend. A gRPC client gets the status that the service names, or the one
- * that fits the HTTP status. Below 400 and without a gRPC status it passes as it is.
+ * An immediate response as a reply. gRPC clients get the gRPC status in the message, or one derived from the HTTP status. A
+ * response below 400 without a gRPC status is not a rejection and passes unchanged. A status out of range becomes 200, the
+ * default of Envoy's `ImmediateResponse`.
  */
 export function immediateReply(
   { status, headers, body, grpcStatus }: ImmediateResponse,

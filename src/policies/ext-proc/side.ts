@@ -1,4 +1,7 @@
-/** One side of an exchange, request or response, on its way through a processing service, as its modes say. */
+/**
+ * Sends one side of an exchange, request or response, through a processing service in the order of the protocol: headers, body,
+ * trailers, each as the modes say. In: a `Side`. Out: the modes from now on, and the immediate response if the service made one.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import type {
   CommonResponse,
@@ -12,35 +15,34 @@ import { BODY_MODES, type Modes, overridden } from "./modes.ts";
 import type { ProcessingRequest, Session } from "./session.ts";
 import { PrefixStage, StreamedBody, TrailerStage } from "./stages.ts";
 
-/** The answer to the headers brings the whole body with it, so the service does not receive the body. */
+/** `CONTINUE_AND_REPLACE`: the response to the headers contains the new body, so the original is not sent to the service. */
 const CONTINUE_AND_REPLACE: CommonResponse_ResponseStatus = 1;
 
 /** The request or the response of an exchange. */
 export interface Side {
   readonly direction: "request" | "response";
   readonly body: MessageBody;
-  /** Bytes of the body that may be buffered. */
+  /** Buffer limit for the body, in bytes. */
   readonly limit: number;
-  /** Pseudo headers first. */
+  /** With pseudo-header fields first (RFC 9113, section 8.3). */
   headers(): HeaderList;
-  /** Its head has Content-Length, so it has no trailers (RFC 9112, section 7.1.2). */
+  /** The head has Content-Length, so there are no trailers (RFC 9112, section 7.1.2). */
   hasLength(): boolean;
-  /** Applies what the service changes besides the body. */
+  /** Applies the service's changes to the head. */
   apply(common: CommonResponse): void;
-  /** Metadata and attributes, which go with the first message. */
+  /** Metadata and attributes, sent with the first message of the side. */
   readonly context: ProcessingRequest;
 }
 
 export interface Outcome {
   readonly modes: Modes;
-  /** The service answers the client itself. */
+  /** The service responds to the client itself. */
   readonly immediate?: ImmediateResponse;
 }
 
 /**
- * Sends one side through the service: headers first, then the body and the trailers as far as the modes say. A streamed body is
- * still under way when this resolves. Rejects with a GatewayError: TG_EXT_PROC when the service fails, TG_BODY_TOO_LARGE for a
- * request whose body does not fit the buffer.
+ * Resolves when the head may go on; a streamed body is still in flight then. Rejects with a GatewayError: TG_EXT_PROC if the
+ * service fails, TG_BODY_TOO_LARGE for a request body over the buffer limit.
  */
 export async function processSide(
   session: Session,
@@ -58,7 +60,8 @@ export async function processSide(
   let streaming = false;
   if (modes[`${direction}HeaderMode`] === "send") {
     const part = `${direction}Headers` as const;
-    // The service may want to see the body before it says anything about the headers.
+    // A service may need the body before it responds to the headers, so the body must not wait for that response. With mode
+    // overrides it has to: the response decides whether the body is sent at all.
     streaming = bodyMode(modes, side) === "fullDuplexStreamed" && !allowModeOverride;
     const message: ProcessingRequest = {
       ...context,
@@ -99,7 +102,10 @@ export async function processSide(
   return { modes };
 }
 
-/** Sends a body in one message. `partial`: of a longer one its beginning. `keepTrailers`: the service wants to see them too. */
+/**
+ * Sends a buffered body in one message. `partial`: of a body over the limit, its beginning. `keepTrailers`: the trailers are sent
+ * next, so the body must not be replaced by one with a length, which has none.
+ */
 async function processBuffered(
   session: Session,
   side: Side,
@@ -126,7 +132,7 @@ async function processBuffered(
   return undefined;
 }
 
-/** What the service puts in the place of a body; undefined = the body stays. */
+/** The service's replacement for a body; undefined = unchanged. */
 function mutatedBody(common: CommonResponse | undefined): Uint8Array | undefined {
   const { mutation } = common?.bodyMutation ?? {};
   switch (mutation?.case) {
@@ -135,18 +141,19 @@ function mutatedBody(common: CommonResponse | undefined): Uint8Array | undefined
     case "clearBody":
       return mutation.value ? new Uint8Array(0) : undefined;
     case "streamedResponse":
-      // Without bytes it only acknowledges the body.
+      // Without bytes it acknowledges the body without changing it.
       return mutation.value.body.length > 0 ? mutation.value.body : undefined;
     default:
       return undefined;
   }
 }
 
+/** An empty body is never sent: `end_of_stream` of the headers says so (Envoy's ext_proc). */
 function bodyMode(modes: Modes, { direction, body }: Side): Modes["requestBodyMode"] {
   return body.empty ? "none" : modes[`${direction}BodyMode`];
 }
 
-/** Whether the service gets the trailers of this message if it turns out to have any. */
+/** Whether trailers would be sent to the service; whether there are any is known only at the end of the body. */
 export function mayHaveTrailers(modes: Modes, side: Pick<Side, "direction" | "body" | "hasLength">): boolean {
   return sendsTrailers(modes, side.direction) && !side.body.empty && !side.hasLength();
 }

@@ -1,7 +1,6 @@
 /**
- * The stages that a body flows through while a processing service reads it: `StreamedBody` sends it to the service piece by
- * piece, `PrefixStage` puts the service's bytes in the place of a buffered beginning, `TrailerStage` shows it the trailers only.
- * `processSide` chooses among them by the modes.
+ * Body stages of processing services. `StreamedBody` streams the body to the service and the service's body on, `PrefixStage`
+ * replaces a buffered beginning, `TrailerStage` sends only the trailers. `processSide` chooses by the modes.
  */
 import type { GatewayError } from "../../base/errors.ts";
 import type { BodyResponse, HeaderMutation } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
@@ -11,18 +10,18 @@ import { applyHeaderEdits } from "../shared/header-edits.ts";
 import type { BodySink, BodyStage } from "../types.ts";
 import type { Listener, ProcessingRequest, ProcessingResponse, Session } from "./session.ts";
 
-/** What stages that send messages have in common. */
+/** Settings of the stages that send messages. */
 interface StageSettings {
   readonly direction: "request" | "response";
-  /** A failure before the service has taken bytes of the body lets the body pass. */
+  /** Lets the body pass if the service fails before it has received any part of one. */
   readonly failOpen: boolean;
-  /** Metadata and attributes, which go with the first message. */
+  /** Metadata and attributes, if this stage sends the first message of the side. */
   readonly context: ProcessingRequest;
 }
 
 /**
- * A body in full-duplex mode: the service receives it piece by piece and sends another one, at its own pace (Envoy's
- * FULL_DUPLEX_STREAMED).
+ * A body in full-duplex mode (Envoy's FULL_DUPLEX_STREAMED): its chunks are streamed to the service, which streams back another
+ * body at its own pace. The two are unrelated in size and timing.
  */
 export class StreamedBody implements BodyStage, Listener {
   readonly #session: Session;
@@ -32,7 +31,7 @@ export class StreamedBody implements BodyStage, Listener {
   readonly #failOpen: boolean;
   #context: ProcessingRequest;
   #state: "streaming" | "bypassed" | "closed" = "streaming";
-  /** The body that comes in is complete. */
+  /** The incoming body is complete; the service's may not be. */
   #ended = false;
   #trailers: HeaderList = [];
 
@@ -49,7 +48,7 @@ export class StreamedBody implements BodyStage, Listener {
   write(bytes: Uint8Array): boolean {
     if (this.#state === "bypassed") this.#sink.write(bytes);
     if (this.#state !== "streaming") return true;
-    // The service has these bytes now: they cannot pass unprocessed any more.
+    // From here on the body cannot bypass the service any more: these bytes are gone.
     this.#session.consumed = true;
     return this.#send({ case: `${this.#direction}Body`, value: { body: bytes } });
   }
@@ -59,7 +58,7 @@ export class StreamedBody implements BodyStage, Listener {
     this.#trailers = trailers;
     if (this.#state === "bypassed") this.#sink.end(trailers);
     if (this.#state !== "streaming") return;
-    // While the body flows a service may wait as long as its sender; from here on it may not.
+    // While the body streams, the service may be waiting for its sender. From here on, only the service can be slow.
     this.#session.startTimeout(`${this.#direction}Body`);
     if (trailers.length > 0 && this.#sendTrailers)
       this.#send({ case: `${this.#direction}Trailers`, value: { trailers: headerMap(trailers) } });
@@ -97,7 +96,7 @@ export class StreamedBody implements BodyStage, Listener {
     this.#sink.resume();
   }
 
-  /** A piece of the other body. Only `streamedResponse` can say that it was the last. */
+  /** A chunk of the service's body. Only `streamedResponse` can mark the last one. */
   #onBody({ response }: BodyResponse): void {
     const { mutation } = response?.bodyMutation ?? {};
     if (mutation?.case === "body") this.#sink.write(mutation.value);
@@ -125,7 +124,7 @@ export class StreamedBody implements BodyStage, Listener {
   }
 }
 
-/** Sends the service the trailers of a body, which itself flows past; the service may change them. */
+/** Sends the trailers to the service, which may change them; the body itself flows past. */
 export class TrailerStage implements BodyStage {
   readonly #session: Session;
   readonly #sink: BodySink;
@@ -169,10 +168,10 @@ export class TrailerStage implements BodyStage {
   }
 }
 
-/** Puts other bytes in the place of the first `length` of a body; the rest follows unchanged. */
+/** Replaces the first `length` bytes of a body; the rest follows unchanged. */
 export class PrefixStage implements BodyStage {
   readonly #sink: BodySink;
-  /** Bytes that are still to be dropped. */
+  /** Bytes of the original beginning that are yet to be dropped. */
   #left: number;
 
   constructor(sink: BodySink, length: number, replacement: Uint8Array) {
@@ -193,7 +192,7 @@ export class PrefixStage implements BodyStage {
   }
 }
 
-/** Applies the service's changes to trailers; pseudo-header fields have no place in them (RFC 9113, section 8.1). */
+/** Applies the service's changes to trailers, which must not contain pseudo-header fields (RFC 9113, section 8.1). */
 function editTrailers(trailers: HeaderList, mutation: HeaderMutation | undefined): void {
   const edits = [...headerRemovals(mutation?.removeHeaders), ...headerEdits(mutation?.setHeaders, "set")];
   applyHeaderEdits(

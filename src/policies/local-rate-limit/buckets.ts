@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Hash64, halfSipHash } from "./sip-hash.ts";
 
-/** How a bucket holds and gets tokens. */
+/** Capacity and refill of a bucket. */
 export interface BucketRule {
   /** Tokens of a full bucket. */
   readonly maxTokens: number;
@@ -10,20 +10,20 @@ export interface BucketRule {
   readonly fillInterval: number;
 }
 
-/** Buckets under one lock. Looking through all of them takes about as long as taking the lock. */
+/** Buckets per lock (a set). Scanning a set takes about as long as taking its lock. */
 const WAYS = 64;
 const SETS = 1024;
 const SECRET_WORDS = 2;
 const BYTES_A_BUCKET = 2 * 4 + 3 * 8;
-/** Tries before a thread that finds a lock taken sleeps; a holder is done within a microsecond unless it is not running. */
+/** Attempts before a thread sleeps on a lock. The holder needs less than a microsecond unless it is descheduled. */
 const SPINS = 200;
 const SLEEP_MS = 1;
 
 /**
- * Token buckets that all threads share, in one table of fixed size (65,536 buckets, 2 MiB). A bucket is found by a keyed
- * 64-bit hash. A full bucket and one that does not exist are the same, so the place of a full one is free for others: nobody
- * who is limited is forgotten, as long as no more than 64 buckets of one lock are limited at once, which holds up to about
- * 40,000 limited names; beyond that the one that is nearest to full gives way.
+ * Token buckets that all threads share, in one table of fixed size (65,536 buckets, 2 MiB): clients that choose their key cannot
+ * make it grow. A bucket is found by a keyed 64-bit hash. A full bucket is equivalent to a missing one, so its slot is free for
+ * others. A client that is being limited keeps its bucket as long as at most 64 buckets of one set are in use, which holds up to
+ * about 40,000 limited names; beyond that, the bucket closest to full is evicted.
  */
 export class TokenBuckets {
   readonly memory: SharedArrayBuffer;
@@ -32,19 +32,19 @@ export class TokenBuckets {
   readonly #low: Int32Array;
   readonly #high: Int32Array;
   readonly #tokens: Float64Array;
-  /** When the tokens were counted; advances by whole intervals. */
+  /** Milliseconds: when the tokens were last counted. Advances by whole intervals, so that fractions are not lost. */
   readonly #filledAt: Float64Array;
-  /** When the bucket will be full; a place is free from then on. */
+  /** Milliseconds: when the bucket will be full, and its slot free. */
   readonly #fullAt: Float64Array;
   readonly #sets: number;
   readonly #owner: number;
   readonly #now: () => number;
   readonly #hash: Hash64 = { low: 0, high: 0 };
-  /** Of the last `take`: tokens that are left, and milliseconds until the next fill. */
+  /** Results of the last `take`, instead of an object for each: tokens left, and milliseconds until the next refill. */
   remaining = 0;
   untilFill = 0;
 
-  /** `worker`: index of the thread, which marks the locks that it holds. `now`: milliseconds, the same in all threads. */
+  /** `worker`: index of the thread, written into the locks that it holds. `now`: milliseconds of a clock that all threads share. */
   constructor(memory: SharedArrayBuffer = createBuckets(), worker = 0, now: () => number = monotonic) {
     this.memory = memory;
     this.#owner = worker + 1;
@@ -72,7 +72,7 @@ export class TokenBuckets {
     this.#secret = words(SECRET_WORDS);
   }
 
-  /** Takes a token from the bucket called `name`, which begins full. False when there is none. */
+  /** Takes a token from the bucket `name`; a new bucket is full. False if it is empty. */
   take(name: string, rule: BucketRule): boolean {
     const hash = this.#hash;
     halfSipHash(this.#secret[0] as number, this.#secret[1] as number, name, hash);
@@ -85,7 +85,7 @@ export class TokenBuckets {
     }
   }
 
-  /** Frees what a thread that has died may have held. Only after its end. */
+  /** Releases the locks of a thread that died while holding them. Call only after the thread has ended. */
   releaseLocksOf(worker: number): void {
     for (let set = 0; set < this.#sets; set++)
       if (Atomics.compareExchange(this.#locks, set, worker + 1, 0) === worker + 1) Atomics.notify(this.#locks, set);
@@ -100,7 +100,7 @@ export class TokenBuckets {
       const since = this.#filledAt[at] as number;
       const fills = Math.floor((now - since) / fillInterval);
       tokens = Math.min(maxTokens, (this.#tokens[at] as number) + fills * tokensPerFill);
-      // Nothing is counted toward the next fill of a full bucket.
+      // A full bucket does not accumulate time toward the next refill.
       if (tokens < maxTokens) filledAt = since + fills * fillInterval;
     }
     const admitted = tokens >= 1;
@@ -121,7 +121,7 @@ export class TokenBuckets {
     return admitted;
   }
 
-  /** The bucket's place, or else the one that is full, or soonest will be; its `fullAt` says which, except that it is free then. */
+  /** The slot of the bucket, or else the slot of the set that is free or free soonest, marked as full. */
   #find(set: number, { low, high }: Hash64, now: number): number {
     const first = set * WAYS;
     let soonest = first;
@@ -147,7 +147,7 @@ export class TokenBuckets {
   }
 }
 
-/** Memory for the buckets of a process, or for fewer of them: `sets` times 64. */
+/** Memory for `sets` × 64 buckets, with a new random hash key. One per process; tests use fewer sets. */
 export function createBuckets(sets = SETS): SharedArrayBuffer {
   const size = sets * (WAYS * BYTES_A_BUCKET + 4);
   const memory = new SharedArrayBuffer(size + SECRET_WORDS * 4);
@@ -158,7 +158,7 @@ export function createBuckets(sets = SETS): SharedArrayBuffer {
   return memory;
 }
 
-/** `performance.now()` begins at another moment in each thread. */
+/** `performance.now()` has a different origin in each thread, so it cannot be compared across threads. */
 function monotonic(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -1,3 +1,8 @@
+/**
+ * `localRateLimit`: token buckets in memory that all workers share (reference 3.1). In: limits, each with an optional CEL key that
+ * gives every client, user or path its own bucket. Out: the request goes on, and the response reports the most constrained limit
+ * in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. `buckets.ts` has the table, `sip-hash.ts` how a bucket is found.
+ */
 import { withDurations } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
@@ -13,11 +18,11 @@ import type { TokenBuckets } from "./buckets.ts";
 import type { LocalLimit, LocalRateLimit } from "./schema.ts";
 
 const KIND = "localRateLimit";
-/** A key may come from the client: what is longer counts by its beginning. */
+/** Characters of a key: clients may control it, and hashing must not cost more than the request. Longer keys are truncated. */
 const MAX_KEY = 1024;
 
 interface Limit extends LocalLimit {
-  /** Name of its bucket, or the beginning of the names of its buckets. */
+  /** Name of the bucket; with a key, the prefix of the names of its buckets. Unique per place and limit, stable over reloads. */
   readonly name: string;
   readonly expression: Expression | undefined;
 }
@@ -36,8 +41,8 @@ function redact(config: LocalRateLimit | LocalLimit): unknown {
 }
 
 /**
- * Takes a token from the bucket of each limit; 429 with `x-ratelimit-*` and Retry-After when one is empty, else the response
- * says how the most constrained one stands (reference 3.1). An alternative is one limit. Throws for limits that cannot work.
+ * Compiles the keys; a conditional alternative is a single limit instead of a list. Throws a PolicyError for limits that can
+ * never admit or never refill as written, CelError for keys that do not compile.
  */
 function prepare(config: LocalRateLimit | LocalLimit, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const one = "fillInterval" in config;
@@ -71,7 +76,10 @@ function checkLimit(path: ConfigPath, { maxTokens, tokensPerFill, fillInterval, 
   if (!(fillInterval >= 1)) throw PolicyError.at([...path, "fillInterval"], "at least 1ms is needed");
 }
 
-/** Throws TG_RATE_LIMITED at the first limit that has no token; those before it have given theirs. */
+/**
+ * Takes one token per limit. Throws TG_RATE_LIMITED at the first empty bucket, with `x-ratelimit-*` and Retry-After; tokens that
+ * were taken from earlier limits are not returned, so rejected requests count too.
+ */
 function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: PolicyContext): void {
   let tightest: Limit | undefined;
   let remaining = Number.POSITIVE_INFINITY;
@@ -94,6 +102,7 @@ function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: Polic
   context.editResponse({ action: "set", name: "x-ratelimit-reset", value: latin1(seconds(untilFill)) });
 }
 
+/** A key that cannot be evaluated uses the shared bucket: a client must not escape the limit by making it fail. */
 function bucketOf({ name, expression }: Limit, context: PolicyContext): string {
   if (expression === undefined) return name;
   try {
@@ -105,16 +114,17 @@ function bucketOf({ name, expression }: Limit, context: PolicyContext): string {
   }
 }
 
+/** Fields of the 429 (RFC 9110, section 10.2.3 for Retry-After). */
 function refused({ maxTokens, tokensPerFill }: Limit, buckets: TokenBuckets): HeaderList {
   const reset = seconds(buckets.untilFill);
   return [
     ...["x-ratelimit-limit", String(maxTokens), "x-ratelimit-remaining", "0", "x-ratelimit-reset", reset],
-    // What is never filled is not worth waiting for.
+    // A bucket without refill never admits this client again, so Retry-After would be wrong.
     ...(tokensPerFill > 0 ? ["retry-after", reset] : []),
   ];
 }
 
-/** Whole seconds, rounded up: whoever comes back then finds the bucket filled. */
+/** Whole seconds, rounded up: a client that returns then finds the bucket refilled. */
 function seconds(milliseconds: number): string {
   return String(Math.max(0, Math.ceil(milliseconds / 1000)));
 }

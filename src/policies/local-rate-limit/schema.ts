@@ -21,7 +21,7 @@ const limit = z
         "CEL; each value has its own bucket, such as `source.address` for a limit per client. Requests for which it fails share a bucket. Default: one bucket for all requests.",
       ),
   })
-  .meta({ id: "LocalLimit", description: "One limit." });
+  .meta({ id: "LocalLimit", description: "A token bucket." });
 
 const limits = z
   .array(limit)
@@ -33,5 +33,5 @@ const limits = z
 export const schema = conditionally("LocalLimit", limits, limit);
 
 export type LocalLimit = ConfigOf<typeof limit>;
-/** All limits are checked, in order. */
+/** Applied in order. */
 export type LocalRateLimit = readonly LocalLimit[];

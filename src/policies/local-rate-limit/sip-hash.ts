@@ -5,8 +5,10 @@ export interface Hash64 {
 }
 
 /**
- * HalfSipHash-2-4 with 64 bits of output (Aumasson and Bernstein) over the UTF-16 units of `text`, two a word. Keyed, so that
- * nobody can choose texts that fall together. Writes to `into`: no object for each request.
+ * HalfSipHash-2-4 with 64 bits of output (Aumasson and Bernstein, "SipHash: a fast short-input PRF") over the UTF-16 code units
+ * of `text`, two per 32-bit word. The secret key stops hash flooding: without it, a client that controls the text could choose
+ * names that collide with another client's bucket, or that all fall into one set. 32-bit arithmetic, because 64-bit integers are
+ * BigInt in JavaScript. Writes the result to `into`, so that a request allocates nothing.
  */
 export function halfSipHash(keyLow: number, keyHigh: number, text: string, into: Hash64): void {
   let v0 = keyLow | 0;
@@ -16,7 +18,7 @@ export function halfSipHash(keyLow: number, keyHigh: number, text: string, into:
   const words = (text.length >> 1) + 1;
   for (let i = 0; i < words + 4; i++) {
     let word = 0;
-    // The last word carries the length, so that no text is the beginning of another; then four rounds to finish, twice.
+    // The last word carries the length, so no text is a prefix of another. Then four finalisation rounds per output half.
     if (i < words - 1) word = text.charCodeAt(2 * i) | (text.charCodeAt(2 * i + 1) << 16);
     else if (i === words - 1) word = (text.length << 16) | (text.length & 1 ? text.charCodeAt(text.length - 1) : 0);
     else if (i === words) v2 ^= 0xee;

@@ -1,3 +1,9 @@
+/**
+ * `remoteRateLimit`: asks a rate limit service over gRPC (Envoy's `envoy.service.ratelimit.v3`, reference 3.2), so that several
+ * gateways share their counts. In: descriptors, computed from the request by CEL. Out: the request goes on with the header fields
+ * that the service adds; or 429 with the service's body, or TG_RATE_LIMITED. A service that fails means TG_RATE_LIMIT_SERVICE,
+ * or with `failOpen` no limit. The response tells the client how much is left.
+ */
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CelError } from "../../cel/index.ts";
@@ -37,10 +43,7 @@ const FAILED: ErrorCode = "TG_RATE_LIMIT_SERVICE";
 /** `overall_code`, and the `code` of each limit. */
 const OVER_LIMIT: RateLimitResponse_Code = 2;
 
-/**
- * Asks a rate limit service whether the request is within its limits (reference 3.2). The answer to the client says how much
- * is left. Throws CelError for expressions that cannot be used.
- */
+/** Compiles the descriptors. Throws CelError for expressions that do not compile. */
 function prepare(config: RemoteRateLimit, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const makers = config.descriptors.map((descriptor) => new DescriptorMaker(descriptor, cel));
   return ({ callouts }) => {
@@ -61,13 +64,17 @@ function prepare(config: RemoteRateLimit, cel: CelEnvironment): (deps: PolicyDep
   };
 }
 
+/**
+ * The descriptors of one request. One whose expression reads a missing value is omitted, as in Envoy; any other failure rejects
+ * with TG_RATE_LIMIT_SERVICE unless the policy fails open.
+ */
 function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, failOpen: boolean): Descriptor[] {
   const descriptors: Descriptor[] = [];
   for (const maker of makers) {
     try {
       descriptors.push(maker.make(context));
     } catch (error) {
-      // A client must not be able to choose that it is not counted.
+      // Otherwise a client could evade the limit with a value that makes the expression fail.
       if (!(error instanceof CelError && error.absent) && !failOpen) {
         context.trace?.applied(KIND, { result: "failed", error: reasonOf(error) });
         throw new GatewayError(FAILED, undefined, error);
@@ -78,6 +85,7 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, fai
   return descriptors;
 }
 
+/** Calls the service and applies its decision. Resolves with a reply for a limited request, undefined to go on. */
 async function limit(
   { domain, failureMode, timeout }: RemoteRateLimit,
   callout: Callout<CalloutContext>,
@@ -108,10 +116,12 @@ async function limit(
   return undefined;
 }
 
+/** The protocol has plain header values here, without append actions. */
 function asOptions(headers: RateLimitResponse["responseHeadersToAdd"]): HeaderInstruction[] {
   return headers.map((header) => ({ header }));
 }
 
+/** The 429. The service's own Retry-After wins over the one derived from its limits. */
 function reply(
   { request }: PolicyContext,
   { statuses, rawBody: body }: RateLimitResponse,
@@ -121,12 +131,12 @@ function reply(
   const retry = waits.length > 0 ? Math.max(...waits) : 0;
   const own = retry > 0 && !edits.some(({ name }) => name === "retry-after");
   const headers = replyHeaders([...edits, ...(own ? [set("retry-after", retry)] : [])]);
-  // Without a body of the service the gateway answers as for its own limits.
+  // Without a body from the service, the response is the same as for local limits.
   if (body.length === 0) throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers });
   return refuse(request, { status: 429, headers, body, reason: "RateLimit" }, "TG_RATE_LIMITED");
 }
 
-/** `x-ratelimit-*` of the limit that leaves least. */
+/** `x-ratelimit-*` of the limit with the fewest requests left. */
 function limitHeaders(statuses: readonly RateLimitResponse_DescriptorStatus[]): HeaderEdit[] {
   const [tightest] = statuses
     .filter(({ currentLimit }) => currentLimit !== undefined)
@@ -139,6 +149,7 @@ function limitHeaders(statuses: readonly RateLimitResponse_DescriptorStatus[]): 
   ];
 }
 
+/** Whole seconds, rounded up, so that a client does not return too early. */
 function secondsUntilReset({ durationUntilReset: left }: RateLimitResponse_DescriptorStatus): number {
   return Number(left?.seconds ?? 0) + ((left?.nanos ?? 0) > 0 ? 1 : 0);
 }

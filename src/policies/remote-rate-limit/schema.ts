@@ -49,11 +49,11 @@ export const schema = conditionally(
 );
 
 export type RemoteRateLimit = ConfigOf<typeof policy>;
-/** As it is written. */
+/** As written by users. */
 export type RemoteRateLimitInput = z.output<typeof policy>;
 export type RateLimitDescriptor = ConfigOf<typeof descriptor>;
 
-/** `remoteRateLimit` with its service. */
+/** Looks up the service; see `Resolver.service`. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
   return resolveEach<RemoteRateLimitInput, RemoteRateLimit>(written, resolver, resolveOne);
 }

@@ -1,3 +1,8 @@
+/**
+ * `requestHeaderModifier`: adds, sets and removes request header fields (reference 3.13, Gateway API HTTPHeaderFilter). In: a
+ * client's request, or a callout's as one of its `policies`. Out: the same request with other fields, and with another
+ * authority where `Host` is set.
+ */
 import type { HttpRequest } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
@@ -24,15 +29,15 @@ export const requestHeaderModifier = definePolicy({
 
 type Deps = Pick<PolicyDeps, "hidden" | "ownFields">;
 
-/** What it does to a request of a client, or of the gateway itself. */
+/** Edits a client's request or a callout's. Synchronous, so that neither pays for a promise. */
 export interface RequestEditor {
   readonly onRequest: (context: OutgoingContext) => undefined;
 }
 
 /**
- * Adds, sets and removes request headers (reference 3.13). `Host` stands for the authority: adding or setting it replaces
- * the authority and keeps it from being replaced by the backend's name; a request cannot go without one, so removing it
- * does nothing. Throws for headers that may not be touched and for values that cannot be sent.
+ * Compiles the edits. `Host` means the authority: adding or setting it replaces the authority, which then stays instead of
+ * becoming the backend's name. Removing it does nothing, because every request has an authority (RFC 9110, section 7.2). Throws a
+ * PolicyError for fields that frame the message and for values that are not valid.
  */
 export function prepareRequestEdits(config: HeaderModifier): (deps: Deps) => RequestEditor {
   const all = compileHeaderEdits(config);
@@ -47,6 +52,7 @@ export function prepareRequestEdits(config: HeaderModifier): (deps: Deps) => Req
     applyHeaderEdits(edits, context.request.headers);
   };
   return ({ hidden, ownFields }) => {
+    // Clients must not be able to imitate a field that the backend trusts, such as `x_user` for `x-user`.
     for (const { name } of edits) ownFields.add(name);
     const redacted = redactModifier(config, hidden);
     return {
@@ -65,7 +71,7 @@ export function prepareRequestEdits(config: HeaderModifier): (deps: Deps) => Req
   };
 }
 
-/** The last of the edits that give Host a value decides. Throws a PolicyError for one that is no authority. */
+/** The value of the last edit of Host, if any. Throws a PolicyError for a value that is not an authority. */
 function newAuthority(config: HeaderModifier, edits: readonly HeaderEdit[]): string | undefined {
   let authority: string | undefined;
   for (const { action, name, value } of edits) {
@@ -78,6 +84,7 @@ function newAuthority(config: HeaderModifier, edits: readonly HeaderEdit[]): str
   return authority;
 }
 
+/** The fields that the policy names, for the snapshots of a trace. */
 function touched(
   request: HttpRequest,
   names: ReadonlySet<string>,

@@ -1,3 +1,8 @@
+/**
+ * `requestMirror`: sends copies of requests to other backends, to try a new version with real traffic (reference 3.19). In: a
+ * request as it is where the policy runs. Out: nothing for the client: responses to copies are discarded, failures are logged. A
+ * copy has its own call, outlives the exchange, and is made once, however often the request itself is retried.
+ */
 import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";
 import type { HeaderList } from "../../http/message.ts";
@@ -14,18 +19,18 @@ import type { Mirror, RequestMirror } from "./schema.ts";
 
 const KIND = "requestMirror";
 const SCOPE = "mirror";
-/** How long a copy may take, its answer included; then its connection is closed. `http.requestTimeout` of its backend wins. */
+/** Milliseconds for a copy with its response; then its connection is closed. `http.requestTimeout` of its backend wins. */
 const TIMEOUT_MS = 10_000;
-/** Copies to one place that may be under way: a place that does not answer must not fill the memory. */
+/** Copies in flight per target: an unresponsive target must not exhaust memory. Further copies are dropped. */
 const MAX_PENDING = 256;
 
-/** Without a body, as it was when the policy ran. */
+/** The head of a copy, taken when the policy runs: later policies change the request. */
 type Copied = Omit<CallRequest, "body" | "timeoutMs">;
 
 interface MirrorTarget {
   readonly mirror: Mirror;
   readonly callout: Callout<CalloutContext>;
-  /** The authority to ask for is the target's own name. */
+  /** The target has a host name, which becomes the authority; otherwise copies keep the request's. */
   readonly named: boolean;
   pending: number;
 }
@@ -39,8 +44,8 @@ export const requestMirror = definePolicy({
 });
 
 /**
- * Sends copies of requests elsewhere (reference 3.19): as they are where the policy runs, each once however often the request
- * itself is tried, and with their bodies when these are not longer than `maxBufferSize`. `random` is uniform in [0, 1).
+ * The hooks of a policy. Bodies up to `maxBufferSize` are copied; requests with longer ones are not mirrored. `random` is uniform
+ * in [0, 1) and decides per target.
  */
 export function mirrorHooks(
   config: RequestMirror,
@@ -60,7 +65,7 @@ export function mirrorHooks(
     deps.log?.warn("error sending mirror request", { error: reasonOf(asError(error)) });
   return {
     onRequest(context) {
-      // A tunnel has nothing to copy.
+      // Tunnelled bytes are not a message body. Backend policies run again for each retry, but a copy is sent once.
       if (context.request.method === "CONNECT" || copied.has(context)) return undefined;
       copied.add(context);
       const chosen = places.filter(({ mirror }) => random() < mirror.percentage);
@@ -74,6 +79,7 @@ export function mirrorHooks(
 
 const NOTHING = new Uint8Array(0);
 
+/** Waits for the body, then sends one copy to each target. Rejects for a body over `maxBufferSize`. */
 async function sendAll(
   to: readonly MirrorTarget[],
   context: PolicyContext,
@@ -87,6 +93,7 @@ async function sendAll(
   for (const place of to) send(place, { ...request, body, ...(!place.named && { authority }) }, context).catch(failed);
 }
 
+/** One copy. Rejects if the call fails or the target has too many in flight. */
 async function send(
   place: MirrorTarget,
   request: Copied & Pick<CallRequest, "body">,
@@ -96,7 +103,7 @@ async function send(
   place.pending++;
   try {
     const timeoutMs = place.mirror.policies?.http?.requestTimeout ?? TIMEOUT_MS;
-    // A copy outlives the exchange: nothing cancels it.
+    // Not cancelled with the exchange: a fast response to the client must not cut copies short.
     await place.callout.http(
       { ...request, timeoutMs },
       { onCancel: () => {}, observer: observerOf(context, SCOPE), calloutContext: calloutContextOf(context, SCOPE) },
@@ -106,12 +113,13 @@ async function send(
   }
 }
 
+/** The head of a copy; its response body is discarded. */
 function copyOf({ request }: PolicyContext): Copied {
   const { headers: fields } = request;
   const headers: HeaderList = [];
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string;
-    // Framing is that of the copy, which waits for nobody's permission to send its body.
+    // The copy has its own framing, and sends its body without waiting for 100 (RFC 9110, section 10.1.1).
     if (!FRAMING.has(name) && name !== "expect") copyField(headers, fields, i);
   }
   const path = request.path + request.search;

@@ -22,10 +22,10 @@ export const schema = z
 
 /** A destination of copies. */
 export type Mirror = CalledService & Pick<z.output<typeof mirror>, "percentage">;
-/** Each place gets its own share. */
+/** Each target samples requests independently. */
 export type RequestMirror = readonly Mirror[];
 
-/** One place, or a list of them. */
+/** Looks up the targets of one mirror or of a list. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver): RequestMirror {
   const place = ({ backend, percentage }: Exclude<typeof written, readonly unknown[]>, at: Resolver) =>
     defined({ ...at.copies(["backend"], backend), percentage });

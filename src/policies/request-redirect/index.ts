@@ -1,3 +1,7 @@
+/**
+ * `requestRedirect`: answers with a redirect (reference 3.14, Gateway API HTTPRequestRedirectFilter). In: which parts of the URL
+ * change. Out: 301, 302, 303, 307 or 308 with an absolute `Location`; the query is kept.
+ */
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
@@ -15,8 +19,8 @@ export const requestRedirect = definePolicy({
 });
 
 /**
- * Answers with an absolute `Location`; the query is kept, status 302 unless configured (reference 3.14). Throws at load for
- * what cannot stand in a URL; at run time `path.prefix` rejects with TG_FILTER_FAILED unless the route matched by prefix.
+ * Compiles the change of the URL. Throws a PolicyError for values that are not valid in a URL. At run time `path.prefix` rejects
+ * with TG_FILTER_FAILED if the route did not match by prefix, because there is no prefix to replace.
  */
 function prepare(config: RequestRedirect): () => PolicyHooks {
   const status = config.status ?? 302;
@@ -37,14 +41,14 @@ function prepare(config: RequestRedirect): () => PolicyHooks {
 type AuthorityOf = (request: HttpRequest, scheme: "http" | "https") => string;
 
 /**
- * The port: that of `authority.full` or `authority.port` when there is one; with a configured scheme that scheme's default,
- * because the request's port belongs to the scheme that it came by; else the request's (Gateway API
- * HTTPRequestRedirectFilter). Default ports are left out, except where `full` spells one.
+ * The port is that of `authority.full` or `authority.port`, if configured. With a configured scheme it is that scheme's default:
+ * the request's port belongs to the scheme that the request used. Otherwise it is the request's (Gateway API
+ * HTTPRequestRedirectFilter). Default ports are omitted (RFC 9110, section 4.2.3), except as part of `full`.
  */
 function compileAuthority({ authority: change, scheme: configured }: RequestRedirect): AuthorityOf {
   const portOf = (request: HttpRequest): number | undefined =>
     configured === undefined ? portPart(request.authority) : undefined;
-  // No backend has been chosen yet, so `auto` has no other host to offer than the request's.
+  // No backend has been chosen yet, so `auto` can only mean the request's host.
   if (change === undefined || change === "auto" || change === "none")
     return (request, scheme) => withPort(hostPart(request.authority), portOf(request), scheme);
   if ("full" in change) {

@@ -1,3 +1,7 @@
+/**
+ * `responseHeaderModifier`: adds, sets and removes response header fields (reference 3.13, Gateway API HTTPHeaderFilter). In: a
+ * response of the backend or of the gateway itself. Out: the same response with other fields.
+ */
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import type { HeaderModifier } from "../shared/field-schemas.ts";
@@ -12,10 +16,7 @@ export const responseHeaderModifier = definePolicy({
   redact: redactModifier,
 });
 
-/**
- * Adds, sets and removes response headers (reference 3.13), also of responses that the gateway makes itself. Throws for
- * headers that may not be touched and for values that cannot be sent.
- */
+/** Throws a PolicyError for fields that frame the message and for values that are not valid. */
 function prepare(config: HeaderModifier): (deps: PolicyDeps) => PolicyHooks {
   const edits = compileHeaderEdits(config);
   const names = new Set(edits.map((edit) => edit.name));
@@ -23,6 +24,7 @@ function prepare(config: HeaderModifier): (deps: PolicyDeps) => PolicyHooks {
     const redacted = redactModifier(config, hidden);
     return {
       onResponse({ trace }, response) {
+        // Untraced requests, nearly all, must not pay for the snapshots.
         if (trace === undefined) {
           applyHeaderEdits(edits, response.headers);
           return;

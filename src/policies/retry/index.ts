@@ -1,3 +1,10 @@
+/**
+ * `retry`: further attempts after a failed one (reference 3.18). In: how many attempts, after which backoff, on which statuses
+ * or expressions. Out: a plan that the exchange follows in its retry loop; this policy itself never waits or sends.
+ *
+ * Retried are the statuses in `codes`, responses for which `condition` is true, failed connections, and upstreams that close
+ * before they respond or exceed `backendRequestTimeout`. Only requests whose body is still held can be sent again.
+ */
 import { withDurations } from "../../base/durations.ts";
 import type { CelEnvironment, Expression } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
@@ -14,7 +21,10 @@ export const retry = definePolicy({
   redact: (config) => withDurations(config, "backoff"),
 });
 
-/** Whether the policy says by itself which methods it repeats. Throws CelError for a precondition that cannot be used. */
+/**
+ * Whether the precondition decides by method. Then a timed-out attempt is retried whatever its method; without, only idempotent
+ * ones are (RFC 9110, section 9.2.2). Throws CelError for a precondition that does not compile.
+ */
 export function namesMethods({ precondition }: Retry, cel: CelEnvironment): boolean {
   return precondition !== undefined && readsMethod(cel.compileCondition(precondition, "request"));
 }
@@ -23,13 +33,10 @@ function readsMethod({ reads }: Expression): boolean {
   return reads.has("request.method");
 }
 
-/** A request about which the precondition says nothing is sent once. */
+/** A precondition that fails allows no retries: a repeated request is worse than a failed one. */
 const doNotRepeat = (): boolean => false;
 
-/**
- * Tries a failed call again (reference 3.18): on the statuses in `codes`, when `condition` holds, when connecting fails, when
- * the upstream breaks off before it answers or does not answer in time. Throws CelError for expressions that cannot be used.
- */
+/** Compiles the plan once; requests share it. Throws CelError for expressions that do not compile. */
 function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
   const precondition =
     config.precondition === undefined ? undefined : cel.compileCondition(config.precondition, "request");

@@ -20,5 +20,5 @@ export const schema = z
     "Retries attempts that fail: on the given statuses, on connection failures, if the backend resets the connection, and on timeouts. Bodies up to 64 KiB are kept for retries.",
   );
 
-/** What runs. */
+/** The configuration at run time. */
 export type Retry = ConfigOf<typeof schema>;

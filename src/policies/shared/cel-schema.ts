@@ -1,12 +1,12 @@
 /**
- * Schemas of CEL texts. They are compiled when the file is parsed, so that a mistake is reported at its place; what an
- * expression may name depends on the configuration, so the parser is given the environment (`parsingWith`).
+ * Schemas of CEL texts. Parsing compiles them, so a mistake is reported with its path, line and column. Which functions an
+ * expression may call depends on the configuration, so callers pass the environment to the parser (`parsingWith`).
  */
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { CelEnvironment, type Scope, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 
-/** Throws an Error whose message says why a text cannot be used. */
+/** Throws an Error whose message explains why a text is not valid. */
 type Compile = (text: string, cel: CelEnvironment) => unknown;
 
 interface CelTextDef extends z.core.$ZodStringDef {
@@ -17,7 +17,7 @@ interface CelText extends z.ZodString {
   readonly _zod: z.ZodString["_zod"] & { readonly def: CelTextDef };
 }
 
-/** A string schema with access to what the caller of `parse` passes on, which checks do not have. */
+/** A string schema that sees the context which the caller passes to `parse`; refinements of zod do not. */
 const CelText: z.core.$constructor<CelText, CelTextDef> = z.core.$constructor("CelText", (schema, def) => {
   z.ZodString.init(schema, def);
   const { parse } = schema._zod;
@@ -34,14 +34,14 @@ const CelText: z.core.$constructor<CelText, CelTextDef> = z.core.$constructor("C
   };
 });
 
-/** The second argument of `parse` and `safeParse`: expressions may name what is in this environment. */
+/** The second argument of `parse` and `safeParse`: expressions compile in this environment. */
 export function parsingWith(
   cel: CelEnvironment,
 ): z.core.ParseContext<z.core.$ZodIssue> & { readonly cel: CelEnvironment } {
   return { cel };
 }
 
-/** Without `parsingWith`, expressions may name what needs no configuration. */
+/** Without `parsingWith`, expressions compile in the standard environment, without functions of the configuration. */
 function environmentOf(context: object): CelEnvironment {
   return "cel" in context && context.cel instanceof CelEnvironment ? context.cel : STANDARD_ENVIRONMENT;
 }
@@ -51,7 +51,7 @@ export function celText(compile: Compile): z.ZodString {
   return new CelText({ type: "string", compile });
 }
 
-/** CEL that gives a value. What `isConstant` accepts is not an expression. */
+/** CEL with any result. Text that `isConstant` accepts is a constant and not compiled. */
 export function expression(scope: Scope, isConstant = (_text: string): boolean => false): z.ZodString {
   return celText((text, cel) => {
     if (isConstant(text)) return;
@@ -64,16 +64,16 @@ export function expression(scope: Scope, isConstant = (_text: string): boolean =
   });
 }
 
-/** CEL that is true or false. */
+/** CEL with a boolean result. */
 export function condition(scope: Scope): z.ZodString {
   return celText((text, cel) => cel.compileCondition(text, scope));
 }
 
-/** Words where an expression is expected are usually meant as text. */
+/** A hint for plain words in place of an expression, which are usually meant as text. */
 function textHint(text: string, message: string): string {
   const words = /^[A-Za-z0-9][\w./:-]*(?: [\w./:-]+)*$/.test(text);
   const unknown = message.startsWith("unknown variable") && !message.includes("did you mean");
-  // `response.code` is an expression, although not one for this place.
+  // `response.code` looks like an expression, though not one for this scope.
   const meant = words && (text.includes(" ") || (unknown && !/^\w+\.\w/.test(text)));
   return meant ? `is a CEL expression, where text needs its own quotes; write '"${text}"' for the text: ` : "";
 }

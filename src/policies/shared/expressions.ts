@@ -1,3 +1,7 @@
+/**
+ * What policies do with CEL at run time: wait for the bodies that expressions read, evaluate named values, and turn results into
+ * header values and bodies. Expressions come compiled from `prepare`; nothing here fails for a reason that loading could find.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import {
   type Activation,
@@ -13,12 +17,13 @@ import { isFieldValue } from "../../http/h1/syntax.ts";
 import type { Latin1 } from "../../http/message.ts";
 import type { PolicyContext, RequestOutcome } from "../types.ts";
 
-/** Which bodies expressions read: they are there only after somebody has waited for them. */
+/** Which bodies expressions read. Expressions see a body only after a policy has waited for it. */
 export interface BodyNeeds {
   readonly request: boolean;
   readonly response: boolean;
 }
 
+/** What the expressions read, as far as their text shows it at compile time. */
 export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
   let request = false;
   let response = false;
@@ -30,14 +35,14 @@ export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
 }
 
 /**
- * Waits for a body, at most `maxBufferSize` bytes of it; longer ones stay unknown to expressions, and flow on. What a
- * response's expressions read of the request has to be waited for on the request's side: later it has flown past.
+ * Waits for a body of at most `maxBufferSize` bytes; longer ones stay unknown to expressions and flow on (undefined). Response
+ * expressions that read the request body need it buffered on the request side: later it has been forwarded.
  */
 export function bufferBody(context: PolicyContext, side: "request" | "response"): Promise<Uint8Array | undefined> {
   return (side === "request" ? context.requestBody : context.responseBody).buffer(context.maxBufferSize);
 }
 
-/** Runs `work` once the request's body is there when one of the expressions reads it, else at once. */
+/** Runs `work` after the request body is buffered if an expression reads it, otherwise at once and without a promise. */
 export function afterRequestBody(
   expressions: Iterable<Expression>,
   work: (context: PolicyContext) => RequestOutcome,
@@ -50,8 +55,8 @@ export function afterRequestBody(
 }
 
 /**
- * As `afterRequestBody`, for what may refuse the request. A body that is too long to be looked at ends it with
- * TG_BODY_TOO_LARGE: let through, it would get past what the expressions say about it.
+ * As `afterRequestBody`, for policies that may reject the request. A body over the limit ends the request with
+ * TG_BODY_TOO_LARGE: if it passed, padding would be a way around the policy.
  */
 export function afterWholeBody(
   expressions: Iterable<Expression>,
@@ -64,31 +69,34 @@ export function afterWholeBody(
   };
 }
 
-/** Text as header lists carry it: one latin1 character for each byte of its UTF-8. */
+/** Text as header lists carry it: one latin1 character for each byte of its UTF-8. ASCII, the usual case, is not copied. */
 export function headerText(text: string): string {
   for (let i = 0; i < text.length; i++)
     if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, "utf8").toString("latin1");
   return text;
 }
 
-/** Text as header lists carry it, one latin1 character for each byte of its UTF-8. Throws an Error when it cannot be sent. */
+/**
+ * As `headerText`, checked. Throws an Error for control characters: a line break from a client's value would split the header
+ * section (RFC 9110, section 5.5).
+ */
 export function sendableText(text: string): Latin1 {
   const value = headerText(text);
   if (!isFieldValue(value)) throw new Error("the value has a control character such as a line break");
   return value;
 }
 
-/** A value as a body: text and bytes as they are, lists and maps as JSON. */
+/** A value as a body: strings and bytes as they are, lists and maps as JSON. */
 export function bodyBytes(value: CelValue): Uint8Array {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return toBytes(value);
   const json = toJson(value);
   return Buffer.from(typeof json === "string" ? json : JSON.stringify(json));
 }
 
-/** Expressions by the name of what they give. */
+/** Expressions with the names of the values that they compute. */
 export type NamedExpressions = readonly (readonly [name: string, expression: Expression])[];
 
-/** Throws CelError for expressions that cannot be used. */
+/** Throws CelError for expressions that do not compile. */
 export function compileAll(
   texts: Readonly<Record<string, string>>,
   scope: Scope,
@@ -97,27 +105,27 @@ export function compileAll(
   return Object.entries(texts).map(([name, text]) => [name, cel.compileExpression(text, scope)] as const);
 }
 
-/** Values as JSON has them, by name; an expression that fails is left out, so that who reads them sees that one is missing. */
+/** JSON values by name. An expression that fails is omitted, so the receiver can tell a missing value from an empty one. */
 export function evaluateAll(expressions: NamedExpressions, variables: Activation): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, expression] of expressions) {
     try {
       values[name] = toJson(expression.evaluate(variables));
     } catch {
-      // Left out.
+      // Omitted; see above.
     }
   }
   return values;
 }
 
-/** A value as text that a head can carry. Throws an Error when it has none. */
+/** A value as text that is valid in a head; null is empty. Throws an Error if evaluation fails or the text is not valid. */
 export function textOf(expression: Expression, variables: Activation): string {
   return sendableText(toText(expression.evaluate(variables)) ?? "");
 }
 
 /**
- * `base` with other values for some variables. Those of `base` are looked up when an expression reads them, on the object
- * itself, which may keep them in private fields.
+ * `base` with other values for some variables. Variables of `base` are computed when an expression reads them, with `base` itself
+ * as receiver, because its getters use private fields; copying would compute all of them.
  */
 export function withVariables(base: Activation, own: Partial<Activation>): Activation {
   return new Proxy(base, {

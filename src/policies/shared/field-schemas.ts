@@ -1,8 +1,12 @@
+/**
+ * Schemas of fields that several kinds of policies and other parts of the configuration have in common. They load zod, so workers
+ * import only types from here.
+ */
 import { z } from "zod";
 import { ms, parseDuration } from "../../base/durations.ts";
 import type { ConfigOf } from "../resolve.ts";
 
-/** A Go-style duration; milliseconds after parsing. */
+/** A Go-style duration, as in the Gateway API; milliseconds after parsing. */
 export const duration = z
   .string({ error: "a duration with a unit, such as 10s" })
   .transform((text, context) => {
@@ -16,7 +20,7 @@ export const duration = z
   })
   .meta({ title: "duration", description: "Duration such as `10s`, `500ms` or `1h30m`." });
 
-/** Fields of policies that ask a service; exactly one of the first three, which is checked where targets are looked up. */
+/** Fields that name a service. Exactly one of the first three; checked where targets are looked up, which reports the path. */
 export const service = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path` of the service."),
   service: z
@@ -25,7 +29,7 @@ export const service = {
         .string()
         .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
         .describe("`namespace/hostname`"),
-      port: z.int().min(1).max(65535).describe("A port of the service."),
+      port: z.int().min(1).max(65535).describe("Port of the service."),
     })
     .optional()
     .describe("An entry of `services`."),
@@ -36,17 +40,17 @@ export const service = {
   timeout: duration.default(ms(2000)).describe("Timeout of the call. Default: 2s."),
 };
 
-/** `authority` of a rewrite or redirect (reference 3.14, 3.15). */
+/** `authority` of a rewrite or redirect (reference 3.14, 3.15). Exactly one change, so a union. */
 export const authorityChange = z
   .union([
     z.literal(["auto", "none"]).describe("`auto`: the backend's host name; `none`: unchanged."),
     z.strictObject({ full: z.string().min(1).describe("New authority, optionally with a port.") }),
     z.strictObject({ host: z.string().min(1).describe("New host, without port.") }),
-    z.strictObject({ port: z.int().min(1).max(65535).describe("New port; the host stays.") }),
+    z.strictObject({ port: z.int().min(1).max(65535).describe("New port; the host is kept.") }),
   ])
   .meta({ id: "AuthorityChange", description: "A new host, port or both." });
 
-/** `path` of a rewrite or redirect; the query stays. */
+/** `path` of a rewrite or redirect (Gateway API HTTPPathModifier). */
 export const pathChange = z
   .union([
     z.strictObject({ full: z.string().describe("Replaces the whole path.") }),
@@ -60,9 +64,9 @@ export type PathChange = z.output<typeof pathChange>;
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { message: "not a header name" });
 const headerValue = z
   .string()
-  // Any character but controls, of which only a tab is allowed (RFC 9110 5.5). It becomes a pattern of the JSON Schema,
-  // whose readers do not all know \P{Cc}.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not stand there.
+  // Any character but controls, of which only a tab is allowed (RFC 9110, section 5.5). This becomes a pattern of the JSON
+  // Schema, and not all validators know \P{Cc}.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what the pattern excludes.
   .regex(/^[^\x00-\x08\x0a-\x1f\x7f-\x9f]*$/, {
     message: "not a header value: line breaks and control characters are not allowed",
   });

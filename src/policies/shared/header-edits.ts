@@ -13,8 +13,8 @@ import { type ConfigPath, PolicyError, type PolicyProblem } from "../policy-erro
 import type { HeaderModifier } from "./field-schemas.ts";
 
 /**
- * Fields that frame a message or belong to one connection (RFC 9110 7.6.1, RFC 9113 8.2.2): the gateway writes them itself,
- * and a configured value beside its own would let two servers read one message differently.
+ * Fields that frame a message or are hop-by-hop (RFC 9110, section 7.6.1; RFC 9113, section 8.2.2). The gateway writes them
+ * itself: with a second, configured value two servers could disagree about where the message ends (request smuggling).
  */
 export const FRAMING: ReadonlySet<string> = new Set([
   "connection",
@@ -28,18 +28,19 @@ export const FRAMING: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
+/** One change of a header section. */
 export interface HeaderEdit {
-  /** `addAbsent` and `setPresent` do nothing when the field is there, or is not. */
+  /** `addAbsent` only acts if the field is absent, `setPresent` only if it is present (Envoy's HeaderAppendAction). */
   readonly action: "add" | "set" | "remove" | "addAbsent" | "setPresent";
   /** Lower-case. */
   readonly name: string;
-  /** As header lists carry it: latin1 text of the UTF-8 bytes; `` for remove. */
+  /** As header lists carry it: latin1 text of the UTF-8 bytes; empty for `remove`. */
   readonly value: FieldText;
 }
 
 /**
- * The edits of a modifier in their order: add, set, remove (reference 3.13). Throws a PolicyError with all headers that may not
- * be touched or cannot be sent.
+ * Compiles a modifier, in the order add, set, remove (reference 3.13). Throws one PolicyError with all fields that frame the
+ * message or are not valid, so that a user can correct them together.
  */
 export function compileHeaderEdits(config: HeaderModifier): readonly HeaderEdit[] {
   const edits: HeaderEdit[] = [];
@@ -71,6 +72,7 @@ export function compileHeaderEdits(config: HeaderModifier): readonly HeaderEdit[
   return edits;
 }
 
+/** Applies edits in order, in place. */
 export function applyHeaderEdits(edits: readonly HeaderEdit[], headers: HeaderList): void {
   for (const { action, name, value } of edits) {
     if (action === "add") headers.push(name, value);
@@ -83,7 +85,7 @@ export function applyHeaderEdits(edits: readonly HeaderEdit[], headers: HeaderLi
   }
 }
 
-/** Only the fields that `names` lists, as snapshots show them. */
+/** The fields in `names`, redacted, for snapshots of traces. */
 export function pickHeaders(
   headers: HeaderList,
   names: ReadonlySet<string>,
@@ -106,7 +108,7 @@ export function redactModifier(config: HeaderModifier, hidden: ReadonlySet<strin
   };
 }
 
-/** Values, or expressions for them, by the names of headers: those of `hidden` headers may hold the secret itself. */
+/** Values, or expressions for values, by header name. Those of `hidden` headers are redacted: they may be the secret itself. */
 export function shownValues(
   values: Readonly<Record<string, string>>,
   hidden: ReadonlySet<string>,
@@ -116,7 +118,7 @@ export function shownValues(
   );
 }
 
-/** Lower-case. Throws a PolicyError about what stands at `path` for what is no header, or one that only the gateway may set. */
+/** The name in lower case. Throws a PolicyError at `path` for text that is not a field name, and for fields in FRAMING. */
 export function fieldName(path: ConfigPath, name: string): string {
   if (name.startsWith(":"))
     throw PolicyError.at(path, `${name} is a pseudo header; use urlRewrite to change host and path`);
@@ -127,6 +129,7 @@ export function fieldName(path: ConfigPath, name: string): string {
   return lower;
 }
 
+/** UTF-8 as latin1 text. Throws a PolicyError for control characters: a line break would start another field. */
 function fieldValue(path: ConfigPath, name: string, value: string): Latin1 {
   const bytes = Buffer.from(value, "utf8").toString("latin1");
   if (!isFieldValue(bytes))

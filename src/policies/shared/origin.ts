@@ -1,4 +1,4 @@
-/** A web origin taken apart (RFC 6454 3): lower-case, the port a number even where it is the scheme's default. */
+/** A web origin (RFC 6454, section 4): lower-case, with the port as a number even if it is the scheme's default. */
 export interface Origin {
   readonly scheme: string;
   readonly host: string;
@@ -8,7 +8,10 @@ export interface Origin {
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
 const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/(\[[0-9a-f:.]+\]|[^\s/?#@:[\]\\]+)(?::(\d{1,5}))?$/;
 
-/** Takes `scheme://host[:port]` apart; undefined when it is none, such as `null`. The host may hold `*`. */
+/**
+ * Parses `scheme://host[:port]`; undefined for anything else, such as `null`, the origin of sandboxed documents and of files.
+ * The host may contain `*`, for patterns of the configuration.
+ */
 export function parseOrigin(text: string): Origin | undefined {
   const match = ORIGIN.exec(text.toLowerCase());
   const [, scheme = "", host = "", port] = match ?? [];
@@ -17,8 +20,8 @@ export function parseOrigin(text: string): Origin | undefined {
 }
 
 /**
- * A canonical text for an origin; the text itself when it is not an origin. The dot that may end a host's name is dropped, as
- * it is from Host.
+ * Canonical form for comparisons; text that is not an origin is returned unchanged. The trailing dot of a host name is dropped,
+ * as it is from Host: `shop.example.` and `shop.example` are the same server.
  */
 export function normalOrigin(text: string): string {
   const origin = parseOrigin(text);

@@ -3,13 +3,13 @@ import { grpcError, grpcStatusOf, isGrpc } from "../../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, LocalReply } from "../../http/message.ts";
 import { copyField } from "../../http/message.ts";
 
-/** Bytes of a service's answer that become the message of a gRPC status: it stands in a header. */
+/** Bytes of a service's body that become the message of a gRPC status, which is a header field with limited room. */
 const MAX_MESSAGE = 1024;
 
 /**
- * A service's refusal as this client can read it: a gRPC client gets a status in its header fields, unless the service has
- * answered in gRPC itself. `code` says what the refusal is where the service does not, `grpcStatus` is what it has said.
- * Always a copy: what a service has said may answer others too.
+ * A rejection by a service, in the client's protocol: gRPC clients get a status in the header section (a "Trailers-Only"
+ * response), unless the service's own response is gRPC. `code` provides status and message where the service does not;
+ * `grpcStatus` is the service's own. Always a copy, because a cached decision answers several requests.
  */
 export function refuse(
   request: Pick<HttpRequest, "headers">,
@@ -18,13 +18,13 @@ export function refuse(
   grpcStatus?: number,
 ): LocalReply {
   if (!isGrpc(request.headers) || isGrpc(reply.headers)) return { ...reply, headers: [...reply.headers] };
-  // A gRPC client cannot be sent elsewhere, and has nothing of a success that is none.
+  // gRPC has no redirects, and a 2xx without a message is not a success: both become the status of `code`.
   const status = grpcStatus ?? grpcStatusOf(reply.status < 400 ? ERRORS[code].status : reply.status);
   const message = Buffer.from(reply.body).toString("utf8", 0, MAX_MESSAGE) || ERRORS[code].message;
   return { ...reply, status: 200, headers: [...grpcError(status, message), ...beside(reply.headers)], body: "" };
 }
 
-/** What does not speak of the body, which is left out, nor of a gRPC status. */
+/** The fields that remain: not those that describe the dropped body or a gRPC status, nor a redirect. */
 function beside(headers: HeaderList): HeaderList {
   const kept: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {

@@ -1,35 +1,35 @@
 import { z } from "zod";
 
-/** What stands for a text: the text itself, or where it is. */
+/** A text in the configuration, or where it can be read. Branded, so that `Resolved` can replace it by the text. */
 export type TextSource = (string | { readonly file: string } | { readonly url: string }) & z.core.$brand<"TextSource">;
 
-/** The name of a file whose text is used. */
+/** A field that is the name of a file. Resolution replaces it by the file's text. */
 export interface FileName {
   readonly fileName: string;
 }
 
-/** A file that is named directly, without `{file: …}`. */
+/** A field whose value is a file name, without `{file: …}`. */
 export const fileName = z
   .string()
   .min(1)
   .transform((name): FileName => ({ fileName: name }));
 
-/** A file in place of a text, where a schema has a shape of its own for it. */
+/** For schemas with their own syntax for a file. */
 export function inFile(file: string): TextSource {
   return sourceBrand.parse({ file });
 }
 
-/** A text where a schema has a shape of its own for it. */
+/** For schemas with their own syntax for a text. */
 export function asText(text: string): TextSource {
   return sourceBrand.parse(text);
 }
 
-/** A text that stands in the configuration, in a file or behind a URL; `what` names it, such as `the key set`. */
+/** Text given inline, by file or by URL; `what` names it in the documentation, such as `the key set`. */
 export function textSource(what: string) {
   return z.union([fileOf(what), z.strictObject({ url: fetched(what) }), inline(what)]).brand("TextSource");
 }
 
-/** The same for what nobody should fetch over a network. */
+/** The same without a URL, for secrets, which should not be fetched over a network. */
 export function localSource(what: string) {
   return z.union([fileOf(what), inline(what)]).brand("TextSource");
 }
@@ -42,12 +42,12 @@ function fetched(what: string) {
   return z
     .url({ protocol: /^https?$/, error: "not a URL that begins with https:// or http://" })
     .refine((url) => !hasPassword(url), {
-      error: "must not have a user and a password: they would not be sent, and URLs stand in logs",
+      error: "must not have a user and a password: they would not be sent, and URLs appear in logs",
     })
     .describe(`URL of ${what}, fetched again every 15 minutes.`);
 }
 
-/** False also for what is no URL. */
+/** False for text that is not a URL, which `z.url` reports. */
 function hasPassword(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && (url.username !== "" || url.password !== "");

@@ -1,15 +1,19 @@
+/**
+ * Authorities, paths and queries of requests, and their changes by `urlRewrite` and `requestRedirect`. Configured values are
+ * checked by the parser for requests, so nothing that the gateway would reject from a client can be configured.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { PolicyContext } from "../types.ts";
 import type { PathChange } from "./field-schemas.ts";
 
-/** The host of an authority with its case kept (`Example.com:80` → `Example.com`, `[::1]:80` → `[::1]`). */
+/** The host of an authority, in its original case (`Example.com:80` → `Example.com`, `[::1]:80` → `[::1]`). */
 export function hostPart(authority: string): string {
   return authority.slice(0, portColon(authority));
 }
 
-/** The port of an authority, undefined when it has none. */
+/** The port of an authority, undefined if it has none. */
 export function portPart(authority: string): number | undefined {
   const colon = portColon(authority);
   return colon === authority.length ? undefined : Number(authority.slice(colon + 1));
@@ -20,6 +24,7 @@ export function withPort(host: string, port: number | undefined, scheme: "http" 
   return port === undefined || port === (scheme === "https" ? 443 : 80) ? host : `${host}:${port}`;
 }
 
+/** Index of the colon before the port, or the length: colons inside brackets belong to an IPv6 address (RFC 3986, section 3.2.2). */
 function portColon(authority: string): number {
   const colon = authority.lastIndexOf(":");
   return colon > authority.lastIndexOf("]") ? colon : authority.length;
@@ -30,12 +35,12 @@ export function isAuthority(text: string): boolean {
   return parseTarget("GET", "/", text, 1, emptyParts()) === undefined;
 }
 
-/** Throws a PolicyError about what stands at `path` unless `authority` is `host[:port]`. */
+/** Throws a PolicyError at `path` unless `authority` is `host[:port]`. */
 export function checkAuthority(path: ConfigPath, authority: string): void {
   if (!isAuthority(authority)) throw PolicyError.at(path, `${JSON.stringify(authority)} is not host[:port]`);
 }
 
-/** Takes `/path[?query]` apart. Throws a PolicyError about what stands at `path` when it could not stand in a request. */
+/** Splits `/path[?query]`. Throws a PolicyError at `path` for text that would not be valid in a request. */
 export function parsePathAndQuery(path: ConfigPath, text: string): TargetParts {
   if (!text.startsWith("/")) throw PolicyError.at(path, `${JSON.stringify(text)} must begin with "/"`);
   const parts = emptyParts();
@@ -49,15 +54,17 @@ function emptyParts(): TargetParts {
   return { authority: "", path: "", search: "", scheme: "http" };
 }
 
+/** `search` is empty or begins with `?`. */
 export interface PathAndSearch {
   readonly path: string;
   readonly search: string;
 }
 
 /**
- * A change of the path ready to run; `undefined` leaves it. The request's query is always kept, behind the one that `full`
- * may have. `prefix` replaces what the route's prefix match consumed, whole segments only; where the two meet there is exactly
- * one slash, and nothing left means `/` (reference 3.15, Gateway API HTTPPathModifier).
+ * Compiles a change of the path; `undefined` changes nothing. The request's query is always kept and follows the query of `full`.
+ * `prefix` replaces the segments that the route's prefix match consumed; the result has exactly one slash where the two meet and
+ * is never empty (reference 3.15, Gateway API HTTPPathModifier). The returned function throws TG_FILTER_FAILED if the route did
+ * not match by prefix.
  */
 export function compilePathChange(change: PathChange | undefined): (context: PolicyContext) => PathAndSearch {
   if (change === undefined) return ({ request }) => request;
@@ -78,13 +85,13 @@ function replacePrefix(at: ConfigPath, prefix: string): (context: PolicyContext)
   return ({ request, matchedPrefix }) => {
     const rest = afterPrefix(request.path, matchedPrefix);
     if (rest === undefined) throw new GatewayError("TG_FILTER_FAILED", "prefix redirect requires prefix match");
-    // `/a` matched, nothing follows: the configured text stands as it is.
+    // Nothing follows the matched prefix: the configured text is the whole path.
     if (rest === "") return { path, search: request.search };
     return { path: rest === "/" ? withSlash : withoutSlashes + rest, search: request.search };
   };
 }
 
-/** What follows the matched prefix: `` or begins with `/`; undefined when the match was none of a prefix. */
+/** The rest of the path after the matched prefix: empty, or begins with `/`; undefined if the route did not match by prefix. */
 function afterPrefix(path: string, prefix: string | undefined): string | undefined {
   if (prefix === undefined) return undefined;
   if (path === prefix) return "";
@@ -93,6 +100,7 @@ function afterPrefix(path: string, prefix: string | undefined): string | undefin
   return path.slice(end);
 }
 
+/** Both queries, the configured one first: servers that take the first of two equal parameters then take the configured one. */
 function joinQueries(own: string, received: string): string {
   if (own === "") return received;
   return received === "" || received === "?" ? own : `${own}&${received.slice(1)}`;

@@ -1,3 +1,8 @@
+/**
+ * `timeout`: deadlines for the response head (reference 3.17). In: `requestTimeout` for all attempts together and
+ * `backendRequestTimeout` for each. Out: two numbers of the exchange that the proxy turns into timers; an expired one answers
+ * 504, TG_REQUEST_TIMEOUT or TG_UPSTREAM_TIMEOUT. Response bodies are not limited: they may stream for hours.
+ */
 import { type Milliseconds, ms, withDurations } from "../../base/durations.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
@@ -15,8 +20,8 @@ export const timeout = definePolicy({
 });
 
 /**
- * Bounds the time until response headers arrive (reference 3.17): `requestTimeout` from the start of the request over all
- * attempts, `backendRequestTimeout` for each attempt. Milliseconds; 0 = none. Throws for numbers that no timer can hold.
+ * Both are milliseconds, `requestTimeout` from the start of the request; 0 and absent mean no timeout (Gateway API
+ * HTTPRouteTimeouts). Throws a PolicyError for values that exceed the range of a timer.
  */
 function prepare(config: Timeout): () => PolicyHooks {
   const requestTimeout = checked("requestTimeout", config.requestTimeout);
@@ -32,7 +37,7 @@ function prepare(config: Timeout): () => PolicyHooks {
   });
 }
 
-/** The longest delay of a timer; a longer one would fire at once. */
+/** Milliseconds, about 24.8 days: Node.js fires a timer with a longer delay after 1 ms. */
 const MAX_DELAY = 2 ** 31 - 1;
 
 function checked(field: string, value = ms(0)): Milliseconds {
@@ -40,7 +45,7 @@ function checked(field: string, value = ms(0)): Milliseconds {
   return value;
 }
 
-/** The configuration with its times as texts. */
+/** The configuration with formatted durations, such as `1m30s`. */
 function redact(config: Timeout): unknown {
   return withDurations(config, "requestTimeout", "backendRequestTimeout");
 }

@@ -11,5 +11,5 @@ export const schema = z
   })
   .describe("Limits how long a request and each attempt may take.");
 
-/** What runs. */
+/** The configuration at run time, in milliseconds. */
 export type Timeout = ConfigOf<typeof schema>;

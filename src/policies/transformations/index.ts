@@ -1,3 +1,8 @@
+/**
+ * `transformations`: changes requests and responses by CEL (reference 3.10). In: expressions for header fields, pseudo-header
+ * fields, the body, and values to keep for later expressions. Out: the changed message; a transformation never rejects one.
+ * `program.ts` compiles and runs one side, `messages.ts` is the message that it edits, also for `ext-proc` and callouts.
+ */
 import type { CelEnvironment } from "../../cel/index.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -21,9 +26,9 @@ export const transformations = defineConditionalPolicy({
 });
 
 /**
- * Changes requests and responses by expressions (reference 3.10). A header whose expression fails is removed, a body whose
- * expression fails is empty. Waits for bodies only where an expression reads them. Throws CelError for expressions that
- * cannot be used, and an Error for headers that may not be touched.
+ * Compiles both sides. Bodies are buffered only if an expression reads them: others stream past. The response side may read the
+ * request body, which has to be buffered before it is forwarded. Throws CelError for expressions that do not compile, a
+ * PolicyError for fields that frame the message.
  */
 function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { request, response } = config;
@@ -53,6 +58,7 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
   };
 }
 
+/** `replace` decides about every field, so all of the client's imitations go before, and those of the new fields after it. */
 function transformRequest(program: Program | undefined, context: PolicyContext): undefined {
   if (program === undefined) return undefined;
   if (program.replaces) context.claimAllFields();
@@ -61,18 +67,19 @@ function transformRequest(program: Program | undefined, context: PolicyContext):
   return undefined;
 }
 
-/** Fields with `_` are from `replace` now, so none of the client's may look like one of them. */
+/** Fields with `_` come from `replace` now: client fields and trailers that imitate them with `-` must go. */
 function claimUnderscores(context: PolicyContext): void {
   for (const name of context.request.headers.filter((each, i) => i % 2 === 0 && each.includes("_")))
     context.claimField(name);
 }
 
+/** `failed`: as `Program.run` returns it. The request goes on either way. */
 function report({ trace }: PolicyContext, side: string, failed: readonly string[] | undefined): void {
   if (failed === undefined) trace?.applied("transformation", { side });
   else trace?.failed("transformation", { side, failed });
 }
 
-/** The configuration without the expressions of headers that hold secrets: they may hold the secret itself. */
+/** Redacts expressions of headers that carry secrets: an expression may be the secret itself, as a literal. */
 export function redactTransformations(config: Transformations, hidden: ReadonlySet<string>): Transformations {
   const { request, response } = config;
   return {
@@ -91,7 +98,7 @@ function shownSide(side: Transformation, hidden: ReadonlySet<string>): Transform
   };
 }
 
-/** Whether a map in the expression has one of the names for a key, as far as its text tells. */
+/** Whether a map literal in the expression has one of the names as a key. Textual, so it may redact more than needed. */
 function namesKey(text: string, names: ReadonlySet<string>): boolean {
   return [...text.matchAll(/(["'])([^"'\\]+)\1\s*:/g)].some(([, , key = ""]) => names.has(key.toLowerCase()));
 }

@@ -3,27 +3,33 @@ import type { HeaderList, HttpResponse } from "../../http/message.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
 import type { MessageBody, PolicyContext } from "../types.ts";
 
-/** A request or response under change. */
+/** A request or response as a transformation or a processing service edits it. */
 export interface EditedMessage {
   readonly headers: HeaderList;
   readonly body: Pick<MessageBody, "buffer" | "replace">;
-  /** Pseudo headers, and `host` of requests. Throws an Error when the value cannot stand there. */
+  /** Pseudo-header fields, and `host` of requests. Throws an Error if the value is not valid there. */
   setPseudo(name: string, value: string): void;
 }
 
+/** Names that change the request's target instead of a field (RFC 9113, section 8.3.1). */
 export const REQUEST_PSEUDO: ReadonlySet<string> = new Set([":method", ":path", ":authority", ":scheme", "host"]);
+/** RFC 9113, section 8.3.2. */
 export const RESPONSE_PSEUDO: ReadonlySet<string> = new Set([":status"]);
 
-/** Their answers are framed in ways of their own (RFC 9112 6.3): a client that sent another method would misread them. */
+/**
+ * Methods whose responses are framed differently (RFC 9112, section 6.3). If a GET became a HEAD, the client would wait for a
+ * body that never comes, or take the next response for it.
+ */
 const FRAMED_OTHERWISE = new Set(["HEAD", "CONNECT", "TRACE"]);
-/** Such responses have no body, whatever their fields say. */
+/** Responses without a body, whatever their fields say (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5). */
 const BODILESS = new Set([204, 205, 304]);
 
-/** What a request is, of a client or of the gateway's own. */
+/** What editing needs of a request: a client's, or a callout's. */
 export interface RequestUnderWay extends Pick<PolicyContext, "request" | "authorityMode"> {
   readonly requestBody: EditedMessage["body"];
 }
 
+/** Edits a request in place; a changed authority is kept when the backend is chosen. */
 export class EditedRequest implements EditedMessage {
   readonly #context: RequestUnderWay;
 
@@ -64,6 +70,7 @@ export class EditedRequest implements EditedMessage {
   }
 }
 
+/** Edits a response in place. The body of one that cannot have any reads as empty and cannot be replaced. */
 export class EditedResponse implements EditedMessage {
   readonly #context: PolicyContext;
   readonly #response: HttpResponse;

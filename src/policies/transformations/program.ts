@@ -16,25 +16,27 @@ import type { RequestMetadata } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
 import type { Transformation } from "./schema.ts";
 
+/** A field and the expression for its value. */
 interface Named {
   readonly name: string;
   readonly expression: Expression;
 }
 
-/** What one side of a transformation does, compiled. */
+/** One compiled side of a transformation. */
 export interface Program {
   readonly expressions: readonly Expression[];
-  /** Headers that it sets or removes, lower-case; what `replace` gives is known only then. */
+  /** Fields that it sets or removes, lower-case; those of `replace` are known only at run time. */
   readonly names: readonly string[];
   /** It has `replace`. */
   readonly replaces: boolean;
-  /** Changes the message; returns what failed, as `set.x-user: …`, undefined when nothing did. */
+  /** Changes the message. Returns failures such as `set.x-user: …`, undefined if there are none. */
   run(message: EditedMessage, variables: Activation, requestMetadata: RequestMetadata): readonly string[] | undefined;
 }
 
 /**
- * Compiles one side, in the order metadata, replace, add, set, remove, body (reference 3.10); each expression sees what those
- * before it have changed. Throws a PolicyError, whose path begins with `path`, for headers that may not be touched.
+ * Compiles one side, in the order metadata, replace, add, set, remove, body (reference 3.10); each expression sees the changes of
+ * those before it. Throws a PolicyError, whose path begins with `path`, for fields that frame the message, and CelError for
+ * expressions that do not compile.
  */
 export function compileProgram(
   path: ConfigPath,
@@ -85,6 +87,7 @@ export function compileProgram(
         try {
           putHeader(message, pseudo, entry, variables, true);
         } catch (error) {
+          // A client's value must not remain where the configuration puts its own: the backend would trust it.
           removeHeader(message.headers, entry.name);
           fail(`add.${entry.name}`, error);
         }
@@ -99,6 +102,7 @@ export function compileProgram(
       }
       for (const name of remove) removeHeader(message.headers, name);
       if (body !== undefined) {
+        // Empty if the expression fails: the original body may be what the transformation was meant to hide.
         let bytes: Uint8Array = NOTHING;
         try {
           bytes = bodyBytes(body.evaluate(variables));
@@ -114,7 +118,7 @@ export function compileProgram(
 
 const NOTHING = new Uint8Array(0);
 
-/** Throws when there is no value, or one that cannot be sent. */
+/** `beside`: adds a field instead of replacing it. Throws an Error for null and for values that are not valid in a field. */
 function putHeader(
   message: EditedMessage,
   pseudo: ReadonlySet<string>,
@@ -130,7 +134,10 @@ function putHeader(
   else setHeader(message.headers, name, value);
 }
 
-/** Takes a map of names to texts, or to lists of texts, for all headers but those that frame the message. */
+/**
+ * Replaces all fields except those that frame the message by a map of names to strings or lists of strings. Throws before it
+ * changes anything but pseudo-header fields.
+ */
 function replaceHeaders(message: EditedMessage, pseudo: ReadonlySet<string>, value: CelValue): void {
   const json = toJson(value);
   if (typeof json !== "object" || json === null || Array.isArray(json)) throw new TypeError("the value is not a map");

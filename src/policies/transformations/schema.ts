@@ -32,10 +32,10 @@ const plain = z
   .meta({
     id: "Transformations",
     description:
-      "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails is empty.",
+      "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails becomes empty.",
   });
 
-/** For calls of the gateway's own. */
+/** For callouts, which have no response side. */
 export const callSchema = z
   .strictObject({
     request: side("request", "`:method`, `:path` and `:authority`")
@@ -44,7 +44,7 @@ export const callSchema = z
         "Changes to the callout, which expressions read as `request`; the other variables are those of the client's request.",
       ),
   })
-  .meta({ id: "CallTransformations", description: "Changes calls by CEL." });
+  .meta({ id: "CallTransformations", description: "Changes calls to the service by CEL." });
 
 export const schema = conditionally("Transformations", plain, plain);
 

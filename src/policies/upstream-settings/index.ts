@@ -1,3 +1,8 @@
+/**
+ * Upstream settings: what users write among the policies of a backend but connection pools and balancers apply, such as TLS and
+ * outlier detection. This is their side of dumps, traces, merging and checks; the room `upstream` reads the values. They have no
+ * phase order and no hooks (docs/decisions/0033).
+ */
 import { withDurations } from "../../base/durations.ts";
 import { type CelEnvironment, CelError } from "../../cel/index.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
@@ -13,9 +18,9 @@ import type {
 import type { CallUse, CallUseOf, Hidden, Kind } from "../policy.ts";
 import { within } from "../policy-error.ts";
 
-/** A setting as far as configurations, dumps and traces are concerned. */
+/** A setting for configurations, dumps and traces. */
 export interface UpstreamSetting<Name extends string, Config> extends Kind<Name, Config> {
-  /** Throws a PolicyError, whose path begins with the kind, for what the schema cannot see. */
+  /** Checks what the schema cannot. Throws a PolicyError or CelError; paths begin with the kind. */
   check(config: Config, cel: CelEnvironment): void;
 }
 
@@ -41,7 +46,7 @@ function setting<Name extends string, Config, Use extends CallUse = undefined>(
   };
 }
 
-/** Every setting. One without `redact` does not compile: certificates' keys and credentials of proxies are secrets. */
+/** Every setting. `redact` is required: private keys and credentials for proxies are secrets. */
 export const UPSTREAM_SETTINGS: {
   readonly [Name in SettingKind]: UpstreamSetting<Name, UpstreamSettings[Name]> & CallUseOf<Name>;
 } = {
@@ -53,14 +58,17 @@ export const UPSTREAM_SETTINGS: {
   sessionAffinity: setting("sessionAffinity", { redact: (config) => config }),
 };
 
+/** Whether a key among the policies of a backend is a setting. */
 export function isSetting(kind: string): kind is SettingKind {
   return Object.hasOwn(UPSTREAM_SETTINGS, kind);
 }
 
+/** Hides the private key; certificates and CAs are public. */
 export function redactTls(config: BackendTls): BackendTls {
   return config.key === undefined ? config : { ...config, key: REDACTED };
 }
 
+/** Hides the credential of Proxy-Authorization and the key of the proxy's TLS. */
 export function redactTunnel(config: BackendTunnel): BackendTunnel {
   return {
     ...config,
@@ -69,10 +77,12 @@ export function redactTunnel(config: BackendTunnel): BackendTunnel {
   };
 }
 
+/** Has no secrets; formats durations. */
 export function redactHttp(config: BackendHttp): unknown {
   return withDurations(config, "requestTimeout");
 }
 
+/** Has no secrets; formats durations. */
 export function redactTcp({ keepalives, ...config }: BackendTcp): unknown {
   return {
     ...withDurations(config, "connectTimeout"),
@@ -84,10 +94,10 @@ function redactHealth({ eviction, ...others }: Health): unknown {
   return { ...others, ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }) };
 }
 
-/** Outlier detection sees the head of a response; nothing keeps its body. */
+/** Outlier detection evaluates the expression on the response head; buffering every body for it would cost too much. */
 function checkHealth({ unhealthyExpression: text }: Health, cel: CelEnvironment): void {
   if (text === undefined) return;
   const { reads } = cel.compileCondition(text, "response");
   if (reads.has("response.body") || reads.has("response.bodyPrefix"))
-    throw new CelError("the health of an endpoint is told by the head of a response: leave out response.body", text, 0);
+    throw new CelError("outlier detection only sees the head of a response: remove response.body", text, 0);
 }

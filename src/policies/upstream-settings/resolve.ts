@@ -6,7 +6,7 @@ import { defined, type Resolver } from "../resolver.ts";
 import type { FileName } from "../shared/source-schema.ts";
 import type { BackendTlsInput } from "./schema.ts";
 
-/** Reads the files of `backendTLS` and tries them: a call must not be the first to find a mistake. */
+/** Reads the files of `backendTLS` and builds a TLS context: mistakes must show when the configuration loads, not in a handshake. */
 export function resolveTls(written: BackendTlsInput, resolver: Resolver): BackendTls {
   const { cert, key, root, ...others } = written;
   const read = (field: "cert" | "key" | "root", name: FileName | undefined): string | undefined =>
@@ -30,7 +30,7 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-/** What is wrong now is the key, or that it belongs to another certificate. */
+/** Certificates have been checked, so a failure here means that the key is invalid or belongs to another certificate. */
 function tryContext(tls: BackendTls, resolver: Resolver): void {
   try {
     new TlsClient(tls);

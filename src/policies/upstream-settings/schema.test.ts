@@ -7,10 +7,10 @@ import { health as schema } from "./schema.ts";
 
 const check = (config: Health) => UPSTREAM_SETTINGS.health.check(config, STANDARD_ENVIRONMENT);
 
-test("an expression over the body of the response is refused: nobody keeps that", () => {
+test("an expression over the response body is rejected: it is not buffered", () => {
   assert.throws(
     () => check({ unhealthyExpression: 'string(response.body).contains("error")' }),
-    /head of a response: leave out response\.body/,
+    /head of a response: remove response\.body/,
   );
   check({ unhealthyExpression: "response.code == 500" });
 });

@@ -1,6 +1,7 @@
 /**
- * Settings of the connections to a backend and of the choice among its endpoints. Users write them among its policies
- * (reference 3.21, 3.23, 3.26, 3.27), but they do no work on requests: connection pools and balancers read them.
+ * Settings of connections to a backend and of the choice among its endpoints. Users write them among its policies (reference
+ * 3.21, 3.23, 3.26, 3.27), but connection pools and balancers apply them. Defaults that are not given here are those of
+ * `config.backend`, which are applied where targets are translated.
  */
 import { z } from "zod";
 import { key } from "../backend-auth/basic-schema.ts";
@@ -66,7 +67,7 @@ export const backendTunnel = z
         backendAuth: z
           .strictObject({
             key: key.describe(
-              "Credential in a header's form; a text alone is sent as `Proxy-Authorization: Bearer …`.",
+              "Credential, as for `backendAuth`. A plain string is sent as `Proxy-Authorization: Bearer …`.",
             ),
           })
           .optional()
@@ -98,7 +99,7 @@ export const tcp = z
           .describe("Unanswered probes before the connection is closed; the operating system's setting applies."),
       })
       .optional()
-      .describe("TCP keepalives of the connections. Default: those of `config.backend`."),
+      .describe("TCP keepalives. Default: those of `config.backend`."),
     ...poolLimits("connections"),
   })
   .describe("Settings of connections to a backend: timeout, keepalive and limits.");
@@ -125,7 +126,7 @@ export const health = z
     unhealthyExpression: condition("response")
       .optional()
       .describe(
-        "CEL over the request and the response head, with `response.grpcStatus` from head or trailers; true counts the call as failed. Default, also when the expression fails: a status of 5xx or a gRPC status other than 0. A call without a response always counts as failed.",
+        "CEL over the request and the response head, with `response.grpcStatus` from head or trailers. If true, the call counts as failed. Default, and if the expression fails: a 5xx status or a gRPC status other than 0. A call without a response always counts as failed.",
       ),
     eviction: z
       .strictObject({
@@ -165,7 +166,7 @@ export const sessionAffinity = z
     "Sends requests with the same value to the same endpoint of a `service` (rendezvous hashing). If an endpoint is added, removed or evicted, only its share of requests moves.",
   );
 
-/** Fields of the backend policies `http` and `tcp`; `waiting` names what waits for a connection. */
+/** Limits of connection pools, the same fields in `http` and `tcp`. `waiting`: what waits for a connection there. */
 function poolLimits(waiting: "requests" | "connections") {
   return {
     maxConnections: z

@@ -1,3 +1,7 @@
+/**
+ * `urlRewrite`: changes the authority and path that the backend sees (reference 3.15, Gateway API HTTPURLRewriteFilter). In: the
+ * request and the prefix that the route matched. Out: the same request with another target; the query is kept.
+ */
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
 import type { AuthorityChange } from "../shared/field-schemas.ts";
@@ -16,8 +20,8 @@ export const urlRewrite = definePolicy({
 });
 
 /**
- * Changes authority and path before the request goes upstream; the query is kept (reference 3.15). Throws at load for what
- * cannot stand in a request; at run time `path.prefix` rejects with TG_FILTER_FAILED unless the route matched by prefix.
+ * Compiles the change. Throws a PolicyError for values that are not valid in a request target. At run time `path.prefix` rejects
+ * with TG_FILTER_FAILED if the route did not match by prefix, because there is no prefix to replace.
  */
 function prepare(config: UrlRewrite): () => PolicyHooks {
   const rewriteAuthority = compileAuthority(config.authority);
@@ -27,13 +31,14 @@ function prepare(config: UrlRewrite): () => PolicyHooks {
     onRequest(context) {
       const { request, trace } = context;
       const before = trace === undefined ? undefined : snapshot(request);
-      // `OPTIONS *` asks about the server and has no path to rewrite (RFC 9110 9.3.7).
+      // `OPTIONS *` is about the server and has no path to rewrite (RFC 9110, section 9.3.7).
       if (request.path !== "*") {
         const { path, search } = change(context);
         request.path = path;
         request.search = search;
       }
       request.authority = rewriteAuthority(request);
+      // A configured authority must survive the choice of the backend, which otherwise sets the backend's host name.
       if (fixed) context.authorityMode = "fixed";
       trace?.applied("url_rewrite", config, before, snapshot(request));
       return undefined;
@@ -42,8 +47,8 @@ function prepare(config: UrlRewrite): () => PolicyHooks {
 }
 
 /**
- * `full` and `host` replace all of the authority: the client's port is one of the gateway and means nothing to the backend
- * (Gateway API HTTPURLRewriteFilter: `hostname` replaces the value of Host).
+ * `full` and `host` replace the whole authority: the client's port is the gateway's and means nothing to the backend (Gateway
+ * API HTTPURLRewriteFilter: `hostname` replaces the value of Host).
  */
 function compileAuthority(change: AuthorityChange | undefined): (request: HttpRequest) => string {
   if (change === undefined || change === "auto" || change === "none") return ({ authority }) => authority;

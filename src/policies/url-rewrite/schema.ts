@@ -7,7 +7,7 @@ export const schema = z
     authority: authorityChange.optional().describe("The host that the backend receives."),
     path: pathChange.optional().describe("The path that the backend receives."),
   })
-  .describe("Changes the URL before the request goes to the backend.");
+  .describe("Rewrites the URL before the request is forwarded.");
 
-/** What runs. */
+/** The configuration at run time. */
 export type UrlRewrite = ConfigOf<typeof schema>;

@@ -1,6 +1,6 @@
 /**
- * What collectors answer. Most answers are empty, and the messages with the library below them take 2.4 MB of heap, so this
- * module is only loaded by `import()`, when an answer has something to read.
+ * Decodes the responses of collectors. Most are empty, and the messages with the protobuf library take 2.4 MB of heap, so this
+ * module is loaded by `import()` only, for the first response that is not.
  */
 import { fromBinary } from "@bufbuild/protobuf";
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
@@ -10,17 +10,17 @@ import { ExportLogsServiceResponseSchema } from "../../gen/opentelemetry/proto/c
 import { ExportTraceServiceResponseSchema } from "../../gen/opentelemetry/proto/collector/trace/v1/trace_service_pb.ts";
 import type { Signal } from "./messages.ts";
 
-/** What a collector has not taken of a request that it otherwise took. */
+/** What a collector rejected of a request that it accepted otherwise (OTLP specification, "Partial Success"). */
 export interface PartialSuccess {
   /** Spans or log records. */
   readonly rejected: number;
-  /** May be there without rejected entries, as a warning. */
+  /** May be present without rejected entries, as a warning. */
   readonly message: string;
 }
 
 const ALL_TAKEN: PartialSuccess = { rejected: 0, message: "" };
 
-/** Reads an `Export…ServiceResponse`. Other bytes, as some collectors answer in text, say that all was taken. */
+/** Decodes an `Export…ServiceResponse`. Other bytes count as full success: some collectors respond with plain text. */
 export function decodeExportResponse(signal: Signal, bytes: Uint8Array): PartialSuccess {
   try {
     const part =
@@ -36,8 +36,8 @@ export function decodeExportResponse(signal: Signal, bytes: Uint8Array): Partial
 }
 
 /**
- * Milliseconds after which a service wants to be called again, from the `google.rpc.Status` of its answer; undefined when that
- * has no `RetryInfo` (OTLP specification, "OTLP/gRPC Throttling").
+ * The delay in milliseconds that a collector requests before a retry, from `RetryInfo` in the `google.rpc.Status` of its response;
+ * undefined without one (OTLP specification, "OTLP/gRPC Throttling").
  */
 export function decodeRetryDelay(status: Uint8Array): number | undefined {
   try {

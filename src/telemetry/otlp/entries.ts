@@ -1,3 +1,7 @@
+/**
+ * Encodes spans and log records as OTLP, field by field. Workers do this for every sampled request, so it does without the
+ * generated messages: the protobuf library with them takes 2.4 MB of heap in each worker. `messages.ts` wraps the results.
+ */
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
 /**
@@ -11,7 +15,7 @@ export interface Span {
   readonly traceId: string;
   readonly spanId: string;
   readonly parent?: { readonly spanId: string; readonly remote: boolean } | undefined;
-  /** The `tracestate` that belongs to the trace. */
+  /** `tracestate` of the trace (W3C Trace Context, section 3.3), forwarded unchanged. */
   readonly traceState?: string | undefined;
   readonly name: string;
   readonly kind: "server" | "client";
@@ -19,7 +23,7 @@ export interface Span {
   readonly start: number;
   readonly end: number;
   readonly attributes: Attributes;
-  /** Set when the operation has failed. */
+  /** Why the operation failed; sets the status ERROR. */
   readonly error?: string | undefined;
 }
 
@@ -35,12 +39,14 @@ export interface LogRecord {
 
 const KINDS = { server: 2, client: 3 } as const;
 const STATUS_ERROR = 2;
+/** W3C trace flags, in the low byte of `flags`. */
 const SAMPLED = 0x01;
-/** The parent is known to be remote, or known not to be. */
+/** `SpanFlags`: whether the parent is remote is known, and whether it is. */
 const HAS_IS_REMOTE = 0x100;
 const IS_REMOTE = 0x200;
 const SEVERITY_INFO = 9;
 
+/** Encodes a span. Text that is not well-formed Unicode is repaired, because protobuf strings must be UTF-8. */
 export function encodeSpan(span: Span): Uint8Array {
   const writer = new BinaryWriter();
   writer.tag(1, WireType.LengthDelimited).bytes(Buffer.from(span.traceId, "hex"));
@@ -63,6 +69,7 @@ export function encodeSpan(span: Span): Uint8Array {
   return writer.finish();
 }
 
+/** Encodes a log record; `observed_time` is the event's own time. */
 export function encodeLogRecord(record: LogRecord): Uint8Array {
   const writer = new BinaryWriter();
   const time = nanoseconds(record.time);
@@ -80,15 +87,15 @@ export function encodeLogRecord(record: LogRecord): Uint8Array {
   return writer.finish();
 }
 
-/** In whole microseconds: a double holds no more of a time since the epoch. */
+/** Rounded to microseconds, the precision of a double for times since the epoch. */
 function nanoseconds(ms: number): bigint {
   return BigInt(Math.round(ms * 1000)) * 1000n;
 }
 
-/** Values as JSON has them; `undefined` is left out. */
+/** JSON values; `undefined` is omitted. */
 export type Attributes = Readonly<Record<string, unknown>>;
 
-/** Characters of a text that are kept: what a client sends must not make exports arbitrarily long. */
+/** Maximum characters of a string: clients must not be able to make exports arbitrarily large. */
 const MAX_TEXT = 8192;
 
 /** Fields of `AnyValue` (opentelemetry/proto/common/v1/common.proto). */
@@ -99,7 +106,7 @@ const DOUBLE = 4;
 const ARRAY = 5;
 const MAP = 6;
 
-/** Each attribute as a `KeyValue` in field `number`. */
+/** Writes each attribute as a `KeyValue` in field `number`. */
 export function writeAttributes(writer: BinaryWriter, number: number, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined) continue;
@@ -110,7 +117,7 @@ export function writeAttributes(writer: BinaryWriter, number: number, attributes
   }
 }
 
-/** An `AnyValue` in field `number`; null is the empty one. */
+/** Writes an `AnyValue` in field `number`. null is an empty `AnyValue`; integers beyond 2^53 are doubles. */
 export function writeAnyValue(writer: BinaryWriter, number: number, value: unknown): void {
   writer.tag(number, WireType.LengthDelimited).fork();
   if (typeof value === "string") writer.tag(STRING, WireType.LengthDelimited).string(cut(value));
@@ -131,6 +138,6 @@ export function writeAnyValue(writer: BinaryWriter, number: number, value: unkno
 }
 
 function cut(text: string): string {
-  // Half of a surrogate pair is no text.
+  // Cutting may split a surrogate pair, which is not well-formed.
   return text.length <= MAX_TEXT ? text.toWellFormed() : text.slice(0, MAX_TEXT).toWellFormed();
 }

@@ -40,7 +40,10 @@ const MAX_ATTEMPTS = 6;
 /** The same during shutdown, whose deadline ends the attempts. */
 const CLOSING_WAIT_MS = 100;
 
-/** Queues spans or log records for one collector: one request at a time, with retries of temporary failures. */
+/**
+ * Queues spans or log records for one collector: one request at a time, with retries of temporary failures. In: chunks from
+ * workers. Out: export requests, counts of what was exported and dropped, and reports of outages.
+ */
 export class ExportQueue {
   readonly #send: Send;
   readonly #counts: ExportCounts;

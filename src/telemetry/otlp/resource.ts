@@ -5,13 +5,13 @@ import type { Attributes } from "./entries.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Of this process, for as long as it runs. */
+/** Unique for each run of the process, as the semantic conventions recommend for `service.instance.id`. */
 const INSTANCE = randomUUID();
 
 /**
- * What all telemetry of this process is from (reference 3.30): what the configuration says, then `OTEL_SERVICE_NAME`, then
- * `OTEL_RESOURCE_ATTRIBUTES`, then what is known of the process. `configured`: name → CEL over `env`, with `shownEnv` as
- * snapshots of requests show it; one that fails is left out. Throws CelError for one that cannot be used.
+ * The OpenTelemetry resource of this process (reference 3.30). Precedence: configuration, `OTEL_SERVICE_NAME`,
+ * `OTEL_RESOURCE_ATTRIBUTES`, then what is known about the process. `configured`: name → CEL over `env`; expressions see
+ * `shownEnv`, the environment without secrets. One that fails is omitted. Throws CelError for one that does not compile.
  */
 export function resourceAttributes(
   configured: Readonly<Record<string, string>>,
@@ -39,13 +39,13 @@ export function resourceAttributes(
     try {
       attributes[key] = toJson(expression.evaluate({ env: shownEnv }));
     } catch {
-      // As an attribute of a span: what cannot be had is left out.
+      // Omitted, like an attribute of a span whose expression fails.
     }
   }
   return attributes;
 }
 
-/** `key=value` pairs with commas between, percent-encoded (OpenTelemetry, "Specifying resource information"). */
+/** Parses percent-encoded `key=value` pairs, separated by commas (OpenTelemetry, "Specifying resource information"). */
 function parseAttributes(text: string): Record<string, string> {
   const attributes: Record<string, string> = {};
   for (const pair of text.split(",")) {
@@ -54,7 +54,7 @@ function parseAttributes(text: string): Record<string, string> {
     try {
       attributes[decodeURIComponent(name)] = decodeURIComponent(value);
     } catch {
-      // A pair that is not encoded as it should be is ignored.
+      // Invalid percent-encoding: the pair is ignored.
     }
   }
   return attributes;
