@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
 import type { Downstream, HttpHost, ServerStream, StreamAcceptor } from "../stream.ts";
@@ -26,23 +26,30 @@ const FRONTEND: Frontend = {
 interface Server extends AsyncDisposable {
   readonly connections: ServerConnection[];
   readonly faults: unknown[];
-  dial(): Socket;
+  /** What streams and hosts were told of requests that did not end well. */
+  readonly failures: string[];
+  /** Changes while connections are open. */
+  readonly host: { closesIdle: boolean };
+  /** `allowHalfOpen`: the client does not end when the server does. */
+  dial(allowHalfOpen?: boolean): Socket;
 }
 
 /** A server whose streams `serve` begins. */
-async function serve(start: (downstream: Downstream) => void): Promise<Server> {
+async function serve(start: (downstream: Downstream) => void, stream: Partial<ServerStream> = {}): Promise<Server> {
   const connections: ServerConnection[] = [];
   const faults: unknown[] = [];
+  const failures: string[] = [];
   const clients: Socket[] = [];
   const nothing: ServerStream = {
     activity: {},
     onBody: () => {},
     onBodyBatch: () => {},
     onBodyEnd: () => {},
-    onClientGone: () => {},
+    onClientGone: (code, message) => failures.push(`${code} ${message}`),
     onClientDrain: () => {},
+    ...stream,
   };
-  const host: HttpHost = {
+  const host: HttpHost & Server["host"] = {
     frontend: FRONTEND,
     draining: false,
     closesIdle: false,
@@ -51,7 +58,7 @@ async function serve(start: (downstream: Downstream) => void): Promise<Server> {
   };
   const streams: StreamAcceptor = {
     open: (downstream) => ({ ...nothing, start: () => start(downstream) }),
-    refused: () => {},
+    refused: (_from, code, detail) => failures.push(`${code} ${detail}`),
   };
   const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
   const acceptor = await Acceptor.listen(listen, (transport) => {
@@ -62,8 +69,11 @@ async function serve(start: (downstream: Downstream) => void): Promise<Server> {
   return {
     connections,
     faults,
-    dial() {
-      const client = connect(acceptor.port, "127.0.0.1");
+    failures,
+    host,
+    dial(allowHalfOpen = false) {
+      const client = connect({ port: acceptor.port, host: "127.0.0.1", allowHalfOpen });
+      client.on("error", () => {});
       clients.push(client);
       return client;
     },
@@ -169,14 +179,12 @@ test("a defect that throws ends its connection and no other, in a later turn too
   });
   const request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
   const broken = server.dial();
-  broken.on("error", () => {});
   broken.resume();
   broken.write(request);
   await once(broken, "close");
   assert.equal(String(server.faults[0]), "Error: defect");
   calls = -20;
   const pipelining = server.dial();
-  pipelining.on("error", () => {});
   pipelining.resume();
   pipelining.write(request.replace("Connection: close\r\n", "").repeat(40));
   await once(pipelining, "close");
@@ -184,4 +192,221 @@ test("a defect that throws ends its connection and no other, in a later turn too
   const next = server.dial();
   next.write(request);
   assert.match(await textOf(next), /^HTTP\/1.1 204 /);
+});
+
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/** Waits for a bounded number of turns of the event loop: the clock of these tests stands still. */
+async function until(condition: () => boolean, what: string): Promise<void> {
+  for (let turn = 0; turn < 200_000; turn++) {
+    if (condition()) return;
+    await new Promise(setImmediate);
+  }
+  throw new Error(`waited in vain for ${what}`);
+}
+
+/** A client of `server`, whose connection is swept when `pass` moves the mocked clock. */
+async function timed(server: Server, time: { now: number }) {
+  const client = server.dial(true);
+  let received = "";
+  client.on("data", (bytes) => {
+    received += bytes.toString();
+  });
+  await until(() => server.connections.length === 1, "the connection");
+  const [connection] = server.connections;
+  assert.ok(connection !== undefined);
+  return {
+    client,
+    connection,
+    get received() {
+      return received;
+    },
+    /** Sends `text` and waits until the server has it. */
+    async send(text: string) {
+      const arrived = connection.bytesReceived + text.length;
+      client.write(text);
+      await until(() => connection.bytesReceived === arrived, "what was sent");
+    },
+    pass(ms: number) {
+      time.now += ms;
+      connection.sweep(time.now);
+    },
+  };
+}
+
+function clock(t: TestContext): { now: number } {
+  const time = { now: 1_000_000 };
+  t.mock.method(performance, "now", () => time.now);
+  return time;
+}
+
+function answer(downstream: Downstream): void {
+  downstream.sendHead({ status: 204, headers: [] }, 0, null);
+  downstream.sendEnd([]);
+}
+
+test("headerReadTimeout counts from the first byte of a head, however it trickles in", async (t) => {
+  const time = clock(t);
+  await using server = await serve(answer);
+  const peer = await timed(server, time);
+  peer.pass(100_000);
+  await peer.send("GET / HT");
+  peer.pass(59_000);
+  await peer.send("TP/1.1\r\nHo");
+  peer.pass(999);
+  assert.equal(peer.connection.activity.state, "head");
+  peer.pass(1);
+  await until(() => peer.received !== "", "the response");
+  assert.match(peer.received, /^HTTP\/1.1 408 /);
+  assert.deepEqual(server.failures, ["TG_CLIENT_TIMEOUT the request head did not arrive in time"]);
+});
+
+test("idleTimeout counts from the accept and from each response, and not while a request is under way", async (t) => {
+  const time = clock(t);
+  const opened: Downstream[] = [];
+  await using server = await serve((downstream) => opened.push(downstream));
+  const peer = await timed(server, time);
+  peer.pass(599_999);
+  await peer.send(GET);
+  peer.pass(700_000);
+  assert.equal(peer.connection.activity.state, "wait");
+  for (const downstream of opened) answer(downstream);
+  peer.pass(0);
+  peer.pass(599_999);
+  assert.equal(peer.connection.activity.state, "idle");
+  peer.pass(1);
+  assert.equal(peer.connection.activity.state, "closed");
+  assert.deepEqual(server.failures, []);
+});
+
+test("streamIdleTimeout counts from the last bytes of a response", async (t) => {
+  const time = clock(t);
+  const opened: Downstream[] = [];
+  await using server = await serve((downstream) => {
+    opened.push(downstream);
+    downstream.sendHead({ status: 200, headers: [] }, 100, null);
+  });
+  const peer = await timed(server, time);
+  await peer.send(GET);
+  const [downstream] = opened;
+  for (let turn = 0; turn < 3; turn++) {
+    peer.pass(200_000);
+    downstream?.sendBody(Buffer.from("x"), 0, 1);
+    peer.pass(0);
+  }
+  assert.equal(peer.connection.activity.state, "wait");
+  peer.pass(299_999);
+  assert.equal(peer.connection.activity.state, "wait");
+  peer.pass(1);
+  assert.equal(peer.connection.activity.state, "closed");
+  assert.match(server.failures.join(), /^TG_CLIENT_TIMEOUT .*nothing moved for too long$/);
+});
+
+test("after a refusal the connection lingers for 2 s, then it is closed", async (t) => {
+  const time = clock(t);
+  await using server = await serve(answer);
+  const peer = await timed(server, time);
+  await peer.send("GET / HTTP/1.1\nHost: a\n\n");
+  await until(() => peer.received !== "", "the response");
+  assert.match(peer.received, /^HTTP\/1.1 400 /);
+  peer.pass(0);
+  peer.pass(1999);
+  assert.equal(peer.connection.activity.state, "linger");
+  peer.pass(1);
+  assert.equal(peer.connection.activity.state, "closed");
+});
+
+test("a client that ends inside a head gets 400", async () => {
+  await using server = await serve(answer);
+  const client = server.dial();
+  client.end("GET / HT");
+  assert.match(await textOf(client), /^HTTP\/1.1 400 /);
+  assert.deepEqual(server.failures, ["TG_INVALID_REQUEST the connection ended inside the request head"]);
+});
+
+test("a body that follows 100 Continue is read after a response that did not need it", async () => {
+  let requests = 0;
+  await using server = await serve((downstream) => {
+    if (++requests === 1) downstream.sendInformational(100, []);
+    answer(downstream);
+  });
+  const client = server.dial();
+  const all = textOf(client);
+  client.write("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  await until(() => requests === 1, "the first request");
+  client.write(`body${GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")}`);
+  assert.equal((await all).split("HTTP/1.1 204").length - 1, 2);
+});
+
+test("termination reports the end to the stream, once", async () => {
+  await using server = await serve(() => {});
+  const client = server.dial();
+  const closed = once(client, "close");
+  client.resume();
+  client.write(GET);
+  await until(() => server.connections[0]?.activity.state === "wait", "the request");
+  server.connections[0]?.terminate("the gateway shut down");
+  await closed;
+  assert.deepEqual(server.failures, ["TG_CLIENT_GONE the gateway shut down before the request was complete"]);
+});
+
+test("an idle connection that a drain has missed is closed by the next sweep", async (t) => {
+  const time = clock(t);
+  await using server = await serve(answer);
+  const peer = await timed(server, time);
+  server.host.closesIdle = true;
+  assert.equal(peer.connection.activity.state, "idle");
+  peer.pass(0);
+  assert.equal(peer.connection.activity.state, "closed");
+});
+
+test("a body that its stream does not take is given up after streamIdleTimeout, and the client is not to blame", async (t) => {
+  const time = clock(t);
+  await using server = await serve((downstream) => {
+    downstream.readBody();
+    downstream.pauseBody();
+  });
+  const peer = await timed(server, time);
+  await peer.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
+  peer.pass(0);
+  peer.pass(299_999);
+  assert.equal(peer.connection.activity.state, "body");
+  peer.pass(1);
+  await until(() => peer.received !== "", "the response");
+  assert.match(peer.received, /^HTTP\/1.1 504 /);
+  assert.match(server.failures.join(), /^TG_UPSTREAM_TIMEOUT .*the request body was not taken$/);
+});
+
+test("a response keeps to its announced length: less breaks the connection, more is cut off", async () => {
+  const hello = Buffer.from("hello");
+  for (const [length, expected] of [
+    [9, /\r\n\r\nhello$/],
+    [3, /\r\n\r\nhelHTTP\/1.1 200 OK\r\n(.*\r\n)*\r\nhel$/],
+  ] as const) {
+    await using server = await serve((downstream) => {
+      downstream.sendHead({ status: 200, headers: ["content-length", String(length)] }, length, null);
+      downstream.sendBody(hello, 0, 5);
+      downstream.sendEnd([]);
+    });
+    const client = server.dial();
+    const all = textOf(client);
+    client.write(GET + GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+    assert.match(await all, expected);
+  }
+});
+
+test("HEAD, 204 and 304 have no body, whatever the stream sends (RFC 9112 6.3)", async () => {
+  const statuses = [200, 204, 304];
+  await using server = await serve((downstream) => {
+    const headers = ["content-length", "5"];
+    downstream.sendHead({ status: statuses.shift() ?? 200, headers }, 5, null);
+    downstream.sendBody(Buffer.from("hello"), 0, 5);
+    downstream.sendEnd([]);
+  });
+  const client = server.dial();
+  const all = textOf(client);
+  client.write(GET.replace("GET", "HEAD") + GET + GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+  const text = await all;
+  assert.deepEqual(text.match(/^HTTP\/1.1 \d+/gm), ["HTTP/1.1 200", "HTTP/1.1 204", "HTTP/1.1 304"]);
+  assert.doesNotMatch(text, /hello/);
 });

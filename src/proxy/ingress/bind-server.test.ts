@@ -5,7 +5,16 @@ import { after, before, suite, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../../test/helpers/certificates.ts";
 import { TestPlane } from "../../../test/helpers/data-plane.ts";
-import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../../test/helpers/raw-peer.ts";
+import {
+  closedPort,
+  queueOf,
+  RawPeer,
+  RawUpstream,
+  reply,
+  settled,
+  statusOf,
+  valuesOf,
+} from "../../../test/helpers/raw-peer.ts";
 import { ms } from "../../base/durations.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { packIr } from "../../ir/packed-ir.ts";
@@ -225,15 +234,7 @@ const STAGES: readonly Stalled[] = [
     name: "authorization",
     kind: "HTTP",
     state: "authorizing",
-    frontend: (port) => ({
-      networkExtAuthz: {
-        target: { type: "static", host: "127.0.0.1", port },
-        policies: {},
-        protocol: { http: { addRequestHeaders: {}, metadata: {} } },
-        failureMode: "deny",
-        timeout: ms(600_000),
-      },
-    }),
+    frontend: (port) => authorizing(port),
     enter: async (client) => client.send(REQUEST),
     left: "the connection closed before it was authorized",
   },
@@ -302,7 +303,89 @@ suite("deadlines of stages", { skip: noOpenssl }, () => {
   }
 });
 
+/** A port on which the authorization service at `port` decides about each connection. */
+const authorizing = (port: number): Partial<Frontend> => ({
+  networkExtAuthz: {
+    target: { type: "static", host: "127.0.0.1", port },
+    policies: {},
+    protocol: { http: { addRequestHeaders: {}, metadata: {} } },
+    failureMode: "deny",
+    timeout: ms(600_000),
+  },
+});
+
+suite("limits of stages", () => {
+  test("a connection that waits for its authorization is not read beyond what may be held; nothing is lost", async () => {
+    await using service = await RawUpstream.listen();
+    await using upstream = await RawUpstream.listen();
+    await using plane = await startBind("TCP", upstream.port, authorizing(service.port));
+    const client = await RawPeer.connect(plane.port);
+    const bytes = 32 * 1024 * 1024;
+    client.send(Buffer.alloc(bytes, "x"));
+    const decision = await service.connection();
+    await decision.take("\r\n\r\n");
+    await settled(() => queueOf(client));
+    assert.ok(queueOf(client) > 0, "the system's buffers are full");
+    decision.send(reply(""));
+    const server = await upstream.connection();
+    await server.until(() => server.received.length === bytes, "all that was sent");
+    client.reset();
+  });
+
+  test("a ClientHello without end is given up", { skip: noOpenssl }, async () => {
+    await using plane = await startBind("HTTPS", await closedPort(), {});
+    const client = await RawPeer.connect(plane.port);
+    // Records of a handshake message that says it is 16 MiB long (RFC 8446 4, 5.1).
+    const record = Buffer.concat([Buffer.from([22, 3, 1, 0x40, 0]), Buffer.alloc(0x4000)]);
+    const first = Buffer.from(record);
+    first.set([1, 0xff, 0xff, 0xff], 5);
+    client.send(Buffer.concat([first, ...Array.from({ length: 16 }, () => record)]));
+    await client.closed();
+    await until(() => open(plane).length === 0, "the close of the connection");
+    assert.equal(refusals(plane).length, 1);
+  });
+});
+
 suite("drain", () => {
+  test("a connection that ends in a stage, or is rejected by one, ends the wait for the last connection", async () => {
+    for (const end of ["client", "service"] as const) {
+      await using service = await RawUpstream.listen();
+      await using plane = await startBind("HTTP", await closedPort(), authorizing(service.port));
+      const client = await RawPeer.connect(plane.port);
+      const decision = await service.connection();
+      await decision.take("\r\n\r\n");
+      const drained = plane.drain(0);
+      await until(() => open(plane).length === 1, "the connection in its stage");
+      if (end === "client") client.reset();
+      else decision.send(reply("", [], "403 Forbidden"));
+      await drained;
+      assert.deepEqual(refusals(plane).length, 1);
+    }
+  });
+
+  test("a bind that leaves the configuration asks its clients to leave and waits for them", async () => {
+    await using upstream = await RawUpstream.listen();
+    await using plane = await startBind("HTTP", upstream.port, {});
+    const busy = await RawPeer.connect(plane.port);
+    busy.send(REQUEST);
+    const server = await upstream.connection();
+    await server.take("\r\n\r\n");
+    await plane.configure(undefined);
+    let drained = false;
+    const drain = plane.drain(0).then(() => {
+      drained = true;
+    });
+    server.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nla");
+    const head = await busy.take("\r\n\r\n");
+    assert.match(head, /\r\nconnection: close\r\n/);
+    assert.equal(drained, false, "the response is under way");
+    server.send("te");
+    await busy.take("late");
+    assert.equal(await busy.closed(), "end");
+    busy.end();
+    await drain;
+  });
+
   test("idle connections close, those with a stream after its response, in every stage none is cut", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await startBind("HTTP", upstream.port, {
