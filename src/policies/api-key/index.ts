@@ -1,3 +1,8 @@
+/**
+ * `apiKey` (reference 3.7): authenticates clients by a shared secret in a header, query parameter, cookie or expression. Comes in:
+ * the accepted keys as SHA-256 digests with their metadata. Goes out: `apiKey` for expressions and a request without the key, or
+ * 401 with a challenge. Runs in the gateway and route phases.
+ */
 import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
@@ -23,8 +28,10 @@ export const apiKey = definePolicy({
 });
 
 /**
- * Lets in who has one of the keys (reference 3.7). Keys are known by their SHA-256 only, and looked up by a keyed digest of
- * that: how long a look-up takes tells nothing about them. Throws for keys that are there twice.
+ * Compiles the list of keys into a map. The gateway holds only SHA-256 digests of keys, so no dump gives
+ * one away. The map is indexed by a keyed digest of that digest: comparing strings takes longer the more of them is equal, and a
+ * client that could predict the index could guess a key byte by byte. Throws PolicyError for a key that is listed twice, since
+ * only one of the two metadata could apply.
  */
 function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { mode, location } = config;
@@ -36,7 +43,7 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
   }
   const places = new CredentialPlaces();
   const finder = credentialFinder(location, places, cel);
-  // No registered scheme fits keys in headers of their own, in cookies or in queries.
+  // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme stands for keys in other places.
   const challenge = challengeFor(location, "ApiKey");
   const onRequest = afterRequestBody(finder.expressions, (context) => {
     const { requestMetadata, trace } = context;
@@ -54,6 +61,7 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
     if (found === undefined && mode === "permissive") trace?.failed("api_key", outcome);
     else trace?.decided("api_key", outcome.valid, outcome);
     if (found !== undefined) {
+      // A secret of CEL: expressions get at the text by `unredacted()` only, so that no log line shows it by accident.
       requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
       finder.remove(context);
     } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", undefined, undefined, challenge.invalid);
@@ -65,23 +73,23 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
   };
 }
 
-/** The configuration without what stands for a key, and without metadata whose names, such as `hidden` ones, are those of secrets. */
+/** Without digests, which allow offline guessing of short keys, and without metadata under names in `hidden`, at any depth. */
 function redact({ keys, mode, location }: ApiKeyAuth, hidden: ReadonlySet<string>): unknown {
-  const shownKeys = keys.map(({ metadata }: ApiKey) => ({
+  const redactedKeys = keys.map(({ metadata }: ApiKey) => ({
     keyHash: REDACTED,
-    ...(metadata !== undefined && { metadata: shownMetadata(metadata, hidden) }),
+    ...(metadata !== undefined && { metadata: redactMetadata(metadata, hidden) }),
   }));
-  return { keys: shownKeys, mode, location };
+  return { keys: redactedKeys, mode, location };
 }
 
-function shownMetadata(value: unknown, hidden: ReadonlySet<string>): unknown {
-  if (Array.isArray(value)) return value.map((each) => shownMetadata(each, hidden));
+function redactMetadata(value: unknown, hidden: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) return value.map((each) => redactMetadata(each, hidden));
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value);
-  return Object.fromEntries(entries.map(([k, v]) => [k, hidden.has(k) ? REDACTED : shownMetadata(v, hidden)]));
+  return Object.fromEntries(entries.map(([k, v]) => [k, hidden.has(k) ? REDACTED : redactMetadata(v, hidden)]));
 }
 
-/** `hash`: SHA-256 of a key, in hexadecimal. */
+/** Index of a key in the map. `hash`: SHA-256 of the key, in hexadecimal. */
 function keyed(hash: string): string {
   return secretDigest(hash).toString("latin1");
 }

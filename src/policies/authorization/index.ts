@@ -1,3 +1,8 @@
+/**
+ * `authorization` (reference 3.3): allows or denies requests by CEL rules. Comes in: rules with a mode, combined over all levels.
+ * Goes out: nothing, or 403; a trace gets `authorizationResult` with the result of every rule. Runs in all three phases, after
+ * authentication; `frontendPolicies.networkAuthorization` decides about connections by the same `Rules`.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
@@ -13,14 +18,17 @@ export const authorization = definePolicy({
   calls: "warn",
   prepare,
   redact: (config) => config,
-  // Rules by their mode, as the configuration has them.
+  // As users write them, `{deny: …}`; internally a rule is `{mode, expression}`.
   traceView: ({ rules }) => ({ rules: rules.map(({ mode, expression }) => ({ [mode]: expression })) }),
-  // No level can undo the rules of another.
+  // Rules add up over the levels, so a route cannot undo a `deny` or `require` of its gateway.
   merge: (outer, inner) => ({ rules: [...outer.rules, ...inner.rules] }),
   repeatable: true,
 });
 
-/** Answers 403 to requests that the rules do not let in. Throws CelError for a rule that cannot be used. */
+/**
+ * Without a trace, evaluation stops at the first rule that decides; with one, all rules are evaluated for their results. Waits for
+ * the body only if a rule reads it. Throws CelError for a rule that does not compile.
+ */
 function prepare({ rules: configured }: Authorization, cel: CelEnvironment): () => PolicyHooks {
   const rules = new Rules(configured, "request", cel);
   const decide = ({ variables, trace }: PolicyContext): undefined => {

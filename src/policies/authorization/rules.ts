@@ -13,18 +13,21 @@ type Mode = AuthorizationRule["mode"];
 
 type Rule = AuthorizationRule & {
   readonly condition: Condition;
-  /** Made for the first trace. */
+  /** What the rule's paths stand for; compiled for the first trace, since most rules never need it. */
   inputs: Inputs | undefined;
 };
 
-/** A failed `deny` rule denies: it might have been true. */
+/**
+ * A `deny` rule that fails to evaluate denies: it might have been true. The reference lets such requests pass, which would make
+ * an error that the client can cause, such as a malformed claim, a way around the rule.
+ */
 const denies = (): boolean => true;
-/** A failed `require` or `allow` rule is not true. */
+/** A `require` or `allow` rule that fails is not true: neither grants access. */
 const grantsNothing = (): boolean => false;
 
 /**
- * Rules that decide together who may come in (reference 3.3): nobody for whom a `deny` rule is true or fails, nobody for whom
- * a `require` rule is not true, and, where there are `allow` rules, nobody for whom none of them is true.
+ * A set of rules that decides together (reference 3.3). Denied if a `deny` rule is true or fails, if a `require` rule is not true,
+ * or if there are `allow` rules and none is true; else allowed. So an empty set allows everything.
  */
 export class Rules {
   readonly #all: readonly Rule[];
@@ -34,7 +37,7 @@ export class Rules {
   readonly #require: readonly Condition[];
   readonly #allow: readonly Condition[];
 
-  /** `scope`: what the rules may read. Throws CelError for a rule that cannot be used. */
+  /** `scope`: what the rules may read, of a request or of a connection. Throws CelError for a rule that does not compile. */
   constructor(rules: readonly AuthorizationRule[], scope: Scope, cel: CelEnvironment) {
     this.#all = rules.map((rule) => ({
       ...rule,
@@ -50,10 +53,12 @@ export class Rules {
     this.#allow = of("allow");
   }
 
+  /** All rules, for finding out whether one of them reads the body. */
   get conditions(): readonly Condition[] {
     return this.#all.map(({ condition }) => condition);
   }
 
+  /** The decision alone: the hot path, which stops at the first rule that decides. */
   allows(variables: Activation): boolean {
     for (const rule of this.#deny) if (rule.matches(variables, denies)) return false;
     for (const rule of this.#require) if (!rule.matches(variables, grantsNothing)) return false;
@@ -62,7 +67,7 @@ export class Rules {
     return false;
   }
 
-  /** Decides as `allows` does, with the outcome of every rule, also of those that the decision does not need. */
+  /** The same decision with the result of every rule, including those that it does not depend on; for traces. */
   explain(variables: Activation): { readonly allowed: boolean; readonly results: readonly AuthorizationRuleResult[] } {
     const results = this.#all.map((rule) => resultOf(rule, this.#scope, this.#cel, variables));
     const of = (mode: Mode): AuthorizationRuleResult[] => results.filter((result) => result.mode === mode);

@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 /** The alphabet of crypt(3), which is not that of base64. */
 const ALPHABET = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** The lowest `count` groups of six bits, the lowest first. */
+/** `count` characters for the lowest `count` groups of six bits, the lowest group first. */
 function encode64(bits: number, count: number): string {
   let text = "";
   for (let i = 0; i < count; i++) text += ALPHABET[(bits >> (6 * i)) & 63];
@@ -23,7 +23,7 @@ export function md5Crypt(password: Buffer, salt: string, magic: string): string 
   const inner = md5([password, saltBytes, password]);
   const parts = [password, Buffer.from(magic, "latin1"), saltBytes];
   for (let left = password.length; left > 0; left -= 16) parts.push(inner.subarray(0, Math.min(16, left)));
-  // For each bit of the length a zero byte or the first of the password: a slip of the first author that has become the format.
+  // For each bit of the length, a zero byte or the first byte of the password: a bug of the first implementation that became the format.
   for (let bits = password.length; bits > 0; bits >>= 1)
     parts.push((bits & 1) === 1 ? Buffer.of(0) : password.subarray(0, 1));
   let digest = md5(parts);
@@ -52,8 +52,9 @@ function md5(parts: readonly Uint8Array[]): Buffer {
 interface Variant {
   readonly name: "sha256" | "sha512";
   readonly length: number;
-  /** Which bytes are written together next. */
+  /** Indexes of the next three bytes to encode: the specification permutes them. */
   readonly next: (a: number, b: number, c: number) => readonly [number, number, number];
+  /** The last characters: what remains after groups of three bytes. */
   readonly tail: (byte: (i: number) => number) => string;
 }
 
@@ -72,7 +73,10 @@ const VARIANTS: Readonly<Record<"5" | "6", Variant>> = {
   },
 };
 
-/** What stands behind the salt. */
+/**
+ * The part behind the salt of `$5$` (SHA-256) and `$6$` (SHA-512). Time is linear in `rounds` and quadratic in the length of the
+ * password; the caller bounds both.
+ */
 export function shaCrypt(id: "5" | "6", password: Buffer, salt: string, rounds: number): string {
   const variant = VARIANTS[id];
   const digestOf = (parts: readonly Uint8Array[]): Buffer => hash(variant.name, Buffer.concat(parts), "buffer");
@@ -94,7 +98,7 @@ export function shaCrypt(id: "5" | "6", password: Buffer, salt: string, rounds: 
   return encodeSha(digest, variant);
 }
 
-/** The bytes again and again, up to a length. */
+/** Repeats the bytes up to `length`. */
 function stretch(bytes: Buffer, length: number): Buffer {
   return length === 0 ? Buffer.alloc(0) : Buffer.alloc(length, bytes);
 }

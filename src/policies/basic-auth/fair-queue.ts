@@ -1,10 +1,10 @@
 /**
- * A bounded queue in which everybody has a line of their own, and the lines take turns: who brings much waits behind their
- * own, not others behind them.
+ * A bounded queue with one line per owner, served round robin. An owner with many tasks delays only its own: a client that guesses
+ * passwords cannot keep others from logging in.
  */
 export class FairQueue<Task> {
   readonly #limit: number;
-  /** The line whose turn it is comes first. */
+  /** In the order of turns: a Map keeps the order of insertion. */
   readonly #lines = new Map<string, Task[]>();
   size = 0;
 
@@ -12,7 +12,10 @@ export class FairQueue<Task> {
     this.#limit = limit;
   }
 
-  /** Puts a task at the end of its owner's line. When all is full, returns the one that gives way: the last of the longest line. */
+  /**
+   * Adds a task to the line of its owner. When the queue is over its limit, removes and returns the last task of the longest line,
+   * which is the new task itself if no other line is longer.
+   */
   add(owner: string, task: Task): Task | undefined {
     const line = this.#lines.get(owner);
     if (line === undefined) this.#lines.set(owner, [task]);
@@ -24,6 +27,7 @@ export class FairQueue<Task> {
     return this.#take(longest, (tasks) => tasks.pop());
   }
 
+  /** Removes the first task of the next line; undefined when the queue is empty. The line moves to the end. */
   next(): Task | undefined {
     const [owner] = this.#lines.keys();
     if (owner === undefined) return undefined;

@@ -2,19 +2,19 @@ import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { verifyPassword } from "./htpasswd.ts";
 
-/** A question to the thread and, as a boolean, its answer. */
+/** A message to the thread; it replies with a boolean. */
 export interface HashingJob {
   readonly hashed: string;
   readonly password: string;
 }
 
-/** How far this thread stands back, of 19: it gets what those that serve requests leave. */
+/** Priority of the thread, up to 19: it gets the processor time that threads serving requests leave. */
 const NICENESS = 15;
 
-/** The entry of the thread that checks passwords, one after the other. */
+/** Entry of the thread that verifies passwords, one after the other. A file of its own: it is what `new Worker` loads. */
 if (parentPort !== null) {
   const port = parentPort;
-  // Elsewhere than on Linux, this would be the priority of the whole process.
+  // On Linux, priorities are per thread; elsewhere this would be that of the whole process.
   if (process.platform === "linux") setPriority(NICENESS);
   port.on("message", ({ hashed, password }: HashingJob) => port.postMessage(verifyPassword(hashed, password)));
 }

@@ -1,10 +1,14 @@
+/**
+ * The user list of `basicAuth`: parsing, and verification of passwords against every kind of hash that htpasswd writes. Also
+ * loaded by the thread that verifies passwords, so it imports nothing of the gateway but errors and digests.
+ */
 import { hash } from "node:crypto";
 import { compareSync } from "bcryptjs";
 import { messageOf } from "../../base/errors.ts";
 import { sameSecret } from "../shared/credentials/secret-digest.ts";
 import { md5Crypt, shaCrypt } from "./crypt.ts";
 
-/** Whether a password is the right one. */
+/** Verifies a password against one hash. */
 type Verifier = (password: string) => boolean;
 
 const BCRYPT = /^\$2[aby]\$\d\d\$[./0-9A-Za-z]{53}$/;
@@ -14,12 +18,12 @@ const SHA1 = /^\{SHA\}([0-9A-Za-z+/]{27}=)$/;
 const DES = /^[./0-9A-Za-z]{13}$/;
 
 const DEFAULT_ROUNDS = 5000;
-/** More would keep a processor busy for seconds with each wrong password. */
+/** More rounds would let each wrong password occupy the thread for seconds. */
 const MAX_ROUNDS = 1_000_000;
 
 /**
- * The hashes of the users of a file as htpasswd writes it: `user:hash`, a line each; empty lines and those that begin with `#` are passed
- * over. Throws an Error that names the line and how to mend it, and shows nothing of a hash.
+ * Parses the format of Apache's htpasswd: one `user:hash` per line, blank lines and lines with `#` are ignored. Returns hashes by
+ * user. Throws an Error with the line number and the correction; it contains no part of a hash, since it goes to logs.
  */
 export function parseHtpasswd(text: string): ReadonlyMap<string, string> {
   const users = new Map<string, string>();
@@ -41,12 +45,12 @@ export function parseHtpasswd(text: string): ReadonlyMap<string, string> {
   return users;
 }
 
-/** Whether to check against the hash takes so long that requests should not wait for it. */
+/** Whether verification is too slow for the thread that serves requests: everything but `{SHA}`, a single SHA-1. */
 export function isSlow(hashed: string): boolean {
   return !SHA1.test(hashed);
 }
 
-/** Whether the password is the right one; takes as long as the hash was made to take. Throws an Error for a hash of an unknown kind. */
+/** Whether the password matches; blocks for as long as the hash was made to take. Throws an Error for a hash of an unknown kind. */
 export function verifyPassword(hashed: string, password: string): boolean {
   return verifierOf(hashed)(password);
 }
@@ -67,7 +71,7 @@ function shaVerifier(hashed: string): Verifier | undefined {
   if (expected === undefined || (id !== "5" && id !== "6")) return undefined;
   const rounds = given === undefined ? DEFAULT_ROUNDS : Number(given);
   if (rounds > MAX_ROUNDS) throw new Error(`takes ${rounds} rounds, at most ${MAX_ROUNDS} are allowed`);
-  // Fewer than a thousand count as a thousand.
+  // The format says that fewer than 1000 rounds count as 1000.
   const counted = Math.max(1000, rounds);
   return (password) => sameSecret(shaCrypt(id, Buffer.from(password), salt, counted), expected);
 }

@@ -1,3 +1,11 @@
+/**
+ * `basicAuth` (reference 3.6): authenticates clients by user name and password (RFC 7617). Comes in: an htpasswd list. Goes out:
+ * `basicAuth.username` for expressions and a request without the credentials, 401 (407 for `Proxy-Authorization`) with a challenge,
+ * or 503 while too many passwords wait. Runs in the gateway and route phases.
+ *
+ * Password hashes are slow by design: 50 ms and more each. So passwords are verified in a thread of their own, and results are
+ * cached by keyed digests of user and password.
+ */
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
@@ -23,17 +31,20 @@ export const basicAuth = definePolicy({
   redact: ({ htpasswd: _users, ...config }) => ({ htpasswd: REDACTED, ...config }),
 });
 
-/** Passwords that are known to be right, by keyed digests of 32 bytes. */
+/** Valid credentials that are remembered, as keyed digests of 32 bytes. */
 const MAX_KNOWN = 4096;
-/** Wrong ones, which clients send again and again whose password has changed. */
+/** Invalid ones. Clients with an old password repeat it with every request, and each would take its turn in the thread. */
 const MAX_WRONG = 1024;
-/** Bytes; crypt(3) takes no longer ones either. The hashes of the SHA family take time by the square of it. */
+/**
+ * Bytes. The limit of crypt(3) in libxcrypt. `$5$` and `$6$` take time by the square of the length, so long passwords would occupy
+ * the thread for minutes.
+ */
 const MAX_PASSWORD = 512;
 
-/** Of this thread, whatever the configuration. */
+/** One per worker, shared by all policies and kept over reloads: more threads would take processor time from traffic. */
 const checks = new PasswordChecks();
 
-/** The answer to those who would have to wait too long. */
+/** Answer when the queue is full. */
 const BUSY = { headers: ["retry-after", "1"] };
 
 interface Credentials {
@@ -42,9 +53,8 @@ interface Credentials {
 }
 
 /**
- * Lets in who knows the password of a user (RFC 7617, reference 3.6). A right password is remembered under a keyed digest,
- * because a good hash takes longer than everything else of a request; so is a wrong one for a while. Throws for a list of
- * users that cannot be used.
+ * Parses the users and returns the hook. Caches belong to the configuration: after a reload with another password, the old one is
+ * not remembered. Throws PolicyError with the line of the list that is wrong.
  */
 function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { mode, authorizationLocation } = config;
@@ -62,7 +72,7 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     const digest = secretDigest(user, password).toString("latin1");
     if (known.get(digest)) return "right";
     if (wrong.get(digest)) return "wrong";
-    // Takes as long for users that do not exist, or the time would tell which do.
+    // Unknown users are verified against the hash of another: the response time must not tell which users exist.
     const own = users.get(user);
     const hashed = own ?? anyone;
     if (hashed === undefined || Buffer.byteLength(password) > MAX_PASSWORD) return "wrong";
@@ -74,6 +84,7 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
       return right ? "right" : "wrong";
     };
     if (!isSlow(hashed)) return conclude(verifyPassword(hashed, password) ? "right" : "wrong");
+    // Requests with equal credentials share one verification: a page loads many resources at once.
     let check = underWay.get(digest);
     if (check === undefined) {
       check = checks.check(context.variables.source?.address ?? "", hashed, password).then(conclude);
@@ -112,7 +123,10 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
   };
 }
 
-/** Takes `user:password` apart, UTF-8 in base64; undefined when it is none. */
+/**
+ * `user:password` in base64 of UTF-8 (RFC 7617, sections 2 and 2.1); undefined for anything else. The first colon separates:
+ * passwords may contain more.
+ */
 function parseCredentials(text: string): Credentials | undefined {
   if (!/^[0-9A-Za-z+/]+={0,2}$/.test(text)) return undefined;
   try {

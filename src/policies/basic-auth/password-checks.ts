@@ -3,10 +3,10 @@ import { moduleUrl } from "../../base/app-root.ts";
 import { FairQueue } from "./fair-queue.ts";
 import type { HashingJob } from "./hashing-thread.ts";
 
-/** Checks that may wait; at 50 ms each, the last waits for some three seconds. */
+/** Passwords that may wait per worker; at 50 ms each, the last one waits about three seconds. */
 const MAX_WAITING = 64;
 
-/** `busy`: too many wait already. */
+/** `busy`: not verified, because too many wait or the thread has died. Never treated as a match. */
 export type CheckResult = "right" | "wrong" | "busy";
 
 interface Check extends HashingJob {
@@ -14,9 +14,9 @@ interface Check extends HashingJob {
 }
 
 /**
- * Checks passwords against hashes that are slow on purpose in a thread of their own, one at a time: a thread that serves
- * requests would stand still for 50 ms and more with each. Clients take turns, so that one that guesses passwords does not
- * keep others out. The thread starts with the first check.
+ * Verifies passwords in a thread of their own, one at a time: in the thread that serves requests, each would stop all traffic for
+ * 50 ms and more. Clients take turns (`FairQueue`). The thread starts with the first password and, idle, does not keep the process
+ * alive.
  */
 export class PasswordChecks {
   readonly #queue: FairQueue<Check>;
@@ -27,7 +27,7 @@ export class PasswordChecks {
     this.#queue = new FairQueue(maxWaiting);
   }
 
-  /** `client`: who waits in one line. */
+  /** `client`: owner of a line of the queue, the address of the peer. Never rejects. */
   check(client: string, hashed: string, password: string): Promise<CheckResult> {
     return new Promise((resolve) => {
       this.#queue.add(client, { hashed, password, resolve })?.resolve("busy");
@@ -51,7 +51,7 @@ export class PasswordChecks {
     const thread = new Worker(moduleUrl("policies/basic-auth/hashing-thread"), { name: "passwords" });
     this.#thread = thread;
     thread.on("message", (right: boolean) => this.#conclude(right ? "right" : "wrong"));
-    // Such as no memory left; `exit` follows.
+    // For example out of memory. `exit` follows, which answers what was being verified.
     thread.on("error", () => {});
     thread.on("exit", () => {
       this.#thread = undefined;

@@ -1,3 +1,7 @@
+/**
+ * `conditional` (reference 1.11): a list of alternatives in place of one policy, for the kinds that `defineConditionalPolicy` defines.
+ * Comes in: prepared alternatives with their conditions. Goes out: hooks that run the first alternative whose condition is true.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment, CelError, Condition, WhenFailed } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -7,20 +11,20 @@ import type { PolicyContext, PolicyHooks, RequestOutcome } from "../types.ts";
 import type { Conditional } from "./schema.ts";
 
 interface Alternative {
-  /** undefined = applies when none before it does. */
+  /** undefined: the fallback, which applies if none before it does. */
   readonly condition: Condition | undefined;
   readonly policy: PolicyHooks;
 }
 
-/** Whether a policy's configuration is a list of alternatives. */
+/** Whether a policy's configuration is a list of alternatives; no kind has a field `conditional` of its own. */
 export function isConditional<Entry extends object>(config: unknown): config is Conditional<Entry> {
   return typeof config === "object" && config !== null && "conditional" in config;
 }
 
 /**
- * Prepares a list of alternatives: the first whose condition is true applies, for the response as well (reference 1.11). A
- * condition that fails ends the request with TG_INVALID_REQUEST: whichever alternative came next, it could be the wrong one.
- * `refuses`: see `Alternatives` of `policy.ts`. Throws PolicyError for an alternative that is never tried or cannot work.
+ * Prepares a list of alternatives. The one that is chosen for a request also handles its response. A condition that fails to
+ * evaluate ends the request with TG_INVALID_REQUEST: the next alternative could be the weaker one, and clients can cause failures.
+ * `refuses`: see `Alternatives` of `policy.ts`. Throws PolicyError for an alternative that can never apply, or is itself invalid.
  */
 export function prepareAlternatives<Entry extends object>(
   kind: string,
@@ -50,7 +54,7 @@ export function prepareAlternatives<Entry extends object>(
 }
 
 function combine(kind: string, alternatives: readonly Alternative[], refuses: boolean): PolicyHooks {
-  /** What has been chosen for an exchange; undefined = nothing. */
+  /** The choice per exchange, for its response; weak, so that it ends with the exchange. undefined = none applies. */
   const chosen = new WeakMap<PolicyContext, PolicyHooks | undefined>();
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
   const conditions = alternatives.map(({ condition }) => condition).filter((each) => each !== undefined);
@@ -63,7 +67,7 @@ function combine(kind: string, alternatives: readonly Alternative[], refuses: bo
     onRequest: (refuses ? afterWholeBody : afterRequestBody)(conditions, onRequest),
     ...(answers && {
       onResponse(context, response) {
-        // A request that was refused before its turn came is answered by the same rules.
+        // A policy before this one rejected the request, so nothing has been chosen: choose now, for the response alone.
         const policy = chosen.has(context) ? chosen.get(context) : choose(kind, alternatives, context, skip);
         return policy?.onResponse?.(context, response);
       },
@@ -76,11 +80,12 @@ function refuse(error: CelError): never {
   throw new GatewayError("TG_INVALID_REQUEST", undefined, error);
 }
 
-/** A response is there already, and the request was refused. */
+/** The request has already been rejected; a condition that fails now must not replace that response. */
 function skip(): boolean {
   return false;
 }
 
+/** The first alternative that applies; a trace gets one event per condition. */
 function choose(
   kind: string,
   alternatives: readonly Alternative[],

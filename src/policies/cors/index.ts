@@ -1,3 +1,8 @@
+/**
+ * `cors` (reference 3.16): cross-origin resource sharing as the Fetch standard defines it (section 3.2). Comes in: allowed origins,
+ * methods and headers. Goes out: 200 for every OPTIONS with an Origin, and response headers for all other requests, which the
+ * browser enforces. It runs first in the gateway and route phases: preflights carry no credentials.
+ */
 import { withDurations } from "../../base/durations.ts";
 import { isToken, latin1 } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
@@ -9,7 +14,10 @@ import { compileOrigins } from "./origins.ts";
 import type { Cors } from "./schema.ts";
 
 const KIND = "cors";
-/** What a response says depends on who asks, and caches must know it even where nobody asked (Fetch, CORS and caches). */
+/**
+ * Responses depend on the Origin. A cache must know that also from responses to requests without one, or it would serve them,
+ * without CORS headers, to pages (Fetch, "CORS protocol and HTTP caches").
+ */
 const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
 
 export const cors = definePolicy({
@@ -21,9 +29,9 @@ export const cors = definePolicy({
 });
 
 /**
- * Cross-origin resource sharing (Fetch 3.2; reference 3.16). Every OPTIONS with an Origin is answered with 200, with the
- * permissions when the origin is allowed; other requests go on, and whatever answers them says who may read it. The origin
- * is echoed, never `*`, so credentials work with any list. Throws for what is no origin, method or header name.
+ * Compiles origins and the headers that do not depend on the request. `Access-Control-Allow-Origin` echoes the origin instead of
+ * `*`, which browsers reject for requests with credentials. Headers are set as edits of the response, so errors and responses of
+ * other policies have them too. Throws PolicyError for an invalid origin, method or header name.
  */
 function prepare(config: Cors): () => PolicyHooks {
   const allows = compileOrigins(["allowOrigins"], config.allowOrigins);
@@ -44,7 +52,7 @@ function prepare(config: Cors): () => PolicyHooks {
       const allowed = allows(origin);
       const isPreflight = request.method === "OPTIONS";
       const details = { origin, allowed, preflight: isPreflight };
-      // Any other request goes on; the browser keeps its response from the page.
+      // Requests of other origins pass: CORS protects responses, in the browser, and is no access control of the server.
       if (allowed || isPreflight) trace?.decided(KIND, allowed, details);
       else trace?.failed(KIND, details);
       if (request.method === "OPTIONS") {
@@ -64,12 +72,13 @@ function prepare(config: Cors): () => PolicyHooks {
 function fixedEdits({ allowCredentials, exposeHeaders }: Cors): readonly HeaderEdit[] {
   const edits: HeaderEdit[] = [];
   if (allowCredentials) edits.push({ action: "set", name: "access-control-allow-credentials", value: "true" });
-  // With credentials a browser takes `*` for the name of a header.
+  // In responses to requests with credentials, `*` is the name of a header and no wildcard (Fetch 3.2.4).
   const value = !exposeHeaders.includes("*") ? exposeHeaders.join(",") : allowCredentials ? "" : "*";
   if (value !== "") edits.push({ action: "set", name: "access-control-expose-headers", value: latin1(value) });
   return edits;
 }
 
+/** The headers of the response to a preflight of an allowed origin. `Max-Age` is in seconds (Fetch 3.2.3). */
 function compilePreflight(config: Cors): (request: HttpRequest, origin: string) => HeaderList {
   const fixed = fixedEdits(config).flatMap(({ name, value }) => [name, value]);
   if (config.maxAge !== undefined) fixed.push("access-control-max-age", String(Math.floor(config.maxAge / 1000)));
@@ -85,7 +94,7 @@ function compilePreflight(config: Cors): (request: HttpRequest, origin: string) 
   };
 }
 
-/** The configured names, or for `*` what the browser asks for. */
+/** The configured names, or for `*` an echo of what the preflight requests, since `*` does not work with credentials. */
 function compileList(
   names: readonly string[],
   asked: string,

@@ -4,7 +4,10 @@ import { type Origin, parseOrigin } from "../shared/origin.ts";
 /** Whether a request's `Origin` is allowed. */
 export type OriginTest = (origin: string) => boolean;
 
-/** Compiles `allowOrigins`. Throws a PolicyError about what stands at `path` for what is no origin. */
+/**
+ * Compiles `allowOrigins`. `null` is the opaque origin of sandboxed frames and local files, allowed only if it is listed, since any
+ * page can obtain it. Throws PolicyError at `path` for anything that is not an origin.
+ */
 export function compileOrigins(path: ConfigPath, allowed: readonly string[]): OriginTest {
   if (allowed.includes("*")) return () => true;
   const opaque = allowed.includes("null");
@@ -28,7 +31,10 @@ function compilePattern(path: ConfigPath, text: string): (origin: Origin) => boo
   return (origin) => origin.scheme === scheme && origin.port === port && matchesHost(origin.host);
 }
 
-/** `*` stands for any characters, none included. Pieces are searched from left to right, so nothing can backtrack. */
+/**
+ * `*` matches any characters, including none. Pieces are searched from left to right in linear time: a pattern cannot backtrack,
+ * whatever host a client sends.
+ */
 function compileHost(pattern: string): (host: string) => boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();

@@ -1,3 +1,7 @@
+/**
+ * `csrf` (reference 3.11): stops cross-site request forgery, where a page of another site makes the browser of a logged-in user send
+ * a request that changes state. Comes in: further trusted origins. Goes out: nothing, or 403. Runs in the route phase.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
@@ -7,7 +11,7 @@ import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Csrf } from "./schema.ts";
 
 const KIND = "csrf";
-/** Methods that change nothing (RFC 9110 9.2.1). */
+/** Safe methods (RFC 9110, section 9.2.1); TRACE never gets here. */
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 export const csrf = definePolicy({
@@ -19,9 +23,9 @@ export const csrf = definePolicy({
 });
 
 /**
- * Refuses requests that a page of another site made a browser send (reference 3.11): browsers tell by `Sec-Fetch-Site`, older
- * ones by `Origin`, of which `null` is no page of this site. Clients that send neither are no browsers and pass. Throws for
- * what is no origin.
+ * Decides by `Sec-Fetch-Site` (Fetch Metadata), which pages cannot forge, and for browsers without it by `Origin`. Clients that
+ * send neither are not browsers: nobody can make them send a request with a user's cookies. Throws PolicyError for an entry that
+ * is not an origin.
  */
 function prepare(config: Csrf): () => PolicyHooks {
   const trusted = new Set<string>();
@@ -50,16 +54,17 @@ function prepare(config: Csrf): () => PolicyHooks {
   });
 }
 
-/** Why a request is refused; undefined when it may pass. */
+/** Why the request is rejected, for the trace and the log; undefined when it passes. */
 function refusal({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
-  // Browsers send one, and a backend may read either of two.
+  // Browsers send one. Of two, the backend might read the one that was not checked.
   const repeated = ["sec-fetch-site", "origin"].find((name) => isRepeated(request.headers, name));
   if (repeated !== undefined) return `${repeated} is repeated`;
   const site = getHeader(request.headers, "sec-fetch-site");
   const origin = getHeader(request.headers, "origin");
   if (site === "same-origin" || site === "none") return undefined;
-  // Sandboxed frames and redirects from other sites have it, and so could every page that wants to.
+  // Sandboxed frames and cross-site redirects have it, so every attacker can obtain it.
   if (origin === "null") return "the origin is opaque";
+  // Compared with the default port left out, so `https://a.test:443` is `https://a.test`.
   const normal = origin === undefined ? undefined : normalOrigin(origin);
   if (normal !== undefined && trusted.has(normal)) return undefined;
   if (site !== undefined) return `sec-fetch-site is ${site} and the origin ${origin ?? "absent"}`;

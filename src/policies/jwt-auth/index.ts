@@ -1,3 +1,8 @@
+/**
+ * `jwtAuth` (reference 3.4): authenticates clients by signed tokens (JWT, RFC 7519, as bearer tokens of RFC 6750). Comes in: issuers
+ * with their key sets. Goes out: claims as `jwt` for expressions and a request without the token, or 401 with a challenge. Runs in
+ * the gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -24,8 +29,8 @@ export const jwtAuth = definePolicy({
 });
 
 /**
- * Lets in who shows a token that one of the providers has signed (reference 3.4). Throws for key sets and expressions that
- * cannot be used.
+ * Parses the key sets and returns the hook. It is synchronous for tokens that have been verified before: only a new token costs a
+ * signature and a turn of the event loop. Throws PolicyError or CelError for key sets and expressions that are invalid.
  */
 function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { mode, location } = config;
@@ -37,6 +42,7 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
   const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
     context.trace?.applied("jwt", { valid: true });
     context.requestMetadata.jwt = claims;
+    // For `backendAuth.passthrough` and token exchange, which forward or exchange what is removed here.
     context.requestMetadata.token = token;
     context.requestMetadata.tokenFrom = location;
     finder.remove(context);
@@ -75,7 +81,7 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
   };
 }
 
-/** The configuration with the names of keys in place of the keys. */
+/** Key ids instead of keys: public keys are no secrets, but long, and the id is what a token names. */
 function redact(config: JwtAuth): unknown {
   const providers = providersOf(config).map(({ path: _path, jwks, ...provider }) => ({
     ...provider,
@@ -84,6 +90,7 @@ function redact(config: JwtAuth): unknown {
   return { mode: config.mode, location: config.location, providers };
 }
 
+/** One list for both ways to configure: a single issuer, or `providers`. */
 function providersOf({ providers, issuer = "", audiences, jwks, jwtValidationOptions }: JwtAuth): ProviderAt[] {
   if (providers !== undefined) return providers.map((provider, i) => ({ ...provider, path: ["providers", i] }));
   return [

@@ -13,12 +13,13 @@ interface Jwk extends JsonWebKey {
   readonly alg?: unknown;
 }
 
-/** Bits; RFC 7518 3.3 and 3.5 allow no fewer. */
+/** Bits. RFC 7518, sections 3.3 and 3.5, require at least as many. */
 const MIN_RSA_BITS = 2048;
 
 /**
- * Asymmetric algorithms by type of key: what is signed with a key of HMAC could have been signed by whoever reads the set.
- * `EdDSA` is the older name of `Ed25519` (RFC 9864).
+ * Algorithms by type of key, so a token cannot choose one that does not fit its key (RFC 8725, section 3.1). Only asymmetric ones:
+ * whoever can read a set with an HMAC key could sign tokens, and a public key must never be taken for an HMAC secret. `none` is
+ * not there. `EdDSA` is the older name of `Ed25519` (RFC 9864).
  */
 const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
   RSA: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
@@ -29,8 +30,8 @@ const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The keys of a set (RFC 7517 5) that tokens can be verified with; those for other purposes and of other types are passed
- * over, as the RFC asks for. Throws an Error that says what is wrong with the set, or that it has no such key.
+ * The keys of a JWK set that can verify tokens. Keys for other purposes and of unknown types are ignored, as RFC 7517, section 5,
+ * requires. Throws an Error with what is wrong with the set, or if it has no such key.
  */
 export function parseKeys(jwks: string): VerificationKey[] {
   const keys = listOf(jwks).flatMap((jwk, i) => parseKey(jwk, i) ?? []);
@@ -39,7 +40,7 @@ export function parseKeys(jwks: string): VerificationKey[] {
   return keys;
 }
 
-/** The names of all keys of a set that have one. Throws as `parseKeys` for what is no set. */
+/** The ids of all keys of a set that have one. Throws as `parseKeys` for text that is not a set. */
 export function kidsOf(jwks: string): string[] {
   return listOf(jwks).flatMap(({ kid }) => (typeof kid === "string" ? kid : []));
 }

@@ -5,13 +5,13 @@ import { type ConfigPath, within } from "../policy-error.ts";
 import { parseKeys, type VerificationKey } from "./keys.ts";
 import type { JwtProvider } from "./schema.ts";
 
-/** Seconds by which clocks may differ. */
+/** Seconds of clock skew that `exp` and `nbf` tolerate; the default of the reference. */
 const LEEWAY = 60;
-/** Tokens that are known to be valid; each takes one or two KiB with its claims. */
+/** Verified tokens that are remembered; each takes one or two KiB with its claims. */
 const MAX_KNOWN = 4096;
-/** Characters of a name that a token gives, in an error. */
+/** Characters of a token's own text, such as an unknown `kid`, that go into an error. */
 const MAX_SHOWN = 64;
-/** Characters of what the library says about a token. */
+/** Characters of the library's message that go into an error: it may quote the token. */
 const MAX_WHY = 160;
 
 export interface ProviderAt extends JwtProvider {
@@ -30,10 +30,13 @@ interface Known {
   readonly until: number;
 }
 
-/** A token that is not accepted; the message says why and repeats nothing secret. */
+/** A rejected token. The message goes to the client and must hold nothing secret. */
 export class TokenRefusal extends Error {}
 
-/** Verifies tokens of some issuers, each token once: a signature takes longer to check than everything else of a request. */
+/**
+ * Verifies the tokens of some issuers. Each token is verified once and remembered until it expires, because a signature costs more
+ * than everything else of a request. The memory belongs to the configuration: keys that a reload removes verify nothing any more.
+ */
 export class TokenVerifier {
   readonly #keys = new Map<string, Candidate[]>();
   readonly #known = new BoundedCache<Known>(MAX_KNOWN);
@@ -48,7 +51,7 @@ export class TokenVerifier {
       }
   }
 
-  /** The claims of a token that has been verified before and has not expired since. */
+  /** Claims of a token that was verified before and has not expired. */
   known(token: string): JWTPayload | undefined {
     const known = this.#known.get(token);
     if (known === undefined) return undefined;
@@ -57,7 +60,7 @@ export class TokenVerifier {
     return undefined;
   }
 
-  /** The claims of a token; rejects with TokenRefusal. */
+  /** Verifies signature, issuer, audience and times, and returns the claims. Rejects with TokenRefusal. */
   async verify(token: string): Promise<JWTPayload> {
     const { key, options } = this.#candidate(token);
     let claims: JWTPayload;
@@ -67,13 +70,16 @@ export class TokenVerifier {
       throw refusal(error);
     }
     const until = claims.exp === undefined ? Number.POSITIVE_INFINITY : (claims.exp + LEEWAY) * 1000;
-    // Not enumerable, so that no claim of that name counts and nothing that shows the claims shows the token.
+    // Not enumerable: it hides a claim of that name, and neither traces nor logs that show the claims show the token.
     Object.defineProperty(claims, "rawToken", { value: new CelSecret(token), enumerable: false });
     this.#known.set(token, { claims, until });
     return claims;
   }
 
-  /** The key that the token names. Where issuers use one name for different keys, its issuer and algorithm decide. */
+  /**
+   * The key that the token names by `kid`. If several issuers use the same id, unverified `iss` and `alg` choose among them; the
+   * signature is then verified with the chosen key, so a false claim gains nothing.
+   */
   #candidate(token: string): Candidate {
     try {
       const { kid, alg } = decodeProtectedHeader(token);

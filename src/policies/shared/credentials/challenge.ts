@@ -3,14 +3,14 @@ import type { CredentialLocation } from "./location-schema.ts";
 
 type Answer = Partial<Pick<ErrorAnswer, "status" | "headers">>;
 
-/** Realm where the configuration names none: clients group credentials by it, and nothing else depends on it. */
+/** Default realm (RFC 9110, section 11.5). Clients reuse credentials within a realm; nothing else depends on it. */
 const REALM = "Restricted";
 
-/** What answers requests without a valid credential: a status and a challenge (RFC 9110 11.6.1). */
+/** Status and challenge for requests without a valid credential. 401 and 407 require one (RFC 9110, section 11.6.1). */
 export interface Challenge {
   /** The request has no credential. */
   readonly missing: Answer;
-  /** It has one that is not valid; Bearer says so (RFC 6750 3.1). */
+  /** The credential is invalid; for Bearer with `error="invalid_token"` (RFC 6750, section 3.1). */
   readonly invalid: Answer;
 }
 

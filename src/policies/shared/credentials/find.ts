@@ -7,12 +7,12 @@ import type { CredentialLocation } from "./location-schema.ts";
 import type { CredentialPlaces } from "./names.ts";
 import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "./places.ts";
 
-/** What carries credentials. */
+/** The part of a context that carries credentials. */
 type Carrying = Pick<OutgoingContext, "request" | "variables">;
 
-/** A place that is compiled once: takes the credential out of requests. */
+/** A compiled location, which finds and removes the credential of requests. */
 export interface CredentialFinder {
-  /** What has to be known before `find` may be asked; empty unless the place is an expression. */
+  /** Expressions that `find` evaluates, so that callers wait for a body which they read; empty for other locations. */
   readonly expressions: readonly Expression[];
   /**
    * The credential, one latin1 character for each byte, without its prefix; undefined when the request has none, or several
@@ -20,13 +20,13 @@ export interface CredentialFinder {
    */
   find(context: Carrying): string | undefined;
   /**
-   * Takes the credential out of the request with everything that stands in the same place, so that no second one that
-   * nobody has verified goes on. What an expression has computed stays.
+   * Removes everything at the location, not only the verified credential: a second, unverified one must not reach the backend.
+   * An expression has no location, so what it read stays.
    */
   remove(context: Carrying): void;
 }
 
-/** Adds the place to `places`. Throws CelError for an expression that cannot be used. */
+/** Adds the location to `places`, which keeps it out of traces. Throws CelError for an expression that does not compile. */
 export function credentialFinder(
   location: CredentialLocation,
   places: CredentialPlaces,
@@ -49,7 +49,7 @@ function headerFinder(name: string, prefix: string): CredentialFinder {
       for (let i = 0; i < headers.length; i += 2) {
         const value = headers[i + 1] as string;
         if (headers[i] !== name || !has(value)) continue;
-        // Two readers could pick different values and see different clients.
+        // The gateway and the backend could read different ones, and so see different clients.
         if (found !== undefined) return undefined;
         found = value.slice(prefix.length).trim();
       }
@@ -96,7 +96,7 @@ function expressionFinder(expression: Expression): CredentialFinder {
       } catch (error) {
         if (!(error instanceof CelError)) throw error;
         if (error.absent) return undefined;
-        // A client that makes the expression fail must not pass as one without credentials.
+        // In mode `optional`, a client could otherwise pass as anonymous by making the expression fail.
         throw new GatewayError("TG_INVALID_REQUEST", undefined, error);
       }
     },

@@ -1,13 +1,13 @@
 import type { CredentialLocation } from "./location-schema.ts";
 
 /**
- * Where requests carry credentials, in one configuration: what stands there is the clients' secret and is shown nowhere.
- * Cookies are not among them, because no cookie is shown; what an expression reads cannot be told.
+ * Headers and query parameters of one configuration that carry credentials; traces and logs redact them. Cookies are always
+ * redacted, so they need no names. What an expression reads is not known.
  */
 export class CredentialNames {
-  /** Lower-case. */
+  /** Lower-case names. */
   readonly headers = new Set<string>();
-  /** Decoded. */
+  /** Decoded names. */
   readonly parameters = new Set<string>();
   readonly #parametersOfPaths = new Map<string, ReadonlySet<string>>();
 
@@ -27,7 +27,7 @@ export class CredentialNames {
     else if ("queryParameter" in location) this.parameters.add(location.queryParameter.name);
   }
 
-  /** Parameters that are secrets on one path alone: elsewhere their names mean something else. */
+  /** Parameters that are secret on one path only, such as `code` of an OIDC callback; elsewhere the name means something else. */
   addAt(path: string, parameters: readonly string[]): void {
     this.#parametersOfPaths.set(path, new Set(parameters));
   }
@@ -39,7 +39,10 @@ export class CredentialNames {
   }
 }
 
-/** The places that one policy reads credentials from or puts them in, collected while it is prepared. */
+/**
+ * The locations of one policy, collected while it is prepared. `prepare` has no data plane; when the policy is bound to one, they are
+ * added to the names of its configuration.
+ */
 export class CredentialPlaces {
   readonly #locations: CredentialLocation[] = [];
 
@@ -47,7 +50,7 @@ export class CredentialPlaces {
     this.#locations.push(location);
   }
 
-  /** Makes them known to a configuration. */
+  /** Adds the locations to the names of a configuration. */
   addTo(names: CredentialNames): void {
     for (const location of this.#locations) names.add(location);
   }

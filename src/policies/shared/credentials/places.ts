@@ -1,4 +1,7 @@
-/** Queries and cookies as text: what nobody asks for stays byte for byte as the client sent it. */
+/**
+ * Reading, removing and setting query parameters and cookies in place. Everything else stays byte for byte as the client sent it:
+ * backends may verify signatures over it.
+ */
 
 import { cookiePairs, findCookie } from "../../../base/cookies.ts";
 import { latin1 } from "../../../http/h1/syntax.ts";
@@ -36,7 +39,7 @@ function partsOf(search: string): string[] {
 
 /** Name and value, by the decoder that routes use: two decoders would differ about malformed escapes. */
 function decode(part: string): readonly [name: string, value: string] | undefined {
-  // Without the `&` in front, a question mark would be taken for the beginning of the query.
+  // URLSearchParams drops a leading `?`, which here would belong to the name.
   const [parameter] = new URLSearchParams(`&${part}`);
   return parameter;
 }

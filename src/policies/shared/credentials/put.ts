@@ -7,8 +7,8 @@ import type { CredentialPlaces } from "./names.ts";
 import { removeCookie, setQueryParameter } from "./places.ts";
 
 /**
- * Puts credentials into requests, in place of what stands there, and hides them from what a trace shows from then on. Adds
- * the place to `places`. What it returns throws an Error for a credential that cannot be sent.
+ * Returns what sets the gateway's own credential on a request. It replaces what the client sent at this location, and is redacted
+ * in the trace from then on. Adds the location to `places`. The function throws an Error for a credential that cannot be sent.
  */
 export function credentialPutter(
   target: CredentialTarget,
@@ -38,7 +38,7 @@ export function credentialPutter(
 
 function putCookie(request: HttpRequest, name: string, value: string): void {
   if (/[^\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]/.test(value))
-    throw new Error("the credential has characters that no cookie can have (RFC 6265 4.1.1)");
+    throw new Error("the credential has characters that a cookie cannot contain (RFC 6265, section 4.1.1)");
   const headers = removeCookie(request.headers, name);
   const index = headers.findIndex((field, i) => i % 2 === 0 && field === "cookie");
   const pair = latin1(`${name}=${value}`);
