@@ -1,4 +1,4 @@
-/** The program `tracegate`. Commands that need the engine load it when they run, so `--help` answers at once. */
+/** The program `tracegate`. Commands that need the engine load it when they run, so `--help` is fast. */
 import { runProcess } from "./cli/runner.ts";
 import { tracegate } from "./main/commands.ts";
 

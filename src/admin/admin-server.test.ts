@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import { LOG_MODULES } from "../base/log-filter.ts";
 import { startAdminServer } from "./admin-server.ts";
 import type { RunningServer } from "./server/http-server.ts";
-import { exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
+import { exchangeRaw, head, parseResponse } from "./testing/raw-request.ts";
 import { TestPlane } from "./testing/test-plane.ts";
 
 const plane = new TestPlane();
@@ -20,8 +20,8 @@ async function ask(
   method: string,
   target: string,
   fields?: readonly string[],
-): Promise<ReturnType<typeof parseAnswer>> {
-  return parseAnswer(await exchangeRaw(address, head(method, target, fields)));
+): Promise<ReturnType<typeof parseResponse>> {
+  return parseResponse(await exchangeRaw(address, head(method, target, fields)));
 }
 
 test("the index lists every endpoint", async () => {
@@ -115,7 +115,7 @@ test("a server that is bound to the network is called by any IP address, not by 
   try {
     const target = (open.addresses[0] ?? "").replace("0.0.0.0", "127.0.0.1");
     const status = async (host: string): Promise<number> =>
-      parseAnswer(await exchangeRaw(target, head("GET", "/", [`host: ${host}`]))).status;
+      parseResponse(await exchangeRaw(target, head("GET", "/", [`host: ${host}`]))).status;
     assert.deepEqual(
       [await status("10.1.2.3:80"), await status("[2001:db8::1]"), await status("evil.example")],
       [200, 200, 403],
@@ -221,16 +221,16 @@ test("oversized heads and bodies and malformed requests are refused with a messa
   const large = await ask("GET", "/", ["host: localhost", `x: ${"y".repeat(9000)}`]);
   assert.equal(large.status, 431);
   assert.match(large.body, /exceed 8192 bytes/);
-  const malformed = parseAnswer(await exchangeRaw(address, "NONSENSE\r\n\r\n"));
+  const malformed = parseResponse(await exchangeRaw(address, "NONSENSE\r\n\r\n"));
   assert.deepEqual([malformed.status, malformed.body], [400, "the request is not valid HTTP/1.1\n"]);
   const body = "z".repeat(70_000);
   const fields = ["host: localhost", `content-length: ${body.length}`];
-  const answer = parseAnswer(await exchangeRaw(address, head("POST", "/logging", fields) + body));
+  const answer = parseResponse(await exchangeRaw(address, head("POST", "/logging", fields) + body));
   assert.deepEqual([answer.status, answer.body], [413, "no endpoint takes a body\n"]);
 });
 
 test("a head that does not arrive is given up", async () => {
-  const answer = parseAnswer(await exchangeRaw(address, "GET / HTTP/1.1\r\nhost: local"));
+  const answer = parseResponse(await exchangeRaw(address, "GET / HTTP/1.1\r\nhost: local"));
   assert.equal(answer.status, 408);
 });
 

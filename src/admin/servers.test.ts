@@ -10,7 +10,7 @@ import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
 import { startReadinessServer } from "./readiness-server.ts";
 import { startStatsServer } from "./stats-server.ts";
-import { dial, exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
+import { dial, exchangeRaw, head, parseResponse } from "./testing/raw-request.ts";
 import { TestPlane } from "./testing/test-plane.ts";
 
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
@@ -19,8 +19,8 @@ async function ask(
   address: string | undefined,
   method: string,
   target: string,
-): Promise<ReturnType<typeof parseAnswer>> {
-  return parseAnswer(await exchangeRaw(address ?? "", head(method, target, ["host: any.example"])));
+): Promise<ReturnType<typeof parseResponse>> {
+  return parseResponse(await exchangeRaw(address ?? "", head(method, target, ["host: any.example"])));
 }
 
 test("the stats server serves the metrics under both paths and nothing else", async () => {
@@ -102,7 +102,7 @@ test("readiness probes may begin with a PROXY header of either version", async (
       await once(socket, "connect");
       for (const byte of bytes) socket.write(Buffer.of(byte));
       await once(socket, "close");
-      assert.equal(parseAnswer(text).status, 200);
+      assert.equal(parseResponse(text).status, 200);
     }
     assert.equal(await exchangeRaw(address, `PROXY TCP4 nonsense\r\n${probe}`), "");
     const silent = dial(address);

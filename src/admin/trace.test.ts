@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
 import type { RunningServer } from "./server/http-server.ts";
-import { dial, exchangeRaw, head, parseAnswer } from "./testing/raw-request.ts";
+import { dial, exchangeRaw, head, parseResponse } from "./testing/raw-request.ts";
 import { TestPlane, type TestTrace } from "./testing/test-plane.ts";
 
 const plane = new TestPlane();
@@ -44,7 +44,7 @@ for (const method of ["GET", "POST"])
     while (!text.includes('data: {"n":1}\n\n')) await once(socket, "data");
     trace.reader.end();
     await once(socket, "close");
-    const { status, head: fields, body } = parseAnswer(text);
+    const { status, head: fields, body } = parseResponse(text);
     assert.equal(status, 200);
     assert.match(fields, /content-type: text\/event-stream/i);
     assert.match(fields, /cache-control: no-cache/i);
@@ -81,7 +81,7 @@ test("wrong options are refused before the stream begins", async () => {
     [`expression=${"x".repeat(5000)}`]: /longer than 4096/,
   };
   for (const [query, message] of Object.entries(wrong)) {
-    const answer = parseAnswer(await exchangeRaw(address, head("POST", `/debug/trace?${query}`)));
+    const answer = parseResponse(await exchangeRaw(address, head("POST", `/debug/trace?${query}`)));
     assert.equal(answer.status, 400, query);
     assert.match(answer.head, /content-type: text\/plain/i);
     assert.match(answer.body, message);
@@ -193,7 +193,7 @@ test("closing the server ends its streams and what it waits for", async () => {
   plane.holdProfiles = false;
   assert.match(await stream, /: ready\n\n/);
   await trace.closed;
-  const { status, body } = parseAnswer(await profile);
+  const { status, body } = parseResponse(await profile);
   assert.deepEqual([status, body], [503, "the gateway is shutting down\n"]);
 });
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 /**
  * The package's folder, with a slash at its end: holds package.json, schema/ and examples/, in a checkout and when installed.
- * A bundle with a copy of this module has to be as deep as this file, as dist/code/ is.
+ * A bundle with a copy of this module must be in a folder of the same depth, as dist/code/ is.
  */
 export const appRoot: string = fileURLToPath(new URL("../../", import.meta.url));
 

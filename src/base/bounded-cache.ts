@@ -1,7 +1,7 @@
 /**
- * A map of at most `limit` entries, among them the `limit / 2` used last; for what costs time to make again, not for state.
+ * A map of at most `limit` entries, among them the `limit / 2` used last; for values that can be computed again, not for state.
  * There are two generations, of which the older is dropped as a whole: a hit in the younger costs one look-up and moves nothing,
- * where a list in order of use is written at every hit.
+ * where a list in order of use would be rewritten at every hit.
  */
 export class BoundedCache<Value> {
   readonly #half: number;
@@ -42,7 +42,7 @@ export class BoundedCache<Value> {
   }
 }
 
-/** A copy: a part of a request's head would keep the whole of it in memory, up to 60 KiB. */
+/** A copy of the text: a substring would keep the whole request head in memory, up to 60 KiB. */
 function owned(text: string): string {
   return Buffer.from(text, "utf8").toString("utf8");
 }

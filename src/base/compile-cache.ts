@@ -1,6 +1,6 @@
 /**
  * Preloaded by the launchers of a checkout (`node --require`): keeps compiled code between starts, which halves the time of a
- * start. Only where this user may write to `node_modules`; elsewhere nothing happens. A variable `NODE_COMPILE_CACHE` takes
+ * start. Only if this user may write to `node_modules`. The variable `NODE_COMPILE_CACHE` takes
  * precedence. The published package brings its own code cache, see scripts/bundle/loader.ts.
  */
 import { accessSync, constants, mkdirSync } from "node:fs";

@@ -1,19 +1,19 @@
 /**
- * The one reader of Cookie fields (RFC 6265 4.2.1): policies, expressions and redaction must agree on what a cookie is, or a
- * client could show one of them what another does not see.
+ * The one reader of Cookie fields (RFC 6265 4.2.1): policies, expressions and redaction must parse cookies alike. Otherwise a
+ * client could send one that a policy accepts and redaction does not recognise.
  */
 
 /** One pair of a Cookie field. */
 export interface CookiePair {
-  /** Text before the first `=`, or all of it where there is none. */
+  /** Text before the first `=`; without one, the whole pair. */
   readonly name: string;
-  /** Text after the first `=`, with its quotes; undefined where there is none. */
+  /** Text after the first `=`, with its quotes; undefined without one. */
   readonly value: string | undefined;
   /** The pair as it was sent, without the white space around it. */
   readonly text: string;
 }
 
-/** The pairs of one field, in order; empty ones are left out. White space around names and values does not belong to them. */
+/** The pairs of one field, in order; without empty ones. White space around names and values is removed. */
 export function cookiePairs(field: string): CookiePair[] {
   const pairs: CookiePair[] = [];
   for (const part of field.split(";")) {
@@ -26,7 +26,7 @@ export function cookiePairs(field: string): CookiePair[] {
   return pairs;
 }
 
-/** The value of the first cookie of the name, without quotes around it; undefined when there is none with a value. */
+/** The value of the first cookie of the name, without quotes around it; undefined if there is none with a value. */
 export function findCookie(field: string, name: string): string | undefined {
   const value = cookiePairs(field).find((pair) => pair.name === name && pair.value !== undefined)?.value;
   return value === undefined ? undefined : unquoted(value);
@@ -36,7 +36,7 @@ function unquoted(value: string): string {
   return value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
 }
 
-/** Spaces and tabs alone: `String.trim` also takes the byte A0, with which UTF-8 text may end. */
+/** Removes spaces and tabs only: `String.trim` also removes the byte A0, in which UTF-8 text may end. */
 function trim(text: string): string {
   return text.replace(/^[ \t]+|[ \t]+$/g, "");
 }

@@ -1,7 +1,7 @@
 /**
- * The closed table of errors a request can end with: HTTP status, the `reason` label of metrics and
- * access logs, who is to blame, and the body, which is this text and nothing
- * else (reference 2.4). Causes, such as addresses and names of the inside, go to the log and the trace.
+ * The closed table of errors that a request can end with: HTTP status, the `reason` label of metrics and access logs, the party
+ * to blame, and the message, which is the whole body of the response (reference 2.4). Causes may hold internal names and
+ * addresses, so they go to the log and the trace only.
  */
 export type Blame = "client" | "config" | "upstream" | "internal";
 
@@ -135,18 +135,18 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What a client learns of an error: the table's text for `code`, and these. No text of a cause fits in here. */
+/** The response for an error: status, headers and the table's text for `code`. By its type it cannot carry the text of a cause. */
 export interface ErrorAnswer {
   readonly code: ErrorCode;
   readonly status: number;
-  /** Flat, names in lower case: a challenge, for example. */
+  /** Names in lower case and values in turn, such as a challenge. */
   readonly headers: readonly string[];
 }
 
 /**
  * The one error class of the data plane. `message` is for the log and the trace: the table's text and, after a colon, `detail`.
- * The client gets `answer` only, which holds neither `detail` nor `cause`; `overrides` are its status and headers where they
- * depend on the case.
+ * The client gets `answer` only, which holds neither `detail` nor `cause`. The last argument overrides the status and adds
+ * headers.
  */
 export class GatewayError extends Error {
   readonly answer: ErrorAnswer;
@@ -165,7 +165,7 @@ export class GatewayError extends Error {
   get status(): number {
     return this.answer.status;
   }
-  /** Header fields of the response, flat. */
+  /** Header fields of the response: names and values in turn. */
   get headers(): readonly string[] {
     return this.answer.headers;
   }
@@ -174,12 +174,12 @@ export class GatewayError extends Error {
   }
 }
 
-/** What was thrown, as an Error: JavaScript can throw anything. */
+/** A thrown value as an Error: JavaScript can throw anything. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-/** The message of what was thrown, for a sentence such as `cannot read the file: …`. */
+/** The message of a thrown value, for a sentence such as `cannot read the file: …`. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,5 +1,5 @@
 /**
- * Modules of Node that most configurations never need, loaded at their first use. Imported at the start of a thread, each
+ * Modules of Node that most configurations do not need, loaded at their first use. Imported when a thread starts, each
  * costs every worker about 10 ms and 1 MiB; measured with Node 24.
  */
 

@@ -12,8 +12,8 @@ export type ListenAddress =
 const GRAMMAR = "expected off, unix:/path, localhost:PORT, IP:PORT or [IPv6]:PORT";
 
 /**
- * Parses `off`, `unix:/path`, `localhost:PORT`, `IP:PORT` or `[IPv6]:PORT`. Port 0 asks the system for a free one.
- * @throws Error that quotes the text and says what was expected
+ * Parses `off`, `unix:/path`, `localhost:PORT`, `IP:PORT` or `[IPv6]:PORT`. Port 0 lets the system choose a free one.
+ * @throws Error with the text and the expected forms
  */
 export function parseListenAddress(text: string): ListenAddress {
   const value = text.trim();

@@ -1,7 +1,7 @@
-/** From the quietest to the loudest. */
+/** From the fewest lines to the most. */
 export const LOG_LEVELS = ["off", "error", "warn", "info", "debug", "trace"] as const;
 
-/** A threshold: what a filter lets through. */
+/** A threshold of a filter: this level and all more severe ones pass. */
 export type LogThreshold = (typeof LOG_LEVELS)[number];
 /** The level of one line. */
 export type LogLevel = Exclude<LogThreshold, "off">;
@@ -32,12 +32,12 @@ export class LogFilter {
     this.modules = modules;
   }
 
-  /** Whether a line of this level and target is written. A `Logger` remembers the answer for its target. */
+  /** Whether a line of this level and target is written. A `Logger` caches the result for its module. */
   enabled(level: LogLevel, target: string): boolean {
     return LEVEL_RANK[level] <= this.rank(target);
   }
 
-  /** The rank (see `LEVEL_RANK`) of the loudest level that a target may write. */
+  /** The rank (see `LEVEL_RANK`) of the most detailed level that a target may write. */
   rank(target: string): number {
     let best = this.global;
     let length = -1;
@@ -104,7 +104,7 @@ function parseModule(module: string, directive: string): string {
   throw new Error(`log filter "${directive}": "${module}" is not a module name; expected <module>=<level>`);
 }
 
-/** The modules that write log lines, for filters. `::` separates levels: `proxy` covers `proxy::match`. */
+/** The modules that write log lines. `::` separates levels: `proxy` covers `proxy::match`. */
 export const LOG_MODULES = [
   "admin",
   "gateway",
@@ -119,7 +119,7 @@ export const LOG_MODULES = [
 
 export type LogModule = (typeof LOG_MODULES)[number];
 
-/** Of the modules that a filter names, those that cover no module that writes. */
+/** The modules of a filter that match no known module, for a warning. */
 export function unknownModules(filter: LogFilter): string[] {
   return [...filter.modules.keys()].filter((module) => !LOG_MODULES.some((known) => covers(module, known)));
 }

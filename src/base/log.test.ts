@@ -49,18 +49,18 @@ test("loggers follow a filter that is replaced while they live", () => {
   assert.match(lines[0] ?? "", /written/);
 });
 
-test("the first is told, then one in each interval with the number of those that were not", () => {
+test("the first message is logged, then one per interval with the number of suppressed ones", () => {
   let now = 0;
-  const seldom = new LogThrottle(1000, () => now);
-  const told: [number, number][] = [];
-  for (now = 0; now <= 3500; now += 250) seldom.tell((kept) => told.push([now, kept]));
-  assert.deepEqual(told, [
+  const throttle = new LogThrottle(1000, () => now);
+  const logged: [number, number][] = [];
+  for (now = 0; now <= 3500; now += 250) throttle.run((suppressed) => logged.push([now, suppressed]));
+  assert.deepEqual(logged, [
     [0, 0],
     [1000, 3],
     [2000, 3],
     [3000, 3],
   ]);
   now = 60_000;
-  seldom.tell((kept) => told.push([now, kept]));
-  assert.deepEqual(told.at(-1), [60_000, 2]);
+  throttle.run((suppressed) => logged.push([now, suppressed]));
+  assert.deepEqual(logged.at(-1), [60_000, 2]);
 });

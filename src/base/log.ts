@@ -5,10 +5,10 @@ export type LogFormat = "text" | "json";
 /** Values of one line; undefined ones are left out. An error shows its message, at level debug or trace its stack too. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined | Error>>;
 
-/** Takes one finished line, newline included: standard output in the main thread, a batch to the main thread in others. */
+/** Writes one line, which ends with its line break: to the sink in the main thread, to a batch in workers. */
 export type LogWriter = (line: string) => void;
 
-/** The one place that lines of a thread go through; the filter may be replaced at any time. */
+/** The log of one thread: filter, format and writer. The filter may be replaced at any time. */
 export class LogOutput {
   filter: LogFilter;
   readonly format: LogFormat;
@@ -26,7 +26,7 @@ export class LogOutput {
   }
 }
 
-/** Writes the lines of one target. A line that the filter stops costs two comparisons, if its fields cost nothing to make. */
+/** The logger of one module. A line below the threshold costs two comparisons, besides the making of its fields. */
 export class Logger {
   readonly target: string;
   readonly output: LogOutput;
@@ -38,7 +38,7 @@ export class Logger {
     this.output = output;
   }
 
-  /** Whether a line of this level would be written; ask before building costly fields. */
+  /** Whether a line of this level is written; for callers whose fields are costly. */
   enabled(level: LogLevel): boolean {
     const { filter } = this.output;
     if (filter !== this.#filter) {
@@ -95,7 +95,7 @@ export function formatLine(
   return json ? `${line}}\n` : `${line}\n`;
 }
 
-/** Messages are readable text, but may quote what a peer sent: nothing in them may begin a new line or move the cursor. */
+/** Messages may quote bytes from a peer, which must not start a new line or move the cursor. */
 function oneLine(message: string): string {
   const quoted = quote(message);
   const inner = quoted.slice(1, -1).replaceAll('\\"', '"');
@@ -107,47 +107,47 @@ function describe(error: Error, level: LogLevel): string {
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
 
-/** What may stand in a `k=v` line as it is: visible ASCII without quote and backslash. */
+/** Values that need no quotes in a `k=v` line: visible ASCII without quote and backslash. */
 const PLAIN = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
-/** What a JSON string literal holds as it is: most values. Asking first takes an access log line in JSON from 0.9 to 0.3 µs. */
+/** Values that need no escapes in JSON, as most do. This test first takes an access log line in JSON from 0.9 to 0.3 µs. */
 const LITERAL = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
-/** JSON leaves these alone, yet terminals and log readers obey them (DEL, C1 controls, line and paragraph separators, bidi). */
+/** Characters that JSON does not escape but terminals interpret: DEL, C1 controls, line separators, bidirectional controls. */
 const UNSAFE = /[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** A value for a text log line: as it is when it has no spaces, quotes or bytes that could forge a line, else quoted. */
+/** A value for a text log line, quoted if it has spaces, quotes or bytes that could forge a line. */
 export function quoteIfNeeded(value: string): string {
   return PLAIN.test(value) ? value : quote(value);
 }
 
-/** A JSON string literal that no log reader or terminal can be fooled by; used in both formats. */
+/** A JSON string literal without characters that could forge log lines or control a terminal; for both formats. */
 export function quote(value: string): string {
   if (LITERAL.test(value)) return `"${value}"`;
   return JSON.stringify(value).replace(UNSAFE, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Lets the first of many equal messages through, then one in each interval: what fails for everyone must not fill the log. */
+/** Logs the first of many equal messages, then one per interval: a fault that hits every request must not fill the log. */
 export class LogThrottle {
   readonly #interval: number;
   readonly #now: () => number;
   #next = Number.NEGATIVE_INFINITY;
-  #kept = 0;
+  #suppressed = 0;
 
-  /** `interval` in ms; `now` in ms, of a clock that is never set. */
+  /** `interval` in milliseconds; `now` is a monotonic clock in milliseconds. */
   constructor(interval: number, now: () => number = () => performance.now()) {
     this.#interval = interval;
     this.#now = now;
   }
 
-  /** Calls `tell` with the number of times that it was not called since the last, or does not. */
-  tell(tell: (kept: number) => void): void {
+  /** Calls `log` at most once per interval, with the number of messages suppressed since the last call. */
+  run(log: (suppressed: number) => void): void {
     const now = this.#now();
     if (now < this.#next) {
-      this.#kept++;
+      this.#suppressed++;
       return;
     }
-    const kept = this.#kept;
-    this.#kept = 0;
+    const suppressed = this.#suppressed;
+    this.#suppressed = 0;
     this.#next = now + this.#interval;
-    tell(kept);
+    log(suppressed);
   }
 }

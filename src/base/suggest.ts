@@ -1,5 +1,5 @@
 /**
- * The candidate closest to `name`, when it is close enough to be a slip of the pen, or when one is a part of the other as
+ * The candidate closest to `name` if it is close enough to be a typing error, or if one is a part of the other, as
  * `prefix` is of `pathPrefix`, or `jwt` of `jwtAuth` and of no other.
  */
 export function suggest(name: string, candidates: Iterable<string>): string | undefined {

@@ -1,12 +1,12 @@
-/** Something with deadlines that need no precision: it is looked at once a second. */
+/** Something with coarse deadlines, checked once a second. */
 export interface Sweepable {
   /** `now` is `performance.now()`. */
   sweep(now: number): void;
 }
 
 /**
- * One timer for all connections of a thread. A timer per connection that is re-armed with every request costs more than
- * looking at ten thousand connections once a second (about 0.2 ms).
+ * One timer for all connections of a thread. Re-arming a timer per connection with every request costs more than
+ * checking ten thousand connections once a second (about 0.2 ms).
  */
 export class Sweeper {
   readonly #items = new Set<Sweepable>();

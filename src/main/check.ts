@@ -2,7 +2,7 @@ import { type CheckReport, checkConfig } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 
-/** Prints what is wrong with a configuration, for people or as JSON. Resolves with the exit code: 0 valid, 1 not. */
+/** Prints the problems of a configuration, as text or JSON. Resolves with the exit code: 0 valid, 1 not. */
 export async function check(
   source: ConfigSource,
   json: boolean,
@@ -14,7 +14,7 @@ export async function check(
   return report.ok ? 0 : 1;
 }
 
-/** Every diagnostic with its place, then what a valid configuration holds. */
+/** Every diagnostic with its position; for a valid configuration also the number of its objects. */
 export function renderReport({ diagnostics, summary, startOnly }: CheckReport): string {
   const problems = formatDiagnostics(diagnostics);
   if (summary === undefined) {

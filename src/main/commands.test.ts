@@ -53,7 +53,7 @@ const refused: readonly (readonly [argv: string, error: string, hint?: string])[
   ["check a.yaml", "accepts at most 0 arg(s), received 1", "tracegate check -f a.yaml"],
   ["quickstart -c a", "unknown option '-c'"],
   ["quickstart now", "accepts at most 0 arg(s), received 1", "tracegate quickstart -f now"],
-  ["oneshot -f a", "oneshot needs a command behind --", "tracegate oneshot -f FILE -- COMMAND..."],
+  ["oneshot -f a", "oneshot needs a command after --", "tracegate oneshot -f FILE -- COMMAND..."],
   ["oneshot -f a true", "accepts at most 0 arg(s), received 1"],
   ["oneshot -- true", "oneshot needs a configuration", "tracegate oneshot -f FILE -- COMMAND..."],
   ["oneshot -f - -- true", "oneshot leaves standard input to the command"],
@@ -82,7 +82,7 @@ test("help shows the commands, and the options of the one that runs by default",
   const { code, stdout } = await invokeProgram(tracegate, ["--help"]);
   assert.equal(code, 0);
   assert.match(stdout, /Usage:\n {2}tracegate \[command\] \[options\]\n/);
-  assert.match(stdout, /\n {2}migrate +Rewrite settings/);
+  assert.match(stdout, /\n {2}migrate +Rewrite fields/);
   assert.match(stdout, /Options of run, the default command:\n {2}-f, --file <file> /);
   assert.doesNotMatch(stdout, /supervised/);
   assert.deepEqual((await invokeProgram(tracegate, ["help"])).stdout, stdout);

@@ -6,8 +6,8 @@ import { isReadOnce } from "../config/parse/inputs.ts";
 import { versionInfo } from "./version.ts";
 
 /**
- * The commands of `tracegate`. Handlers load what they need when they run: help, completion and a wrong command line must
- * answer without the engine.
+ * The commands of `tracegate`. Handlers load what they need when they run: help, completion and usage errors must not
+ * load the engine.
  */
 
 const FILE = {
@@ -35,12 +35,12 @@ const run = defineCommand({
   options: {
     file: FILE,
     config: CONFIG,
-    "validate-only": { type: "switch", summary: "Validate the configuration as a start would, then exit" },
-    supervised: { type: "switch", hidden: true, summary: "Stop with the process that started it and waits for it" },
+    "validate-only": { type: "switch", summary: "Validate the configuration, then exit" },
+    supervised: { type: "switch", hidden: true, summary: "Stop when the parent process ends" },
   },
   examples: [
-    { does: "A gateway on a file", run: "-f gateway.yaml" },
-    { does: "Only validate, as a container's start would", run: "-f gateway.yaml --validate-only" },
+    { does: "Run a gateway on a file", run: "-f gateway.yaml" },
+    { does: "Validate only", run: "-f gateway.yaml --validate-only" },
   ],
   async run({ options }, context) {
     onlyOneSource(options);
@@ -57,8 +57,8 @@ const check = defineCommand({
   summary: "Check a configuration file and print every problem",
   options: { file: FILE },
   examples: [
-    { does: "Every problem with its place", run: "check -f gateway.yaml" },
-    { does: "The same for a program", run: "check -f gateway.yaml --json" },
+    { does: "Every problem with its position", run: "check -f gateway.yaml" },
+    { does: "The same as JSON", run: "check -f gateway.yaml --json" },
   ],
   async run({ options: { file } }, context) {
     if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
@@ -72,7 +72,7 @@ const ONESHOT_USAGE = "tracegate oneshot -f FILE -- COMMAND...";
 const oneshot = defineCommand({
   name: "oneshot",
   summary: "Run a command beside a gateway that starts before it and stops after it",
-  description: ["The exit code is that of the command, or that of the gateway if it does not start."],
+  description: ["Exits with the exit code of the command, or of the gateway if it does not start."],
   rest: { name: "command [args]", summary: "The command to run" },
   options: {
     file: FILE,
@@ -87,7 +87,7 @@ const oneshot = defineCommand({
   examples: [{ does: "Tests against a gateway", run: "oneshot -f gateway.yaml -- npm test" }],
   async run({ options: { file, config, output }, rest = [] }) {
     onlyOneSource({ file, config });
-    if (rest.length === 0) throw usage("oneshot needs a command behind --", ONESHOT_USAGE);
+    if (rest.length === 0) throw usage("oneshot needs a command after --", ONESHOT_USAGE);
     if (file === undefined && config === undefined) throw usage("oneshot needs a configuration", ONESHOT_USAGE);
     if (file !== undefined && isReadOnce(file))
       throw usage(
@@ -101,9 +101,9 @@ const oneshot = defineCommand({
 
 const migrate = defineCommand({
   name: "migrate",
-  summary: "Rewrite settings that have moved, in place",
+  summary: "Rewrite fields that have moved, in place",
   options: { file: FILE },
-  examples: [{ does: "Bring a file up to date", run: "migrate -f gateway.yaml" }],
+  examples: [{ does: "Update a file", run: "migrate -f gateway.yaml" }],
   async run({ options: { file } }, context) {
     if (file === undefined) throw usage("migrate needs a file", "tracegate migrate -f FILE");
     if (isReadOnce(file)) throw usage(`migrate rewrites a file, which ${file} is not`);
@@ -142,8 +142,8 @@ export const tracegate: Program = {
   fallback: "run",
   errorPrefix: "tracegate",
   environment: [
-    ["RUST_LOG", "Log filter, such as info or upstream=debug; wins over config.logging.level"],
-    ["LOG_FORMAT", "text or json; wins over config.logging.format"],
+    ["RUST_LOG", "Log filter, such as info or upstream=debug; overrides config.logging.level"],
+    ["LOG_FORMAT", "text or json; overrides config.logging.format"],
   ],
   exitCodes: [
     [0, "success"],

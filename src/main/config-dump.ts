@@ -27,7 +27,7 @@ import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What a dump shows, and hides, besides the configuration. */
+/** The live state that a dump shows besides the configuration. */
 export interface Live extends LiveEndpoints {
   /** Real ports by bind key. */
   readonly ports: Readonly<Record<string, number>>;
@@ -35,7 +35,7 @@ export interface Live extends LiveEndpoints {
   readonly hidden: ReadonlySet<string>;
 }
 
-/** The configuration in force as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
+/** The configuration in effect as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
 export function dumpIr(ir: Ir, live: Live): Json {
   const endpoints = new EndpointsDump(ir, live);
   return {
@@ -46,7 +46,7 @@ export function dumpIr(ir: Ir, live: Live): Json {
       name,
       target,
       policy: mapValues(policy, (part, role) =>
-        isObject(part) ? mapValues(part, (value, kind) => shownPart(role, kind, value, live)) : part,
+        isObject(part) ? mapValues(part, (value, kind) => redactPart(role, kind, value, live)) : part,
       ),
     })),
     routes: {
@@ -62,7 +62,7 @@ export function dumpIr(ir: Ir, live: Live): Json {
   };
 }
 
-/** Named backends, and those that stand in routes: all that requests are sent to, besides services. */
+/** Named backends and those defined in routes; services have their own list. */
 function dumpBackends(ir: Ir, live: Live, endpoints: EndpointsDump): Json[] {
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const routes = [...listeners, ...ir.routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
@@ -154,7 +154,7 @@ function dumpPath(path: PathMatch): Json {
   return { [path.type]: path.value };
 }
 
-/** What a secret is compared with is a secret. */
+/** The value that a secret header is compared with is a secret too. */
 function dumpHeader(header: ValueMatch, live: Live): Json {
   return dumpValue(live.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
 }
@@ -167,7 +167,7 @@ function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
   return { weight: backend.weight, ...dumpTarget(backend), ...inline(backend, live) };
 }
 
-/** What is neither a backend of its own nor an entry of `backends` is shown where it is referred to. */
+/** A service, route group or invalid target has no entry in `backends`, so it is shown in the reference itself. */
 function dumpTarget({ key, target }: RouteBackend): Json {
   switch (target.type) {
     case "service":
@@ -195,7 +195,7 @@ function targetText(target: Target): string {
   return target.type === "static" || target.type === "unix" ? targetName(target) : target.type;
 }
 
-/** What stands at a place itself; what is attached to it from elsewhere is listed where it stands. */
+/** The policies written at a place itself; targeted policies are listed in `policies`. */
 function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
   const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => ({
     [kind]: redactPolicy(kind, value, live.hidden),
@@ -204,8 +204,8 @@ function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
 }
 
 /** `role` is `frontend`, `traffic` or `backend`; in `traffic` the phase stands beside the kind. */
-function shownPart(role: string, key: string, value: unknown, { hidden }: Live): unknown {
-  if (role === "frontend") return shownFrontend(key, value, hidden);
+function redactPart(role: string, key: string, value: unknown, { hidden }: Live): unknown {
+  if (role === "frontend") return redactFrontend(key, value, hidden);
   return key === "phase" ? value : redactPolicy(key, value, hidden);
 }
 
@@ -221,14 +221,14 @@ function byKey<T extends { readonly key: string }>(list: readonly T[]): T[] {
   return [...list].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
 }
 
-/** What `frontendPolicies` sets, field by field. */
+/** The fields of `frontendPolicies`. */
 interface Frontend extends Omit<FrontendInput, "proxy" | "logging" | "networkExtAuthz" | "accessLog" | "tracing"> {
   readonly networkExtAuthz?: NetworkExtAuthz;
   readonly accessLog?: AccessLog;
   readonly tracing?: Tracing;
 }
 
-/** Each field has its own entry, so that a new one does not compile until its author has thought of its secrets. */
+/** Each field has its own entry, so that a new field does not compile until its redaction is decided. */
 type Redactors = {
   readonly [Field in keyof Frontend]-?: (config: NonNullable<Frontend[Field]>, hidden: ReadonlySet<string>) => unknown;
 };
@@ -249,14 +249,14 @@ const REDACTORS: Redactors = {
   tracing: redactTracing,
 };
 
-/** A field of `frontendPolicies` for dumps, without secrets and with its times as texts. Nothing is shown of an unknown one. */
-export function shownFrontend(field: string, config: unknown, hidden: ReadonlySet<string>): unknown {
+/** A field of `frontendPolicies` with secrets redacted and durations as text. An unknown field is redacted as a whole. */
+function redactFrontend(field: string, config: unknown, hidden: ReadonlySet<string>): unknown {
   if (!Object.hasOwn(REDACTORS, field)) return REDACTED;
   const show = REDACTORS[field as keyof Redactors] as (config: unknown, hidden: ReadonlySet<string>) => unknown;
   return show(config, hidden);
 }
 
-/** Settings of exports as the configuration has them: beside the fields that name the collector. */
+/** Settings of exports as the configuration has them: beside the fields of the collector. */
 function redactTracing({ collector, ...others }: Tracing, hidden: ReadonlySet<string>): unknown {
   return { ...redactCollector(collector, hidden), ...others };
 }
@@ -276,8 +276,8 @@ function redactCollector(collector: Collector, hidden: ReadonlySet<string>): Rea
 }
 
 /**
- * The startup settings as the dump shows them (reference 4.4), with the addresses that the servers really have and the
- * functions in force.
+ * The startup settings as the dump shows them (reference 4.4), with the real addresses of the servers and the functions in
+ * effect.
  */
 export function dumpSettings(
   settings: Settings,

@@ -51,7 +51,7 @@ async function follower(t: TestContext, refuse: () => void) {
   };
 }
 
-test("a refusal from outside is tried again after 1, 2, 4 … 30 s, and told once", async (t: TestContext) => {
+test("a configuration rejected for an outside reason is retried after 1, 2, 4 … 30 s, and logged once", async (t: TestContext) => {
   const f = await follower(t, () => {
     throw new Error("no port");
   });
@@ -78,7 +78,7 @@ test("a refusal from outside is tried again after 1, 2, 4 … 30 s, and told onc
   assert.equal(f.attempts(), done);
 });
 
-test("a configuration that ends workers is tried three times more, then only when it is asked for", async (t: TestContext) => {
+test("a configuration that kills workers is retried three times, then only on request", async (t: TestContext) => {
   const f = await follower(t, () => {
     throw new WorkersDied("they died");
   });

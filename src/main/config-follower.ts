@@ -12,33 +12,34 @@ import { WorkersDied } from "../worker/supervisor.ts";
 
 export type Loaded = Extract<PackedLoad, { ok: true }>;
 
-/** First pause before what was refused is tried again; it doubles each time. */
+/** Pause before a rejected configuration is tried again; it doubles each time. */
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 30_000;
-/** A configuration that ends workers harms those that serve: after so many more attempts it waits for a change. */
+/** Retries of a configuration that kills workers, which harms traffic; after them it waits for a change. */
 const DEADLY_RETRIES = 3;
 
-/** Who puts configurations in force. */
+/** Applies configurations; the gateway. */
 interface Host {
-  /** In every worker, or in none: rejects with the reason. */
+  /** Applies it in every worker, or in none and rejects. */
   apply(generation: number, loaded: Loaded): Promise<void>;
-  /** It is in force. */
+  /** Called when it is in effect. */
   applied(loaded: Loaded): void;
 }
 
-interface Refusal {
+interface Rejection {
   readonly message: string;
   readonly diagnostics?: readonly unknown[];
-  /** What was read; undefined when unknown. */
+  /** The files that were read; undefined if unknown. */
   readonly inputs?: Inputs | undefined;
-  /** The same configuration may be accepted later: what is wrong lies outside of it and of its files. */
+  /** The same files may be accepted later: the cause is outside of them, such as a port in use or a URL that fails. */
   readonly outside: boolean;
   readonly deadly?: boolean;
 }
 
 /**
- * Keeps the configuration in force equal to its source. What was read last is compared with what is on disk, so no change
- * is lost, whenever it comes. What was refused for a reason outside of the files is tried again, with growing pauses.
+ * Keeps the configuration in effect equal to its source. It compares digests of what was read with what is on disk (level, not
+ * edge), so a missed file event loses no change. A configuration that was rejected for a reason outside of its files is tried
+ * again, with growing pauses.
  */
 export class ConfigFollower {
   readonly #source: ConfigSource;
@@ -51,16 +52,16 @@ export class ConfigFollower {
   #generation = 0;
   #appliedAt: string | null = null;
   #loadedAt = new Date().toISOString();
-  #inForce: Loaded | undefined;
+  #inEffect: Loaded | undefined;
   #restartRequired: readonly string[] = [];
   #lastError: ConfigError | null = null;
-  /** Of the version that was refused last. */
-  #refused: { readonly hash: string | undefined; readonly attempts: number } | undefined;
+  /** The version that was rejected last. */
+  #rejected: { readonly hash: string | undefined; readonly attempts: number } | undefined;
   #retry: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  /** `start` are the settings that the process begins with. */
+  /** `start` are the settings of the start, with which later ones are compared. */
   constructor(
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
@@ -79,7 +80,7 @@ export class ConfigFollower {
   }
 
   get status(): ConfigStatus {
-    const inputs = this.#inForce?.inputs;
+    const inputs = this.#inEffect?.inputs;
     const diskDiffers = inputs !== undefined && this.#watch.differs(inputs.files);
     return {
       generation: this.#generation,
@@ -95,13 +96,13 @@ export class ConfigFollower {
     };
   }
 
-  /** Puts what the process begins with in force, and follows its source from then on. Rejects with why it cannot. */
+  /** Applies the first configuration and follows its source from then on. Rejects if it cannot be applied. */
   async begin(start: Loaded): Promise<void> {
     await this.#host.apply(1, start);
     this.#accept(start);
   }
 
-  /** Reads and applies the source, changed or not. Resolves with whether it is in force, as it is then. */
+  /** Reads and applies the source, changed or not. Resolves with whether it is in effect. */
   reload(): Promise<boolean> {
     return this.#enqueue(false);
   }
@@ -121,34 +122,34 @@ export class ConfigFollower {
   async #reloadOnce(retrying: boolean): Promise<boolean> {
     if (this.#closed) return false;
     this.#cancelRetry();
-    // The baseline for comparisons when it is unknown what was read.
+    // The baseline for comparisons if the load fails before it reports what it read.
     const before = this.#watch.now();
     const loadedAt = new Date().toISOString();
     let loaded: PackedLoad | undefined;
-    let refusal: Refusal | undefined;
+    let rejection: Rejection | undefined;
     try {
       loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
       if (loaded.ok) await this.#host.apply(this.#generation + 1, loaded);
-      else refusal = this.#explain(loaded);
+      else rejection = this.#explain(loaded);
     } catch (error) {
       const message = messageOf(error);
-      refusal = { message, inputs: loaded?.inputs, outside: true, deadly: error instanceof WorkersDied };
+      rejection = { message, inputs: loaded?.inputs, outside: true, deadly: error instanceof WorkersDied };
     }
     this.#loadedAt = loadedAt;
-    if (loaded?.ok === true && refusal === undefined) {
+    if (loaded?.ok === true && rejection === undefined) {
       this.#accept(loaded);
       this.#log.info("configuration reloaded", { generation: this.#generation });
       return true;
     }
-    if (refusal !== undefined) this.#refuse(refusal, retrying);
+    if (rejection !== undefined) this.#reject(rejection, retrying);
     this.#follow(loaded?.inputs.files ?? before);
     return false;
   }
 
-  #explain(loaded: Extract<PackedLoad, { ok: false }>): Refusal {
+  #explain(loaded: Extract<PackedLoad, { ok: false }>): Rejection {
     const { diagnostics, inputs, urls } = loaded;
-    const inUse = new Set(this.#inForce?.urls);
-    // What cannot be read now may be readable later without a change of any file, as what is behind a URL may change.
+    const inUse = new Set(this.#inEffect?.urls);
+    // An unreadable file or a URL may become readable without a change of any watched file.
     const outside = [...inputs.files.values()].includes(UNKNOWN) || urls.some((url) => !inUse.has(url));
     return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside };
   }
@@ -156,14 +157,15 @@ export class ConfigFollower {
   #accept(loaded: Loaded): void {
     this.#generation++;
     this.#appliedAt = new Date().toISOString();
-    this.#inForce = loaded;
+    this.#inEffect = loaded;
     this.#lastError = null;
-    this.#refused = undefined;
+    this.#rejected = undefined;
     this.#host.applied(loaded);
     this.#compareWithStart(loaded);
     this.#resources.keep(loaded.urls, {
       changed: () => this.reload(),
-      failed: (url, problem) => this.#log.warn(`cannot fetch ${url} again: ${problem}; what was there stays`),
+      failed: (url, problem) =>
+        this.#log.warn(`cannot fetch ${url} again: ${problem}; the previous document stays in use`),
     });
     this.#follow(loaded.inputs.files);
   }
@@ -178,12 +180,12 @@ export class ConfigFollower {
       });
   }
 
-  #refuse({ message, diagnostics = [], inputs, outside, deadly = false }: Refusal, retrying: boolean): void {
-    // Or the next attempt would be made with the same documents.
-    this.#resources.forgetOthers(this.#inForce?.urls ?? []);
-    const same = this.#refused !== undefined && this.#refused.hash === inputs?.hash;
-    const attempts = same ? (this.#refused?.attempts ?? 0) + 1 : 1;
-    this.#refused = { hash: inputs?.hash, attempts };
+  #reject({ message, diagnostics = [], inputs, outside, deadly = false }: Rejection, retrying: boolean): void {
+    // The next attempt must fetch the documents again.
+    this.#resources.forgetOthers(this.#inEffect?.urls ?? []);
+    const same = this.#rejected !== undefined && this.#rejected.hash === inputs?.hash;
+    const attempts = same ? (this.#rejected?.attempts ?? 0) + 1 : 1;
+    this.#rejected = { hash: inputs?.hash, attempts };
     const pause = outside && !(deadly && attempts > DEADLY_RETRIES) ? pauseBefore(attempts) : undefined;
     const repeated = retrying && this.#lastError?.message === message;
     this.#lastError = { at: new Date().toISOString(), message, diagnostics };
@@ -197,7 +199,7 @@ export class ConfigFollower {
     this.#retry = { at: Date.now() + pause, timer };
   }
 
-  /** What was read can be read again: text from the command line and standard input are not followed. */
+  /** Only files are followed: text of the command line and standard input cannot be read again. */
   #follow(files: Inputs["files"]): void {
     if (this.#source.kind === "file" && !this.#closed) this.#watch.follow(files);
   }

@@ -23,7 +23,7 @@ suite("the configuration of a start that names none", () => {
     );
   });
 
-  test("where a forgotten configuration must not be covered up, there is none", () => {
+  test("no default where it would hide a forgotten configuration", () => {
     const refused = (env: Record<string, string>, message: RegExp): void =>
       assert.throws(
         () => defaultConfigPath(env, absent),

@@ -6,11 +6,11 @@ import { CliError } from "../cli/errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where a container's volume with the configuration is mounted. */
+/** Mount point of the configuration in a container. */
 const CONFIG_VOLUME = "/config";
 const TEMPLATE = "examples/default.yaml";
 
-/** There is no place for a configuration; the message says what to do. */
+/** There is no usable path for a configuration; the message says what to do. */
 export class NoConfigError extends CliError {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super("failure", message, options);
@@ -35,7 +35,7 @@ export function defaultConfigPath(env: Env, volume = CONFIG_VOLUME): string {
   }
   if (env.TRACEGATE_ENV === "container")
     throw new NoConfigError(`${volume} is not mounted; mount a folder there, or pass -f FILE or -c CONFIG`);
-  // The XDG Base Directory Specification: a path that is not absolute counts as none.
+  // The XDG Base Directory Specification: a relative path is ignored.
   if (isSet(env.XDG_CONFIG_HOME) && isAbsolute(env.XDG_CONFIG_HOME))
     return join(env.XDG_CONFIG_HOME, "tracegate", "config.yaml");
   if (isSet(env.HOME)) return join(env.HOME, ".config", "tracegate", "config.yaml");
@@ -47,7 +47,7 @@ export function createDefaultConfig(path: string): boolean {
   if (existsSync(path)) return false;
   try {
     mkdirSync(dirname(path), { recursive: true });
-    // Another start may have been quicker; what it wrote is as good.
+    // Another process may have created it meanwhile; its copy is the same.
     copyFileSync(`${appRoot}${TEMPLATE}`, path, constants.COPYFILE_EXCL);
     return true;
   } catch (cause) {

@@ -1,23 +1,24 @@
 import { readFileSync } from "node:fs";
 
-/** For what is open always, and for the gateway's own servers, which have 128 connections each. */
+/** File descriptors for files that are always open, and for the gateway's own servers, with 128 connections each. */
 const RESERVED = 512;
-/** The rest is for connections to backends and other services. */
+/** The rest is for connections to backends and callouts. */
 const CLIENT_SHARE = 0.75;
 
 /**
- * How many client connections each worker may have, so that they leave file descriptors for everything else; undefined when the
- * system does not tell its limit.
+ * The limit of client connections per worker that leaves file descriptors for everything else: without one, a flood of clients
+ * would use up all descriptors, and requests would fail because no backend connection can be opened. Undefined if the system
+ * does not report its limit.
  */
 export function clientConnectionsPerWorker(workers: number): number | undefined {
   const limit = openFilesLimit();
   if (limit === undefined) return undefined;
-  // With a limit that is no larger, a quarter must do.
+  // With a small limit, a quarter is reserved.
   const left = limit - Math.min(RESERVED, limit / 4);
   return Math.max(1, Math.floor((left * CLIENT_SHARE) / workers));
 }
 
-/** Of this process, which Node.js has raised as far as it may. */
+/** The soft limit of this process, which Node.js raises to the hard limit when it starts. */
 function openFilesLimit(): number | undefined {
   try {
     const limit = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];

@@ -5,8 +5,8 @@ import { WorkerThreads } from "../worker/worker-threads.ts";
 import { defaultConfigPath } from "./default-config.ts";
 
 /**
- * Starts the threads of the workers that a configuration will probably ask for: before the engine is loaded, which takes as long
- * as they do. The arguments are those of the command line; with neither `file` nor `config` it is the default configuration.
+ * Starts as many worker threads as the configuration will probably need, before the engine is loaded, because both take about
+ * the same time. The arguments are those of the command line; with neither `file` nor `config` it is the default configuration.
  */
 export function startWorkersEarly(
   { file, config }: { readonly file: string | undefined; readonly config: string | undefined },
@@ -15,7 +15,7 @@ export function startWorkersEarly(
   return new WorkerThreads(guessThreads(config ?? textOf(file ?? defaultConfigPath(env)), env));
 }
 
-/** Empty where it cannot be read, which the load of the configuration reports. */
+/** Empty if it cannot be read; the later load of the configuration reports that. */
 function textOf(path: string): string {
   try {
     return isReadOnce(path) ? "" : readFileSync(path, "utf8");

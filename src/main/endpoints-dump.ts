@@ -7,7 +7,7 @@ import { targetName } from "../upstream/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What the workers know of endpoints. */
+/** The state of endpoints, merged over workers. */
 export interface LiveEndpoints {
   readonly endpoints: ReadonlyMap<string, EndpointStats>;
   /** By the key of the backend. */
@@ -16,11 +16,11 @@ export interface LiveEndpoints {
   readonly locality: Locality;
 }
 
-/** The endpoints of one dump, with what all its services and backends look up indexed once. */
+/** The endpoints of one dump; indexes services and statistics once for all services and backends. */
 export class EndpointsDump {
   readonly #live: LiveEndpoints;
   readonly #services: ServiceIndex;
-  /** What is known of the endpoints of a workload, by its uid. */
+  /** Statistics of the endpoints of a workload by its uid. */
   readonly #byWorkload: (uid: string) => readonly EndpointStats[];
 
   constructor({ services, workloads }: Pick<Ir, "services" | "workloads">, live: LiveEndpoints) {
@@ -41,11 +41,11 @@ export class EndpointsDump {
     const shown = [...buckets.slice(0, -1), [...(buckets.at(-1) ?? []), ...unused]];
     return {
       ...service,
-      endpoints: shown.map((bucket) => sortOut(bucket.flatMap((workload) => this.#workload(workload, service)))),
+      endpoints: shown.map((bucket) => partition(bucket.flatMap((workload) => this.#workload(workload, service)))),
     };
   }
 
-  /** One entry, or one for each address where there are several; what differs in TLS alone is taken together. */
+  /** One entry, or one for each address if there are several; connections that differ in TLS only are combined. */
   #workload(workload: Workload, service: Service): DumpedEndpoint[] {
     const { uid, status, capacity, workloadIps, hostname } = workload;
     const key = serviceKey(service);
@@ -67,7 +67,7 @@ export class EndpointsDump {
 
   /**
    * The one endpoint of a static backend, in the shape of a service's endpoints. `uses` are the backend and what refers to it:
-   * with policies of their own they have connections of their own, which are taken together.
+   * with policies of their own they have connections of their own, which are combined.
    */
   backend(uses: readonly Pick<Backend, "key" | "target" | "policies">[]): Json {
     const [first] = uses;
@@ -80,7 +80,7 @@ export class EndpointsDump {
     // Other backends may send to the same endpoints: the count is this backend's own.
     const total = this.#live.calls.get(first.key) ?? 0;
     const stats = shared.length === 0 ? undefined : { ...shared.reduce(combineStats), total };
-    return { endpoints: [sortOut([{ key: targetName(address), shown: { capacity: 1 }, stats }])] };
+    return { endpoints: [partition([{ key: targetName(address), shown: { capacity: 1 }, stats }])] };
   }
 }
 
@@ -91,13 +91,13 @@ interface DumpedEndpoint {
   readonly stats: EndpointStats | undefined;
 }
 
-/** Those that are evicted are `rejected`. */
-function sortOut(endpoints: readonly DumpedEndpoint[]): Json {
+/** Evicted endpoints are `rejected` (reference 3.28). */
+function partition(endpoints: readonly DumpedEndpoint[]): Json {
   const active: Record<string, unknown> = {};
   const rejected: Record<string, unknown> = {};
   for (const { key, shown, stats } of endpoints) {
-    const place = (stats?.evictedMs ?? null) === null ? active : rejected;
-    place[key] = { ...shown, info: endpointInfo(stats) };
+    const group = (stats?.evictedMs ?? null) === null ? active : rejected;
+    group[key] = { ...shown, info: endpointInfo(stats) };
   }
   return { active, rejected };
 }

@@ -6,12 +6,12 @@ import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
 
 type Samples = ExtraMetric["samples"];
 
-/** Endpoints that no configuration names: clients choose the targets of `dynamic` backends. */
+/** Endpoints that the configuration does not name: clients choose the targets of `dynamic` backends. */
 const UNNAMED: ReadonlySet<string> = new Set(["dynamic", "internal"]);
 
 /**
- * Connections and health by endpoint, `host:port` as the configuration names it, so that their number is that of the
- * configuration. The targets of `dynamic` backends are one endpoint, `dynamic`.
+ * Connections and health by endpoint, `host:port` as the configuration names it, so that clients cannot add label
+ * values. The targets of `dynamic` backends are one endpoint, `dynamic`.
  */
 export function endpointMetrics(stats: ReadonlyMap<string, EndpointStats>): ExtraMetric[] {
   const named = new Map<string, EndpointStats>();
@@ -37,7 +37,7 @@ export function endpointMetrics(stats: ReadonlyMap<string, EndpointStats>): Extr
     {
       ...gauge(
         "upstream_pending_overflow_total",
-        "Requests that were refused because too many waited for a connection.",
+        "Requests rejected because too many waited for a connection.",
         samples(({ pool }) => pool.overflows),
       ),
       type: "counter",
@@ -59,10 +59,10 @@ function gauge(name: string, help: string, samples: Samples): ExtraMetric {
   return { name: `tracegate_${name}`, type: "gauge", help, samples };
 }
 
-/** Seconds since 1970, by the listener's settings: a scrape reads no certificate twice. */
+/** Seconds since 1970 by the listener's settings, so that each certificate is parsed once. */
 const expiries = new WeakMap<TlsServer, number>();
 
-/** When the certificates that listeners show to clients expire; no metric when there are none. */
+/** Expiry of the server certificates of listeners; no metric without any. */
 export function certificateMetrics({ binds }: Ir): ExtraMetric[] {
   const samples: ExtraMetric["samples"][number][] = [];
   for (const { key: bind, listeners } of binds)

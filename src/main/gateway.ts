@@ -25,9 +25,9 @@ import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
 
-/** Time for the last exports when the drain has taken all of its own. */
+/** Milliseconds for the last exports if the drain has used up its deadline. */
 const MIN_EXPORT_MS = 1000;
-/** Time for a slow reader of the log to take the last lines. */
+/** Milliseconds for a slow reader of the log to read the last lines. */
 const LOG_FLUSH_MS = 1000;
 
 /** The configuration cannot be used; the message holds every problem, ready to be printed. */
@@ -89,8 +89,8 @@ export class Gateway {
         if (dropped > 0) sink.addDropped(dropped);
         sink.write(lines);
       },
-      onExport: (exporter, chunk) => this.exports.take(exporter, chunk),
-      onWorkerDeath: (name, error) => this.#log.error("a worker has died and is replaced", { worker: name, error }),
+      onExport: (exporter, chunk) => this.exports.add(exporter, chunk),
+      onWorkerDeath: (name, error) => this.#log.error("a worker died and is being replaced", { worker: name, error }),
     };
     this.supervisor = new Supervisor(supervised, events, threads);
     this.#plane = makePlane(this);
@@ -98,7 +98,7 @@ export class Gateway {
 
   /**
    * Starts everything; resolves when traffic is served. Rejects with StartError when the configuration or a port is
-   * unusable. `onStopped` is called once the gateway has shut down. `threads`: of its workers, as far as they have been started.
+   * unusable. `onStopped` is called once the gateway has shut down. `threads` are worker threads that were started early.
    */
   static async start(
     source: ConfigSource,
@@ -161,7 +161,7 @@ export class Gateway {
 
   /**
    * Drains and stops (reference 7): goes on serving for the minimum deadline, then closes ports and connections as
-   * proxy/ingress/drain.ts says, waits for requests in progress up to the maximum, then cuts what is left. Safe to call again.
+   * proxy/ingress/drain.ts says, waits for requests in progress up to the maximum, then cuts the rest. Further calls return the same promise.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#drain();
@@ -218,7 +218,7 @@ export class Gateway {
     const cut = await this.supervisor.drain(terminationMaxDeadline);
     if (cut > 0)
       this.#log.warn("drain duration expired with pending connections, forcefully shutting down", { connections: cut });
-    // What the last requests have left is exported in the time that they have not used.
+    // The spans of the last requests are exported in the rest of the deadline.
     await this.exports.close(Math.max(MIN_EXPORT_MS, terminationMaxDeadline - (performance.now() - startedAt)));
     await this.#close();
     await this.sink.flush(LOG_FLUSH_MS);
@@ -272,7 +272,7 @@ function supervisorSettings(
   };
 }
 
-/** `env` of trace snapshots: in Kubernetes the pod is told by these variables; alone it is empty. */
+/** `env` of trace snapshots: in Kubernetes these variables name the pod; elsewhere it is empty. */
 function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const { POD_NAME, NAMESPACE, GATEWAY } = env;
   return {

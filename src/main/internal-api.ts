@@ -9,15 +9,15 @@ import type { Logger } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 
 /**
- * Where the workers reach the admin API for `internal` backends: a socket in a folder that nobody else may enter, made with
- * the first configuration that has such a backend.
+ * The admin API for `internal` backends: a Unix socket in a folder that only this user can enter. It is made with the first
+ * configuration that has such a backend.
  */
 export class InternalApi {
-  /** Path of the socket; its name cannot be guessed, so nobody can make it first. */
+  /** Path of the socket. The name is random, so that another user of /tmp cannot create it first. */
   readonly socket = join(tmpdir(), `tracegate-${randomBytes(8).toString("hex")}`, "admin.sock");
   #server: RunningServer | undefined;
 
-  /** Starts the server if this configuration needs it. Rejects with what cannot be done. */
+  /** Starts the server if this configuration needs it. Rejects if the socket cannot be made. */
   async prepare({ internal }: PackedIr, plane: AdminPlane, log: Logger): Promise<void> {
     if (this.#server !== undefined || !internal) return;
     const folder = dirname(this.socket);

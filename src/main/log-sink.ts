@@ -2,13 +2,13 @@ import { fstatSync, writeSync } from "node:fs";
 import type { LogOutput } from "../base/log.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 
-/** The log of a gateway: what main thread and workers write goes to one sink. */
+/** The log of a gateway: lines of the main thread and of workers go to one sink. */
 export interface GatewayLog {
   readonly output: LogOutput;
   readonly sink: LogSink;
 }
 
-/** Bytes that may wait for the reader of a pipe; some twenty thousand lines of the access log. */
+/** Bytes that may wait for a slow reader: about twenty thousand lines of the access log. */
 const MAX_WAITING = 4 * 1024 * 1024;
 const STDOUT = 1;
 const LINE_FEED = 0x0a;
@@ -16,23 +16,23 @@ const LINE_FEED = 0x0a;
 type Loss = "failed" | "queue_full";
 
 /**
- * Standard output as a log must have it: lines that cannot be written (a full disk, a reader that has gone) or that a slow
- * reader leaves no room for are dropped and counted, and the gateway serves on. The first line that can be written again says
- * how many are missing.
+ * Standard output that never blocks or ends the gateway: lines that cannot be written (full disk, closed pipe) or exceed the
+ * buffer of a slow reader are dropped and counted. The next line that can be written is preceded by one that says how many are
+ * missing.
  */
 export class LogSink {
-  /** Pipes, sockets and terminals, which may be slow; undefined for files and devices, which take what they can at once. */
+  /** For pipes, sockets and terminals, which may be slow; undefined for files and devices, which are written synchronously. */
   readonly #stream: NodeJS.WriteStream | undefined;
   readonly #describe: (lines: number) => string;
   readonly #dropped: Record<Loss, number> = { failed: 0, queue_full: 0 };
   /** Lines dropped since the log last reported any. */
-  #untold = 0;
-  /** The reader has left no room: lines are dropped until it has taken everything. */
+  #unreported = 0;
+  /** The buffer is full: lines are dropped until the reader has emptied it, so that gaps are few and long. */
   #full = false;
-  /** A file ends inside a line that could not be written as a whole. */
+  /** The last line of the file was written in part. */
   #torn = false;
 
-  /** `describe` makes the line, with its line break, that tells how many were dropped. */
+  /** `describe` makes the line, with its line break, that says how many were dropped. */
   constructor(describe: (lines: number) => string) {
     this.#describe = describe;
     if (isFile(STDOUT)) return;
@@ -41,7 +41,7 @@ export class LogSink {
     this.#stream.on("error", () => {});
     this.#stream.on("drain", () => {
       this.#full = false;
-      if (this.#untold > 0) this.write("");
+      if (this.#unreported > 0) this.write("");
     });
   }
 
@@ -53,7 +53,7 @@ export class LogSink {
     else this.#writeToStream(this.#stream, bytes);
   }
 
-  /** Counts lines that were dropped before they came here, for want of room. */
+  /** Counts lines that a worker dropped because its `LogWindow` was full. */
   addDropped(lines: number): void {
     this.#lose("queue_full", lines);
   }
@@ -63,7 +63,7 @@ export class LogSink {
       {
         name: "tracegate_log_lines_dropped_total",
         type: "counter",
-        help: "Lines of the log that could not be written to standard output.",
+        help: "Log lines that could not be written to standard output.",
         samples: Object.entries(this.#dropped).map(([reason, value]) => ({ labels: { reason }, value })),
       },
     ];
@@ -86,11 +86,11 @@ export class LogSink {
       this.#lose("queue_full", linesIn(bytes));
       return;
     }
-    const untold = this.#untold;
-    this.#untold = 0;
-    if (untold > 0)
-      stream.write(this.#describe(untold), (error) => {
-        if (isFailure(error)) this.#untold += untold;
+    const unreported = this.#unreported;
+    this.#unreported = 0;
+    if (unreported > 0)
+      stream.write(this.#describe(unreported), (error) => {
+        if (isFailure(error)) this.#unreported += unreported;
       });
     if (bytes.length === 0) return;
     stream.write(bytes, (error) => {
@@ -101,25 +101,25 @@ export class LogSink {
   }
 
   #writeToFile(bytes: Buffer): void {
-    if (this.#untold > 0) {
-      const notice = Buffer.from(`${this.#torn ? "\n" : ""}${this.#describe(this.#untold)}`);
+    if (this.#unreported > 0) {
+      const notice = Buffer.from(`${this.#torn ? "\n" : ""}${this.#describe(this.#unreported)}`);
       if (this.#writeNow(notice) < notice.length) {
         this.#lose("failed", linesIn(bytes));
         return;
       }
-      this.#untold = 0;
+      this.#unreported = 0;
     }
     const written = this.#writeNow(bytes);
     if (written < bytes.length) this.#lose("failed", linesIn(bytes.subarray(written)));
   }
 
-  /** Returns how many bytes the system has taken before it took no more. */
+  /** Returns the number of bytes written before an error. */
   #writeNow(bytes: Buffer): number {
     let written = 0;
     try {
       while (written < bytes.length) written += writeSync(STDOUT, bytes, written);
     } catch {
-      // What is missing is counted.
+      // The caller counts the lines that were not written.
     }
     if (written > 0) this.#torn = bytes[written - 1] !== LINE_FEED;
     return written;
@@ -127,7 +127,7 @@ export class LogSink {
 
   #lose(reason: Loss, lines: number): void {
     this.#dropped[reason] += lines;
-    this.#untold += lines;
+    this.#unreported += lines;
   }
 }
 

@@ -6,8 +6,8 @@ import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { readText } from "../config/parse/inputs.ts";
 
 /**
- * Rewrites in a configuration file what has moved (`migrateConfig`): the whole file or, when something cannot be moved,
- * nothing. Prints what it did. Returns the exit code: 0 when the file says what it should, 1 when not.
+ * Rewrites fields of a configuration file that have moved (`migrateConfig`): all of them or, if one cannot be moved, none.
+ * Prints what it did. Resolves with the exit code: 0 if the file is up to date, else 1.
  */
 export async function migrate(file: string, print: (text: string) => Promise<void>): Promise<number> {
   let text: string;

@@ -7,7 +7,7 @@ import { messageOf } from "../base/errors.ts";
 import { StartError } from "./gateway.ts";
 import { SUPERVISED } from "./supervised.ts";
 
-/** `program` and its arguments, which run beside a gateway on `config` or `file`. */
+/** A program with its arguments, and the configuration of the gateway beside it. */
 interface OneshotOptions {
   readonly config: string | undefined;
   readonly file: string | undefined;
@@ -16,62 +16,62 @@ interface OneshotOptions {
   readonly program: readonly string[];
 }
 
-type Signal = (typeof PASSED_ON)[number];
+type Signal = (typeof FORWARDED)[number];
 
-const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
-/** A terminal sends these to the program itself, which is of the same process group. */
-const OF_TERMINALS: readonly Signal[] = ["SIGINT", "SIGQUIT"];
-/** Exit codes of shells for a program that is not there, or is none. */
+const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
+/** A terminal sends these to the whole process group, so the program gets them without us. */
+const SENT_BY_TERMINALS: readonly Signal[] = ["SIGINT", "SIGQUIT"];
+/** Exit codes of shells for a program that does not exist, or cannot be executed. */
 const NOT_FOUND = 127;
-const NOT_A_PROGRAM = 126;
+const NOT_EXECUTABLE = 126;
 
 /**
- * Starts a gateway, runs the program once it serves, stops the gateway when the program has ended, and resolves with the
- * program's exit code: 128 and the signal's number when a signal has ended it, 127 when there is no such program; or with that
- * of the gateway when it does not start. Signals to this process go on to the program. The gateway's log goes to `output`, else
- * to standard error, for standard output is the program's. When this process is killed the gateway notices and stops.
+ * Starts a gateway, runs the program once it is ready, and stops the gateway when the program has ended. Resolves with the exit
+ * code of the program as shells report it (128 + signal number, 127 if it does not exist), or that of a gateway that fails to
+ * start. Signals are forwarded to the program. The gateway logs to `output`, by default to standard error, because standard
+ * output belongs to the program. If this process is killed, the gateway stops too (supervised.ts).
  */
 export async function oneshot({ config, file, program: command, output }: OneshotOptions): Promise<number> {
   const log = output === undefined ? 2 : openLog(output);
   const source = config === undefined ? `--file=${file}` : `--config=${config}`;
-  // In a session of its own: what a terminal interrupts is the program.
+  // In its own session, so that Ctrl-C in a terminal interrupts the program and not the gateway.
   const gateway = fork(fileURLToPath(moduleUrl("main")), [source, SUPERVISED], {
     detached: true,
     stdio: ["ignore", log, 2, "ipc"],
   });
   if (log !== 2) closeSync(log);
-  const gone = ended(gateway);
+  const exited = ended(gateway);
   const started = new Promise<undefined>((resolve) => gateway.once("message", () => resolve(undefined)));
   let program: ChildProcess | undefined;
   let interrupted: Signal | undefined;
   let stopping = false;
-  for (const signal of PASSED_ON)
+  for (const signal of FORWARDED)
     process.on(signal, () => {
       if (stopping) process.exit(codeOf(signal));
       if (program !== undefined) {
-        if (!(process.stdin.isTTY && OF_TERMINALS.includes(signal))) program.kill(signal);
+        if (!(process.stdin.isTTY && SENT_BY_TERMINALS.includes(signal))) program.kill(signal);
         return;
       }
       interrupted ??= signal;
       gateway.kill("SIGTERM");
     });
-  const early = await Promise.race([started, gone]);
+  const early = await Promise.race([started, exited]);
   if (interrupted !== undefined) {
-    await gone;
+    await exited;
     return codeOf(interrupted);
   }
   if (early !== undefined) return early;
   const [name = "", ...rest] = command;
   program = spawn(name, rest, { stdio: "inherit" });
   let running = true;
-  void gone.then((code) => {
-    if (running) tell(`the gateway has ended with exit code ${code}; the program goes on without it`);
+  void exited.then((code) => {
+    if (running) printError(`the gateway exited with code ${code}; the program continues without it`);
   });
   const code = await ended(program);
   running = false;
   stopping = true;
   gateway.kill("SIGTERM");
-  await gone;
+  await exited;
   return code;
 }
 
@@ -83,15 +83,15 @@ function openLog(file: string): number {
   }
 }
 
-/** Resolves with the exit code as shells give it. */
+/** Resolves with the exit code as shells report it. */
 function ended(child: ChildProcess): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   child.once("exit", (code, signal) => resolve(code ?? (signal === null ? 1 : codeOf(signal))));
   child.once("error", (error: NodeJS.ErrnoException) => {
     if (child.pid !== undefined) return;
     const missing = error.code === "ENOENT";
-    tell(`${child.spawnfile}: ${missing ? "there is no such program" : error.message}`);
-    resolve(missing ? NOT_FOUND : NOT_A_PROGRAM);
+    printError(`${child.spawnfile}: ${missing ? "no such program" : error.message}`);
+    resolve(missing ? NOT_FOUND : NOT_EXECUTABLE);
   });
   return promise;
 }
@@ -100,6 +100,6 @@ function codeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }
 
-function tell(message: string): void {
+function printError(message: string): void {
   writeSync(2, `tracegate: ${message}\n`);
 }

@@ -20,7 +20,7 @@ import { dumpIr, dumpSettings } from "./config-dump.ts";
 import { certificateMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import { versionInfo } from "./version.ts";
 
-/** What the plane shows and does of a gateway. */
+/** The part of a gateway that the plane uses. */
 interface PlaneSource {
   readonly supervisor: Supervisor;
   readonly settings: Settings;
@@ -36,7 +36,7 @@ interface PlaneSource {
   shutdown(): Promise<void>;
 }
 
-/** What the admin, stats and readiness servers may see and do of this gateway. */
+/** The gateway as the admin, stats and readiness servers see it. */
 export function makePlane(gateway: PlaneSource): AdminPlane {
   const { supervisor, settings } = gateway;
   const version = versionInfo();

@@ -1,3 +1,4 @@
+/** Runs a gateway in this process: log, signals, validation, and the quick start. Called by the commands of `tracegate`. */
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { isatty } from "node:tty";
@@ -12,16 +13,14 @@ import { check } from "./check.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, StartError } from "./gateway.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
-import { onOrphaned, tellReady } from "./supervised.ts";
+import { onOrphaned, reportReady } from "./supervised.ts";
 
-/** Starts a gateway in this process, and ends with it. */
-
-/** Where the quick start's configuration and the examples send requests. */
+/** Port of the echo server, to which the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
-/** Format and level of the log; they win over the configuration (reference 3.29). */
+/** Format and level of the log; they take precedence over the configuration (reference 3.29). */
 const { LOG_FORMAT, RUST_LOG } = process.env;
 
-/** The configuration that a command line names: text, a file, or with neither the default file. */
+/** The configuration of a command line: text, a file, or with neither the default file. */
 interface NamedConfig {
   readonly file: string | undefined;
   readonly config: string | undefined;
@@ -40,8 +39,8 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
 }
 
 /**
- * Runs a gateway until it has been stopped; resolves with the exit code. A `supervised` gateway reports to the process that
- * started it, and stops with it. `threads` are those of its workers as far as they have been started. Rejects with StartError when it cannot start.
+ * Runs a gateway until it is stopped; resolves with the exit code. A `supervised` gateway reports to the process that started
+ * it, and stops with it. `threads` are worker threads that were started early. Rejects with StartError if it cannot start.
  */
 export async function runGateway(named: NamedConfig, supervised: boolean, threads: WorkerThreads): Promise<number> {
   const { source, byDefault } = sourceOf(named);
@@ -65,13 +64,13 @@ async function start(
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
-  // Listened to before the start, or a signal that comes with the first requests would end them. Before that there is
-  // nothing to drain.
+  // Handlers are installed before the start: a signal that arrives with the first requests must drain them. Until the gateway
+  // runs there is nothing to drain.
   const stop = (exitCode: number): void => {
     if (gateway === undefined) process.exit(exitCode);
     void gateway.shutdown();
   };
-  // The first signal drains, a second one ends the process at once, whichever it is (reference 7).
+  // The first signal drains, any second one ends the process at once (reference 7).
   let signalled = false;
   const onSignal = (exitCode: number): void => {
     if (signalled) process.exit(exitCode);
@@ -80,11 +79,11 @@ async function start(
   };
   process.on("SIGTERM", () => onSignal(143));
   process.on("SIGINT", () => onSignal(130));
-  // Before the start there is nothing to reload: what has changed by then is noticed.
-  const attended = isatty(0);
+  // A change before the start needs no reload: the follower compares the files with what was read.
+  const hadTerminal = isatty(0);
   process.on("SIGHUP", () => {
-    // The terminal is closed, so no user is left to stop the process.
-    if (attended && !isatty(0)) stop(129);
+    // SIGHUP because the terminal was closed, not as a request to reload.
+    if (hadTerminal && !isatty(0)) stop(129);
     else gateway?.reload();
   });
   if (supervised) onOrphaned(() => stop(143));
@@ -94,13 +93,13 @@ async function start(
     return made;
   };
   gateway = await Gateway.start(source, process.env, log, () => resolve(0), undefined, threads);
-  if (supervised) tellReady();
+  if (supervised) reportReady();
   return { gateway, stopped };
 }
 
 /**
- * Runs a gateway on `file`, or on a configuration of our own, with an echo server where all examples have their backend.
- * Resolves with the exit code once it has been stopped.
+ * Runs a gateway on `file`, by default examples/quickstart.yaml, with the echo server that all examples use as their backend.
+ * Resolves with the exit code.
  */
 export async function quickstart(file: string | undefined): Promise<number> {
   await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
@@ -138,8 +137,8 @@ function sourceOf({ config, file }: NamedConfig): {
 }
 
 /**
- * The upstream of the quick start: answers every request with what it received, as JSON, so that a user sees what the
- * gateway sent on. Rejects when the port is taken.
+ * The upstream of the quick start: responds with the received request as JSON, so that a user sees what the gateway
+ * forwarded. Rejects if the port is in use.
  */
 export function startEcho(port: number): Promise<Server> {
   const server = createServer((request, response) => {

@@ -1,19 +1,20 @@
 /**
- * The other side of oneshot.ts: a gateway that was started by a process which waits for it and which it must not outlive.
- * The two share a channel; the system closes it when either of them ends, however it ends.
+ * The gateway's side of `tracegate oneshot`: it reports when it is ready, and must not outlive the process that started it. The
+ * two share an IPC channel, which the system closes when either process ends, even by SIGKILL. A file of its own, because
+ * oneshot.ts imports it without the gateway and the gateway imports it without node:child_process.
  */
 
-/** The argument that tells a gateway so. People have no use for it. */
+/** The command-line option for such a gateway; hidden from help. */
 export const SUPERVISED = "--supervised";
 
-/** Calls back once when the process at the other end of the channel has ended, or had before. */
+/** Calls back once when the other process has ended, even if before this call. */
 export function onOrphaned(callback: () => void): void {
   process.once("disconnect", callback);
   if (!process.connected) callback();
 }
 
-/** Says that the gateway serves: the one message there is. */
-export function tellReady(): void {
-  // Who is not there any more is noticed by `onOrphaned`.
+/** Sends the only message of the channel: the gateway is ready. */
+export function reportReady(): void {
+  // If the other process has ended, `onOrphaned` handles it.
   process.send?.("ready", undefined, undefined, () => {});
 }

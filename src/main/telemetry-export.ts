@@ -21,15 +21,15 @@ import { versionInfo } from "./version.ts";
 
 type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "sensitiveHeaders" | "locality" | "env">;
 
-/** Exports of the main thread, which connects as its workers do. */
-export function makeExports(worker: Worker, env: ExportSurroundings["env"], log: Logger): TelemetryExport {
+/** Exports run in the main thread, with the connection settings of the workers. */
+export function makeExports(worker: Worker, env: ExportContext["env"], log: Logger): TelemetryExport {
   const pools = new Pools(worker.pool, new Resolver(worker.lookupFamily), { onConnected() {} }, new Sweeper());
   const services: CompilerServices = {
     metrics: new Metrics(),
     customLabels: undefined,
     policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(createBuckets(1)), log },
     locality: worker.locality,
-    // What exports something is not exported itself.
+    // Calls to collectors make no spans of their own: each would cause another export.
     exports: { add() {} },
     random: Math.random,
   };
@@ -37,8 +37,8 @@ export function makeExports(worker: Worker, env: ExportSurroundings["env"], log:
   return new TelemetryExport({ env, shownEnv: worker.env, version, log }, services, new Endpoints(pools));
 }
 
-/** What exports need of the process. */
-export interface ExportSurroundings {
+/** The part of the process that exports use. */
+export interface ExportContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** `env` of expressions. */
   readonly shownEnv: Readonly<Record<string, string>>;
@@ -46,24 +46,24 @@ export interface ExportSurroundings {
   readonly log: Logger;
 }
 
-/** Sends what the workers hand over to the collectors that the configuration names: spans and records of the access log. */
+/** Sends spans and access log records of the workers to the collectors of the configuration. */
 export class TelemetryExport {
-  readonly #surroundings: ExportSurroundings;
+  readonly #context: ExportContext;
   readonly #services: CompilerServices;
   readonly #endpoints: Endpoints;
-  /** Those of earlier configurations stay: requests that began with one may end at any time, and idle they cost nothing. */
+  /** Exporters of earlier configurations stay: requests that began with one may end at any time, and idle ones cost nothing. */
   readonly #exporters = new Map<string, Exporter>();
   readonly #counts = new Map<Signal, ExportCounts>();
   #held: readonly Endpoint[] = [];
 
   /** `endpoints` are those of the main thread. */
-  constructor(surroundings: ExportSurroundings, services: CompilerServices, endpoints: Endpoints) {
-    this.#surroundings = surroundings;
+  constructor(context: ExportContext, services: CompilerServices, endpoints: Endpoints) {
+    this.#context = context;
     this.#services = services;
     this.#endpoints = endpoints;
   }
 
-  /** Makes ready for what workers with this configuration hand over. */
+  /** Connects the collectors of this configuration. Called before workers commit it. */
   use(ir: Ir): void {
     const frame = { ...ir, binds: [], routeGroups: [] };
     const compiler = new IrCompiler(0, { frame, surroundings: "" }, this.#services, this.#endpoints);
@@ -78,12 +78,12 @@ export class TelemetryExport {
     this.#endpoints.release(before);
   }
 
-  /** `exporter` as `exporterKey` names it. */
-  take(exporter: string, chunk: Chunk): void {
+  /** Queues entries for the exporter with this `exporterKey`. */
+  add(exporter: string, chunk: Chunk): void {
     this.#exporters.get(exporter)?.queue.add(chunk);
   }
 
-  /** None while no configuration has named a collector. */
+  /** Empty until a configuration names a collector. */
   metrics(): ExtraMetric[] {
     const counts = [...this.#counts];
     if (counts.length === 0) return [];
@@ -91,13 +91,13 @@ export class TelemetryExport {
       {
         name: "tracegate_telemetry_exported_total",
         type: "counter",
-        help: "Spans and log records that collectors have taken.",
+        help: "Spans and log records that collectors accepted.",
         samples: counts.map(([signal, { exported }]) => ({ labels: { signal }, value: exported })),
       },
       {
         name: "tracegate_telemetry_dropped_total",
         type: "counter",
-        help: "Spans and log records that no collector has got.",
+        help: "Spans and log records that were not delivered.",
         samples: counts.flatMap(([signal, { dropped }]) =>
           Object.entries(dropped).map(([reason, value]) => ({ labels: { signal, reason }, value })),
         ),
@@ -105,7 +105,7 @@ export class TelemetryExport {
     ];
   }
 
-  /** Sends what is there, for at most `deadlineMs`. */
+  /** Sends what is queued, for at most `deadlineMs`. */
   async close(deadlineMs: number): Promise<void> {
     await Promise.all(Array.from(this.#exporters.values(), ({ queue }) => queue.close(deadlineMs)));
     this.#endpoints.release(this.#held);
@@ -116,10 +116,10 @@ export class TelemetryExport {
     const key = exporterKey(signal, collector);
     let exporter = this.#exporters.get(key);
     if (exporter === undefined) {
-      exporter = new Exporter(signal, collector, this.#countsOf(signal), this.#surroundings, cel);
+      exporter = new Exporter(signal, collector, this.#countsOf(signal), this.#context, cel);
       this.#exporters.set(key, exporter);
     }
-    // The same collector may be reached in another way, such as by other endpoints of its service.
+    // A reload may change the endpoints or policies of the same collector.
     exporter.callout = compiler.callout(collector.target, collector.policies);
   }
 
@@ -133,7 +133,7 @@ export class TelemetryExport {
   }
 }
 
-/** One signal on its way to one collector. */
+/** The queue of one signal to one collector. */
 class Exporter {
   readonly queue: ExportQueue;
   callout: Callout = NO_UPSTREAM;
@@ -142,7 +142,7 @@ class Exporter {
     signal: Signal,
     collector: Collector,
     counts: ExportCounts,
-    { env, shownEnv, version, log }: ExportSurroundings,
+    { env, shownEnv, version, log }: ExportContext,
     cel: CelEnvironment,
   ) {
     const resource = resourceAttributes(collector.resources, env, shownEnv, version, cel);

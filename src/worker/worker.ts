@@ -84,7 +84,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     },
     env: options.env,
     clientSockets: new SocketBudget(options.clientConnections, () =>
-      refusals.tell(() => log.warn(NO_DESCRIPTORS, { connections: options.clientConnections })),
+      refusals.run(() => log.warn(NO_DESCRIPTORS, { connections: options.clientConnections })),
     ),
     workloads: new Workloads(),
     locality: options.locality,

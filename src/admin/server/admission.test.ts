@@ -6,7 +6,7 @@ import { startAdminServer } from "../admin-server.ts";
 import { AdminClient } from "../client.ts";
 import { startReadinessServer } from "../readiness-server.ts";
 import { startStatsServer } from "../stats-server.ts";
-import { exchangeRaw, head, parseAnswer } from "../testing/raw-request.ts";
+import { exchangeRaw, head, parseResponse } from "../testing/raw-request.ts";
 import { TestPlane } from "../testing/test-plane.ts";
 import type { RunningServer } from "./http-server.ts";
 
@@ -47,7 +47,7 @@ suite("silent connections", () => {
   }
 
   async function answers(index: number): Promise<void> {
-    const { status } = parseAnswer(await exchangeRaw(addressOf(index), head("GET", paths[index] ?? "")));
+    const { status } = parseResponse(await exchangeRaw(addressOf(index), head("GET", paths[index] ?? "")));
     assert.equal(status, 200, paths[index]);
   }
 
@@ -79,7 +79,7 @@ suite("silent connections", () => {
     });
     other.write(head("GET", "/metrics"));
     await once(other, "close");
-    assert.equal(parseAnswer(text).status, 200);
+    assert.equal(parseResponse(text).status, 200);
   });
 
   test("a trace goes on in a crowd, and a connection whose answer is done is silent again", async () => {

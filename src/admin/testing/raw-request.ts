@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-/** Sends bytes to `127.0.0.1:port` or a socket path as they are, and returns all that comes until the server closes. */
+/** Sends bytes unchanged to `127.0.0.1:port` or a socket path, and resolves with everything until the server closes. */
 export function exchangeRaw(address: string, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = dial(address);
@@ -22,13 +22,13 @@ export function dial(address: string): Socket {
   return connect(Number(port), hostname.replace(/^\[|\]$/g, ""));
 }
 
-/** One request whose connection the server closes after the answer. `fields` are complete header lines. */
+/** One request whose connection the server closes after the response. `fields` are complete header lines. */
 export function head(method: string, target: string, fields: readonly string[] = ["host: localhost"]): string {
   return `${[`${method} ${target} HTTP/1.1`, ...fields, "connection: close"].join("\r\n")}\r\n\r\n`;
 }
 
-/** Status, header text and body of a raw answer. */
-export function parseAnswer(text: string): { status: number; head: string; body: string } {
+/** Status, header text and body of a raw response. */
+export function parseResponse(text: string): { status: number; head: string; body: string } {
   const end = text.indexOf("\r\n\r\n");
   return { status: Number(text.slice(9, 12)), head: text.slice(0, end), body: text.slice(end + 4) };
 }

@@ -5,7 +5,7 @@ import type { ConfigStatus } from "../config-status.ts";
 import { memoryReport } from "../memory.ts";
 import { AdminBadRequest, type AdminPlane, type TraceHandle, type TraceOptions, type TraceReader } from "../plane.ts";
 
-/** A gateway without a data plane: what the servers' tests ask, and a hub that they feed by hand. */
+/** A gateway without a data plane for tests of the servers; tests send the trace events themselves. */
 export class TestPlane implements AdminPlane {
   readonly version = { version: "9.9.9" };
   /** Lines the servers logged. */
@@ -98,7 +98,7 @@ export class TestPlane implements AdminPlane {
     this.#notify();
   }
 
-  /** Resolves when `condition` is true; looked at whenever the plane is called. */
+  /** Resolves when `condition` is true; checked after each call of the plane. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((resolve) => this.#arrived.push(resolve));
   }
@@ -108,7 +108,7 @@ export class TestPlane implements AdminPlane {
   }
 }
 
-/** One open trace: the test is the hub. */
+/** One open trace, whose events the test sends. */
 export class TestTrace implements TraceHandle {
   readonly options: TraceOptions;
   readonly reader: TraceReader;

@@ -96,7 +96,7 @@ export class NetworkAuthorizer {
 
   /** At most one line per interval. `unreported`: clients admitted since the last line for the same reason. */
   #warn(error: string): void {
-    this.#warnings.tell((unreported) =>
+    this.#warnings.run((unreported) =>
       this.#log?.warn("networkExtAuthz has failed; connections are let in", {
         error,
         unreported: unreported === 0 ? undefined : unreported,

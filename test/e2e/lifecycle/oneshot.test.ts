@@ -144,7 +144,7 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     const told = once(child.stderr, "data");
     const admin = await portIn(log, { message: "listening", server: "admin" });
     assert.equal((await fetch(`http://127.0.0.1:${admin}/quitquitquit`, { method: "POST" })).status, 200);
-    assert.match(String(await told), /the gateway has ended with exit code 0; the program goes on without it/);
+    assert.match(String(await told), /the gateway exited with code 0; the program continues without it/);
     child.stdin.end();
     assert.equal((await outcome(child)).code, 0);
   });
@@ -159,7 +159,7 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     assert.deepEqual([refused.code, refused.out], [1, ""]);
     assert.match(refused.err, /--config:1:8: error: binds: is 1; expected a list/);
     assert.equal(missing.code, 127);
-    assert.match(missing.err, /no-such-program: there is no such program/);
+    assert.match(missing.err, /no-such-program: no such program/);
     assert.equal(await isOpen(await portIn(log, { message: "serving" })), false);
     assert.deepEqual([unwritable.code, unwritable.out], [1, ""]);
     assert.match(unwritable.err, /tracegate: --output \S+: ENOENT/);

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadConfig } from "../config/load.ts";
+import { packIr, unpackIr } from "../ir/packed-ir.ts";
+import { connectionOf } from "../upstream/destinations.ts";
+import { ServiceIndex } from "../upstream/discovery.ts";
+import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
+import { dumpIr, dumpSettings, type Live } from "./config-dump.ts";
+
+const NOTHING_LIVE: Live = { ports: {}, endpoints: new Map(), calls: new Map(), locality: {}, hidden: new Set() };
+
+function load(config: object) {
+  const loaded = loadConfig({ kind: "text", text: JSON.stringify(config), name: "test" }, {});
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  return loaded;
+}
+
+/** The dump as a client of the admin API reads it. */
+function dumpOf(config: object, live: Partial<Live> = {}) {
+  const ir = unpackIr(packIr(load(config).ir));
+  return JSON.parse(JSON.stringify(dumpIr(ir, { ...NOTHING_LIVE, ...live })));
+}
+
+const withRoute = (route: object, more: object = {}) => ({
+  binds: [{ port: 3000, listeners: [{ name: "web", routes: [{ name: "api", ...route }] }] }],
+  ...more,
+});
+
+const onlyRoute = (dump: ReturnType<typeof dumpOf>) => {
+  const [listener] = Object.values<{ routes: Record<string, unknown> }>(dump.binds[0].listeners);
+  return Object.values(listener?.routes ?? {})[0];
+};
+
+test("a bind has the port that it listens on, not the configured one", () => {
+  const config = { binds: [{ port: 0, listeners: [{ routes: [{ name: "api" }] }] }] };
+  const [bind] = dumpOf(config).binds;
+  assert.match(dumpOf(config, { ports: { [bind.key]: 41234 } }).binds[0].address, /:41234$/);
+});
+
+test("the value that a route compares a secret header with is redacted", () => {
+  const headers = [
+    { name: "X-Tenant-Key", value: { exact: "s3cret" } },
+    { name: "x-tier", value: { exact: "gold" } },
+  ];
+  const route = onlyRoute(dumpOf(withRoute({ matches: [{ headers }] }), { hidden: new Set(["x-tenant-key"]) }));
+  const shown = JSON.stringify(route);
+  assert.ok(!shown.includes("s3cret"));
+  assert.ok(shown.includes("<redacted>"));
+  assert.ok(shown.includes("gold"));
+});
+
+test("secrets of frontend policies are redacted, their durations are text", () => {
+  const dump = dumpOf(
+    withRoute(
+      {},
+      {
+        frontendPolicies: {
+          http: { http1IdleTimeout: "90s" },
+          accessLog: { otlp: { host: "127.0.0.1:4317", policies: { backendAuth: { key: "s3cret" } } } },
+        },
+      },
+    ),
+  );
+  const shown = JSON.stringify(dump.policies);
+  assert.ok(!shown.includes("s3cret"), shown);
+  assert.match(shown, /"http1IdleTimeout":"1m30s"/);
+  assert.match(shown, /4317/);
+});
+
+/** The endpoints of the dump of a static backend whose endpoint has these statistics, and which had 7 calls. */
+function endpointsWith(evictedMs: number | null) {
+  const address = { type: "static", host: "127.0.0.1", port: 9000 } as const;
+  const key = endpointKey({ ...address, ...connectionOf({}, new ServiceIndex([], [])) }, 1);
+  const pool = { active: 0, idle: 0, connecting: 0, waiting: 0, overflows: 0 };
+  const calls = { health: 0.5, latency: 0.25, pending: 1, total: 99, consecutiveFailures: 2, timesEjected: 1 };
+  const stats: EndpointStats = { key, target: "127.0.0.1:9000", ...calls, evictedMs, pool };
+  const config = {
+    ...withRoute({ backends: [{ backend: "/shop" }] }),
+    backends: [{ name: "shop", host: "127.0.0.1:9000" }],
+  };
+  const { ir } = load(config);
+  const [backend] = ir.backends;
+  const dump = dumpOf(config, { endpoints: new Map([[key, stats]]), calls: new Map([[backend?.key ?? "", 7]]) });
+  return dump.backends[0].endpoints[0];
+}
+
+test("an endpoint shows its statistics, but the calls of this backend alone", () => {
+  const { active, rejected } = endpointsWith(null);
+  const { info } = active["127.0.0.1:9000"];
+  assert.deepEqual(
+    [info.health, info.requestLatency, info.totalRequests, info.consecutiveFailures, info.evictedUntil],
+    [0.5, 0.25, 7, 2, null],
+  );
+  assert.deepEqual(rejected, {});
+});
+
+test("an evicted endpoint is rejected, with the rest of its eviction in seconds", () => {
+  const { active, rejected } = endpointsWith(3300);
+  assert.deepEqual(active, {});
+  assert.equal(rejected["127.0.0.1:9000"].info.evictedUntil, "3.30s");
+});
+
+test("settings show addresses in the shapes of the reference, and durations as text", () => {
+  const config = {
+    adminAddr: "localhost:15001",
+    statsAddr: "[::1]:15021",
+    readinessAddr: "off",
+    connectionTerminationDeadline: "90s",
+  };
+  const loaded = load({ config });
+  const settings = dumpSettings(loaded.config, loaded.ir, { admin: ["127.0.0.1:15001"] });
+  assert.deepEqual(settings.adminAddr, { Localhost: [true, 15001] });
+  assert.deepEqual(settings.statsAddr, { SocketAddr: "[::1]:15021" });
+  assert.equal(settings.readinessAddr, "Off");
+  assert.equal(settings.terminationMaxDeadline, "1m30s");
+  assert.deepEqual(settings.listening, { admin: ["127.0.0.1:15001"] });
+});
