@@ -142,9 +142,9 @@ type WriteDone = (error?: Error | null) => void;
 /** Decides about failed writes of a stream. */
 export interface WriteGuard {
   /** A write failed earlier: what follows is thrown away. */
-  readonly failed: boolean;
+  readonly writeFailed: boolean;
   /** Whether the stream outlives this failure; it is destroyed otherwise. */
-  outlives(error: NodeJS.ErrnoException): boolean;
+  outlivesWriteFailure(error: NodeJS.ErrnoException): boolean;
 }
 
 /**
@@ -156,18 +156,18 @@ function internalGuardWrites(stream: Duplex, guard: WriteGuard): void {
   // A stream has one write under way at a time: its callback is kept here, so that no closure is made for each write.
   let done: WriteDone;
   const guarded: WriteDone = (error) => {
-    done(error === null || error === undefined || guard.outlives(error) ? null : error);
+    done(error === null || error === undefined || guard.outlivesWriteFailure(error) ? null : error);
   };
   const { _write: write, _writev: writev } = stream;
   stream._write = (chunk, encoding, callback) => {
     done = callback;
-    if (guard.failed) done();
+    if (guard.writeFailed) done();
     else write.call(stream, chunk, encoding, guarded);
   };
   if (writev === undefined) return;
   stream._writev = (chunks, callback) => {
     done = callback;
-    if (guard.failed) done();
+    if (guard.writeFailed) done();
     else writev.call(stream, chunks, guarded);
   };
 }
