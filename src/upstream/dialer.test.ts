@@ -112,6 +112,7 @@ suite("through a proxy", () => {
     server.send("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\nbanner");
     const transport = await dialled.connected.promise;
     await dialled.bytes("banner");
+    assert.equal(dialled.received, "banner");
     transport.writeText("to the target");
     assert.equal(await server.take("target"), "to the target");
     server.end();

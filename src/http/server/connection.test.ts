@@ -270,7 +270,12 @@ test("idleTimeout counts from the accept and from each response, and not while a
   await peer.send(GET);
   peer.pass(700_000);
   assert.equal(peer.connection.activity.state, "wait");
-  for (const downstream of opened) answer(downstream);
+  const [downstream] = opened;
+  downstream?.sendHead({ status: 200, headers: [] }, 1, null);
+  // Sets the deadline of the response, which must not outlive it.
+  peer.pass(0);
+  downstream?.sendBody(Buffer.from("x"), 0, 1);
+  downstream?.sendEnd([]);
   peer.pass(0);
   peer.pass(599_999);
   assert.equal(peer.connection.activity.state, "idle");
@@ -380,7 +385,7 @@ test("a body that its stream does not take is given up after streamIdleTimeout, 
 test("a response keeps to its announced length: less breaks the connection, more is cut off", async () => {
   const hello = Buffer.from("hello");
   for (const [length, expected] of [
-    [9, /\r\n\r\nhello$/],
+    [9, /^HTTP\/1.1 200 OK\r\n([a-z].*\r\n)*\r\nhello$/],
     [3, /\r\n\r\nhelHTTP\/1.1 200 OK\r\n(.*\r\n)*\r\nhel$/],
   ] as const) {
     await using server = await serve((downstream) => {

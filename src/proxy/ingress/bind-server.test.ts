@@ -351,10 +351,16 @@ suite("drain", () => {
     for (const end of ["client", "service"] as const) {
       await using service = await RawUpstream.listen();
       await using plane = await startBind("HTTP", await closedPort(), authorizing(service.port));
-      const client = await RawPeer.connect(plane.port);
+      const idle = await RawPeer.connect(plane.port);
       const decision = await service.connection();
       await decision.take("\r\n\r\n");
+      decision.send(reply(""));
+      await until(isOpen(plane, "idle"), "the connection that is let in");
+      const client = await RawPeer.connect(plane.port);
+      await decision.take("\r\n\r\n");
       const drained = plane.drain(0);
+      // The last step closes it, and then waits.
+      await idle.closed();
       await until(() => open(plane).length === 1, "the connection in its stage");
       if (end === "client") client.reset();
       else decision.send(reply("", [], "403 Forbidden"));
@@ -371,13 +377,13 @@ suite("drain", () => {
     const server = await upstream.connection();
     await server.take("\r\n\r\n");
     await plane.configure(undefined);
+    server.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nla");
+    assert.match(await busy.take("\r\n\r\n"), /\r\nconnection: close\r\n/);
     let drained = false;
     const drain = plane.drain(0).then(() => {
       drained = true;
     });
-    server.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nla");
-    const head = await busy.take("\r\n\r\n");
-    assert.match(head, /\r\nconnection: close\r\n/);
+    for (let turn = 0; turn < 1000; turn++) await new Promise(setImmediate);
     assert.equal(drained, false, "the response is under way");
     server.send("te");
     await busy.take("late");

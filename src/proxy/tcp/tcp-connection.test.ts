@@ -1,8 +1,9 @@
 /** What a TCP connection says about its backend; what its client sees is in test/e2e/tcp. */
 import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { LocalGateway } from "../../../test/helpers/local-gateway.ts";
-import { closedPort, RawPeer, RawUpstream } from "../../../test/helpers/raw-peer.ts";
+import { closedPort, queueOf, RawPeer, RawUpstream, settled } from "../../../test/helpers/raw-peer.ts";
 
 /** A listener that leads to a port of 127.0.0.1; a failure evicts the backend. */
 function gatewayTo(port: number): Promise<LocalGateway> {
@@ -59,4 +60,38 @@ test("a client that breaks off says nothing about the backend", async () => {
   client.reset();
   await backend.closed();
   assert.deepEqual(await outcome(gateway), WORKED);
+});
+
+/** Random, so that bytes that are lost, repeated or overwritten while they wait show. */
+test("a side that takes nothing stops the other one, and gets every byte once it reads again", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using gateway = await gatewayTo(upstream.port);
+  const client = await RawPeer.connect(gateway.port());
+  const backend = await upstream.connection();
+  const bytes = randomBytes(32 * 1024 * 1024);
+  for (const [from, to] of [
+    [backend, client],
+    [client, backend],
+  ] as const) {
+    to.socket.pause();
+    from.send(bytes);
+    await settled(() => queueOf(from));
+    assert.ok(queueOf(from) > 0, "the gateway does not read what it cannot pass on");
+    const hash = createHash("sha256");
+    let length = 0;
+    const all = Promise.withResolvers<void>();
+    to.socket.removeAllListeners("data");
+    to.socket.on("data", (piece: Buffer) => {
+      hash.update(piece);
+      length += piece.length;
+      if (length === bytes.length) all.resolve();
+    });
+    to.socket.on("close", () => all.reject(new Error(`closed after ${length} bytes`)));
+    to.socket.resume();
+    await all.promise;
+    assert.equal(hash.digest("hex"), createHash("sha256").update(bytes).digest("hex"));
+  }
+  client.end();
+  backend.end();
+  await client.closed();
 });

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RawPeer } from "../../test/helpers/raw-peer.ts";
+import { Acceptor, SocketBudget } from "./acceptor.ts";
+import type { Transport } from "./transport.ts";
+
+/** Waits for a bounded number of turns of the event loop. */
+async function until(condition: () => boolean, what: string): Promise<void> {
+  for (let turn = 0; turn < 200_000; turn++) {
+    if (condition()) return;
+    await new Promise(setImmediate);
+  }
+  throw new Error(`waited in vain for ${what}`);
+}
+
+/** An acceptor whose transports note what they read. */
+async function listen(budget: SocketBudget) {
+  const transports: Transport[] = [];
+  const read: string[] = [];
+  const options = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget };
+  const acceptor = await Acceptor.listen(options, (transport) => {
+    transports.push(transport);
+    return {
+      onData: (buffer, length) => read.push(buffer.toString("latin1", 0, length)),
+      onEnd: () => transport.destroy(),
+      onDrain: () => {},
+      onClose: () => {},
+      onFault: () => {},
+    };
+  });
+  return { acceptor, transports, read, [Symbol.dispose]: () => acceptor.close() };
+}
+
+test("held connections are accepted and not read before their release, also after the listening socket has closed", async () => {
+  using server = await listen(new SocketBudget());
+  const { acceptor, transports, read } = server;
+  acceptor.hold();
+  const client = await RawPeer.connect(acceptor.port);
+  client.send("early");
+  await until(() => acceptor.accepted === 1, "the connection");
+  acceptor.close();
+  assert.deepEqual([transports.length, read.length], [0, 0]);
+  acceptor.release();
+  await until(() => read.length === 1, "what the client has sent");
+  assert.deepEqual(read, ["early"]);
+  client.end();
+  await client.closed();
+});
+
+test("connections beyond the budget are closed and counted; one that closes makes room", async () => {
+  let refused = 0;
+  using server = await listen(new SocketBudget(1, () => refused++));
+  const first = await RawPeer.connect(server.acceptor.port);
+  await until(() => server.transports.length === 1, "the first connection");
+  const second = await RawPeer.connect(server.acceptor.port);
+  await second.closed();
+  assert.deepEqual([server.transports.length, refused], [1, 1]);
+  first.end();
+  await first.closed();
+  const third = await RawPeer.connect(server.acceptor.port);
+  third.send("room");
+  await until(() => server.read.length === 1, "the third connection");
+  assert.equal(refused, 1);
+  third.end();
+  await third.closed();
+});
