@@ -15,15 +15,14 @@ import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { missingInternals } from "../net/node-internals.ts";
-import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
 import { WorkerThreads } from "../worker/worker-threads.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
-import { clientConnectionsPerWorker } from "./descriptor-limit.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
+import { supervisorSettings } from "./worker-settings.ts";
 
 /** Milliseconds for the last exports if the drain has used up its deadline. */
 const MIN_EXPORT_MS = 1000;
@@ -238,46 +237,4 @@ function portsOf(addresses: readonly string[]): number[] {
   return addresses
     .filter((address) => !address.startsWith("unix:"))
     .map((address) => Number(address.split(":").at(-1)));
-}
-
-function supervisorSettings(
-  { config: settings, configuration }: Loaded,
-  output: LogOutput,
-  env: Readonly<Record<string, string | undefined>>,
-  internalSocket: string,
-): ConstructorParameters<typeof Supervisor>[0] {
-  const { backend } = settings;
-  return {
-    workers: settings.workerThreads,
-    worker: {
-      pool: {
-        connectTimeout: backend.connectTimeout,
-        idleTimeout: backend.poolIdleTimeout,
-        maxIdle: backend.poolMaxSize,
-        keepAliveDelay: backend.keepalives.enabled ? backend.keepalives.time : 0,
-      },
-      lookupFamily: settings.dns.lookupFamily,
-      clientConnections: clientConnectionsPerWorker(settings.workerThreads),
-      sensitiveHeaders: settings.sensitiveHeaders,
-      oidcCookieKey: parseCookieKey(env[COOKIE_SECRET] ?? ""),
-      env: snapshotEnv(env),
-      locality: settings.locality,
-      logFilter: output.filter.toString(),
-      logFormat: output.format,
-      internalSocket,
-      metricLabels: settings.metrics.fields.add,
-      customFunctions: configuration.frame.customFunctions ?? "",
-      reusePort: process.platform === "linux",
-    },
-  };
-}
-
-/** `env` of trace snapshots: in Kubernetes these variables name the pod; elsewhere it is empty. */
-function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const { POD_NAME, NAMESPACE, GATEWAY } = env;
-  return {
-    ...(POD_NAME !== undefined && { podName: POD_NAME }),
-    ...(NAMESPACE !== undefined && { namespace: NAMESPACE }),
-    ...(GATEWAY !== undefined && { gateway: GATEWAY }),
-  };
 }

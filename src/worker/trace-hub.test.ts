@@ -7,10 +7,10 @@ import { TraceHub, type TraceReader } from "./trace-hub.ts";
 
 const OPTIONS = { reveal: false, maxBodyBytes: 100, filter: { functions: "" } };
 
-/** Takes events while it has room. */
+/** Accepts events while it has room. */
 class Reader implements TraceReader {
   onDrain: (() => void) | undefined;
-  readonly taken: string[] = [];
+  readonly events: string[] = [];
   room = Number.POSITIVE_INFINITY;
   ended = false;
 
@@ -18,7 +18,7 @@ class Reader implements TraceReader {
     if (this.room <= 0) return false;
     this.room--;
     const { message } = JSON.parse(json) as TraceEvent;
-    this.taken.push(message.type === "dropped" ? `dropped ${message.count}` : message.type);
+    this.events.push(message.type === "dropped" ? `dropped ${message.count}` : message.type);
     return true;
   }
 
@@ -35,19 +35,19 @@ class Reader implements TraceReader {
 /** A hub whose workers are this test. */
 function setUp() {
   const gate = new TraceGate();
-  const told: string[] = [];
+  const sent: string[] = [];
   const hub = new TraceHub(gate, {
-    watch: async (id, slot, filter) => void told.push(`watch ${id} ${slot} ${filter.expression ?? ""}`.trim()),
-    unwatch: (id) => void told.push(`unwatch ${id}`),
+    watch: async (id, slot, filter) => void sent.push(`watch ${id} ${slot} ${filter.expression ?? ""}`.trim()),
+    unwatch: (id) => void sent.push(`unwatch ${id}`),
   });
   let at = 0;
   const event = (type: string): string =>
     JSON.stringify({ eventStart: null, eventEnd: at++, severity: "info", message: { type } });
-  return { gate, hub, told, event };
+  return { gate, hub, sent, event };
 }
 
-test("a watcher is known to all workers before it is armed, and forgotten when its trace ends", async () => {
-  const { gate, hub, told, event } = setUp();
+test("a watch reaches all workers before it is armed, and is removed when its trace ends", async () => {
+  const { gate, hub, sent, event } = setUp();
   const reader = new Reader();
   const opening = hub.open({ ...OPTIONS, filter: { expression: "true", functions: "" } }, reader);
   assert.equal(gate.armed, false);
@@ -56,26 +56,26 @@ test("a watcher is known to all workers before it is armed, and forgotten when i
   hub.deliver(1, event("requestStarted"));
   hub.deliver(1, event("requestFinished"));
   hub.deliver(1, undefined);
-  assert.deepEqual(reader.taken, ["requestStarted", "requestFinished"]);
+  assert.deepEqual(reader.events, ["requestStarted", "requestFinished"]);
   assert.equal(reader.ended, true);
-  assert.deepEqual(told, ["watch 1 0 true", "unwatch 1"]);
+  assert.deepEqual(sent, ["watch 1 0 true", "unwatch 1"]);
   assert.equal(hub.size, 0);
 });
 
-test("a reader that leaves frees its place, also before a request came; late events go nowhere", async () => {
-  const { gate, hub, told, event } = setUp();
+test("a closed session frees its slot, even before a request; late events are ignored", async () => {
+  const { gate, hub, sent, event } = setUp();
   const reader = new Reader();
   const handle = await hub.open(OPTIONS, reader);
   handle.close();
   handle.close();
   assert.equal(gate.armed, false);
   hub.deliver(1, event("requestStarted"));
-  assert.deepEqual(reader.taken, []);
+  assert.deepEqual(reader.events, []);
   await hub.open(OPTIONS, new Reader());
-  assert.deepEqual(told, ["watch 1 0", "unwatch 1", "watch 2 0"]);
+  assert.deepEqual(sent, ["watch 1 0", "unwatch 1", "watch 2 0"]);
 });
 
-test("what a slow reader misses is counted, told at its place, and the rest follows", async () => {
+test("events that a slow reader misses are counted in a dropped event at their place", async () => {
   const { hub, event } = setUp();
   const reader = new Reader();
   await hub.open(OPTIONS, reader);
@@ -84,11 +84,11 @@ test("what a slow reader misses is counted, told at its place, and the rest foll
   reader.room = Number.POSITIVE_INFINITY;
   hub.deliver(1, event("c"));
   hub.deliver(1, undefined);
-  assert.deepEqual(reader.taken, ["requestStarted", "dropped 2", "c"]);
+  assert.deepEqual(reader.events, ["requestStarted", "dropped 2", "c"]);
   assert.equal(reader.ended, true);
 });
 
-test("a trace that ends while its reader is behind ends after the reader was told", async () => {
+test("a trace that ends while its reader is behind ends after the dropped event", async () => {
   const { gate, hub, event } = setUp();
   const reader = new Reader();
   await hub.open(OPTIONS, reader);
@@ -97,13 +97,13 @@ test("a trace that ends while its reader is behind ends after the reader was tol
   for (const type of ["requestStarted", "a", "requestFinished"]) hub.deliver(1, event(type));
   hub.deliver(1, undefined);
   assert.equal(reader.ended, false);
-  assert.equal(hub.size, 0, "others may have its place");
+  assert.equal(hub.size, 0, "its slot is free");
   reader.drain(1);
-  assert.deepEqual(reader.taken, ["requestStarted", "dropped 2"]);
+  assert.deepEqual(reader.events, ["requestStarted", "dropped 2"]);
   assert.equal(reader.ended, true);
 });
 
-test("room for the count but not for what follows: both losses are told", async () => {
+test("with room for the dropped event alone, the next loss is counted anew", async () => {
   const { hub, event } = setUp();
   const reader = new Reader();
   await hub.open(OPTIONS, reader);
@@ -113,7 +113,7 @@ test("room for the count but not for what follows: both losses are told", async 
   hub.deliver(1, event("b"));
   reader.drain(5);
   hub.deliver(1, event("c"));
-  assert.deepEqual(reader.taken, ["dropped 1", "dropped 1", "c"]);
+  assert.deepEqual(reader.events, ["dropped 1", "dropped 1", "c"]);
 });
 
 test("the trace of a worker that died ends with the reason", async () => {
@@ -122,11 +122,11 @@ test("the trace of a worker that died ends with the reason", async () => {
   await hub.open(OPTIONS, reader);
   hub.deliver(1, event("requestStarted"));
   hub.abandon([1, 99], "it died");
-  assert.deepEqual(reader.taken, ["requestStarted", "requestFinished"]);
+  assert.deepEqual(reader.events, ["requestStarted", "requestFinished"]);
   assert.equal(reader.ended, true);
 });
 
-test("a bad expression and one watcher too many are refused, and leave nothing behind", async () => {
+test("an invalid expression and one session too many are rejected and free their slots", async () => {
   const { gate, hub } = setUp();
   await assert.rejects(
     hub.open({ ...OPTIONS, filter: { expression: "request.path ==", functions: "" } }, new Reader()),
@@ -138,5 +138,5 @@ test("a bad expression and one watcher too many are refused, and leave nothing b
   handles[5]?.close();
   await hub.open(OPTIONS, new Reader());
   assert.equal(hub.size, MAX_WATCHERS);
-  assert.equal(gate.claim(5), true, "it has the free place");
+  assert.equal(gate.claim(5), true, "it has the free slot");
 });

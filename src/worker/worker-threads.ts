@@ -2,15 +2,16 @@ import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 
 /**
- * MiB for the new objects of a worker. What a request allocates dies with it, so a small space is collected quickly, and a
- * reload of 10,000 routes does not fill it with survivors whose move stops the thread (with the default up to 35 ms).
- * Smaller still, requests in flight are taken for old objects, which costs 2 % of CPU with that many routes.
+ * Size of V8's young generation in a worker, in MiB. Objects of a request die with it, so a small space is collected quickly,
+ * and a reload of 10,000 routes cannot fill it with survivors, whose copying stops the thread (up to 35 ms with V8's default).
+ * In a smaller space, objects of requests in flight would be promoted to the old generation, which costs 2 % of CPU with that
+ * many routes.
  */
 const YOUNG_GENERATION_MB = 8;
 
 /**
- * Threads of workers. A thread takes its options as its first message, so it can start before they are known: a program starts
- * its threads first and loads everything else meanwhile, which makes it ready a quarter sooner.
+ * The threads of workers. A thread gets its options as its first message, so it can start before they are known: the program
+ * starts its threads first and loads everything else meanwhile, which shortens its start by a quarter.
  */
 export class WorkerThreads {
   readonly #spare = new Map<number, Worker>();
@@ -20,14 +21,14 @@ export class WorkerThreads {
     for (let index = 0; index < count; index++) this.#spare.set(index, start(index));
   }
 
-  /** The thread of worker `index`: the spare one, else a new one. */
+  /** The thread for worker `index`: the spare one if there is one, else a new one. */
   take(index: number): Worker {
     const thread = this.#spare.get(index) ?? start(index);
     this.#spare.delete(index);
     return thread;
   }
 
-  /** Ends the threads that nothing has taken. */
+  /** Ends spare threads that are not in use: the configuration asked for fewer workers than was guessed. */
   close(): void {
     for (const thread of this.#spare.values()) void thread.terminate();
     this.#spare.clear();

@@ -40,6 +40,7 @@ type Handlers = { readonly [Name in CommandName]: (args: Args<Name>) => Reply<Na
 
 /** Builds the data plane from `options`, then runs the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
+  // ── what the data plane sends to the main thread ──
   const notify = (notice: Notice): void => port.postMessage(notice);
   const window = new LogWindow(options.logWindow);
   const batch = new LogBatch((lines) => {
@@ -48,8 +49,12 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   });
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
   const chunks = new ChunkBatches((exporter, chunk) => notify({ type: "export", exporter, chunk }));
+  // Counters are in shared memory; a notice is sent for new series only, so counting a request costs no message.
   const customLabels = Object.keys(options.metricLabels).length;
   const metrics = new Metrics(customLabels, (series) => notify({ type: "series", notice: series }));
+
+  // ── connections to upstreams: they outlive reloads, keyed by endpoint ──
+  // One timer for the coarse deadlines of all connections.
   const sweeper = new Sweeper();
   const connectTimes = metrics.upstreamConnect("plaintext");
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
@@ -60,6 +65,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     sweeper,
   );
   const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }));
+
+  // ── the services that all requests of this worker share ──
+  // While no watch is armed, tracing costs a request one load from shared memory.
   const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
     notify({ type: "trace", id, event }),
   );
@@ -90,6 +98,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     locality: options.locality,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
     random: Math.random,
+    // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
     dynamic: dynamicEndpoints(endpoints, options.adminPorts),
     internal: () => {
@@ -124,6 +133,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       return profile?.stop();
     },
     heap: () => heapProfile(),
+    // Does not notify again, or two workers would send each other the same eviction forever.
     evict: ({ notice }) => endpoints.evict(notice),
     drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),
     destroy() {
@@ -137,6 +147,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const run = async <Name extends CommandName>(name: Name, args: Args<Name>): Promise<Reply<Name>> =>
     commands[name](args);
 
+  // Errors become replies: an exception here would end the thread with all its connections.
   port.on("message", ({ call, name, args }: Request) => {
     run(name, args).then(
       (value) => notify({ type: "reply", call, value }),

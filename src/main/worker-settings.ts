@@ -1,0 +1,77 @@
+/** What the workers get from the configuration's settings, the environment and the limits of the process. */
+import { readFileSync } from "node:fs";
+import type { LogOutput } from "../base/log.ts";
+import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
+import type { SupervisorSettings } from "../worker/supervisor.ts";
+import type { Loaded } from "./config-follower.ts";
+
+/** The settings of the supervisor and of its workers. They are read at startup; changes need a restart. */
+export function supervisorSettings(
+  { config: settings, configuration }: Loaded,
+  output: LogOutput,
+  env: Readonly<Record<string, string | undefined>>,
+  internalSocket: string,
+): SupervisorSettings {
+  const { backend } = settings;
+  return {
+    workers: settings.workerThreads,
+    worker: {
+      pool: {
+        connectTimeout: backend.connectTimeout,
+        idleTimeout: backend.poolIdleTimeout,
+        maxIdle: backend.poolMaxSize,
+        keepAliveDelay: backend.keepalives.enabled ? backend.keepalives.time : 0,
+      },
+      lookupFamily: settings.dns.lookupFamily,
+      clientConnections: clientConnectionsPerWorker(settings.workerThreads),
+      sensitiveHeaders: settings.sensitiveHeaders,
+      oidcCookieKey: parseCookieKey(env[COOKIE_SECRET] ?? ""),
+      env: snapshotEnv(env),
+      locality: settings.locality,
+      logFilter: output.filter.toString(),
+      logFormat: output.format,
+      internalSocket,
+      metricLabels: settings.metrics.fields.add,
+      customFunctions: configuration.frame.customFunctions ?? "",
+      reusePort: process.platform === "linux",
+    },
+  };
+}
+
+/** `env` of trace snapshots: in Kubernetes these variables name the pod; elsewhere it is empty. */
+function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const { POD_NAME, NAMESPACE, GATEWAY } = env;
+  return {
+    ...(POD_NAME !== undefined && { podName: POD_NAME }),
+    ...(NAMESPACE !== undefined && { namespace: NAMESPACE }),
+    ...(GATEWAY !== undefined && { gateway: GATEWAY }),
+  };
+}
+
+/** File descriptors for files that are always open, and for the gateway's own servers, with 128 connections each. */
+const RESERVED = 512;
+/** The rest is for connections to backends and callouts. */
+const CLIENT_SHARE = 0.75;
+
+/**
+ * The limit of client connections per worker that leaves file descriptors for everything else: without one, a flood of clients
+ * would use up all descriptors, and requests would fail because no backend connection can be opened. Undefined if the system
+ * does not report its limit.
+ */
+function clientConnectionsPerWorker(workers: number): number | undefined {
+  const limit = openFilesLimit();
+  if (limit === undefined) return undefined;
+  // With a small limit, a quarter is reserved.
+  const left = limit - Math.min(RESERVED, limit / 4);
+  return Math.max(1, Math.floor((left * CLIENT_SHARE) / workers));
+}
+
+/** The soft limit of this process, which Node.js raises to the hard limit when it starts. */
+function openFilesLimit(): number | undefined {
+  try {
+    const limit = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
+    return limit === undefined ? undefined : Number(limit);
+  } catch {
+    return undefined;
+  }
+}
