@@ -52,11 +52,14 @@ export interface BodyStage {
   write(bytes: Uint8Array): boolean;
   /** The body is complete. */
   end(trailers: HeaderList): void;
+  /** The sink takes bytes again after its `write` returned false. */
+  onDrain(): void;
 }
 
 /** Where a stage puts its bytes. Does nothing once the exchange is over. */
 export interface BodySink {
-  write(bytes: Uint8Array): void;
+  /** False = what follows the stage is slow: wait for `onDrain`. Bytes are taken all the same. */
+  write(bytes: Uint8Array): boolean;
   end(trailers: HeaderList): void;
   /** The stage takes bytes again. */
   resume(): void;

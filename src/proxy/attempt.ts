@@ -255,7 +255,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onUpstreamDrain(): void {
-    this.#exchange.downstream.resumeBody();
+    this.#exchange.requestSide.onDrain();
   }
 
   // ── failures ──

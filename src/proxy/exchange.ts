@@ -295,7 +295,7 @@ export class Exchange implements ServerStream, PolicyContext {
   }
 
   onClientDrain(): void {
-    this.call?.upstream?.resume();
+    this.responseSide.onDrain();
   }
 
   // ── for policies ──

@@ -112,6 +112,12 @@ export class RequestSide implements BodySide {
     return body === undefined ? upstream?.sendBody(buffer, from, to) !== false : body.receive(buffer, from, to);
   }
 
+  /** The upstream has room again. */
+  onDrain(): void {
+    this.#exchange.downstream.resumeBody();
+    this.#body?.drained();
+  }
+
   end(trailers: HeaderList): void {
     this.complete = true;
     this.#sieve(trailers);

@@ -170,6 +170,12 @@ export class ResponseSide implements BodySide, BodyDestination {
 
   // ── to the client ──
 
+  /** The client's connection has room again. */
+  onDrain(): void {
+    this.resumeSource();
+    this.#body?.drained();
+  }
+
   sendBody(buffer: Buffer, from: number, to: number): boolean {
     const { trace, recorded, downstream } = this.#exchange;
     this.bytes += to - from;

@@ -25,7 +25,12 @@ test("while the call is not open a body waits with the client, not in memory", a
   const target = { type: "static", host: "127.0.0.1", port: service.port } as const;
   const session = new Session(calls.callouts(target), process, context, 5000);
   const drained = Promise.withResolvers<void>();
-  session.listen("requestBody", { onResponse() {}, onFailure: drained.reject, onDrain: drained.resolve });
+  session.listen("requestBody", {
+    onResponse() {},
+    onFailure: drained.reject,
+    onSendDrain: drained.resolve,
+    congested: false,
+  });
   const send = (byte: number): boolean =>
     session.send({ request: { case: "requestBody", value: { body: Uint8Array.of(byte) } } });
   assert.deepEqual([send(1), send(2)], [false, false]);

@@ -41,8 +41,10 @@ export interface Listener {
   /** Also called with an `immediateResponse`, which ends the exchange. */
   onResponse(response: ProcessingResponse): void;
   onFailure(error: GatewayError): void;
-  /** `send` returned false before; now the stream has room again. */
-  onDrain(): void;
+  /** The stream has room again after `send` returned false. */
+  onSendDrain(): void;
+  /** What the service sent about this part is still on its way to a slow receiver, so no more is wanted. */
+  readonly congested: boolean;
 }
 
 /** The call to the service for one exchange. The first message opens it; the end of the exchange cancels it. */
@@ -58,6 +60,8 @@ export class Session {
   readonly #timers = new Map<Part, NodeJS.Timeout>();
   /** Parts whose timeout the service has extended: once for each message. */
   readonly #extended = new Set<Part>();
+  /** The service is held back by flow control of HTTP/2. */
+  #paused = false;
   #closed = false;
   #failure: GatewayError | undefined;
   /** The service ended the stream with OK: the rest of the exchange continues without it. */
@@ -79,7 +83,7 @@ export class Session {
     context.onClose(() => this.close());
   }
 
-  /** Sends a message. False = wait for `onDrain` before the next one. */
+  /** Sends a message. False = wait for `onSendDrain` before the next one. */
   send(message: ProcessingRequest): boolean {
     if (this.#closed) return true;
     const bytes = this.#process.encode(message);
@@ -90,6 +94,12 @@ export class Session {
     }
     this.#waiting.push(bytes);
     return false;
+  }
+
+  /** The receiver is slow, not the service: no timeout until `startTimeout`. */
+  stopTimeout(part: Part): void {
+    clearTimeout(this.#timers.get(part));
+    this.#timers.delete(part);
   }
 
   /** Starts the timeout for a response about `part`, or restarts it. */
@@ -133,12 +143,25 @@ export class Session {
   /** Delivers responses about `part` to `listener` until `unlisten`. */
   listen(part: Part, listener: Listener): void {
     this.#listeners.set(part, listener);
+    this.updateFlow();
   }
 
   unlisten(part: Part): void {
-    clearTimeout(this.#timers.get(part));
-    this.#timers.delete(part);
+    this.stopTimeout(part);
     this.#listeners.delete(part);
+    this.updateFlow();
+  }
+
+  /**
+   * Holds the service back while every part that it may answer is congested, so a slow client bounds what the gateway buffers.
+   * Both sides share the stream: as long as one of them takes messages, pausing it could deadlock the exchange.
+   */
+  updateFlow(): void {
+    const paused = this.#listeners.size > 0 && [...this.#listeners.values()].every(({ congested }) => congested);
+    if (paused === this.#paused || this.#closed) return;
+    this.#paused = paused;
+    if (paused) this.#stream?.pause();
+    else this.#stream?.resume();
   }
 
   /** Sends a message and resolves with the response to it. `timed`: starts the timeout. Rejects with TG_EXT_PROC. */
@@ -155,7 +178,8 @@ export class Session {
           done();
           reject(error);
         },
-        onDrain() {},
+        onSendDrain() {},
+        congested: false,
       });
       if (timed) this.startTimeout(part);
       this.send(message);
@@ -198,6 +222,7 @@ export class Session {
             return;
           }
           this.#stream = stream;
+          if (this.#paused) stream.pause();
           let takesMore = true;
           for (const message of this.#waiting ?? []) takesMore = stream.write(message);
           this.#waiting = undefined;
@@ -209,7 +234,7 @@ export class Session {
 
   /** Wakes every body that waits for room. */
   #drain(): void {
-    for (const listener of this.#listeners.values()) listener.onDrain();
+    for (const listener of this.#listeners.values()) listener.onSendDrain();
   }
 
   /** Decodes a message and delivers it. A message about a part that nothing waits for breaks the protocol. */

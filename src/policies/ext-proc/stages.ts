@@ -31,6 +31,7 @@ export class StreamedBody implements BodyStage, Listener {
   readonly #failOpen: boolean;
   #context: ProcessingRequest;
   #state: "streaming" | "bypassed" | "closed" = "streaming";
+  congested = false;
   /** The incoming body is complete; the service's may not be. */
   #ended = false;
   #trailers: HeaderList = [];
@@ -46,7 +47,7 @@ export class StreamedBody implements BodyStage, Listener {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (this.#state === "bypassed") this.#sink.write(bytes);
+    if (this.#state === "bypassed") return this.#sink.write(bytes);
     if (this.#state !== "streaming") return true;
     // From here on the body cannot bypass the service any more: these bytes are gone.
     this.#session.consumed = true;
@@ -59,7 +60,7 @@ export class StreamedBody implements BodyStage, Listener {
     if (this.#state === "bypassed") this.#sink.end(trailers);
     if (this.#state !== "streaming") return;
     // While the body streams, the service may be waiting for its sender. From here on, only the service can be slow.
-    this.#session.startTimeout(`${this.#direction}Body`);
+    if (!this.congested) this.#session.startTimeout(`${this.#direction}Body`);
     if (trailers.length > 0 && this.#sendTrailers)
       this.#send({ case: `${this.#direction}Trailers`, value: { trailers: headerMap(trailers) } });
     else this.#send({ case: `${this.#direction}Body`, value: { endOfStream: true } });
@@ -73,7 +74,7 @@ export class StreamedBody implements BodyStage, Listener {
       return;
     }
     const [body, trailers] = this.#parts();
-    if (this.#ended) this.#session.startTimeout(body);
+    if (this.#ended && !this.congested) this.#session.startTimeout(body);
     if (response.case === trailers) {
       editTrailers(this.#trailers, response.value.headerMutation);
       this.#close();
@@ -92,17 +93,34 @@ export class StreamedBody implements BodyStage, Listener {
     if (this.#ended) this.#sink.end(this.#trailers);
   }
 
-  onDrain(): void {
+  onSendDrain(): void {
     this.#sink.resume();
+  }
+
+  onDrain(): void {
+    if (this.#state === "bypassed") this.#sink.resume();
+    if (!this.congested) return;
+    this.congested = false;
+    if (this.#state !== "streaming") return;
+    if (this.#ended) this.#session.startTimeout(`${this.#direction}Body`);
+    this.#session.updateFlow();
+  }
+
+  /** Passes on bytes of the service's body. While the sink is slow, the service has to wait, and no timeout runs for it. */
+  #forward(bytes: Uint8Array): void {
+    if (this.#sink.write(bytes) || this.congested) return;
+    this.congested = true;
+    this.#session.stopTimeout(`${this.#direction}Body`);
+    this.#session.updateFlow();
   }
 
   /** A chunk of the service's body. Only `streamedResponse` can mark the last one. */
   #onBody({ response }: BodyResponse): void {
     const { mutation } = response?.bodyMutation ?? {};
-    if (mutation?.case === "body") this.#sink.write(mutation.value);
+    if (mutation?.case === "body") this.#forward(mutation.value);
     if (mutation?.case !== "streamedResponse") return;
     const { body, endOfStream } = mutation.value;
-    this.#sink.write(body);
+    this.#forward(body);
     if (!endOfStream) return;
     this.#close();
     this.#sink.end(this.#trailers);
@@ -137,8 +155,11 @@ export class TrailerStage implements BodyStage {
   }
 
   write(bytes: Uint8Array): boolean {
-    this.#sink.write(bytes);
-    return true;
+    return this.#sink.write(bytes);
+  }
+
+  onDrain(): void {
+    this.#sink.resume();
   }
 
   end(trailers: HeaderList): void {
@@ -183,8 +204,11 @@ export class PrefixStage implements BodyStage {
   write(bytes: Uint8Array): boolean {
     const dropped = Math.min(this.#left, bytes.length);
     this.#left -= dropped;
-    this.#sink.write(bytes.subarray(dropped));
-    return true;
+    return this.#sink.write(bytes.subarray(dropped));
+  }
+
+  onDrain(): void {
+    this.#sink.resume();
   }
 
   end(trailers: HeaderList): void {

@@ -71,6 +71,7 @@ const bracketing = (sink: BodySink): BodyStage => ({
     return true;
   },
   end: (trailers) => sink.end(trailers),
+  onDrain: () => sink.resume(),
 });
 
 describe("without a policy that reads it", () => {
@@ -218,7 +219,7 @@ describe("stages", () => {
     let sink: BodySink | undefined;
     body.through((given) => {
       sink = given;
-      return { write: () => false, end: () => {} };
+      return { write: () => false, end: () => {}, onDrain: () => {} };
     });
     side.events.length = 0;
     assert.equal(receive(body, "1"), false);
@@ -234,6 +235,7 @@ describe("stages", () => {
         return true;
       },
       end: () => {},
+      onDrain: () => {},
     }));
     side.events.length = 0;
     receive(body, "1");
@@ -247,12 +249,38 @@ describe("stages", () => {
     assert.deepEqual(side.events, ["pause"]);
   });
 
+  test("a slow destination holds back every stage before it, until it has room", () => {
+    const { side, body } = bodyOf();
+    const log: string[] = [];
+    const noting = (name: string) => (sink: BodySink) => ({
+      write: (bytes: Uint8Array) => {
+        const more = sink.write(bytes);
+        log.push(`${name} ${more}`);
+        return more;
+      },
+      end: (trailers: HeaderList) => sink.end(trailers),
+      onDrain: () => {
+        log.push(`${name} drains`);
+        sink.resume();
+      },
+    });
+    body.through(noting("first"));
+    body.through(noting("second"));
+    side.connect(body);
+    log.length = 0;
+    side.takes = false;
+    assert.equal(receive(body, "1"), false);
+    body.drained();
+    assert.deepEqual(log, ["second false", "first false", "second drains", "first drains"]);
+    assert.deepEqual([side.sent, side.events.at(-1)], ["1", "resume"]);
+  });
+
   test("nothing that a stage yields after the end of the exchange goes anywhere", () => {
     const { side, body, budget } = bodyOf();
     let sink: BodySink | undefined;
     body.through((given) => {
       sink = given;
-      return { write: () => true, end: () => {} };
+      return { write: () => true, end: () => {}, onDrain: () => {} };
     });
     side.destination = side;
     side.closed = true;

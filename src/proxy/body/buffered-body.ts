@@ -207,18 +207,26 @@ export class BufferedBody implements IncomingBody, StageOutput {
     if (this.#ended || this.#side.closed) return;
     more = destination.flush() && more;
     // The rest of a body that was replaced is read and dropped.
-    if (more || this.#replaced) this.#side.resumeSource();
+    if (!more && !this.#replaced) return;
+    this.#side.resumeSource();
+    this.drained();
+  }
+
+  /** The destination has room again. The side resumes the source; stages may have something waiting of their own. */
+  drained(): void {
+    if (!this.#side.closed) this.#stages?.drained();
   }
 
   // ── from the last stage ──
 
-  take(bytes: Buffer): void {
-    if (this.#side.closed) return;
+  take(bytes: Buffer): boolean {
+    if (this.#side.closed) return true;
     const more = this.#accept(bytes, 0, bytes.length);
     const { destination } = this.#side;
     // Without a destination, stages may need more input before they yield anything.
     const paused = destination === undefined ? !more && this.#size > STAGED_BYTES : !more || !destination.flush();
     if (paused) this.#side.pauseSource();
+    return !paused;
   }
 
   finish(trailers: HeaderList): void {
@@ -279,6 +287,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     if (this.#size > limit) return Promise.resolve(undefined);
     const whole = this.#wait(limit);
     this.#side.resumeSource();
+    this.drained();
     return whole;
   }
 

@@ -4,8 +4,8 @@ import type { BodySink, BodyStage } from "../../policies/types.ts";
 
 /** The body whose bytes pass through a chain of stages. */
 export interface StageOutput {
-  /** Bytes from the last stage. */
-  take(bytes: Buffer): void;
+  /** Bytes from the last stage. False = the destination has no room; `Stages.drained` follows. */
+  take(bytes: Buffer): boolean;
   finish(trailers: HeaderList): void;
   /** The first stage accepts bytes again. */
   resume(): void;
@@ -17,6 +17,7 @@ export interface StageOutput {
 export class Stages {
   readonly #body: StageOutput;
   #first: BodyStage | undefined;
+  #lastStage: BodyStage | undefined;
   #last: Sink | undefined;
 
   constructor(body: StageOutput) {
@@ -29,11 +30,12 @@ export class Stages {
 
   /** Appends a stage. Returns it, so that bytes that were held can be written to it. */
   add(make: (sink: BodySink) => BodyStage): BodyStage {
-    const sink = new Sink(this.#body);
+    const sink = new Sink(this.#body, this.#lastStage);
     const stage = make(sink);
     if (this.#last === undefined) this.#first = stage;
     else this.#last.next = stage;
     this.#last = sink;
+    this.#lastStage = stage;
     return stage;
   }
 
@@ -46,28 +48,37 @@ export class Stages {
   end(trailers: HeaderList): void {
     this.#first?.end(trailers);
   }
+
+  /** The destination has room: the last stage learns it, and by its `resume` those before it. */
+  drained(): void {
+    this.#lastStage?.onDrain();
+  }
 }
 
 /** Where one stage writes: to the next stage, or out of the chain. */
 class Sink implements BodySink {
   next: BodyStage | undefined;
   readonly #body: StageOutput;
+  /** The stage that writes to the owner of this sink. */
+  readonly #previous: BodyStage | undefined;
 
-  constructor(body: StageOutput) {
+  constructor(body: StageOutput, previous: BodyStage | undefined) {
     this.#body = body;
+    this.#previous = previous;
   }
 
-  write(bytes: Uint8Array): void {
-    if (bytes.length === 0) return;
-    if (this.next !== undefined) this.next.write(bytes);
-    else this.#body.take(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  write(bytes: Uint8Array): boolean {
+    if (bytes.length === 0) return true;
+    if (this.next !== undefined) return this.next.write(bytes);
+    return this.#body.take(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
   }
   end(trailers: HeaderList): void {
     if (this.next !== undefined) this.next.end(trailers);
     else this.#body.finish(trailers);
   }
   resume(): void {
-    this.#body.resume();
+    if (this.#previous === undefined) this.#body.resume();
+    else this.#previous.onDrain();
   }
   breakOff(answer: GatewayError | LocalReply): void {
     this.#body.breakOff(answer);
