@@ -19,16 +19,16 @@ interface Entry<AuthzDecision> {
   readonly until: number;
 }
 
-/** Refusals with other statuses may be about something else than the client. */
+/** Denials with other statuses, such as 429 or 503, may be about the moment and not about the client. */
 const KEPT_REFUSALS = new Set([401, 403]);
 
-/** Decisions by key, for their time to live. */
+/** Caches decisions of one policy in one worker. The time to live may depend on the decision. */
 export class DecisionCache<AuthzDecision> {
   readonly #key: readonly Expression[];
   readonly #ttl: number | Expression;
   readonly #entries: BoundedCache<Entry<AuthzDecision>>;
 
-  /** `scope`: what the expressions may read. Throws CelError for those that cannot be used. */
+  /** `scope`: what the expressions may read. Throws CelError for one that does not compile. */
   constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>, scope: Scope, cel: CelEnvironment) {
     this.#key = key.map((text) => cel.compileExpression(text, scope));
     this.#ttl = parseDuration(ttl) ?? cel.compileExpression(ttl, scope);
@@ -39,7 +39,10 @@ export class DecisionCache<AuthzDecision> {
     return typeof this.#ttl === "number" ? this.#key : [...this.#key, this.#ttl];
   }
 
-  /** A digest, because what clients send may be long, or secret. undefined = the decision about these variables cannot be kept. */
+  /**
+   * A digest, since values of clients may be long or secret. undefined = the decision must not be cached: an expression failed, and
+   * without its value different clients would share a key.
+   */
   keyOf(variables: Activation): string | undefined {
     try {
       const values = this.#key.map((expression) => toJson(expression.evaluate(variables)));
@@ -49,6 +52,7 @@ export class DecisionCache<AuthzDecision> {
     }
   }
 
+  /** The decision that is cached under a key; undefined once it has expired. */
   get(key: string): AuthzDecision | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -57,7 +61,7 @@ export class DecisionCache<AuthzDecision> {
     return undefined;
   }
 
-  /** `refusedWith`: status of a refusal; undefined = it allows. `variables` include the service's answer. */
+  /** `refusedWith`: status of a denial; undefined = allowed. `variables` include metadata of the decision as `extauthz`. */
   put(key: string, decision: AuthzDecision, refusedWith: number | undefined, variables: Activation): void {
     if (refusedWith !== undefined && !KEPT_REFUSALS.has(refusedWith)) return;
     const ttl = this.#ttlOf(variables);
@@ -65,7 +69,7 @@ export class DecisionCache<AuthzDecision> {
     this.#entries.set(key, { decision, until: performance.now() + ttl });
   }
 
-  /** Milliseconds from now; 0 when the expression gives neither a duration nor a time. */
+  /** Milliseconds from now; 0, which means not cached, if the expression fails or returns neither a duration nor a time. */
   #ttlOf(variables: Activation): number {
     if (typeof this.#ttl === "number") return this.#ttl;
     try {
@@ -76,7 +80,7 @@ export class DecisionCache<AuthzDecision> {
   }
 }
 
-/** Numbers are seconds since 1970, as in the claim `exp`. */
+/** Numbers are Unix seconds, as in the claim `exp` of tokens. */
 function millisecondsOf(value: CelValue): number {
   if (value instanceof CelDuration) return Number(value.nanos) / 1e6;
   if (value instanceof CelTimestamp) return Number(value.nanos) / 1e6 - Date.now();

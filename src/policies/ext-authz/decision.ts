@@ -5,7 +5,7 @@ import { editRequest } from "../envoy/convert.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 
-/** What a service says about a request; the same for all requests that it is kept for. */
+/** Decision of a service about a request. Cached decisions are shared by requests, so it holds nothing of a single one. */
 export type AuthzDecision =
   | {
       readonly allowed: true;
@@ -15,21 +15,24 @@ export type AuthzDecision =
     }
   | {
       readonly allowed: false;
-      /** undefined: the gateway's own refusal. */
+      /** undefined: the gateway's own 403. */
       readonly reply: LocalReply | undefined;
       readonly metadata: Readonly<Record<string, unknown>> | undefined;
     };
 
-/** What is to be asked cannot be made of the request. That is no failure of the service: clients could bring it about. */
+/**
+ * The authorization request cannot be made from this request. It counts as a denial even with `failureMode: allow`: clients can
+ * cause it, and would otherwise bypass the service.
+ */
 export class AuthzRequestError extends Error {}
 
-/** A way to ask a service. */
+/** A client for one protocol of authorization services. */
 export interface AuthzClient {
-  /** What is evaluated over the request for it. */
+  /** Expressions over the request, so that the policy waits for a body that one of them reads. */
   readonly expressions: readonly Expression[];
-  /** Removals of the fields that only the service may set: a client must not speak for it where it says nothing. */
+  /** Removes the fields that only the service may set: if it leaves one out, the client's must not pass for it. */
   readonly clears: readonly HeaderEdit[];
-  /** Rejects when the service gives no usable answer, with AuthzRequestError when it cannot be asked about this request. */
+  /** Rejects if the service gives no usable response; with AuthzRequestError if there is no request to send. */
   readonly check: (
     callout: Callout<CalloutContext>,
     context: PolicyContext,
@@ -37,7 +40,7 @@ export interface AuthzClient {
   ) => Promise<AuthzDecision>;
 }
 
-/** Puts a decision into effect, as far as it is about the request. */
+/** Applies metadata and header edits of a decision. The caller sends the response of a denial. */
 export function applyDecision(context: PolicyContext, decision: AuthzDecision): void {
   if (decision.metadata !== undefined)
     context.requestMetadata.extauthz = {

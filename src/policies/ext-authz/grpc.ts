@@ -17,12 +17,12 @@ import type { BodyStart, PolicyContext } from "../types.ts";
 import type { AuthzClient, AuthzDecision } from "./decision.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "./schema.ts";
 
-/** The namespace of `filter_metadata` that services read, as Envoy's filter is called. */
+/** Namespace in `filter_metadata`: the name of Envoy's filter, which existing services read. */
 export const NAMESPACE = "envoy.filters.http.ext_authz";
 
 /**
- * A client of an authorization service that speaks gRPC (`envoy.service.auth.v3.Authorization/Check`). Throws CelError for
- * metadata expressions that cannot be used.
+ * A client for services that implement Envoy's `envoy.service.auth.v3.Authorization/Check`. Messages are loaded with the first call:
+ * workers without such a policy do not pay for them. Throws CelError for metadata expressions that do not compile.
  */
 export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnvironment): AuthzClient {
   const metadata = compileAll(grpc.metadata ?? {}, "request", cel);
@@ -30,7 +30,7 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnviron
   const wants = (name: string): boolean => included.size === 0 || included.has(name);
   const check: AuthzClient["check"] = async (callout, context, body) => {
     const { check } = await envoyMethods();
-    const question = check.encode({
+    const message = check.encode({
       attributes: {
         ...peers(context.variables),
         request: { time: now(), http: describe(context, body, wants, config.includeRequestBody?.packAsBytes === true) },
@@ -38,14 +38,14 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnviron
         metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(metadata, context.variables)) } },
       },
     });
-    const answer = await callout.unary(check.path, question, config.timeout, callFor(context, "ext_authz"));
+    const answer = await callout.unary(check.path, message, config.timeout, callFor(context, "ext_authz"));
     return decisionOf(check.decode(answer));
   };
-  // Unlike an HTTP service it names the fields in each answer, so none can be cleared beforehand.
+  // The response names the fields it sets, and setting replaces what the client sent; there is nothing to clear beforehand.
   return { expressions: metadata.map(([, expression]) => expression), clears: [], check };
 }
 
-/** `source` and `destination` of the attributes: the two ends of the connection. */
+/** `source` and `destination` of the attributes: the addresses of the connection and the client's SPIFFE id. */
 export function peers({ source, destination }: Activation) {
   const address = (from: { readonly address: string; readonly port: number }) => ({
     address: {
@@ -63,7 +63,7 @@ export function peers({ source, destination }: Activation) {
   };
 }
 
-/** The request as the service sees it: header values joined, text as UTF-8, the body as far as it is included. */
+/** The request for the service, as Envoy sends it: repeated headers joined, text as UTF-8, `size` -1 if unknown. */
 function describe(
   context: PolicyContext,
   body: BodyStart | undefined,
@@ -92,7 +92,10 @@ function now(): { seconds: bigint; nanos: number } {
   return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
 
-/** Allowed = status OK and no denied response, as Envoy reads it. A denial without a response is the gateway's own 403. */
+/**
+ * Allowed means status OK (0) and no `denied_response`, as in Envoy. A denial without a response becomes the gateway's own 403, and a
+ * status outside 200 to 599, which HTTP could not send, becomes 403 too.
+ */
 export function decisionOf({ status, httpResponse, dynamicMetadata: metadata }: CheckResponse): AuthzDecision {
   const ok = httpResponse.case === "okResponse" ? httpResponse.value : undefined;
   const denied = httpResponse.case === "deniedResponse" ? httpResponse.value : undefined;

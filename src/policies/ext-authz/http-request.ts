@@ -18,13 +18,13 @@ import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
 import { AuthzRequestError } from "./decision.ts";
 import type { ExtAuthzHttp } from "./schema.ts";
 
-/** An answer that is passed on whole is kept in memory. */
-export const MAX_ANSWER = 1024 * 1024;
+/** Bytes of an authorization response: it may be passed on as a whole and is buffered for that. */
+export const MAX_RESPONSE = 1024 * 1024;
 
-/** What expressions of a question may read, and those over its answer. */
-export interface QuestionScopes {
-  readonly question: Scope;
-  readonly answer: Scope;
+/** What expressions for the authorization request, and those over its response, may read. */
+export interface TemplateScopes {
+  readonly request: Scope;
+  readonly response: Scope;
 }
 
 type Pseudo = ":method" | ":path" | ":authority";
@@ -36,32 +36,32 @@ const PSEUDO: Readonly<Record<string, Pseudo>> = {
   host: ":authority",
 };
 
-/** What `protocol.http` says of a question, whether it is about a request or a connection. */
-export class HttpQuestion {
+/** The compiled `protocol.http`: makes the parts of authorization requests, for HTTP requests and for connections. */
+export class AuthzRequestTemplate {
   readonly #path: Expression | undefined;
   readonly #body: Expression | undefined;
   readonly #added: NamedExpressions;
   readonly #pseudo = new Map<Pseudo, Expression>();
   readonly #metadata: NamedExpressions;
 
-  /** Throws CelError for expressions that cannot be used, and PolicyError for fields that cannot be set. */
+  /** Throws CelError for expressions that do not compile, and PolicyError for fields that cannot be set. */
   constructor(
     { path, body, addRequestHeaders, metadata }: Pick<ExtAuthzHttp, "path" | "body" | "addRequestHeaders" | "metadata">,
-    scopes: QuestionScopes,
+    scopes: TemplateScopes,
     cel: CelEnvironment,
   ) {
     const compile = (text: string | undefined): Expression | undefined =>
-      text === undefined ? undefined : cel.compileExpression(text, scopes.question);
+      text === undefined ? undefined : cel.compileExpression(text, scopes.request);
     this.#path = compile(path);
     this.#body = compile(body);
     const added: [string, Expression][] = [];
-    for (const [name, expression] of compileAll(addRequestHeaders, scopes.question, cel)) {
+    for (const [name, expression] of compileAll(addRequestHeaders, scopes.request, cel)) {
       const pseudo = PSEUDO[name.toLowerCase()];
-      if (pseudo === undefined) added.push([questionField(name), expression]);
+      if (pseudo === undefined) added.push([requestField(name), expression]);
       else this.#pseudo.set(pseudo, expression);
     }
     this.#added = added;
-    this.#metadata = compileAll(metadata, scopes.answer, cel);
+    this.#metadata = compileAll(metadata, scopes.response, cel);
   }
 
   get expressions(): readonly Expression[] {
@@ -69,25 +69,25 @@ export class HttpQuestion {
     return [this.#path, this.#body, ...named].filter((each) => each !== undefined);
   }
 
-  /** undefined = none is configured. Throws AuthzRequestError for an expression that fails or gives no path. */
+  /** Path and query; undefined = not configured. Throws AuthzRequestError if the expression fails or returns no path. */
   target(variables: Activation): TargetParts | undefined {
     const path = this.#pseudo.get(":path") ?? this.#path;
     if (path === undefined) return undefined;
     return made(() => parsePathAndQuery(["protocol", "http", "path"], textOf(path, variables)));
   }
 
-  /** The question's own method; undefined = none is configured. Throws AuthzRequestError as `target`. */
+  /** Method; undefined = not configured. CONNECT is invalid, since it has no path. Throws as `target`. */
   method(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":method");
     if (expression === undefined) return undefined;
     return made(() => {
       const method = textOf(expression, variables);
-      if (!isToken(method) || method === "CONNECT") throw new Error(`${JSON.stringify(method)} cannot be asked with`);
+      if (!isToken(method) || method === "CONNECT") throw new Error(`${JSON.stringify(method)} is not a usable method`);
       return method;
     });
   }
 
-  /** Its Host; undefined = that of the service. Throws AuthzRequestError as `target`. */
+  /** Host; undefined = that of the service. Throws as `target`. */
   authority(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":authority");
     if (expression === undefined) return undefined;
@@ -99,20 +99,20 @@ export class HttpQuestion {
     });
   }
 
-  /** Its body; undefined = none is configured. Throws AuthzRequestError as `target`. */
+  /** Body; undefined = not configured. Throws as `target`. */
   body(variables: Activation): Uint8Array | undefined {
     const expression = this.#body;
     return expression === undefined ? undefined : made(() => bodyBytes(expression.evaluate(variables)));
   }
 
-  /** Header fields made for the question; one whose expression fails is left out. */
+  /** Configured header fields; one whose expression fails is left out, and the service decides what its absence means. */
   headers(variables: Activation): HeaderList {
     const headers: HeaderList = [];
     for (const [name, expression] of this.#added) {
       try {
         headers.push(name, latin1(textOf(expression, variables)));
       } catch {
-        // The service sees that it is missing.
+        // Left out.
       }
     }
     return headers;
@@ -125,7 +125,7 @@ export class HttpQuestion {
   }
 }
 
-/** What `make` makes of a request or connection; throws AuthzRequestError when it cannot. */
+/** Runs `make`; its errors become AuthzRequestError, which `failureMode: allow` does not excuse. */
 export function made<Part>(make: () => Part): Part {
   try {
     return make();
@@ -136,7 +136,7 @@ export function made<Part>(make: () => Part): Part {
 
 const ADDED = ["protocol", "http", "addRequestHeaders"];
 
-function questionField(name: string): string {
+function requestField(name: string): string {
   if (name.toLowerCase() === ":scheme")
     throw PolicyError.at(ADDED, "the scheme is that of the connection to the service; set policies.backendTLS");
   return fieldName(ADDED, name);

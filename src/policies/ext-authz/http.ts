@@ -8,14 +8,17 @@ import { textOf } from "../shared/expressions.ts";
 import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
 import type { PolicyContext } from "../types.ts";
 import type { AuthzClient } from "./decision.ts";
-import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
+import { AuthzRequestTemplate, MAX_RESPONSE } from "./http-request.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Asks with a request of the same method, unless the configuration names one. */
+/**
+ * A client for plain HTTP services: sends a request with the same method, path and Authorization unless configured otherwise, and
+ * passes every response but 2xx on to the client. Throws CelError for expressions that do not compile.
+ */
 export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnvironment): AuthzClient {
-  const question = new HttpQuestion(http, { question: "request", answer: "response" }, cel);
+  const template = new AuthzRequestTemplate(http, { request: "request", response: "response" }, cel);
   const redirect = http.redirect === undefined ? undefined : cel.compileExpression(http.redirect, "request");
   const included = new Set(config.includeRequestHeaders.length > 0 ? config.includeRequestHeaders : ["authorization"]);
   const copied = new Set(http.includeResponseHeaders);
@@ -23,37 +26,37 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
   const check: AuthzClient["check"] = async (callout, context, body) => {
     const { request, variables } = context;
     const headers = includedHeaders(context, included);
-    const added = question.headers(variables);
-    // What is configured stands in the place of what the client has sent.
+    const added = template.headers(variables);
+    // Configured fields replace those of the client, or it could speak for the gateway.
     for (let i = 0; i < added.length; i += 2) setHeader(headers, added[i] as string, latin1(added[i + 1] as string));
     if (body !== undefined) headers.push("x-envoy-auth-partial-body", body.complete ? "false" : "true");
-    const target = question.target(variables) ?? request;
-    const authority = question.authority(variables);
+    const target = template.target(variables) ?? request;
+    const authority = template.authority(variables);
     const answer = await callout.http(
       {
-        method: question.method(variables) ?? (request.method === "CONNECT" ? "GET" : request.method),
+        method: template.method(variables) ?? (request.method === "CONNECT" ? "GET" : request.method),
         path: target.path + target.search,
         ...(authority !== undefined && { authority }),
         headers,
-        body: question.body(variables) ?? body?.bytes ?? NO_BYTES,
+        body: template.body(variables) ?? body?.bytes ?? NO_BYTES,
         timeoutMs: config.timeout,
-        maxBytes: MAX_ANSWER,
+        maxBytes: MAX_RESPONSE,
       },
       callFor(context, "ext_authz"),
     );
-    const metadata = question.metadataFrom(variables, answer);
+    const metadata = template.metadataFrom(variables, answer);
     if (answer.status >= 200 && answer.status < 300)
       return { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
     return { allowed: false, reply: refusal(answer, redirect, variables), metadata };
   };
   return {
-    expressions: [...(redirect === undefined ? [] : [redirect]), ...question.expressions],
+    expressions: [...(redirect === undefined ? [] : [redirect]), ...template.expressions],
     clears: headerRemovals([...copied]),
     check,
   };
 }
 
-/** The request's fields that the service may see. */
+/** Copies the request's fields that the service may see; never framing, since the body is not the same. */
 function includedHeaders({ request }: PolicyContext, included: ReadonlySet<string>): HeaderList {
   const headers: HeaderList = [];
   for (let i = 0; i < request.headers.length; i += 2) {
@@ -69,13 +72,14 @@ function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): 
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     if (!wanted.has(name) || FRAMING.has(name)) continue;
-    // The first replaces what the client has sent, others of the name stand beside it.
+    // The first replaces what the client sent under this name; repetitions are added to it.
     edits.push({ action: seen.has(name) ? "add" : "set", name, value: latin1(headers[i + 1] as string) });
     seen.add(name);
   }
   return edits;
 }
 
+/** The response for the client: a redirect, or that of the service without framing and Date, which the gateway sets itself. */
 function refusal(answer: CallResponse, redirect: Expression | undefined, variables: Activation): LocalReply {
   const { status, headers, body } = answer;
   const location =
@@ -89,7 +93,7 @@ function refusal(answer: CallResponse, redirect: Expression | undefined, variabl
   return { status, headers: passed, body, reason: "ExtAuth" };
 }
 
-/** undefined: the expression fails; what the service has refused stays refused, in its own words. */
+/** undefined if the expression fails: the denial stands, with the response of the service. */
 function placeOf(redirect: Expression, variables: Activation): string | undefined {
   try {
     return textOf(redirect, variables);

@@ -1,3 +1,9 @@
+/**
+ * `extAuthz` (reference 3.8): delegates authorization to a service, by Envoy's ext_authz protocol (`grpc.ts`) or plain HTTP
+ * (`http.ts`). Comes in: the service as a target, what of the request it gets, and what happens when it fails. Goes out: the request
+ * with headers and metadata of the decision, the response of the service, or TG_EXT_AUTHZ. Runs in all three phases.
+ * `network.ts` does the same for connections before their first request.
+ */
 import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
@@ -29,10 +35,7 @@ export const extAuthz = defineConditionalPolicy({
   redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),
 });
 
-/**
- * Asks a service whether the request may go on (reference 3.8). The service may change the request's headers, add some to the
- * response, and answer in the place of the backend. Throws CelError for expressions that cannot be used.
- */
+/** Compiles client and cache, without a data plane. Throws CelError or PolicyError for expressions and fields that are invalid. */
 function prepare(config: ExtAuthz, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { protocol } = config;
   const client = "grpc" in protocol ? grpcClient(config, protocol.grpc, cel) : httpClient(config, protocol.http, cel);
@@ -76,12 +79,16 @@ function hooksOf(authz: Authorization): PolicyHooks {
   };
 }
 
-/** 401 and 407 need a challenge (RFC 9110 11.6.1, 11.7.1); the service that knows the scheme did not answer, so it is the usual one. */
+/**
+ * The answer for `denyWithStatus`. 401 and 407 require a challenge (RFC 9110, sections 11.6.1 and 11.7.1); the service, which knows
+ * the scheme, did not respond, so it is Bearer.
+ */
 function refusalWith(status: number): Partial<ErrorAnswer> {
   if (status === 401) return { status, headers: ["www-authenticate", BEARER] };
   return status === 407 ? { status, headers: ["proxy-authenticate", BEARER] } : { status };
 }
 
+/** The cached decision, or a new one from the service; a trace gets either. */
 async function decide(
   { config: { includeRequestBody }, client, cache, callout }: Authorization,
   context: PolicyContext,
@@ -92,7 +99,12 @@ async function decide(
   const known = key === undefined ? undefined : cache?.get(key);
   const decision = known ?? (await client.check(callout, context, body));
   if (known === undefined && key !== undefined)
-    cache?.put(key, decision, refusalStatus(decision), withVariables(context.variables, told(context, decision)));
+    cache?.put(
+      key,
+      decision,
+      refusalStatus(decision),
+      withVariables(context.variables, decisionVariables(context, decision)),
+    );
   const { allowed } = decision;
   trace?.decided(TRACED, allowed, {
     result: allowed ? "allow" : "deny",
@@ -101,6 +113,7 @@ async function decide(
   return decision;
 }
 
+/** The start of the body for the service; 413 if it is longer and may not be truncated. */
 async function readBody(
   { maxRequestBytes, allowPartialMessage }: NonNullable<ExtAuthz["includeRequestBody"]>,
   { requestBody, trace }: PolicyContext,
@@ -111,19 +124,19 @@ async function readBody(
   throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
 }
 
-/** What expressions read of the decision once it is in effect. */
-function told({ requestMetadata }: PolicyContext, { metadata }: AuthzDecision): Partial<Activation> {
+/** Variables for the time to live: `extauthz` as it will be once the decision is applied. */
+function decisionVariables({ requestMetadata }: PolicyContext, { metadata }: AuthzDecision): Partial<Activation> {
   return metadata === undefined
     ? {}
     : { extauthz: { ...(requestMetadata.extauthz as object | undefined), ...metadata } };
 }
 
-/** undefined: it allows. */
+/** Status of a denial; undefined = allowed. */
 function refusalStatus(decision: AuthzDecision): number | undefined {
   return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
 }
 
-/** The configuration without expressions of headers that hold secrets: they may hold the secret itself. */
+/** Without the expressions of secret headers: they may contain the secret as a literal. */
 function redactAuthz(config: ExtAuthz, hidden: ReadonlySet<string>): unknown {
   const redacted = redactCalling(config, hidden);
   if ("grpc" in config.protocol) return redacted;

@@ -1,3 +1,8 @@
+/**
+ * `frontendPolicies.networkExtAuthz` (reference 1.10 and 3.8): delegates the decision whether a client may connect to a service. Comes
+ * in: the addresses of a connection. Goes out: allowed, with metadata for all requests on it, or the reason for closing it.
+ * Called by the connection stages of `src/proxy/ingress/`, between TLS and the first request.
+ */
 import { type Logger, LogThrottle } from "../../base/log.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
@@ -9,12 +14,12 @@ import type { CalloutContext } from "../types.ts";
 import { DecisionCache } from "./cache.ts";
 import { AuthzRequestError } from "./decision.ts";
 import { decisionOf, NAMESPACE, peers } from "./grpc.ts";
-import { HttpQuestion, MAX_ANSWER } from "./http-request.ts";
+import { AuthzRequestTemplate, MAX_RESPONSE } from "./http-request.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
 import type { ExtAuthzGrpc } from "./schema.ts";
 
 const NO_BYTES = new Uint8Array(0);
-/** Milliseconds between two lines of the log about a service that does not answer. */
+/** Milliseconds between warnings about a failing service: each connection would write one. */
 const WARN_INTERVAL = 10_000;
 
 /** The decision about a connection, which all its requests share. */
@@ -56,10 +61,7 @@ export function prepareNetworkAuthz(config: NetworkExtAuthz, cel: CelEnvironment
   };
 }
 
-/**
- * Decides by a service whether a client may connect (`frontendPolicies.networkExtAuthz`, reference 1.10 and 3.8). There is no
- * request yet: expressions read the connection, and a refused client is disconnected without a response.
- */
+/** The prepared policy with its callout and log, in one worker. Expressions read the connection, since there is no request yet. */
 export class NetworkAuthorizer {
   readonly #config: NetworkExtAuthz;
   readonly #ask: AskAbout;
@@ -105,31 +107,31 @@ export class NetworkAuthorizer {
   }
 }
 
-/** GET `/` unless the configuration says otherwise; 2xx allows. */
+/** GET `/` unless configured otherwise; 2xx allows. */
 function askHttp(
-  http: ConstructorParameters<typeof HttpQuestion>[0],
+  http: ConstructorParameters<typeof AuthzRequestTemplate>[0],
   timeoutMs: number,
   cel: CelEnvironment,
 ): AskAbout {
-  const question = new HttpQuestion(http, { question: "network", answer: "networkResponse" }, cel);
+  const template = new AuthzRequestTemplate(http, { request: "network", response: "networkResponse" }, cel);
   return async (callout, variables, onCancel) => {
-    const target = question.target(variables);
-    const authority = question.authority(variables);
+    const target = template.target(variables);
+    const authority = template.authority(variables);
     const answer = await callout.http(
       {
-        method: question.method(variables) ?? "GET",
+        method: template.method(variables) ?? "GET",
         path: target === undefined ? "/" : target.path + target.search,
         ...(authority !== undefined && { authority }),
-        headers: question.headers(variables),
-        body: question.body(variables) ?? NO_BYTES,
+        headers: template.headers(variables),
+        body: template.body(variables) ?? NO_BYTES,
         timeoutMs,
-        maxBytes: MAX_ANSWER,
+        maxBytes: MAX_RESPONSE,
       },
       { onCancel, observer: undefined },
     );
     const { status } = answer;
     return status >= 200 && status < 300
-      ? { decision: { allowed: true, metadata: question.metadataFrom(variables, answer) }, refusedWith: undefined }
+      ? { decision: { allowed: true, metadata: template.metadataFrom(variables, answer) }, refusedWith: undefined }
       : { decision: { allowed: false, why: `the service answered ${status}` }, refusedWith: status };
   };
 }
@@ -139,14 +141,14 @@ function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: numbe
   const named = compileAll(metadata, "network", cel);
   return async (callout, variables, onCancel) => {
     const { check } = await envoyMethods();
-    const question = check.encode({
+    const message = check.encode({
       attributes: {
         ...peers(variables),
         contextExtensions: context,
         metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(named, variables)) } },
       },
     });
-    const answer = await callout.unary(check.path, question, timeoutMs, { onCancel, observer: undefined });
+    const answer = await callout.unary(check.path, message, timeoutMs, { onCancel, observer: undefined });
     const decision = decisionOf(check.decode(answer));
     if (decision.allowed) return { decision: { allowed: true, metadata: decision.metadata }, refusedWith: undefined };
     const status = decision.reply?.status ?? 403;

@@ -1,3 +1,5 @@
+/** A file of its own: the main thread reads the key at start and must not load the login, with its libraries, for that. */
+
 /** The environment variable that holds the key of the cookies. */
 export const COOKIE_SECRET = "OIDC_COOKIE_SECRET";
 const HEX = /^[0-9a-fA-F]{64}$/;

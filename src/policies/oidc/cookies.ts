@@ -3,17 +3,17 @@ import type { HeaderList } from "../../http/message.ts";
 import { oidcFailure } from "./failure.ts";
 import { type Opened, open, seal } from "./sealed.ts";
 
-/** Cookies whose names begin with this, or with this after `__Host-`, are the gateway's own and go to no backend. */
+/** Prefix of the gateway's own cookies, also after `__Host-`; they never reach a backend. */
 const COOKIE_PREFIX = "tracegate_oidc_";
-/** Over TLS: no other host of the domain, and no connection without TLS, can set such a cookie (RFC 6265bis 4.1.3.2). */
+/** Over TLS: neither a sibling host nor a connection without TLS can set such a cookie (RFC 6265bis, section 4.1.3.2). */
 const HOST_PREFIX = `__Host-${COOKIE_PREFIX}`;
 /** Bytes of a cookie's value: browsers drop cookies above 4096 bytes with name and attributes (RFC 6265 6.1). */
 const MAX_VALUE = 3800;
 
-/** Cookies by name, as the client has sent them. */
+/** Cookies by name, as the client sent them. */
 export type Cookies = ReadonlyMap<string, string>;
 
-/** Takes the gateway's own cookies out of the request; of those with one name the first counts. */
+/** Removes the gateway's cookies from the headers and returns them; the first of a name counts (RFC 6265, section 5.4: longer paths first). */
 export function takeCookies(headers: HeaderList): Map<string, string> {
   const taken = new Map<string, string>();
   let to = 0;
@@ -42,8 +42,8 @@ function takeFrom(field: string, taken: Map<string, string>): string {
 }
 
 /**
- * Cookies whose values only the gateway can read and make. A value is bound to its name and to `policy`, what the policy
- * trusts: it opens under no other name and for no other policy.
+ * Cookies that only the gateway can create and read. A value is bound to its name and to `policy`, a fingerprint of provider and
+ * client: moved to another name, or to a policy with another provider, it does not open.
  */
 export class SealedCookies {
   readonly #key: Uint8Array;
@@ -57,16 +57,17 @@ export class SealedCookies {
     this.#key = key;
     this.#policy = policy;
     this.prefix = secure ? HOST_PREFIX : COOKIE_PREFIX;
-    // Lax: the way back from the provider is a navigation from another site, and must bring them along.
+    // Lax and not Strict: the callback is a navigation from the site of the provider and must carry the cookies.
     this.#attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
   }
 
+  /** Opens the cookie of a name; undefined if there is none. */
   read(cookies: Cookies, name: string, now = seconds()): Opened | undefined {
     const text = cookies.get(name);
     return text === undefined ? undefined : open(this.#key, this.#purpose(name), text, now);
   }
 
-  /** A Set-Cookie value that lasts until `expires`, seconds since 1970. Throws TG_OIDC with 500 when it would be too large. */
+  /** A Set-Cookie value that lasts until `expires`, in Unix seconds. Throws TG_OIDC with 500 if it would be too large. */
   issue(name: string, value: unknown, expires: number, now = seconds()): string {
     const text = seal(this.#key, this.#purpose(name), value, expires);
     if (text.length > MAX_VALUE)
@@ -84,7 +85,7 @@ export class SealedCookies {
   }
 }
 
-/** The present, in whole seconds since 1970. */
+/** Now, in Unix seconds. */
 export function seconds(): number {
   return Math.floor(Date.now() / 1000);
 }

@@ -10,16 +10,16 @@ import { Sessions } from "./session.ts";
 import { tokenFetch } from "./token-call.ts";
 import { type Transaction, Transactions } from "./transaction.ts";
 
-/** Values of `error` that may be shown: printable and short (RFC 6749 4.1.2.1). */
+/** Values of `error` that may go into a response: the characters of RFC 6749, section 4.1.2.1, and short. Anyone can make a callback. */
 const SHOWN_ERROR = /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}$/;
 
-/** The steps of a login with one provider. */
+/** The steps of a login with one provider: redirect to it, callback from it, redirect to where the user wanted to go. */
 export class LoginFlow {
   readonly sessions: Sessions;
   readonly #transactions: Transactions;
   readonly #provider: Provider;
   readonly #origin: string;
-  /** Where the provider sends browsers back to. */
+  /** Path of the callback. */
   readonly path: string;
 
   /** `key` seals the cookies: 32 bytes. */
@@ -35,20 +35,20 @@ export class LoginFlow {
     this.#transactions = new Transactions(cookies, id);
   }
 
-  /** The parameters with which the provider sends a browser back, or undefined for any other request. */
+  /** Parameters of a callback from the provider (RFC 6749, section 4.1.2); undefined for any other request. */
   callbackOf({ method, path, search }: HttpRequest): URLSearchParams | undefined {
     if (path !== this.path || method !== "GET" || search === "") return undefined;
     const parameters = new URLSearchParams(search);
     return parameters.has("state") && (parameters.has("code") || parameters.has("error")) ? parameters : undefined;
   }
 
-  /** Sends the browser to the provider. */
+  /** Redirects the browser to the provider. */
   begin({ path, search }: HttpRequest, sent: Cookies): LocalReply {
     const { transaction, cookies } = this.#transactions.begin(sent, path + search);
     return redirect(this.#provider.authorizationUrl(transaction), cookies);
   }
 
-  /** Ends the login that the browser comes back from and sends it to where it wanted to go. Rejects with TG_OIDC. */
+  /** Completes the login and redirects the browser to where it wanted to go, with a session. Rejects with TG_OIDC. */
   async finish(callback: URLSearchParams, sent: Cookies, waiting: Waiting): Promise<LocalReply> {
     const { transaction, removal } = this.#transactions.find(sent, callback.get("state") ?? "");
     this.#provider.requireIssuer(callback);
@@ -58,25 +58,26 @@ export class LoginFlow {
     waiting.onClose(() => gone.abort());
     const call = tokenFetch(observerOf(waiting, "oidc"), gone.signal);
     const claims = await this.#provider.redeem(callback, transaction, call);
-    return redirect(this.#placeOf(transaction), [this.sessions.issue(claims), removal]);
+    return redirect(this.#returnUrl(transaction), [this.sessions.issue(claims), removal]);
   }
 
-  /** Always of the redirect URI's own origin: `//elsewhere` as a path would lead to another host if it stood alone. */
-  #placeOf({ returnTo }: Transaction): string {
+  /** Absolute, on the origin of the redirect URI: a path `//evil.test` alone would be an open redirect. */
+  #returnUrl({ returnTo }: Transaction): string {
     return this.#origin + returnTo;
   }
 }
 
-/** What finishing a login needs of the request that waits for it. */
+/** What completing a login needs of the request that waits for it. */
 type Waiting = Pick<PolicyContext, "trace" | "span" | "onClose">;
 
-/** Who vouches for a session, and for whom: policies that agree in this share their sessions, others cannot read them. */
+/** Identifies provider and client. Policies with the same fingerprint share sessions; others cannot read them. */
 function fingerprint(config: Oidc): string {
   const { issuer, authorizationEndpoint, tokenEndpoint, clientId, redirectURI, scopes } = config;
   const trusted = JSON.stringify([issuer, authorizationEndpoint, tokenEndpoint, clientId, redirectURI, scopes]);
   return createHash("sha256").update(trusted).digest("hex");
 }
 
+/** The provider reports an error, such as `access_denied`. */
 function refused(error: string, removal: string): Error {
   if (!SHOWN_ERROR.test(error)) return oidcFailure(400, "invalid callback", undefined, [removal]);
   return oidcFailure(400, `oidc provider returned callback error '${error}'`, undefined, [removal]);

@@ -1,3 +1,11 @@
+/**
+ * `oidc` (reference 3.5): logs browsers in with an OpenID Connect provider, by the authorization code flow with PKCE, state and
+ * nonce. Comes in: the provider's endpoints and keys, resolved from its discovery document. Goes out: claims of the ID token as
+ * `jwt`, a redirect to the provider, or an error of the login. Runs in the gateway and route phases.
+ *
+ * The gateway keeps no sessions. State lives in cookies sealed with OIDC_COOKIE_SECRET, so every worker and replica can read it:
+ * `flow.ts` has the steps, `transaction.ts` the login under way, `session.ts` the logged-in user, `provider.ts` the protocol.
+ */
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
@@ -14,9 +22,9 @@ import { Provider } from "./provider.ts";
 import type { Oidc } from "./schema.ts";
 
 const KIND = "oidc";
-/** Of the callback: whoever has them can try to end the login in the place of the browser (RFC 9700 4.2, 4.5). */
+/** Parameters of the callback: whoever sees them in a log could complete the login (RFC 9700, sections 4.2 and 4.5). */
 const SECRET_PARAMETERS = ["code", "state"];
-/** Where browsers can show a login page; everything else, such as images and what scripts ask for, is followed in vain. */
+/** `Sec-Fetch-Dest` of requests that can show a login page; an image or a script's request would follow the redirect in vain. */
 const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "object"]);
 
 export const oidc = definePolicy({
@@ -30,11 +38,7 @@ export const oidc = definePolicy({
   redact: (config) => ({ ...config, clientSecret: REDACTED }),
 });
 
-/**
- * Lets only those pass who have logged in with an OpenID Connect provider, and sends browsers there (reference 3.5): the
- * authorization code flow with PKCE, state and nonce. Claims of the id token become `jwt`. Throws without a key for the
- * cookies, which comes from the environment.
- */
+/** Binds the policy to a data plane. Throws PolicyError without a key for the cookies, which comes from the environment. */
 function hooksOf(config: Oidc, provider: Provider, { oidcCookieKey, credentials, phase }: PolicyDeps): PolicyHooks {
   if (oidcCookieKey === undefined)
     throw PolicyError.at(
@@ -61,7 +65,7 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase:
     trace?.applied(KIND, { action: "session", expires: new Date(session.expires * 1000).toISOString() });
     return undefined;
   }
-  // The cors of this phase would have answered it; that of the route may yet.
+  // `cors` of this phase would have answered it, but `cors` of the route may: the decision is left to it.
   if (phase === "gateway" && isPreflight(request)) {
     trace?.skipped(KIND, "a CORS preflight carries no cookies");
     context.requestMetadata.unlessCors = oidcFailure(401, "authentication required");
@@ -76,6 +80,7 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase:
   return flow.begin(request, cookies);
 }
 
+/** Handles the callback. Errors of the login carry no token, so the trace may show their message. */
 async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSearchParams, cookies: Cookies) {
   const { trace } = context;
   try {
@@ -89,8 +94,8 @@ async function finish(context: PolicyContext, flow: LoginFlow, callback: URLSear
 }
 
 /**
- * The cookies of the gateway's own: gone from the request, so that no backend can use them, and kept aside for a policy of
- * the route that follows one of the gateway.
+ * Removes the gateway's cookies from the request, so that no backend can replay a session, and keeps them for a second `oidc` policy:
+ * one of the route after one of the gateway.
  */
 function ownCookies({ request, requestMetadata }: PolicyContext): Cookies {
   const taken = takeCookies(request.headers);
@@ -98,7 +103,7 @@ function ownCookies({ request, requestMetadata }: PolicyContext): Cookies {
   return requestMetadata.oidcCookies;
 }
 
-/** Fetch standard 3.2.2: asks what may be asked, before the real request. */
+/** A CORS preflight (Fetch, section 3.2.2). */
 function isPreflight({ method, headers }: HttpRequest): boolean {
   return (
     method === "OPTIONS" &&
@@ -107,10 +112,11 @@ function isPreflight({ method, headers }: HttpRequest): boolean {
   );
 }
 
+/** Whether a redirect to a login page makes sense; else 401. gRPC clients do not follow redirects. */
 function canLogIn({ method, headers }: HttpRequest): boolean {
   // A browser does not follow a login redirect of an OPTIONS request.
   if (method === "OPTIONS") return false;
-  // Only browsers say it (Fetch Metadata 2.1); others are taken for somebody who can.
+  // Only browsers send it (Fetch Metadata, section 2.1); other clients are assumed to follow redirects.
   const destination = getHeader(headers, "sec-fetch-dest");
   if (destination !== undefined && !PAGES.has(destination)) return false;
   return !(getHeader(headers, "content-type") ?? "").startsWith("application/grpc");

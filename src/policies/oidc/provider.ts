@@ -9,7 +9,7 @@ import type { Claims } from "./session.ts";
 import type { TokenFetch } from "./token-call.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Asymmetric ones only: a key set is public, and so would be a key for HMAC in it. */
+/** Asymmetric algorithms only: a key set is public, and with an HMAC key in it anyone could sign tokens. */
 const ALGORITHMS = [
   "RS256",
   "RS384",
@@ -23,10 +23,10 @@ const ALGORITHMS = [
   "EdDSA",
   "Ed25519",
 ];
-/** Seconds by which the provider's clock may differ. */
+/** Seconds of clock skew that are tolerated. */
 const CLOCK_TOLERANCE = 30;
 
-/** The identity provider as this client sees it. */
+/** The protocol with one provider: oauth4webapi for requests and callbacks, jose for ID tokens. */
 export class Provider {
   readonly #config: Oidc;
   readonly #server: oauth.AuthorizationServer;
@@ -35,7 +35,7 @@ export class Provider {
   readonly #keys: JWTVerifyGetKey;
   readonly #scope: string;
 
-  /** Throws an Error for a key set that is none. */
+  /** Throws PolicyError for an invalid key set. */
   constructor(config: Oidc) {
     this.#config = config;
     this.#server = {
@@ -55,7 +55,7 @@ export class Provider {
     this.#scope = [...new Set(["openid", ...config.scopes])].join(" ");
   }
 
-  /** Where the browser goes to log in (OpenID Connect Core 3.1.2.1, RFC 7636 4.3). */
+  /** The authorization request as a URL (OpenID Connect Core, section 3.1.2.1; RFC 7636, section 4.3). */
   authorizationUrl({ state, nonce, verifier }: Transaction): string {
     const { authorizationEndpoint, clientId, redirectURI } = this.#config;
     const url = new URL(authorizationEndpoint);
@@ -73,7 +73,7 @@ export class Provider {
     return url.href;
   }
 
-  /** Trades the code that came back for an id token and verifies it. Throws TG_OIDC; its messages hold no token. */
+  /** Exchanges the code of a callback for an ID token and verifies it. Throws TG_OIDC, whose messages contain no token. */
   async redeem(callback: URLSearchParams, transaction: Transaction, fetch: TokenFetch): Promise<Claims> {
     return this.#verify(
       await this.#exchange(this.#checkCallback(callback, transaction), transaction, fetch),
@@ -81,7 +81,10 @@ export class Provider {
     );
   }
 
-  /** Throws TG_OIDC when the provider announces that its callbacks name it, and this one does not (RFC 9207 2.4). */
+  /**
+   * Throws TG_OIDC if the callback does not name this provider as `iss`, where the provider announces that its callbacks do. Stops
+   * mix-up attacks, where the code of one provider is sent to another (RFC 9207, section 2.4).
+   */
   requireIssuer(callback: URLSearchParams): void {
     const named = callback.getAll("iss");
     if (named.length === 0 && !this.#config.callbackNamesIssuer) return;
@@ -90,7 +93,7 @@ export class Provider {
   }
 
   #checkCallback(callback: URLSearchParams, { state }: Transaction): URLSearchParams {
-    // The library looks at the code only when it is sent.
+    // The library checks the code only later, when it is sent.
     if (callback.getAll("code").length !== 1)
       throw oidcFailure(400, "invalid callback", new Error("more than one code"));
     try {
@@ -110,7 +113,7 @@ export class Provider {
         callback,
         redirectURI,
         verifier,
-        // Whether TLS is needed on the way to the provider is for the configuration to say.
+        // Plain HTTP is allowed if the configuration says so, for providers in the same cluster.
         { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true },
       );
       const tokens = await oauth.processAuthorizationCodeResponse(this.#server, this.#client, response, {
@@ -122,7 +125,7 @@ export class Provider {
     }
   }
 
-  /** Tells what is wrong with the token from what is wrong with the call. */
+  /** Distinguishes errors of the ID token from errors of the call. */
   #exchangeFailure(error: unknown): Error {
     if (!(error instanceof oauth.OperationProcessingError)) return callFailure(error);
     const { cause } = error as {
@@ -132,7 +135,7 @@ export class Provider {
     if (cause?.claims !== undefined) return oidcFailure(500, "invalid id token", reason(error));
     if (error.message.includes("id_token")) return oidcFailure(500, "missing id token");
     if (!(error.cause instanceof Response)) return unreadable(error);
-    // Not every provider says it in JSON.
+    // Not every provider sends the error of RFC 6749, section 5.2, as JSON.
     if (error.cause.status === 400) return oidcFailure(400, "the provider refuses the code", reason(error));
     return statusFailure(error.cause.status, error);
   }

@@ -7,7 +7,7 @@ type Found = Pick<
   "authorizationEndpoint" | "tokenEndpoint" | "tokenEndpointAuth" | "callbackNamesIssuer" | "jwks"
 >;
 
-/** OpenID Connect Discovery 1.0, section 3: what is used of it. */
+/** The fields of a discovery document that are used (OpenID Connect Discovery 1.0, section 3). */
 interface Discovery {
   readonly issuer?: unknown;
   readonly authorization_endpoint?: unknown;
@@ -19,25 +19,25 @@ interface Discovery {
 }
 
 /**
- * What the policy needs to know of its provider, from the configuration or from the discovery document. Until the documents
- * have been fetched, or when they cannot be used, nobody can log in.
+ * Endpoints and keys of the provider, from the configuration or from the discovery document. Fails closed: until the documents have
+ * been fetched, or if they are invalid, the key set is empty and every login fails.
  */
 export function resolve(written: OidcInput, resolver: Resolver): Oidc {
   const { discovery, jwks, authorizationEndpoint, tokenEndpoint, tokenEndpointAuth, ...client } = written;
   const { issuer } = client;
   const keys = jwks === undefined ? undefined : resolver.text(["jwks"], jwks);
-  const nobody: Found = {
+  const configured: Found = {
     authorizationEndpoint: authorizationEndpoint ?? issuer,
     tokenEndpoint: tokenEndpoint ?? issuer,
     tokenEndpointAuth: tokenEndpointAuth ?? "clientSecretBasic",
     callbackNamesIssuer: false,
     jwks: keys ?? '{"keys":[]}',
   };
-  if (authorizationEndpoint !== undefined) return { ...client, ...nobody };
+  if (authorizationEndpoint !== undefined) return { ...client, ...configured };
   const at = discovery === undefined ? ["issuer"] : ["discovery"];
   const text = discovery === undefined ? resolver.fetched(at, wellKnown(issuer)) : resolver.text(at, discovery);
   const found = text === undefined ? undefined : readDiscovery(text, issuer, at, resolver);
-  return { ...client, ...nobody, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) };
+  return { ...client, ...configured, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) };
 }
 
 /** OpenID Connect Discovery 1.0, section 4.1. */
@@ -51,7 +51,7 @@ function readDiscovery(text: string, issuer: string, path: ConfigPath, resolver:
     resolver.report(path, { message: "the discovery document is no JSON object" });
     return undefined;
   }
-  // Somebody else's document would have tokens of somebody else accepted (OpenID Connect Discovery 1.0, section 4.3).
+  // The document of another issuer would make its tokens acceptable (OpenID Connect Discovery 1.0, section 4.3).
   if (document.issuer !== issuer) {
     const written = JSON.stringify(document.issuer) ?? "nobody";
     resolver.report(path, {

@@ -4,23 +4,26 @@ const CIPHER = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What became of a sealed text. */
+/** Result of opening a sealed text. */
 export type Opened =
   | { readonly state: "valid"; readonly value: unknown; readonly expires: number }
-  /** Past its time; what it held must not be used. */
+  /** Expired; the value must not be used. */
   | { readonly state: "expired" }
-  /** Tampered with, made with another key or for another purpose, or no sealed text at all. */
+  /** Modified, sealed with another key or for another purpose, or not a sealed text. */
   | { readonly state: "invalid" };
 
 interface Envelope {
-  /** Seconds since 1970. */
+  /** Expiry in Unix seconds. */
   readonly e: number;
   readonly v: unknown;
 }
 
 /**
- * Encrypts and authenticates `value` (JSON) with AES-256-GCM, so that it can be given to a client to keep. `purpose` is
- * authenticated with it: the text opens for that purpose alone. `expires` in seconds since 1970. Base64url without padding.
+ * Encrypts and authenticates `value` as JSON with AES-256-GCM, so that a client can keep it without reading or changing it.
+ * `purpose` is authenticated with it: the text opens for the same purpose only. `expires` is in Unix seconds and sealed too, because
+ * clients decide themselves when to delete a cookie. The result is base64url without padding.
+ *
+ * The IV is random, 96 bits: one key may seal at most 2^32 texts (NIST SP 800-38D, section 8.3).
  */
 export function seal(key: Uint8Array, purpose: string, value: unknown, expires: number): string {
   const envelope: Envelope = { e: expires, v: value };
@@ -36,7 +39,7 @@ export function seal(key: Uint8Array, purpose: string, value: unknown, expires: 
   return sealed.toString("base64url");
 }
 
-/** Opens what `seal` has made with the same key and purpose. `now` in seconds since 1970. */
+/** Opens what `seal` made with the same key and purpose. `now` in Unix seconds. Never throws for text of a client. */
 export function open(key: Uint8Array, purpose: string, text: string, now: number): Opened {
   const sealed = Buffer.from(text, "base64url");
   if (sealed.length <= IV_BYTES + TAG_BYTES) return { state: "invalid" };
@@ -49,7 +52,7 @@ export function open(key: Uint8Array, purpose: string, text: string, now: number
   } catch {
     return { state: "invalid" };
   }
-  // What is authenticated has been written by `seal`.
+  // Authenticated, so `seal` wrote it.
   const { e, v } = JSON.parse(plain) as Envelope;
   return e > now ? { state: "valid", value: v, expires: e } : { state: "expired" };
 }

@@ -2,21 +2,21 @@ import { BoundedCache } from "../../base/bounded-cache.ts";
 import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
 import type { Opened } from "./sealed.ts";
 
-/** A login is good for this long, or as long as the id token when that ends sooner. */
+/** Lifetime of a session; the ID token ends it earlier if it expires first (reference 3.5). */
 const LIFETIME_SECONDS = 3600;
 
-/** Sessions that are remembered once opened: opening takes 20 µs, as long as all else of a request; at most 4 KiB each. */
+/** Opened sessions that are remembered, at most 4 KiB each: opening one takes 20 µs, as long as the rest of a request. */
 const MAX_REMEMBERED = 256;
 
 /** Claims of a verified id token (OpenID Connect Core 2). */
 export interface Claims {
   readonly sub: string;
-  /** Seconds since 1970. */
+  /** Unix seconds. */
   readonly exp: number;
   readonly [claim: string]: unknown;
 }
 
-/** Who is logged in: the browser keeps the claims, sealed. */
+/** Sessions of logged-in users: the browser keeps the claims in a sealed cookie. A session cannot be revoked before it expires. */
 export class Sessions {
   readonly #cookies: SealedCookies;
   readonly #name: string;
@@ -27,7 +27,7 @@ export class Sessions {
     this.#name = `${cookies.prefix}s_${id}`;
   }
 
-  /** A valid session's value are its `Claims`; undefined: there is none. */
+  /** The session of a request; the value of a valid one is `Claims`. undefined = no cookie. */
   read(sent: Cookies): Opened | undefined {
     const text = sent.get(this.#name);
     if (text === undefined) return undefined;
@@ -39,7 +39,7 @@ export class Sessions {
     return opened;
   }
 
-  /** The Set-Cookie value of a new session. Throws TG_OIDC with 500 when there are more claims than a cookie can hold. */
+  /** The Set-Cookie value of a new session. Throws TG_OIDC with 500 if the claims do not fit into a cookie. */
   issue(claims: Claims): string {
     return this.#cookies.issue(this.#name, claims, Math.min(claims.exp, seconds() + LIFETIME_SECONDS));
   }

@@ -1,17 +1,19 @@
 import type { OutboundTrace } from "../types.ts";
 
+/** Milliseconds. */
 const TIMEOUT_MS = 10_000;
+/** Bytes. */
 const MAX_RESPONSE = 64 * 1024;
 
-/** The call has no answer that could be read; the message may be logged. */
+/** The call got no readable response. The message may be logged. */
 export class TokenCallError extends Error {}
 
 /** `fetch` as oauth4webapi calls it. */
 export type TokenFetch = (url: string, options: RequestInit) => Promise<Response>;
 
 /**
- * A `fetch` for one call to the token endpoint: at most 10 s and 64 KiB, given up when `gone` says that nobody waits for it,
- * shown in the trace. Rejects with TokenCallError.
+ * A `fetch` for one call to the token endpoint, recorded in the trace. It is limited to 10 s and 64 KiB (reference 3.5) and cancelled
+ * by `gone`, when the client has closed the exchange. Rejects with TokenCallError.
  */
 export function tokenFetch(trace: OutboundTrace | undefined, gone: AbortSignal): TokenFetch {
   return async (url, options) => {
@@ -37,14 +39,14 @@ async function readBounded(response: Response): Promise<Buffer> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    // Leaving the loop cancels the rest.
+    // The error leaves the loop, which cancels the response.
     if (size > MAX_RESPONSE) throw new Error(`the response is longer than ${MAX_RESPONSE} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 }
 
-/** `fetch` says only that it failed; why is in the cause. */
+/** The message of `fetch` is only "fetch failed"; the reason is in its cause. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `no response within ${TIMEOUT_MS / 1000} s`;

@@ -3,26 +3,29 @@ import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } 
 import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 
-/** How long somebody may take to log in. */
+/** Time that a user has to log in. */
 const LIFETIME_SECONDS = 300;
-/** Logins of one browser at a time, such as in several tabs; the oldest gives way. Bounds what its cookies take. */
+/** Logins of one browser at a time, for example in several tabs; the oldest is dropped. Bounds the Cookie header. */
 const MAX_OPEN = 8;
-/** Longer places are not gone back to. */
+/** Characters of the URL to return to; after a login from a longer one, the browser goes to `/` (reference 3.5). */
 const MAX_RETURN = 2048;
 /** 32 random bytes in base64url, as `begin` makes them. */
 const STATE = /^[\w-]{43}$/;
 
-/** One login from the redirect to the provider until the way back (RFC 6749 10.12, RFC 7636, OpenID Connect Core 3.1.2.1). */
+/**
+ * One login, from the redirect to the provider until the callback. `state` stops login CSRF (RFC 6749, section 10.12), `nonce` the
+ * replay of ID tokens (OpenID Connect Core, section 3.1.2.1), `verifier` the use of stolen codes (PKCE, RFC 7636).
+ */
 export interface Transaction {
   readonly state: string;
   readonly nonce: string;
-  /** Of PKCE: proves to the token endpoint that whoever redeems the code began the login. */
+  /** PKCE code verifier: proves to the token endpoint that this client began the login. */
   readonly verifier: string;
   /** Path and query to go to after the login. */
   readonly returnTo: string;
 }
 
-/** Logins under way: each has a cookie of its own, named after its state, so that tabs do not disturb each other. */
+/** Logins in progress. Each has its own cookie, named after its state, so that logins in several tabs do not interfere. */
 export class Transactions {
   readonly #cookies: SealedCookies;
   readonly #prefix: string;
@@ -32,7 +35,7 @@ export class Transactions {
     this.#prefix = `${cookies.prefix}t_${id}_`;
   }
 
-  /** Begins a login; `cookies` are Set-Cookie values: the new one, and removals of those that give way. */
+  /** Begins a login. `cookies` are Set-Cookie values: the new one, and removals of expired and surplus ones. */
   begin(sent: Cookies, target: string): { readonly transaction: Transaction; readonly cookies: readonly string[] } {
     const transaction = {
       state: generateRandomState(),
@@ -44,7 +47,7 @@ export class Transactions {
     return { transaction, cookies: [cookie, ...this.#makeRoom(sent)] };
   }
 
-  /** The login that `state` belongs to, and the Set-Cookie value that ends it. Throws TG_OIDC with 400. */
+  /** The login with this `state`, and the Set-Cookie value that removes its cookie. Throws TG_OIDC with 400. */
   find(sent: Cookies, state: string): { readonly transaction: Transaction; readonly removal: string } {
     if (!STATE.test(state)) throw oidcFailure(400, "invalid callback");
     const name = this.#name(state);
@@ -58,7 +61,7 @@ export class Transactions {
     return { transaction, removal };
   }
 
-  /** Removals of what is over, and of the oldest logins so that there are fewer than MAX_OPEN. */
+  /** Removals of expired logins, and of the oldest ones beyond MAX_OPEN - 1. */
   #makeRoom(sent: Cookies): string[] {
     const open: { readonly name: string; readonly expires: number }[] = [];
     const removals: string[] = [];
