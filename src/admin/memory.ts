@@ -25,7 +25,7 @@ export interface MemoryReport {
     };
     readonly specific: { readonly kind: "v8"; readonly threads: readonly NamedThreadMemory[] };
   };
-  /** Null where the system does not tell, such as outside Linux. */
+  /** Null if the system does not report it, as outside Linux. */
   readonly cgroup: CgroupMemory | null;
   readonly smaps: SmapsMemory | null;
 }

@@ -98,7 +98,7 @@ test("a client that goes away closes its trace", async () => {
   await trace.closed;
 });
 
-test("a slow reader is refused events within a bound, and told when it may have more", async () => {
+test("events for a slow reader are bounded; the hub is notified when there is room again", async () => {
   const arriving = nextTrace();
   const socket = dial(address);
   socket.write(head("POST", "/debug/trace"));

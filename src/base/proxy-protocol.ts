@@ -1,10 +1,10 @@
 /**
- * The header with which a proxy in front says who the client is: the PROXY protocol of HAProxy, versions 1 (text) and 2
- * (binary). https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
+ * The PROXY protocol of HAProxy, versions 1 (text) and 2 (binary): a header by which a proxy in front passes on the address of
+ * the client. https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
  */
 import { isIP } from "node:net";
 
-/** Who connected to the proxy in front, and where. */
+/** The addresses of the connection between the client and the proxy in front. */
 export interface ProxiedAddresses {
   readonly remoteAddress: string;
   readonly remotePort: number;
@@ -13,8 +13,9 @@ export interface ProxiedAddresses {
 }
 
 /**
- * `more`: it may become a header with further bytes; `absent`: it is none of an accepted version; `complete`: `length` bytes
- * are the header. Without `addresses` those of the socket count: health checks of the proxy itself, or clients it cannot tell.
+ * `more`: it may become a header with further bytes; `absent`: the bytes are not a header of an accepted version; `complete`: the
+ * header is `length` bytes long. Without `addresses` those of the socket apply: the proxy checks our health (LOCAL), or does not
+ * know the client (UNKNOWN).
  */
 export type ProxyHeader =
   | { readonly state: "more" }
@@ -25,8 +26,8 @@ export type ProxyHeader =
 export type ProxyVersion = "v1" | "v2" | "all";
 
 /**
- * Parses what a connection begins with; `bytes` is all that has arrived. Only versions that the port expects are looked for, so that
- * a client cannot choose the more lenient one.
+ * Parses the first bytes of a connection; `bytes` is everything received so far. Only versions that the port expects are accepted, so
+ * that a client cannot choose the more lenient one.
  */
 export function parseProxyHeader(bytes: Buffer, version: ProxyVersion): ProxyHeader {
   const v1 = version === "v2" ? "no" : beginning(bytes, V1_START);
@@ -80,7 +81,7 @@ function parseV1(bytes: Buffer): ProxyHeader {
   };
 }
 
-/** Scopes (`fe80::1%eth0`) mean nothing on another machine. */
+/** Rejects scopes (`fe80::1%eth0`), which have no meaning on another machine. */
 function isAddress(text: string, version: 4 | 6): boolean {
   return isIP(text) === version && !text.includes("%");
 }
@@ -94,7 +95,7 @@ function isPort(text: string): boolean {
 const V2_SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n");
 /** Signature, version and command, family, length. */
 const FIXED = 16;
-/** What may follow: addresses and the fields (TLVs) behind them, which are not read. */
+/** Limit of the rest: addresses, and extension fields (TLVs) after them, which are skipped. */
 const MAX_VARIABLE = 512;
 const LOCAL = 0;
 const PROXY = 1;

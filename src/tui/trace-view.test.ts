@@ -176,7 +176,7 @@ test("a file that breaks in the middle shows the break as a row", { skip }, asyn
   await terminal.until("the screen as before", restored(0));
 });
 
-test("an error that nobody caught is printed on the restored screen", { skip }, async (t) => {
+test("an uncaught error is printed on the restored screen", { skip }, async (t) => {
   const module = new URL("terminal.ts", import.meta.url).pathname;
   const crash = `import("${module}").then((screen) => { screen.enterAlternateScreen(1); throw new Error("boom"); })`;
   const terminal = await open(t, `${process.execPath} -e '${crash}'; (exit 7)`);

@@ -12,7 +12,7 @@ const SPACE = { type: "inuse_space", unit: "bytes" } as const;
 
 /**
  * One gzipped pprof profile of the live objects of several threads, by the stack that allocated them, in bytes as estimated
- * from the samples. The number of objects is not in it: V8 does not tell how many a sample stands for.
+ * from the samples. The number of objects is not in it: V8 does not report how many a sample stands for.
  */
 export function mergeHeapProfiles(threads: readonly ThreadHeapProfile[]): Promise<Uint8Array> {
   const builder = new ProfileBuilder();

@@ -10,7 +10,7 @@ import { sourceName } from "./builder.ts";
 import { mergeCpuProfiles } from "./cpu.ts";
 import { mergeHeapProfiles } from "./heap.ts";
 
-/** A thread that works when told, and takes profiles of itself with the real profilers. */
+/** A thread that works on command and records its own profiles with the real profilers. */
 const worker = new Worker(
   `const { parentPort, workerData } = require("node:worker_threads");
    const kept = [];
@@ -113,7 +113,10 @@ test("a CPU profile shows the busy functions of each thread under its name", asy
   assert.ok(nanoseconds > 1e6, `${nanoseconds} ns`);
   assert.ok(samples.every(({ stack }) => !stack.includes("(idle)") && !stack.includes("(root)")));
   assert.equal(Number(profile.period), 1e6);
-  assert.ok(Math.abs(Number(BigInt(profile.timeNanos) / 1_000_000n) - startedAt) < 10_000, "the start is told");
+  assert.ok(
+    Math.abs(Number(BigInt(profile.timeNanos) / 1_000_000n) - startedAt) < 10_000,
+    "the start is in the profile",
+  );
 });
 
 test("the time of a node is shared out to its lines, and callers keep their order", async () => {
