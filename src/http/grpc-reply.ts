@@ -30,7 +30,7 @@ export function grpcStatusIn(fields: HeaderList): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : 2;
 }
 
-/** Header fields of a response without body that tells a gRPC client of an error; its HTTP status is 200. */
+/** Header fields of a response that reports an error to a gRPC client: status 200 without a body (Trailers-Only). */
 export function grpcError(status: number, message: string): HeaderList {
   const encoded = message.toWellFormed().replace(/[\0-\x20%\x7f-\u{10ffff}]/gu, (char) => encodeURIComponent(char));
   return ["content-type", "application/grpc", "grpc-status", String(status), "grpc-message", encoded];

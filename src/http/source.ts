@@ -10,7 +10,10 @@ export interface Discovered {
   find(address: string): unknown;
 }
 
-/** A connection's client as expressions see it (`source`, reference 4.7); its certificate is taken apart when it is read. */
+/**
+ * A connection's client as expressions see it (`source`, reference 4.7). Getters, so that a certificate is parsed only for
+ * expressions that read it.
+ */
 export class Source implements SourceParts {
   readonly #from: Connected;
   readonly #discovered: Discovered;
@@ -20,24 +23,29 @@ export class Source implements SourceParts {
     this.#discovered = discovered;
   }
 
+  /** The client's, from its PROXY header where there was one. X-Forwarded-For never changes it. */
   get address(): string {
     return this.#from.remoteAddress;
   }
   get port(): number {
     return this.#from.remotePort;
   }
+  /** The TCP peer, which is the proxy in front where a PROXY header was read. */
   get rawAddress(): string {
     return this.#from.rawAddress;
   }
   get rawPort(): number {
     return this.#from.rawPort;
   }
+  /** The CONNECT request of the tunnel that this connection came out of; undefined outside of tunnels. */
   get connectHeaders(): SourceParts["connectHeaders"] {
     return this.#from.connectHead;
   }
+  /** Found by address only, which can be spoofed on some networks: not for authorization. */
   get unverifiedWorkload(): unknown {
     return this.#discovered.find(this.#from.remoteAddress);
   }
+  /** From here on: of the client's certificate, verified in the handshake; undefined without one. */
   get identity(): unknown {
     return this.#from.tls?.client?.identity;
   }

@@ -110,7 +110,7 @@ export interface HttpHost {
 
 /**
  * A client's connection as its bind sees it, whatever the version of HTTP: limits, drain and accounting need no more. It knows its
- * streams; nobody else keeps a list of them.
+ * streams; no other list of them exists.
  */
 export interface HttpConnection extends ClientConnection, TransportHandler, Sweepable {
   /** Inside TLS where it ends here. */

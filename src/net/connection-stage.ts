@@ -1,7 +1,7 @@
 import { ByteQueue } from "./byte-queue.ts";
 import type { Transport, TransportHandler } from "./transport.ts";
 
-/** Whoever began a stage. Exactly one of the first two calls follows. */
+/** Owner of a stage. Exactly one of the first two calls follows. */
 export interface StageOwner {
   /** The stage has done its work; the connection gets its next handler right after this call. */
   onStagePassed(stage: ConnectionStage): void;
@@ -15,7 +15,7 @@ export interface StageOwner {
  * One step that a connection passes before its bytes are served: it reads a PROXY header, makes a TLS handshake, waits for an
  * authorization, opens a tunnel through a proxy. This is what all of them share. It holds the bytes that arrive until the step
  * has decided, gives the step a deadline, and ends it once, by whichever comes first: a decision, the deadline, the peer, a
- * defect. A step writes nothing to the peer unless it says so.
+ * defect. Most steps write nothing to the peer.
  */
 export abstract class ConnectionStage implements TransportHandler {
   /** What the peer has sent in this stage and the stage has not used. */

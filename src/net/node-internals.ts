@@ -141,7 +141,7 @@ type WriteDone = (error?: Error | null) => void;
 
 /** Decides about failed writes of a stream. */
 export interface WriteGuard {
-  /** A write failed earlier: what follows is thrown away. */
+  /** A write failed earlier: what follows is discarded. */
   readonly writeFailed: boolean;
   /** Whether the stream outlives this failure; it is destroyed otherwise. */
   outlivesWriteFailure(error: NodeJS.ErrnoException): boolean;

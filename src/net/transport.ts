@@ -48,7 +48,7 @@ export type ConnectTarget = { readonly host: string; readonly port: number } | {
 
 /** What transports need of sockets; streams inside the process have it too. */
 export interface ByteStream extends Duplex {
-  /** Ends the connection so that the peer cannot take what it got for complete. */
+  /** Closes with RST, so a truncated body is not mistaken for a complete one. */
   resetAndDestroy(): unknown;
 }
 
@@ -207,7 +207,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     this.#socket.resume();
   }
 
-  /** Whether the peer has reset the connection: while reading is paused, no event tells. False where it cannot be told. */
+  /** Whether the peer has reset the connection. While reading is paused no event reports it. False where it is not known. */
   get wasReset(): boolean {
     return sockets.wasReset(this.#carrier);
   }
@@ -221,7 +221,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     this.#socket.destroy();
   }
 
-  /** Closes with RST, so that a peer cannot take a body that is delimited by the close for a complete one. */
+  /** Closes with RST, so a truncated body that only the close delimits is not mistaken for a complete one. */
   reset(): void {
     this.#carrier.resetAndDestroy();
   }
@@ -244,7 +244,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
 
   #ended(): void {
     const failure = this.#writeFailure;
-    // A reset that the write was told of reads like a proper end; Linux tells by EPIPE that the peer had sent FIN before.
+    // After a reset that failed a write, the read ends as if by FIN. On Linux EPIPE means that a FIN came before the reset.
     if (failure === undefined || (failure.code === "EPIPE" && process.platform === "linux"))
       this.#call((current) => current.onEnd());
     if (failure !== undefined) this.#socket.destroy(failure);

@@ -8,6 +8,12 @@ import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ingress/drain.ts";
 import type { TunnelTargets } from "./ingress/tunnel.ts";
 import type { Services } from "./services.ts";
 
+/**
+ * The data plane of one worker: its binds, and the two phases of a reload (`prepare` builds aside, `commit` swaps; `abort` drops
+ * what was built). The worker's commands come in (worker/worker.ts); connections are served by a BindServer for each bind.
+ * All workers prepare before any commits, so a configuration that one of them cannot serve changes nothing anywhere.
+ */
+
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
 export type Ports = Readonly<Record<string, number>>;
 
@@ -58,6 +64,7 @@ export class DataPlane implements TunnelTargets {
     }
   }
 
+  /** In slices: compiling thousands of routes at once would delay every request meanwhile. */
   async #compileRoutes(compiler: IrCompiler, { routes }: PackedIr): Promise<void> {
     let since = performance.now();
     for (const packed of routes)
@@ -70,6 +77,7 @@ export class DataPlane implements TunnelTargets {
       }
   }
 
+  /** Ports open before the commit, so that one that is taken rejects the configuration instead of failing later. */
   async #open(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
     const opened = new Map<string, BindServer>();
     this.#candidate = { generation, opened };
@@ -89,6 +97,7 @@ export class DataPlane implements TunnelTargets {
     }
   }
 
+  /** Swaps the prepared configuration in, without waiting: every request sees either the old one or the new one as a whole. */
   commit(): void {
     const candidate = this.#candidate;
     if (candidate === undefined) return;
@@ -145,11 +154,13 @@ export class DataPlane implements TunnelTargets {
     return [...this.#servers].map(([bind, server]) => ({ bind, port: server.port, connections: server.tasks() }));
   }
 
+  /** For tunnels: the bind of this port, else the internal bind without a port. */
   findTarget(port: number): BindServer | undefined {
     const servers = [...this.#servers.values()];
     return servers.find((server) => server.port === port) ?? servers.find((server) => server.wildcard);
   }
 
+  /** The last connection of a bind has closed. */
   #emptied(server: BindServer): void {
     this.#leaving.delete(server);
     this.#checkIdle();

@@ -8,7 +8,10 @@ export interface WorkloadIdentity {
   readonly serviceAccount: string;
 }
 
-/** A client's certificate that was verified in the handshake. Nothing is taken apart before somebody asks. */
+/**
+ * A client's certificate that was verified in the handshake. Its fields are parsed when they are read: most configurations
+ * read none of them.
+ */
 export class ClientCertificate implements PeerCertificate {
   readonly #certificate: X509Certificate;
   #names: readonly string[] | undefined;
@@ -22,6 +25,7 @@ export class ClientCertificate implements PeerCertificate {
     return oneLine(this.#certificate.subject);
   }
 
+  /** The last CN, which is the most specific one (RFC 4514 2.1); undefined when there is none. */
   get subjectCn(): string | undefined {
     const lines = this.#certificate.subject.split("\n");
     return lines.findLast((line) => line.startsWith("CN="))?.slice("CN=".length);
@@ -37,10 +41,12 @@ export class ClientCertificate implements PeerCertificate {
     return this.#names;
   }
 
+  /** The first URI name with the scheme `spiffe`; a valid SVID has exactly one (X509-SVID 2). */
   get spiffeId(): string | undefined {
     return this.subjectAltNames.find((name) => name.startsWith("spiffe://"));
   }
 
+  /** Undefined unless the SPIFFE ID has the form that Kubernetes workloads get. */
   get identity(): WorkloadIdentity | undefined {
     const parts = /^spiffe:\/\/([^/]+)\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(this.spiffeId ?? "");
     const [, trustDomain, namespace, serviceAccount] = parts ?? [];
@@ -54,7 +60,7 @@ export class ClientCertificate implements PeerCertificate {
   }
 }
 
-/** Node writes one part a line. */
+/** Node writes one attribute per line. */
 function oneLine(name: string): string {
   return name.trimEnd().replaceAll("\n", ", ");
 }

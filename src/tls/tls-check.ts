@@ -1,3 +1,8 @@
+/**
+ * Checks the TLS settings of a listener when the configuration loads, so that a certificate that cannot be used is an error
+ * with a field name instead of a failed handshake for every client. Called by the configuration (main thread) only; workers
+ * trust what has passed here.
+ */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
@@ -52,7 +57,10 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   }
 }
 
-/** Up to TLS 1.2 a suite names the kind of the certificate's key, which nobody but the gateway chooses here. */
+/**
+ * Suites of TLS 1.2 name the kind of the certificate's key (RFC 5246 A.5), and generated certificates have ECDSA keys. TLS 1.3
+ * suites do not name one (RFC 8446 B.4), so only listeners limited to 1.2 can end up without a usable suite.
+ */
 function leafProblem({ maxVersion, cipherSuites }: TlsServer): TlsProblem | undefined {
   if (maxVersion !== "TLSv1.2" || cipherSuites === undefined) return undefined;
   if (cipherSuites.some((name) => opensslCipher(name)?.includes("ECDSA"))) return undefined;
@@ -63,9 +71,10 @@ function leafProblem({ maxVersion, cipherSuites }: TlsServer): TlsProblem | unde
   };
 }
 
-/** Signed to see that it can be: no client gets it. */
+/** A certificate for this name is signed as a trial and never sent; `.invalid` resolves nowhere (RFC 2606 2). */
 const PROBE = "host.invalid";
 
+/** The first certificate of `pem`; undefined when there is none. */
 function readCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);
@@ -74,6 +83,7 @@ function readCertificate(pem: string): X509Certificate | undefined {
   }
 }
 
+/** Undefined when `pem` has no private key or one with a passphrase. */
 function readKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);

@@ -1,8 +1,9 @@
 import type { KeyExchangeGroup } from "./tls-settings.ts";
 
-/** Names of cipher suites as configurations write them (reference 1.6), with OpenSSL's. */
+/** TLS 1.3 suites have the same names in OpenSSL as in RFC 8446 B.4; `TLS13_` is the reference's prefix (1.6). */
 const TLS13 = ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"] as const;
 
+/** Names of cipher suites as configurations write them, to OpenSSL's: `ECDHE-RSA-AES128-GCM-SHA256`. */
 const OPENSSL: ReadonlyMap<string, string> = new Map([
   ...TLS13.flatMap((name): [string, string][] => [
     [name, name],
@@ -26,7 +27,10 @@ const OPENSSL: ReadonlyMap<string, string> = new Map([
 /** The names that a configuration may use. */
 export const CIPHER_SUITES: readonly string[] = [...OPENSSL.keys()];
 
-/** OpenSSL's name of a suite, or undefined for one that is not known or not safe enough to be offered. */
+/**
+ * OpenSSL's name of a suite. Undefined for unknown ones, and for those without forward secrecy or AEAD, which RFC 9325 4.2
+ * says not to offer.
+ */
 export function opensslCipher(name: string): string | undefined {
   return OPENSSL.get(name);
 }

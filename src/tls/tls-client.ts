@@ -7,19 +7,22 @@ import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } f
 import { opensslGroups } from "./tls-ciphers.ts";
 import type { BackendTls } from "./tls-settings.ts";
 
-/** Who waits for a handshake; exactly one call. */
+/** Receives the result of a handshake; exactly one of `onSecure` and `onClose` is called. */
 export interface SecureWaiter {
   /** `socket.alpnProtocol` is what was agreed on. */
   onSecure(socket: TLSSocket): void;
   onClose(error: Error | undefined): void;
-  /** The transport connection is there and the handshake begins; not when it was there before. */
+  /** TCP is connected and the handshake begins. Not called for a stream that was connected before. */
   readonly onReached?: (() => void) | undefined;
 }
 
-/** Where TLS begins: an address to connect to, or a stream that is there. */
+/** An address to connect to, or a stream that is already connected, such as a tunnel. */
 export type TlsCarrier = ConnectTarget | { readonly socket: ByteStream };
 
-/** TLS to the servers of one backend; connections after the first resume its session. */
+/**
+ * TLS to the servers of one backend. The context is built once, because reading keys and CAs is slow. Connections after the
+ * first resume its session (RFC 8446 2.2), which saves the server a signature and the gateway a verification.
+ */
 export class TlsClient {
   readonly #config: BackendTls;
   readonly #context: SecureContext;
@@ -59,9 +62,9 @@ export class TlsClient {
   }
 
   /**
-   * Opens a connection with its handshake, or makes the handshake on a stream that is there, `host` being the name that is
-   * meant by `target` and `protocols` those that are offered by ALPN, empty for none. Returns a function that gives the
-   * attempt up.
+   * Connects and makes the handshake, or makes it on a connected stream. `host`: name of the server, for SNI and the check of
+   * its certificate unless the configuration says otherwise. `keepAliveDelay`: milliseconds until TCP keep-alive probes, 0 =
+   * off. `protocols`: offered by ALPN (RFC 7301), empty = no offer. Returns a function that cancels the attempt.
    */
   open(
     target: TlsCarrier,
@@ -90,6 +93,7 @@ export class TlsClient {
     return () => socket.destroy();
   }
 
+  /** With TLS 1.3 tickets come after the handshake, possibly several (RFC 8446 4.6.1); the latest is used. */
   #keepSession(socket: TLSSocket): void {
     socket.on("session", (session) => {
       this.#session = session;
@@ -103,7 +107,7 @@ export class TlsClient {
       allowHalfOpen: true,
       ...(protocols.length > 0 && { ALPNProtocols: [...protocols] }),
       rejectUnauthorized: !insecure,
-      // Addresses are no names to ask for (RFC 6066 3).
+      // SNI carries DNS names only, never addresses (RFC 6066 3).
       ...(isIP(hostname) === 0 && hostname !== "" && { servername: hostname }),
       ...(this.#session !== undefined && { session: this.#session }),
       checkServerIdentity: (_name, certificate) => {
@@ -116,7 +120,7 @@ export class TlsClient {
   }
 }
 
-/** What tells connections of one TLS configuration from those of another. */
+/** Key of a pool: connections made with different settings must not be shared. A hash, because settings hold private keys. */
 export function tlsIdentity(config: object): string {
   return createHash("sha256").update(JSON.stringify(config)).digest("base64url").slice(0, 16);
 }

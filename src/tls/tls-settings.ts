@@ -12,7 +12,7 @@ export interface TlsServer {
   readonly cipherSuites?: readonly string[] | undefined;
   /** In order of preference. Absent: the runtime's. */
   readonly keyExchangeGroups?: readonly KeyExchangeGroup[] | undefined;
-  /** Present: `cert` and `key` are a CA's, which signs a certificate for each name that clients ask for. */
+  /** Present: `cert` and `key` are those of a CA, which signs a certificate for each server name (SNI). */
   readonly dynamicCa?: LeafCaching | undefined;
 }
 

@@ -9,7 +9,7 @@ import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
 import { LeafCache, type LeafListener, type ServerIdentity } from "./x509/leaf-cache.ts";
 
-/** Who waits for a handshake; exactly one call. */
+/** Receives the result of a handshake; exactly one of the two is called. */
 export interface HandshakeWaiter {
   /** Returns the handler of the bytes inside TLS. */
   onSecure(transport: Transport): TransportHandler;
@@ -19,7 +19,7 @@ export interface HandshakeWaiter {
 interface Pending {
   readonly waiter: HandshakeWaiter;
   readonly session: TlsSession;
-  /** Of the client: a PROXY header may have told others than the socket's. */
+  /** The client's addresses: those of its PROXY header where there was one, which the socket does not have. */
   readonly from: Addresses;
   readonly carrier: ByteStream;
 }
@@ -45,7 +45,7 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
 /**
  * Ends TLS for one listener. The server's name was read before (see tls-client-hello.ts), so that each listener has
  * versions, suites and client CA of its own, not only its certificate. Sessions are resumed within a listener only: a
- * ticket of one that asks for no client certificate opens no other.
+ * ticket of a listener without client certificates cannot be used to skip the check of another one.
  */
 export class TlsTerminator {
   readonly #settings: TlsServer;
@@ -93,7 +93,7 @@ export class TlsTerminator {
     // A client that ends in the middle of the handshake is gone; after it, it may end its own direction only.
     carrier.allowHalfOpen = false;
     if (tunnelled) {
-      // Nothing tells streams inside the process apart: each gets a server of its own.
+      // Streams inside the process have no addresses to identify them by, so each gets a server of its own.
       this.#createServer(identity, () => key).emit("connection", carrier);
       return;
     }
@@ -113,7 +113,7 @@ export class TlsTerminator {
     return this.#leaves.get(serverName);
   }
 
-  /** Node closes the connection of a client with another CA's certificate without a word. */
+  /** Node reports no reason when it refuses a client's certificate: it just closes the connection. */
   get #closed(): string {
     const closed = "the connection closed during the handshake";
     return this.clientCa === undefined ? closed : `${closed}, or the client's certificate was refused`;

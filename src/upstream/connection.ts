@@ -38,8 +38,8 @@ type State = "idle" | "head" | "length" | "chunked" | "close" | "tunnel" | "clos
  * One connection to an upstream that speaks HTTP/1.1; it serves one exchange at a time (no pipelining: one slow response would
  * hold up the others, and a failure would leave open which of them were processed).
  *
- * Upstreams are read as strictly as clients. A response that two parsers could read differently would let a backend, or who
- * can make it echo bytes, put a response of its own before the next client's (response splitting): the connection ends
+ * Upstreams are read as strictly as clients. A response that two parsers could read differently would let a backend, or a client
+ * that can make it echo bytes, put a response of its own before the next client's (response splitting): the connection ends
  * instead of being used again whenever the end of a message is in doubt.
  */
 export class UpstreamConnection implements Upstream, TransportHandler {

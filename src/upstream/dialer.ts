@@ -15,7 +15,7 @@ export interface ViaProxy {
   readonly authorization: string | undefined;
 }
 
-/** Gets a byte stream, or the reason why there is none; exactly one call. */
+/** Receives a byte stream, or the reason for the failure; exactly one call. */
 export interface StreamWaiter {
   /** `agreed`: by ALPN; undefined for plaintext and where nothing was agreed. */
   onStream(stream: ByteStream, from: Addresses, agreed: string | undefined): void;

@@ -157,7 +157,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       waiter.onSession(session);
       return undefined;
     }
-    // Where requests go out as HTTP/1.1 because they do not ask for more, those connections say nothing about the others.
+    // With `asked`, idle HTTP/1.1 connections belong to requests that did not ask for HTTP/2: the server may well speak it.
     const connection = fresh || (http2 && this.http2 === "asked") ? undefined : this.takeIdle();
     if (connection !== undefined) {
       waiter.onConnection(connection);

@@ -17,7 +17,7 @@ export interface BodySink {
 
 /** More than 15 digits cannot be a size that a number holds exactly. */
 const MAX_SIZE_DIGITS = 15;
-/** Bytes of all chunk extensions of a message; nobody uses them but those who want to exhaust a server. */
+/** Bytes of all chunk extensions of a message. Clients hardly ever send any; unbounded, they exhaust a server (RFC 9112 7.1.1). */
 const MAX_EXTENSION_BYTES = 4096;
 const MAX_TRAILER_BYTES = 8192;
 const MAX_TRAILERS = 64;

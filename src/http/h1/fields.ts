@@ -70,7 +70,7 @@ const FRAMING = {
 
 /**
  * A trailer must not change how the message is routed, authenticated or understood (RFC 9110 6.5.1): those are dropped. Fields
- * about framing and connection are kept apart, for the caller to refuse: some parsers obey them here too.
+ * about framing and connection are kept apart, for the caller to refuse: some parsers apply them here too.
  */
 export const TRAILER_FIELDS: FieldKinds = kindsByRow({
   ...Object.fromEntries([...NOT_IN_TRAILERS].map((name) => [name, DROP])),

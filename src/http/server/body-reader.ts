@@ -3,22 +3,25 @@ import type { RequestHead } from "../h1/parse-head.ts";
 import type { HeaderList } from "../message.ts";
 import { UNKNOWN_LENGTH } from "../stream.ts";
 
-/** A request body up to this is read and thrown away after an answer that did not need it, to keep the connection. */
+/** Bytes of a request body that are read and discarded after an early response: cheaper than a new connection. */
 const DISCARD_BYTES = 64 * 1024;
-/** A client gets this long before `minBodyRate` is asked of it. */
+/** Milliseconds before `minBodyRate` applies: TCP slow start and a busy client may stall a body that is fine. */
 const RATE_GRACE_MS = 10_000;
 const NO_HEADERS: HeaderList = [];
 
-/** Takes the body of one request after another out of its framing, and watches how fast it comes. */
+/**
+ * Removes the framing from request bodies (RFC 9112 6), one after another, and measures their rate: a body that trickles in
+ * ("R-U-Dead-Yet") would hold a connection and its upstream for as long as the client likes.
+ */
 export class BodyReader {
   #decoder: ChunkedDecoder | undefined;
   #chunked = false;
   #left = 0;
-  /** Somebody takes the body. */
+  /** The stream reads the body. */
   open = false;
   /** Bytes so far, without framing. */
   received = 0;
-  /** `performance.now()` ms from which the rate is measured, moved by the times when nobody took the body. */
+  /** `performance.now()` ms from which the rate is measured, moved by the time that the body was paused. */
   #since = 0;
   #pausedAt = 0;
 

@@ -27,7 +27,7 @@ import { ResponseWriter } from "./response-writer.ts";
 
 /**
  * head: between requests or inside a head; body: reading one; wait: request read, response not ended; tunnel: bytes both
- * ways; linger: all is written, what the client still sends is thrown away (RFC 9112 9.6).
+ * ways; linger: all is written, what the client still sends is discarded (RFC 9112 9.6).
  */
 type ReadState = "head" | "body" | "wait" | "tunnel" | "linger" | "closed";
 
@@ -138,7 +138,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     this.#paceReading();
   }
 
-  /** A client that only closes its sending side cannot be told from one that is gone, and is taken for gone. */
+  /** A client that has only closed its sending side looks like one that has left, and is treated as one. */
   onEnd(): void {
     if (this.#state === "tunnel") {
       this.#requestDone = true;

@@ -4,7 +4,7 @@
 export const BACKLOG_LIMIT = 64 * 1024;
 /** Pipelined or early bytes that are held while they cannot be used; more stop the reading. */
 export const HELD_LIMIT = 64 * 1024;
-/** After the last response: for how long, and how much of, what the client still sends is thrown away before the close. */
+/** After the last response, what the client still sends is discarded for so many milliseconds and bytes, then closed. */
 export const LINGER_MS = 2000;
 export const LINGER_BYTES = 1024 * 1024;
 

@@ -89,7 +89,10 @@ export class ResponseWriter {
     this.#output.flush();
   }
 
-  /** Adds body bytes in the framing of the head; false = wait for drain. Bytes beyond the announced length are cut off. */
+  /**
+   * Adds body bytes in the framing of the head; false = wait for drain. Bytes beyond the announced length
+   * are dropped: the client would read them as the next response (response splitting).
+   */
   body(buffer: Buffer, from: number, to: number): boolean {
     if (to === from || this.#framing === "none") return true;
     if (this.#framing === "chunked") {

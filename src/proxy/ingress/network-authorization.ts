@@ -5,7 +5,7 @@ import type { NetworkAuthorizer, NetworkDecision } from "../../policies/ext-auth
 import { connectionVariables } from "../variables.ts";
 import { type Arrival, type Ingress, type LiveConnection, type Next, protocolOf, REJECTED } from "./arrival.ts";
 
-/** What a client sends while it waits is held up to this many bytes; then it is not read. */
+/** Bytes that a client may send before the decision; beyond that it is not read, so waiting clients cannot fill memory. */
 const HELD_LIMIT = 64 * 1024;
 
 /**
@@ -27,7 +27,7 @@ export function authorizeNetwork(arrival: Arrival, ingress: Ingress, next: Next)
   return stage;
 }
 
-/** Waits for the service. The client is read meanwhile, so that its leaving is noticed, but nothing of it is looked at. */
+/** Waits for the service. The client is read meanwhile, or its close would go unnoticed, but its bytes are not parsed. */
 class AuthorizationStage extends ConnectionStage implements LiveConnection {
   readonly #arrival: Arrival;
   readonly #ingress: Ingress;
@@ -46,6 +46,7 @@ class AuthorizationStage extends ConnectionStage implements LiveConnection {
   protected readonly state = "authorizing";
   protected readonly closedEarly = "the connection closed before it was authorized";
 
+  /** Plain TCP clients may send everything and FIN, then wait (`nc`). HTTP clients that send FIN have given up. */
   protected override get allowHalfClose(): boolean {
     return protocolOf(this.#arrival, this.#ingress.bind) === "tcp";
   }
@@ -67,6 +68,7 @@ class AuthorizationStage extends ConnectionStage implements LiveConnection {
 
   protected onExpired(): void {}
 
+  /** A client that leaves cancels the call: abandoned connections must not keep the service busy. */
   protected override onClosed(): void {
     for (const cancel of this.#cancels) cancel();
   }

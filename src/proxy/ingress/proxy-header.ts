@@ -4,7 +4,7 @@ import { ConnectionStage, type StageOwner } from "../../net/connection-stage.ts"
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 
-/** Milliseconds from the accepted connection to the end of its PROXY header (reference 3.32). */
+/** Milliseconds from accept to the end of the PROXY header (reference 3.32): proxies send it in their first packet. */
 const HEADER_TIMEOUT_MS = 5_000;
 
 /** First stage: the address that a proxy in front gives. What is inside a tunnel has no header of its own. */

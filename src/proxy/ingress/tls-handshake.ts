@@ -5,7 +5,7 @@ import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledListener } from "../compiled.ts";
 import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 
-/** Milliseconds from the first byte's turn to the end of the handshake, unless `frontendPolicies.tls` says otherwise. */
+/** Milliseconds for ClientHello and handshake together; default of `frontendPolicies.tls.handshakeTimeout`. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
 
 /** Second stage: TLS, and with it the listener. TCP has one listener; HTTP in plaintext chooses for each request. */
@@ -21,8 +21,8 @@ export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next
 
 /**
  * Reads the ClientHello, finds the listener by the name in it (SNI, RFC 6066 3), then ends TLS or lets it pass. Nothing is
- * answered before a listener is found: a port scan learns no certificate. The deadline covers the whole handshake: without
- * it, clients that stop in the middle would hold connections for nothing.
+ * answered before a listener is found, so a port scan learns no certificate. The deadline covers the whole handshake: without
+ * it, clients that stop in the middle could use up `maxConnections` at no cost to them.
  */
 class TlsStage extends ConnectionStage implements LiveConnection {
   readonly #arrival: Arrival;
@@ -44,6 +44,7 @@ class TlsStage extends ConnectionStage implements LiveConnection {
     this.reject("the TLS handshake took too long");
   }
 
+  /** A ClientHello may come in several records and reads; it is parsed anew from its start, bounded by MAX_CLIENT_HELLO. */
   protected onHeld(): void {
     const hello = this.held.view();
     const parsed = parseClientHello(hello);

@@ -13,7 +13,7 @@ import type { Services } from "../services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables } from "../variables.ts";
 
-/** Stands for a write that nothing waits for. */
+/** No write is waiting. */
 const TAKEN = (): void => {};
 
 /** A bind that serves what comes out of tunnels. */
@@ -64,7 +64,7 @@ export class Tunnel implements ServerStream {
     return { phase: "tunnel", ageMs: performance.now() - this.#startedAt, request: `${method} ${authority}` };
   }
 
-  /** What expressions of the access log can read: there is no route, and what goes through is nobody's body. */
+  /** What expressions of the access log can read. There is no route, and tunnelled bytes are not a message body. */
   get variables(): Activation {
     const { connection } = this.#downstream;
     const variables = connectionVariables(connection, connection.tls?.serverName ?? "", this.#services);
@@ -74,6 +74,7 @@ export class Tunnel implements ServerStream {
   /** Opens the tunnel, or answers why not. Only the port of the authority counts: the binds of this process are the targets. */
   start(): void {
     if (this.#request.method !== "CONNECT") this.#refuse("TG_METHOD_NOT_ALLOWED", "allow", "CONNECT");
+    // Content in a CONNECT has no meaning and may be smuggled tunnel bytes (RFC 9110 9.3.6).
     else if (this.#downstream.requestLength !== 0) this.#refuse("TG_INVALID_REQUEST");
     else {
       const { authority } = this.#request;
@@ -146,6 +147,7 @@ export class Tunnel implements ServerStream {
     this.#finish();
   }
 
+  /** Counts and logs the tunnel once, however it ended. */
   #finish(): void {
     if (this.closed) return;
     this.closed = true;
@@ -217,17 +219,19 @@ class TunnelStream extends Duplex {
     resume();
   }
 
-  // ── from whoever serves the stream ──
+  // ── from the bind that serves the stream ──
 
-  /** As that of a socket: the client sees a reset. */
+  /** As `net.Socket`'s: the client sees a reset, so a truncated body is not mistaken for a complete one. */
   resetAndDestroy(): this {
     return this.destroy();
   }
 
+  /** The inner bind has room for more. */
   override _read(): void {
     this.#downstream.resumeBody();
   }
 
+  /** `done` waits for the client, so a slow client stops the inner bind instead of filling memory. */
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
     this.bytesSent += bytes.length;
     const taken = this.#downstream.sendBody(bytes, 0, bytes.length);
@@ -235,13 +239,15 @@ class TunnelStream extends Duplex {
     else this.#resumeWriting = done;
   }
 
+  /** The inner bind has sent FIN; the client's direction stays open (half-close). */
   override _final(done: () => void): void {
     this.#downstream.sendEnd([]);
     done();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    // After the end the client may still be taking what was written; what it sends is thrown away until it ends too.
+    // The client may still be reading what was written: a reset now would destroy it (RFC 9112 9.6). What it sends is
+    // discarded until it ends too.
     if (this.writableFinished) this.#downstream.resumeBody();
     else this.#downstream.abort();
     done(error);

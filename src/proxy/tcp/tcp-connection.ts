@@ -44,7 +44,7 @@ const NOTHING = Buffer.alloc(0);
  * that no more than one read of each side is held.
  *
  * In comes a transport that has passed the connection stages; out goes one `UpstreamCall` without HTTP, and a line of access
- * log. The client is not read before the backend is connected: a client that is refused has not sent its bytes in vain.
+ * log. The client is not read before the backend is connected, so a connection that fails has consumed none of its bytes.
  */
 export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConnection, Sweepable {
   /** For the call to the backend, a connection is like a CONNECT: it is not idempotent, and its bytes are gone once sent. */
@@ -67,7 +67,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #early: Buffer = NOTHING;
   #clientEnded = false;
   #upstreamEnded = false;
-  /** A side does not take what the other one sends: its socket's buffer is full. */
+  /** A side reads more slowly than the other one sends, and its socket's buffer is full. */
   #clientBlocked = false;
   #upstreamBlocked = false;
   /** `performance.now()` ms when bytes were last seen to move. */
@@ -148,6 +148,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     else if (!this.#closed) this.#early = Buffer.concat([this.#early, buffer.subarray(0, length)]);
   }
 
+  /** The client has sent FIN; it may still read (half-close). */
   onEnd(): void {
     this.#clientEnded = true;
     this.#upstream?.sendEnd([]);
@@ -166,6 +167,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#host.onConnectionClose(this);
   }
 
+  /** A defect in one of the calls above; the transport is destroyed next. */
   onFault(error: unknown): void {
     this.#host.onFault(error);
     this.#fail("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
@@ -185,6 +187,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#upstream?.pause();
   }
 
+  /** The backend has sent FIN; it may still read (half-close). */
   onResponseEnd(): void {
     this.#upstreamEnded = true;
     this.#transport.end();
@@ -214,6 +217,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
 
   // ── the call to the backend ──
 
+  /** Throws a GatewayError when there is no backend to call. */
   #connect(): void {
     const { listener, serverName } = this.#origin;
     this.#route = listener?.tcpRoutes.find(serverName);
@@ -225,6 +229,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 
+  /** Only dynamic targets can lead back to the gateway: the client chooses them by its SNI. */
   get loopGuard(): Transport | undefined {
     return this.#backend?.target.type === "dynamic" ? this.#transport : undefined;
   }
@@ -240,11 +245,13 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return this.#services.dynamic(target, transport.localPort, backend.connection);
   }
 
+  /** `raw`: the call gets a connection of its own, which has carried no HTTP. */
   prepare(endpoint: Endpoint): CallProtocol {
     this.#endpointName = endpoint.pool.name;
     return "raw";
   }
 
+  /** Held bytes go first, then the FIN that may have come meanwhile. */
   onConnection(upstream: UpstreamConnection): void {
     this.#movedAt = performance.now();
     this.#upstream = upstream;
@@ -255,6 +262,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (!this.#upstreamBlocked) this.#transport.resume();
   }
 
+  /** Stops reading the client while the backend does not keep up. */
   #send(bytes: Buffer, length: number): void {
     const upstream = this.#upstream;
     if (upstream === undefined) return;

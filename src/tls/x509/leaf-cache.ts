@@ -9,7 +9,7 @@ export interface ServerIdentity {
   readonly key: string;
 }
 
-/** Is told of each certificate that is made for `name`. */
+/** Called for each certificate that is made for `name`; for the log. */
 export type LeafListener = (name: string, leaf: Leaf) => void;
 
 interface Entry {
@@ -19,8 +19,8 @@ interface Entry {
 }
 
 /**
- * The certificates that one CA has signed for the names that clients asked for. Clients choose the names: what nobody
- * has asked for the longest makes room, so that no number of names takes more memory than `capacity` says.
+ * The certificates that one CA has signed, by server name (SNI). Clients choose the names, so the cache is bounded: beyond
+ * `capacity` the least recently used entry is evicted, and a client that tries many names cannot exhaust memory.
  */
 export class LeafCache {
   readonly #chain: string;
@@ -28,7 +28,7 @@ export class LeafCache {
   readonly #caching: LeafCaching;
   readonly #onMade: LeafListener;
   readonly #now: () => number;
-  /** The one that was asked for longest ago comes first. */
+  /** Least recently used first. */
   readonly #entries = new Map<string, Entry>();
 
   /** `cert`: the CA's certificate, and those above it. Throws an Error when the CA cannot sign. */
@@ -60,7 +60,7 @@ export class LeafCache {
     return { identity: { cert: cert + this.#chain, key }, until: Math.min(now + this.#caching.ttl, notAfter) };
   }
 
-  /** One was added at most. */
+  /** Evicts one entry: at most one was added. */
   #trim(): void {
     if (this.#entries.size <= this.#caching.capacity) return;
     const [oldest = ""] = this.#entries.keys();

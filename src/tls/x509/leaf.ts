@@ -69,7 +69,10 @@ export function mintLeaf(issuer: Issuer, name: string, now: number): Leaf {
   return { cert: pem(certificate), key: privateKey, serialNumber, notAfter };
 }
 
-/** Not zero, and of 126 random bits: nobody can foretell it, and no two are the same. */
+/**
+ * Positive, and 126 random bits. The CA/Browser Forum requires at least 64 (7.1): with predictable serials, a hash collision
+ * could forge a certificate. At most 20 bytes are allowed (RFC 5280 4.1.2.2).
+ */
 function randomSerial(): Buffer {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
@@ -80,7 +83,7 @@ function extension(id: Buffer, value: Buffer, critical: boolean): Buffer {
   return critical ? sequence(id, TRUE, octetString(value)) : sequence(id, octetString(value));
 }
 
-/** RFC 7468. */
+/** RFC 7468 2: lines of 64 characters. */
 function pem(der: Buffer): string {
   const lines = der.toString("base64").match(/.{1,64}/g) ?? [];
   return ["-----BEGIN CERTIFICATE-----", ...lines, "-----END CERTIFICATE-----", ""].join("\n");
