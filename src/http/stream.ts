@@ -5,7 +5,6 @@ import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession, TransportHandler } from "../net/transport.ts";
 import type { MadeFields } from "./h1/serialize.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
-import type { ConnectionLimits } from "./server/limits.ts";
 
 /** Length of a body: bytes, or one of these. */
 export const UNKNOWN_LENGTH = -1;
@@ -93,6 +92,31 @@ export interface StreamAcceptor {
    * it is not the request but the rest of a body that broke off.
    */
   refused(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void;
+}
+
+/** The limits of a client's connection (reference 1.10), with every default filled in. Times are milliseconds, sizes bytes. */
+export interface ConnectionLimits {
+  /** Bytes of request line and header fields together. Default 61440. */
+  readonly maxHeadSize: number;
+  /** Default 100. */
+  readonly maxHeaders: number;
+  /** Bytes of the request target. Default 8192 (more: 414). */
+  readonly maxTargetSize: number;
+  /** Largest request body, 0 = unlimited (default). More: 413. */
+  readonly maxRequestBodySize: number;
+  /** A keep-alive connection without a request is closed after this. Default 600000. */
+  readonly idleTimeout: number;
+  /** From the first byte of a head to its end. Default 60000 (never above idleTimeout). Late: 408. */
+  readonly headerReadTimeout: number;
+  /** A body, in either direction, that makes no progress for this long ends the exchange. Default 300000. */
+  readonly streamIdleTimeout: number;
+  /** Bytes per second that a request body must average after a grace of 10 s. Default 240; 0 = off. */
+  readonly minBodyRate: number;
+  /** Graceful close after this age; 0 = off (default). */
+  readonly maxConnectionDuration: number;
+  readonly headerCase: "lowercase" | "preserve";
+  /** How request fields with `_` in their names are handled. Absent: `allow`. */
+  readonly underscores?: "allow" | "drop" | "reject";
 }
 
 /** The bind of a connection that speaks HTTP. Its values are read when they matter, so a reload reaches open connections. */

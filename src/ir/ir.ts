@@ -2,7 +2,7 @@
  * The frozen runtime configuration: plain data that crosses threads by structured clone. Both the configuration file and
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
-import type { ConnectionLimits } from "../http/server/limits.ts";
+import type { ConnectionLimits } from "../http/stream.ts";
 import type { CalledService } from "../policies/calls/schema.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import type { PolicySet } from "../policies/policy-set.ts";

@@ -5,7 +5,7 @@ import type { HeadError } from "../h1/syntax.ts";
 import { invalid } from "../h1/syntax.ts";
 import { parseTarget } from "../h1/target.ts";
 import type { HttpRequest } from "../message.ts";
-import type { ConnectionLimits } from "./limits.ts";
+import type { ConnectionLimits } from "../stream.ts";
 
 const UNDERSCORE = invalid("underscore in the name of a header");
 
