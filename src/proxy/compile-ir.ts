@@ -63,7 +63,7 @@ interface Owner {
   readonly router: RouterBuilder<CompiledRoute>;
   readonly labels: FixedLabels;
   readonly known: KnownRoutes;
-  /** What the configuration in force has compiled for it. */
+  /** What the configuration in effect has compiled for it. */
   readonly before: KnownRoutes | undefined;
 }
 
@@ -83,7 +83,7 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 
 /**
  * Compiles one configuration, fed slice by slice so that requests go on being served in between. A route that the
- * configuration in force has too, with the same surroundings, is taken over as it is: that costs 2 % of compiling it, and
+ * configuration in effect has too, with the same surroundings, is taken over as it is: that costs 2 % of compiling it, and
  * there are never two of each in memory.
  */
 export class IrCompiler {
@@ -116,7 +116,7 @@ export class IrCompiler {
   /** What policies are compiled with: what they add goes to the part that they belong to. */
   readonly #recording: PolicyEnvironment;
 
-  /** Routes follow by `addRoutes`. `before` is the configuration in force. */
+  /** Routes follow by `addRoutes`. `before` is the configuration in effect. */
   constructor(
     generation: number,
     { frame: ir, surroundings }: Pick<PackedIr, "frame" | "surroundings">,
@@ -176,7 +176,7 @@ export class IrCompiler {
     }
   }
 
-  /** The route as the configuration in force has it; undefined when it has none that is the same. */
+  /** The route as the configuration in effect has it; undefined when it has none that is the same. */
   #takeOver({ router, before }: Owner, digest: string): KnownRoute<CompiledRoute> | undefined {
     const known = before?.get(digest);
     if (known === undefined) return undefined;

@@ -24,11 +24,11 @@ const SLICE_MS = 1;
 
 interface Candidate {
   readonly generation: Generation;
-  /** Listening already, not yet part of the configuration in force. */
+  /** Listening already, not yet part of the configuration in effect. */
   readonly opened: ReadonlyMap<string, BindServer>;
 }
 
-/** Everything of one worker that serves traffic. A configuration is built aside, then put in force at once or dropped. */
+/** Everything of one worker that serves traffic. A configuration is built aside, then put into effect at once or dropped. */
 export class DataPlane implements TunnelTargets {
   readonly #services: Services;
   readonly #endpoints: Endpoints;

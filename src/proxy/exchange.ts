@@ -117,7 +117,7 @@ export class Exchange implements ServerStream, PolicyContext {
   readonly downstream: Downstream;
   /** As policies have changed it so far. */
   readonly request: HttpRequest;
-  /** The configuration that was in force when the request came. */
+  /** The configuration that was in effect when the request came. */
   readonly bind: CompiledBind;
   readonly services: Services;
   readonly #lifecycle: Lifecycle;

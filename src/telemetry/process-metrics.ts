@@ -15,7 +15,7 @@ export async function processMetrics({ tag, synchronized }: BuildState): Promise
     gauge("tracegate_build_info", "Version of the program.", 1, { tag }),
     gauge(
       "tracegate_config_synchronized",
-      "1 when the newest configuration is in force and is what is on disk.",
+      "1 when the newest configuration is in effect and is what is on disk.",
       synchronized ? 1 : 0,
     ),
     {

@@ -90,7 +90,7 @@ export function serviceKey({ namespace, hostname }: Pick<Service, "namespace" | 
   return `${namespace}/${hostname}`;
 }
 
-/** The workloads of the configuration in force, by their addresses. */
+/** The workloads of the configuration in effect, by their addresses. */
 export class Workloads {
   #byAddress: ReadonlyMap<string, Workload> = new Map();
 

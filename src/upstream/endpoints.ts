@@ -38,7 +38,7 @@ export class Endpoints {
   readonly #known = new Map<string, Counted>();
   /** Evictions of endpoints that do not exist here yet: a worker that starts gets them before its configuration. */
   readonly #early = new Evictions();
-  /** By the key of the backend, of the configuration in force. */
+  /** By the key of the backend, of the configuration in effect. */
   calls: ReadonlyMap<string, BackendCalls> = new Map();
   readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 

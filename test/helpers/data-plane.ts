@@ -137,7 +137,7 @@ export class TestPlane {
     return plane;
   }
 
-  /** Puts another configuration in force; undefined removes the bind. */
+  /** Puts another configuration into effect; undefined removes the bind. */
   async configure(routes: number | readonly TestRoute[] | undefined): Promise<void> {
     const list =
       typeof routes === "number"
@@ -146,7 +146,7 @@ export class TestPlane {
     await this.apply(packIr(this.#ir(routes === undefined ? undefined : list.map(toRoute))));
   }
 
-  /** Puts any configuration in force, as a worker does. */
+  /** Puts any configuration into effect, as a worker does. */
   async apply(configuration: PackedIr): Promise<void> {
     await this.plane.prepare(++this.#generation, configuration, {}, false);
     this.plane.commit();

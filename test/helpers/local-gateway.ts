@@ -8,7 +8,7 @@ import { irOf } from "./supervisor.ts";
 const PATIENCE_MS = 30_000;
 
 /**
- * A gateway without a process of its own: a configuration as users write it, in force in the data plane of one worker. For
+ * A gateway without a process of its own: a configuration as users write it, in effect in the data plane of one worker. For
  * tests of what connections and requests do; it starts in milliseconds. `TestGateway` has files, reloads, threads, the admin
  * server and signals too.
  */

@@ -27,7 +27,7 @@ export interface ResourceListener {
 }
 
 /**
- * Documents behind URLs that configurations name: fetched before the first configuration that needs them is in force, and
+ * Documents behind URLs that configurations name: fetched before the first configuration that needs them is in effect, and
  * again from time to time as long as one does. A fetch that fails later changes nothing: what was there stays. So it does
  * when something unusable comes, or one wrong answer of an issuer would refuse every other change of the configuration.
  */

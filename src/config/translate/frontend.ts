@@ -61,7 +61,7 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
 }
 
 /**
- * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in force.
+ * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in effect.
  */
 export function dumpFrontend(input: FrontendInput, calling: Calling): TargetedPolicy[] {
   const { http, tcp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;

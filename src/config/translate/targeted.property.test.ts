@@ -47,7 +47,7 @@ const MAKE = {
 };
 type Kind = keyof typeof MAKE;
 
-/** The tags that are in force. */
+/** The tags that are in effect. */
 function tagsOf(kind: Kind, set: PolicySet): (number | undefined)[] {
   switch (kind) {
     case "authorization":

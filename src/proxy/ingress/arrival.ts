@@ -37,7 +37,7 @@ export type Next = (arrival: Arrival) => TransportHandler;
 
 /** The bind of arriving connections. */
 export interface Ingress extends StageOwner {
-  /** The configuration in force: a stage that begins after a reload follows the new one. */
+  /** The configuration in effect: a stage that begins after a reload follows the new one. */
   readonly bind: CompiledBind;
   readonly services: Services;
   /** Counters of the connections of a listener; without one, of those that have none. */

@@ -2,7 +2,7 @@
  * The client's door of one bind in one worker. Connections come in from the listening socket or out of tunnels, pass the stages
  * of chain.ts, and are then served: HTTP requests become exchanges (exchange.ts), bytes of TCP and of TLS that passes through
  * go to tcp-connection.ts, CONNECT on a port of tunnels leads to another bind (tunnel.ts). data-plane.ts makes a server for each
- * bind, puts new configurations in force, and drains it.
+ * bind, puts new configurations into effect, and drains it.
  *
  * Connections are known here by what all of them have (LiveConnection); requests are known by the connection that carries
  * them. So nothing here depends on how many streams a connection has, or on the version of HTTP.

@@ -22,7 +22,7 @@ import { connectionVariables } from "../variables.ts";
 /** The bind of a connection. */
 export interface TcpHost {
   readonly frontend: Frontend;
-  /** Of the configuration in force: a connection may outlive the one with which it has come. */
+  /** Of the configuration in effect: a connection may outlive the one with which it has come. */
   readonly accessLogRules: AccessLogRules;
   onConnectionClose(connection: TcpConnection): void;
   onFault(error: unknown): void;

@@ -121,7 +121,7 @@ suite("customFunctions", () => {
     await assert.rejects(refused.opened, /outcome\(\) cannot be called here: it reads response/);
   });
 
-  test("the dump shows the functions in force; they change with a reload, as a whole or not at all", async () => {
+  test("the dump shows the functions in effect; they change with a reload, as a whole or not at all", async () => {
     const shown = async (): Promise<unknown> => {
       const dump = await fetch(`${gateway.url("admin")}/config_dump`);
       return ((await dump.json()) as { config: { customFunctions: unknown } }).config.customFunctions;

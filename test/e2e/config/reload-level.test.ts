@@ -142,7 +142,7 @@ class Gate implements AsyncDisposable {
   }
 }
 
-suite("the file on disk is in force in the end", () => {
+suite("the file on disk is in effect in the end", () => {
   test("a write during the start, after the file was read", async () => {
     await using gate = new Gate();
     await using gateway = await TestGateway.launch(answering("first", { routes: [naming(gate.file)] }));

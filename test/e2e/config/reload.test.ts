@@ -67,7 +67,7 @@ test("a mounted ConfigMap: the link ..data is swapped to another folder", async 
   assert.equal(await get(gateway), "v2");
 });
 
-test("a bad file leaves the old configuration in force, and everything says why; a good one recovers", async () => {
+test("a bad file leaves the old configuration in effect, and everything says why; a good one recovers", async () => {
   await using gateway = await TestGateway.start(answering("good"));
   const status = async (): Promise<{ lastError: { message: string; diagnostics: object[] } | null }> =>
     (await fetch(`${gateway.url("admin")}/config/status`)).json() as never;

@@ -81,7 +81,7 @@ test("policies of the gateway phase run before a route is looked for", async () 
   assert.deepEqual([preflight.status, preflight.headers["access-control-allow-origin"]], [200, origin]);
 });
 
-test("a trace shows what was in force in each phase", async () => {
+test("a trace shows what was in effect in each phase", async () => {
   const events = await traceOf(gateway, () => ask("/port"));
   const policies = events.flatMap(({ message }) =>
     message.type === "policySelection" ? [[message.phase, message.effectivePolicy] as const] : [],

@@ -67,7 +67,7 @@ after(async () => {
   }
 });
 
-/** Each has a name of its own: a file that says what is in force already is not reloaded. */
+/** Each has a name of its own: a file that says what is in effect already is not reloaded. */
 function config(policies: object, others: object = {}): object {
   return {
     // Each worker keeps tokens of its own.
