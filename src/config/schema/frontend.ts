@@ -198,7 +198,7 @@ const connect = z
     mode: z
       .enum(["deny", "route", "tunnel"])
       .describe(
-        "`deny`: answers 405. `route`: routes CONNECT like other requests, then passes bytes both ways. `tunnel`: clients may " +
+        "`deny`: responds 405. `route`: routes CONNECT like other requests, then passes bytes both ways. `tunnel`: clients may " +
           "only open tunnels; a connection inside a tunnel is served by the bind of the requested port, else by the internal " +
           "bind without a port.",
       ),

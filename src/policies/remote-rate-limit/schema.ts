@@ -25,7 +25,7 @@ const descriptor = z.strictObject({
 });
 
 const policy = z.strictObject({
-  ...calledService("How long an answer may take."),
+  ...calledService("Timeout of the call."),
   domain: z.string().min(1).describe("Domain in the configuration of the rate limit service."),
   descriptors: z
     .array(descriptor)
