@@ -1,3 +1,8 @@
+/**
+ * From the policies of one level to what runs: checks that each kind may run in the phase, prepares it, binds it to the data plane,
+ * and puts the hooks into the order of `order.ts`. Workers call `compilePolicies` when a configuration loads; the loading thread calls
+ * `checkPolicies`, which does the same without a data plane.
+ */
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
 import type { SettingKind } from "../upstream/settings.ts";
@@ -12,16 +17,17 @@ import { KINDS, REGISTRY } from "./registry.ts";
 import type { CompiledPolicy } from "./types.ts";
 import { isSetting, UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 
-/** The policies of one phase, ready to run in their order. */
+/** The policies of one phase, in the order in which they run. */
 export interface CompiledChain {
-  /** Those with `onRequest`; empty when there is nothing to do. */
+  /** Policies with `onRequest`; empty if there are none. */
   readonly request: readonly CompiledPolicy[];
-  /** Those with `onResponse`. */
+  /** Policies with `onResponse`. */
   readonly response: readonly CompiledPolicy[];
   /** `effectivePolicy` of a trace: the 17 keys of the interface, null where there is none, and others that are set. */
   readonly effective: Readonly<Record<string, unknown>>;
 }
 
+/** The 17 keys that `interface.md` requires, with their names in traces, which differ from some kinds. */
 const NONE_EFFECTIVE: Readonly<Record<string, unknown>> = Object.freeze({
   localRateLimit: null,
   remoteRateLimit: null,
@@ -44,7 +50,7 @@ const NONE_EFFECTIVE: Readonly<Record<string, unknown>> = Object.freeze({
 
 const NOTHING: readonly CompiledPolicy[] = Object.freeze([]);
 
-/** The chain of a phase without policies; always this one object. */
+/** The chain of a phase without policies: one shared object, which counts with thousands of routes. */
 export const NO_POLICIES: CompiledChain = Object.freeze({
   request: NOTHING,
   response: NOTHING,
@@ -80,7 +86,10 @@ export function compilePolicies(
   };
 }
 
-/** What keeps policies from running in `phase`, which their schemas do not say; empty when nothing does. Needs no data plane. */
+/**
+ * Problems of policies in `phase` that schemas cannot see, such as a duplicate key or an invalid expression; empty if there are none.
+ * Called when a configuration is validated, without a data plane.
+ */
 export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment): readonly PolicyProblem[] {
   return kindsOf(set).flatMap((kind) => {
     try {
@@ -100,7 +109,7 @@ export function stageName(kind: RequestPolicyKind, phase: Phase): string {
   return `${phase} ${phase === "gateway" ? gatewayTraceStage : traceStage}`;
 }
 
-/** Checks the kind in this phase; undefined when there is nothing to run. */
+/** Checks that the kind may run in this phase, and prepares it; undefined if nothing runs, as for settings of connections. */
 function prepareKind(kind: PolicyKind, set: PolicySet, phase: Phase, cel: CelEnvironment): Bind | undefined {
   const { phases } = KINDS[kind];
   if (set[kind] !== undefined && !phases.includes(phase))
@@ -137,6 +146,7 @@ function traceView<Kind extends PolicyKind>(kind: Kind, set: PolicySet, hidden: 
   return config === undefined ? undefined : KINDS[kind].traceView(config, hidden);
 }
 
+/** The created policies that have `hook`, in the given order. */
 function select(
   order: readonly RequestPolicyKind[],
   created: ReadonlyMap<RequestPolicyKind, CompiledPolicy>,

@@ -9,36 +9,36 @@ import type { CredentialNames } from "./shared/credentials/names.ts";
 import type { OwnFields } from "./shared/own-fields.ts";
 import type { CalloutContext } from "./types.ts";
 
-/** Services that policies ask, by target, with the policies of their calls. */
+/** Makes a client for a target, with the policies of its calls. */
 export type Callouts = (target: Target, policies?: CallPolicies) => Callout<CalloutContext>;
 
 /** What the policies of a thread share, whatever the configuration. */
 export interface ThreadEnvironment {
-  /** Lower-case names of headers whose values are never shown. */
+  /** Lower-case names of headers whose values dumps and traces redact. */
   readonly hidden: ReadonlySet<string>;
-  /** Shared by all threads. */
+  /** Token buckets of `localRateLimit`, in memory that all workers share, so that limits hold for the process. */
   readonly buckets: TokenBuckets;
-  /** Of what policies do beside requests. */
+  /** For what policies do outside of requests. */
   readonly log?: Logger | undefined;
-  /** What `oidc` seals its cookies with, 32 bytes; undefined when the environment has no key. */
+  /** Key that seals the cookies of `oidc`, 32 bytes; undefined if OIDC_COOKIE_SECRET is not set. */
   readonly oidcCookieKey?: Uint8Array | undefined;
 }
 
 /** What the policies of one configuration share. */
 export interface PolicyEnvironment extends ThreadEnvironment {
-  /** What expressions may name, with the functions that this configuration defines. */
+  /** Variables and functions of expressions, including those that this configuration defines. */
   readonly cel: CelEnvironment;
-  /** A service lives as long as the configuration that names it. */
+  /** Clients live as long as the configuration that names the service; pools outlive a reload. */
   readonly callouts: Callouts;
-  /** Policies that read credentials add where. */
+  /** Where requests carry credentials; policies add their locations. */
   readonly credentials: CredentialNames;
-  /** Policies that set or clear fields of requests add which. */
+  /** Header fields that the gateway sets or clears; policies add theirs, and clients may not imitate them. */
   readonly ownFields: OwnFields;
 }
 
-/** What every policy is created with besides its own configuration. */
+/** What a policy is bound to, besides its own configuration. */
 export interface PolicyDeps extends PolicyEnvironment {
   readonly phase: Phase;
-  /** Where the policy is attached, with its phase and kind: what survives a reload is kept under this name. */
+  /** Phase, owner and kind: the name under which state survives a reload, such as a token bucket. */
   readonly identity: string;
 }

@@ -1,12 +1,12 @@
 import type { PolicyConfig, PolicyKind, PolicySet } from "./policy-set.ts";
 import { KINDS } from "./registry.ts";
 
-/** The set without policies; always this object, which costs nothing where routes are many. */
+/** The empty set: one shared object, which counts with thousands of routes. */
 export const NO_POLICY_SET: PolicySet = Object.freeze({});
 
 /**
- * The policies of several levels, the outermost first, combined kind by kind (reference 3): the inner level wins unless the
- * kind has a `merge` of its own. Most sets are empty: what need not be made again is returned as it is.
+ * Combines the policies of several levels, the outermost first, kind by kind (reference 3): the inner level replaces the outer one
+ * unless the kind has its own `merge`. Most sets are empty; then an existing set is returned instead of a copy.
  */
 export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
   const [only = NO_POLICY_SET, ...others] = sets.filter((set) => Object.keys(set).length > 0);

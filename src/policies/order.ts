@@ -1,6 +1,7 @@
 /**
- * In which order the policies of a phase run (reference 4.1, steps 6, 8, 10 and 11), whatever order the configuration names
- * them in. A policy that runs sees what those before it have made of the request.
+ * The order of policies within a phase (reference 4.1, steps 6, 8, 10 and 11); the order in the configuration does not matter. Each
+ * policy sees the request as those before it left it. The order is a security decision: what runs first can end the request before
+ * what follows has seen it, so authentication precedes authorization, and both precede everything that costs or changes something.
  */
 
 import type { Phase } from "../trace/events.ts";
@@ -8,52 +9,52 @@ import type { RequestPolicyKind } from "./policy-set.ts";
 
 type Order = Readonly<Record<Phase, readonly RequestPolicyKind[]>>;
 
-/** Who may come in, the same for a gateway and a route. */
+/** Authentication and authorization, the same for a gateway and a route. */
 const ADMISSION = [
   // Preflights carry no credentials, so they are answered first.
   "cors",
-  // Who the client is must be known before what it may do.
+  // Authentication: rules below read who the client is.
   "oidc",
   "jwtAuth",
   "basicAuth",
   "apiKey",
-  // A service is asked about clients that are known.
+  // After authentication, so that the service gets verified claims, and unauthenticated clients cost no call.
   "extAuthz",
   "authorization",
 ] as const;
 
 export const REQUEST_ORDER = {
-  // Only an allowed request is worth changing.
+  // Changes after authorization: rules decide about the request of the client, not about an edited one.
   gateway: [...ADMISSION, "extProc", "transformations"],
 
   route: [
-    // Deadlines count from the start of the request and so must be known before anything can wait.
+    // First: the deadline counts from the start of the request and must be set before a policy waits.
     "timeout",
     ...ADMISSION,
-    // Over the request as the client sent it.
+    // Its precondition reads the request as the client sent it.
     "retry",
-    // Only what is allowed counts.
+    // Denied requests do not use up a limit.
     "localRateLimit",
-    // What a limit of this process refuses costs no call.
+    // After the local limit: what that rejects costs no call.
     "remoteRateLimit",
-    // After whatever may refuse the request by its head alone.
+    // Memory for bodies only after all that can reject the request by its head.
     "buffer",
-    // A program of one's own before the rules that are configured.
+    // The external processor before configured changes, which can then correct its result.
     "extProc",
-    // Before everything that goes by the request's headers and target: it may make them.
+    // Before all that reads headers or target: it may set them.
     "transformations",
-    // By the headers that programs may have mended.
+    // Reads headers that extProc and transformations may have set.
     "csrf",
-    // Headers before the URL: a Host that is set here is what a rewrite of the port or a redirect starts from.
+    // Headers before the URL: rewrites and redirects start from the Host that is set here.
     "requestHeaderModifier",
-    // A redirect that follows a rewrite points to the rewritten place.
+    // A redirect after a rewrite points to the rewritten URL.
     "urlRewrite",
     "requestRedirect",
-    // Who is redirected need not wait.
+    // Redirected requests are not delayed.
     "delay",
-    // Last, so that every policy that may reject or redirect comes before an answer.
+    // After every policy that may reject or redirect.
     "directResponse",
-    // Only what goes to a backend is copied, as it goes there.
+    // Copies only requests that go to a backend, in their final form.
     "requestMirror",
   ],
 
@@ -61,25 +62,25 @@ export const REQUEST_ORDER = {
   backend: [
     "authorization",
     "extAuthz",
-    // Copies go to others than the backend, and have none of its credentials.
+    // Before backendAuth: copies go to other services, which must not get credentials for the backend.
     "requestMirror",
-    // For those that may be called only.
+    // After authorization: no token is obtained for a request that is denied.
     "backendAuth",
     "transformations",
-    // After the credentials, so that configuration has the last word about what is sent.
+    // After credentials, so that the configuration can still change them.
     "requestHeaderModifier",
     "requestRedirect",
   ],
 } as const satisfies Order;
 
-/** The phases answer in the order route, backend, gateway; also for errors and for responses of the gateway's own. */
+/** Response policies run route, then backend, then gateway; also for errors and the gateway's own responses. */
 export const RESPONSE_ORDER = {
   // transformation → extProc
   gateway: ["transformations", "extProc"],
-  // responseHeaderModifier → buffer → transformation → extProc: programs see the headers that are configured.
+  // Configured headers first: transformations and the external processor see them.
   route: ["responseHeaderModifier", "buffer", "transformations", "extProc"],
   backend: ["responseHeaderModifier", "transformations"],
 } as const satisfies Order;
 
-/** The kinds that have a place in some phase. */
+/** Kinds with a place in some phase; `registry.ts` does not compile for others. */
 export type PlacedKind = (typeof REQUEST_ORDER | typeof RESPONSE_ORDER)[Phase][number];

@@ -3,16 +3,19 @@ import { messageOf } from "../base/errors.ts";
 /** A place in a configuration: names of fields and positions in lists. */
 export type ConfigPath = readonly (string | number)[];
 
-/** One thing that a configuration cannot have. */
+/** One problem of a policy's configuration that its schema cannot see. */
 export interface PolicyProblem {
   readonly path: ConfigPath;
   /** The key of the map at `path` that is wrong, where it is the key and not its value. */
   readonly key?: string;
-  /** Without the path, as a message that stands at it: what is wrong and how to mend it. */
+  /** What is wrong and how to correct it, without the path. */
   readonly reason: string;
 }
 
-/** A configuration that passes its schema and still cannot work. The message names the first problem with its path. */
+/**
+ * A configuration that passes its schema and is still invalid, such as a list with a duplicate key. The message is the first problem
+ * with its path; the translation reports all of them with file, line and column.
+ */
 export class PolicyError extends Error {
   readonly problems: readonly [PolicyProblem, ...PolicyProblem[]];
 
@@ -23,12 +26,13 @@ export class PolicyError extends Error {
     this.problems = problems;
   }
 
+  /** An error with one problem. `cause` goes to logs. */
   static at(path: ConfigPath, reason: string, cause?: unknown): PolicyError {
     return new PolicyError([{ path, reason }], { cause });
   }
 }
 
-/** Runs `work`, whose errors are about what stands at `path`: their paths begin there. */
+/** Runs `work` on the value at `path`, and prefixes the paths of its errors. Errors of other types become a PolicyError at `path`. */
 export function within<Result>(path: ConfigPath, work: () => Result): Result {
   try {
     return work();

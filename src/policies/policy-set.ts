@@ -9,13 +9,13 @@ import type { POLICY_SCHEMAS } from "./schemas.ts";
 
 type Schemas = typeof POLICY_SCHEMAS;
 
-/** Everything that users write as a policy. */
+/** Every kind that users write as a policy. */
 export type PolicyKind = keyof Schemas;
 
-/** Those that work on requests; the others are settings of the connections to a backend. */
+/** Kinds that run on requests; the others are settings of the connections to a backend. */
 export type RequestPolicyKind = Exclude<PolicyKind, SettingKind>;
 
-/** Kinds of which what runs has another shape than what is written; their `resolve` makes it. */
+/** Kinds whose runtime type is not `Resolved` of their schema; their `resolve` returns it. */
 interface Reshaped extends UpstreamSettings {
   readonly oidc: Oidc;
   readonly requestMirror: RequestMirror;
@@ -25,19 +25,19 @@ type Configs = {
   readonly [Kind in PolicyKind]: Kind extends keyof Reshaped ? Reshaped[Kind] : ConfigOf<Schemas[Kind]["schema"]>;
 };
 
-/** What runs for a kind; includes lists of alternatives. */
+/** The runtime configuration of a kind, including lists of alternatives. */
 export type PolicyConfig<Kind extends PolicyKind> = Configs[Kind];
 
-/** What users write for a kind, after its schema. */
+/** What users write for a kind, as parsed by its schema. */
 export type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]["schema"]>;
 
-/** One value per kind; an absent key costs nothing at run time. */
+/** The policies of one level, one value per kind. Absent kinds have no key. */
 export type PolicySet = { readonly [Kind in PolicyKind]?: Configs[Kind] | undefined };
 
 /** What users write, kind by kind. */
 export type PolicyInputs = { readonly [Kind in PolicyKind]?: PolicyInput<Kind> | undefined };
 
-/** How each kind becomes what runs; `POLICY_SCHEMAS` has this type, or does not compile where it is used. */
+/** The `resolve` of each kind. `POLICY_SCHEMAS` must have this type; a `resolve` with the wrong result does not compile. */
 export type ResolveTable = {
   readonly [Kind in PolicyKind]: {
     readonly resolve: (written: PolicyInput<Kind>, resolver: Resolver) => PolicyConfig<Kind>;

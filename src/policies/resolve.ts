@@ -1,7 +1,7 @@
 /**
- * From what users write to what runs: schemas give texts that may stand in files, and names of services; `Resolved` is the same
- * configuration with the texts and targets in their places. A kind whose schema names such things has a `resolve` beside it,
- * which the compiler asks for: without it the types do not fit.
+ * The type of what runs, derived from what users write. Schemas return texts that may be in files, and names of services; `Resolved`
+ * has text and targets instead. A kind whose schema has such fields needs a `resolve`: without one, the types in `schemas.ts` do not
+ * fit. Types only: workers import this file without zod.
  */
 
 import type { z } from "zod";
@@ -12,7 +12,7 @@ import type { FileName, TextSource } from "./shared/source-schema.ts";
 
 type Scalar = string | number | boolean | bigint | null | undefined;
 type External = TextSource | FileName;
-/** The ways to name a service, of which one is used. */
+/** The ways to name a service, of which exactly one is set. */
 type ServiceField = "host" | "service" | "backend";
 
 /** The configuration that runs: read-only, texts in place of files and URLs, a target in place of a service's name. */
@@ -35,7 +35,7 @@ export type Resolved<T> = unknown extends T
                 }
               : ResolvedFields<T>;
 
-/** A text is absent when its file could not be read, which has been reported, or its URL has not been fetched yet. */
+/** A text is absent if its file could not be read, which has been reported, or its URL has not been fetched yet. */
 type ResolvedFields<T> = {
   readonly [Field in keyof T as NonNullable<T[Field]> extends External ? never : Field]: Resolved<T[Field]>;
 } & {

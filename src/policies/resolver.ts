@@ -1,4 +1,7 @@
-/** What the `resolve` of a policy may use of the configuration around it. */
+/**
+ * What `resolve` of a policy may use of the configuration around it: files, documents and named services. Implemented in
+ * `src/config/translate/policies.ts`, so policies do not depend on how configurations are read.
+ */
 
 import type { Milliseconds } from "../base/durations.ts";
 import type { BackendTunnel } from "../upstream/settings.ts";
@@ -13,34 +16,34 @@ import type { BackendTunnelInput } from "./upstream-settings/schema.ts";
 /** The ways to name a service, of which one is used. */
 export type ServiceReference = Pick<CalledServiceInput, "host" | "service" | "backend">;
 
-/** A service that is called, and for how long an answer is waited for. */
+/** A service that is called, with its policies and the deadline of a call. */
 export interface ResolvedCall<Policies> {
   readonly target: Target;
   readonly policies?: Policies | undefined;
   readonly timeout: Milliseconds;
 }
 
-/** Reads what a policy names. Paths begin in the policy; what cannot be read or found is reported there. */
+/** Reads what a policy names. Paths are relative to the policy. What cannot be read or found is reported, and the method returns. */
 export interface Resolver {
-  /** The same for what stands below `path`. */
+  /** A resolver whose paths begin at `path`. */
   within(...path: ConfigPath): Resolver;
-  /** For what stands elsewhere too, where it is reported. */
+  /** A resolver that reports nothing, for what is reported elsewhere already. */
   withoutDiagnostics(): Resolver;
   report(path: ConfigPath, problem: { readonly message: string; readonly expected?: string }): void;
-  /** undefined when a file cannot be read, or a URL has not been fetched yet. */
+  /** The text; undefined if a file cannot be read or a URL has not been fetched yet. */
   text(path: ConfigPath, source: TextSource): string | undefined;
   file(path: ConfigPath, name: FileName): string | undefined;
-  /** A document that the gateway fetches without being configured to, such as a discovery document. */
+  /** A document whose URL is not written in the configuration, such as a discovery document. */
   fetched(path: ConfigPath, url: string): string | undefined;
-  /** A service of Envoy's kind or of plain HTTP, with the policies of its calls. */
+  /** The target of a callout by gRPC or HTTP, with the policies of its calls. */
   service(call: CalledServiceInput, protocol: "grpc" | "http"): ResolvedCall<CallPolicies>;
   tokenEndpoint(endpoint: TokenEndpointInput): ResolvedCall<TokenEndpointPolicies>;
-  /** Where copies of requests go, with the policies of the named backend. */
+  /** The target of mirrored requests, with the policies of the named backend. */
   copies(path: ConfigPath, reference: ServiceReference): CalledService;
   proxy(tunnel: BackendTunnelInput): BackendTunnel;
 }
 
-/** Without the fields that are undefined, so that dumps and comparisons do not see them. */
+/** Drops fields that are undefined, so that dumps and comparisons do not have them. Returns the same object if there are none. */
 export function defined<T extends object>(value: T): T {
   // `T` does not tell an absent field from an undefined one.
   for (const each of Object.values(value))

@@ -1,3 +1,7 @@
+/**
+ * Which policies apply to the gateway's own calls to a backend or service, such as an authorization service or a token endpoint:
+ * those attached to it, as far as `calls` of each kind says, and those of the policy that makes the call.
+ */
 import type { CallPolicies } from "../../policies/calls/schema.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
@@ -7,7 +11,7 @@ import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";
 
-/** Whether the credentials of a backend come from a token endpoint. */
+/** Whether the credentials of a backend come from a token endpoint, which a token endpoint itself must not need. */
 export function exchangesTokens({ backendAuth }: PolicyInputs): boolean {
   return backendAuth?.oauthTokenExchange !== undefined || backendAuth?.crossAppAccess !== undefined;
 }
@@ -79,7 +83,7 @@ function usesQuery(auth: NonNullable<CallPolicies["backendAuth"]>): boolean {
   return places.some((place) => place !== undefined && "queryParameter" in place.location);
 }
 
-/** What the configuration attaches to backends and services wherever they are used, before it is translated. */
+/** Policies that the configuration attaches to backends and services themselves, as users wrote them, for calls to these. */
 export class AttachedPolicies {
   readonly #backends: ReadonlyMap<string, ConfigFile["backends"][number]>;
   readonly #targeted: ConfigFile["policies"];
@@ -89,7 +93,7 @@ export class AttachedPolicies {
     this.#targeted = policies.filter(({ target }) => target.backend !== undefined);
   }
 
-  /** Of a named backend; its own win over those of `policies[]`. */
+  /** Policies of a named backend; its own replace those of `policies[]`. */
   ofBackend(name: string): PolicyInputs {
     const targeted = this.#targeted.filter(({ target }) => {
       const backend = target.backend?.backend;
@@ -98,7 +102,7 @@ export class AttachedPolicies {
     return merge([...targeted.map(({ policy }) => policy), this.#backends.get(name)?.policies]);
   }
 
-  /** Of a service (`<namespace>/<hostname>`); those for its port win. */
+  /** Policies of the service `<namespace>/<hostname>`; those for the port replace those for all ports. */
   ofService(key: string, port: number): PolicyInputs {
     const at = (wanted: number | undefined) =>
       this.#targeted.filter(({ target }) => {

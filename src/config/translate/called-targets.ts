@@ -21,14 +21,14 @@ import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
 import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";
 
-/** Milliseconds for the answer of a service when nothing else is said. */
+/** Milliseconds; default deadline of callouts, as in the reference for extAuthz (3.8). */
 const TIMEOUT = ms(2000);
-/** The same for token endpoints. */
+/** Milliseconds; the same for token endpoints, which do more work and are called less often. */
 const TOKEN_TIMEOUT = ms(10_000);
 
 type Backends = ConfigFile["backends"];
 
-/** Where the policies of calls find files and services, and whom they tell of mistakes. */
+/** What translating the policies of calls needs: files, services, and where to report problems. */
 export interface CallContext {
   readonly sources: Sources;
   readonly calledTargets: CalledTargets;
@@ -39,7 +39,10 @@ export interface CallContext {
 /** Translates policies of backends. */
 export type TranslatePolicies = (input: PolicyInputs, path: Path, context: CallContext) => CallPolicies;
 
-/** Finds the services that policies name as `host`, `service` or `backend`, with the policies of calls to them. */
+/**
+ * Resolves the services that policies name as `host`, `service` or `backend`: to a target, the policies of calls to it, and a
+ * deadline. Unknown names are reported at their path and become an invalid target.
+ */
 export class CalledTargets {
   readonly #config: Pick<ConfigFile, "backends" | "policies">;
   readonly #backends: ReadonlyMap<string, Backends[number]>;
@@ -85,7 +88,7 @@ export class CalledTargets {
     return this.#withoutDiagnostics;
   }
 
-  /** A service that a policy calls, with the policies of the calls; what it names and is not there is reported. */
+  /** The target, policies and deadline of a service that a policy calls at `path`. */
   service(
     { policies: own, timeout, ...named }: CalledServiceInput,
     protocol: "grpc" | "http",
@@ -98,7 +101,7 @@ export class CalledTargets {
     return defined({ target, policies, timeout: timeout ?? policies?.http?.requestTimeout ?? TIMEOUT });
   }
 
-  /** A token endpoint, whose own credentials cannot be had from another. */
+  /** The same for a token endpoint. Its own credentials must not need a token exchange, which could be circular. */
   tokenEndpoint(
     { policies: own, ...named }: TokenEndpointInput,
     path: Path,
@@ -114,7 +117,7 @@ export class CalledTargets {
     return { target, policies: basic, timeout };
   }
 
-  /** Where copies of requests go. */
+  /** The same for mirrored requests, which have no policies of their own. */
   copies(named: ServiceReference, path: Path, translate: TranslatePolicies): CalledService {
     return defined({
       target: this.find(named, path),
@@ -123,9 +126,9 @@ export class CalledTargets {
   }
 
   /**
-   * What holds for calls to a service: the policies of the named backend, or those that `policies[]` attaches to it, and
-   * `own` of whoever asks, at `path.policies`. undefined = nothing. `forToken`: the service gives tokens, so its own
-   * credentials must not take an exchange of tokens.
+   * The policies of calls to a service: those of the named backend and of `policies[]`, replaced kind by kind by `own`, which the
+   * calling policy has at `path.policies`. undefined = none. `forToken`: the service is a token endpoint, so its own credentials must
+   * not need a token exchange.
    */
   callPolicies(
     { service, backend }: ServiceReference,
@@ -149,17 +152,17 @@ export class CalledTargets {
       return undefined;
     }
     const outer = this.#translate(`${field} ${name} ${service?.port}`, policiesForCalls(attached), translate);
-    const inner = own === undefined ? {} : translate(own, [...path, "policies"], this.#loud());
+    const inner = own === undefined ? {} : translate(own, [...path, "policies"], this.#reporting());
     if (grpc) reportGrpcConflicts(outer, inner, [...path, field], [...path, "policies"], report);
     const policies = { ...outer, ...inner };
     return Object.keys(policies).length === 0 ? undefined : policies;
   }
 
-  #loud(): CallContext {
+  #reporting(): CallContext {
     return { sources: this.#sources, calledTargets: this, report: this.#context.report, cel: this.#cel };
   }
 
-  /** Many may name the same backend, whose files need to be read once. */
+  /** Translates once per backend: many routes may name the same one, and its files need to be read once. */
   #translate(key: string, input: PolicyInputs, translate: TranslatePolicies): CallPolicies {
     let policies = this.#translated.get(key);
     if (policies === undefined) {
@@ -169,7 +172,7 @@ export class CalledTargets {
     return policies;
   }
 
-  /** What a named backend has in the configuration. */
+  /** The policies of a named backend, as written; none for undefined. */
   policiesOf(backend: string | undefined): PolicyInputs {
     return backend === undefined ? {} : this.#attached.ofBackend(nameOf(backend));
   }
@@ -178,6 +181,7 @@ export class CalledTargets {
     return this.#backends.get(nameOf(backend));
   }
 
+  /** The target of a reference. Reports at `path` unless exactly one way is used and it leads to an address. */
   find({ host, service, backend }: ServiceReference, path: Path): Target {
     const set = Object.entries({ host, service, backend }).filter(([, value]) => value !== undefined);
     if (set.length !== 1) {
@@ -198,7 +202,7 @@ export class CalledTargets {
       return { type: "invalid", reference: backend };
     }
     if (named.host !== undefined)
-      // What is wrong with the backend is reported where it stands.
+      // Problems of the backend are reported where it is written.
       return translateTarget({ ...named, service: undefined, backend: undefined }, at, {
         ...this.#context,
         report: () => {},

@@ -10,7 +10,10 @@ import { reportDuplicates } from "./references.ts";
 
 const NONE: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
 
-/** Reads `policies[]` (reference 1.9); what is wrong inside an entry is reported. */
+/**
+ * Translates `policies[]` (reference 1.9): policies that name their target instead of being written in it. Reports problems of entries,
+ * also a second policy of a kind for the same target unless the kind is `repeatable`: which one applied would depend on their order.
+ */
 export function translateTargeted(
   config: ConfigFile,
   context: Pick<Context, "report" | "sources" | "calledTargets" | "incomplete" | "cel">,
@@ -44,7 +47,7 @@ export function translateTargeted(
     }
     sets[phase].set(key, mergePolicies(sets[phase].get(key) ?? NO_POLICY_SET, set));
   }
-  /** What is attached to the targets, the widest first. */
+  /** The policies for a list of target keys, the widest first; narrower ones replace wider ones. */
   const pick = (keys: readonly string[]): PhaseSets => {
     const of = (phase: Phase): PolicySet =>
       mergePolicies(...keys.map((key): PolicySet => sets[phase].get(key) ?? NO_POLICY_SET));
@@ -78,6 +81,7 @@ export function entryOf({ key, name }: Pick<ListenerPlace, "key" | "name">): str
   return key === `gateway/${name}` ? name.split("/")[0] : undefined;
 }
 
+/** The keys that target a route, the widest first: its name, with its kind, with the rule. */
 export function routeKeys({ kind, name, namespace, ruleName }: RoutePlace): string[] {
   const route = `route ${namespace}/${name}`;
   const keys = [route, `${route} kind ${kind}`];
@@ -93,7 +97,7 @@ function serviceKey(service: string, port?: number): string {
   return port === undefined ? `service ${service}` : `service ${service} port ${port}`;
 }
 
-/** The one of the keys above that an entry is attached to. */
+/** The key of the target of an entry: one of those above. */
 export function targetKey({ target: { gateway, route, backend } }: TargetedPolicyInput): string {
   if (gateway !== undefined) {
     const { listenerName, port } = gateway;
@@ -114,7 +118,7 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
   return section === undefined ? backendKey(name, namespace) : `${backendKey(name, namespace)} section ${section}`;
 }
 
-/** Policies of backends alone are that wherever they are attached: for all backends of the gateway or route. */
+/** Kinds that run only in the backend phase run there wherever they are attached: for all backends of the gateway or route. */
 function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
   if (target.backend !== undefined) return "backend";
   const kinds = Object.entries(policy).flatMap(([kind, value]) => (value === undefined ? [] : [kind as PolicyKind]));
@@ -141,12 +145,12 @@ function dump(input: TargetedPolicyInput, phase: Phase, set: PolicySet): Targete
   };
 }
 
-/** Dumps say that no listener is meant. */
+/** Dumps have `listenerName: null` for a whole gateway. */
 function listenerOf({ listenerName = null }: { readonly listenerName?: string | undefined | null }): object {
   return { listenerName };
 }
 
-/** Without what is not set, however deep. */
+/** Drops undefined fields at any depth. */
 function defined<T extends object>(value: T): Readonly<Record<string, unknown>> {
   return JSON.parse(JSON.stringify(value)) as Readonly<Record<string, unknown>>;
 }

@@ -4,7 +4,7 @@ import { tokenSigner } from "./signing.ts";
 import type { ClientAuth } from "./token-endpoint-schema.ts";
 
 const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/** Seconds that an assertion is valid: one is made for each call, and clocks may differ. */
+/** Seconds. Each call has its own assertion, so this only covers the call and clock skew. */
 const ASSERTION_LIFETIME = 300;
 
 /** What a call to a token endpoint carries to authenticate the gateway. */
@@ -16,12 +16,15 @@ export interface ClientCredentials {
 /** Makes the credentials of one call. */
 export type Authenticate = () => ClientCredentials | Promise<ClientCredentials>;
 
-/** RFC 6749 2.3, RFC 7523 2.2. Throws a PolicyError, whose path begins with `path`, for a key that cannot be used. */
+/**
+ * Client authentication at a token endpoint: by secret (RFC 6749, section 2.3.1) or by signed assertion (RFC 7523, section 2.2). Throws
+ * PolicyError, whose path begins with `path`, for an invalid key.
+ */
 export function clientAuthentication(config: ClientAuth | undefined, path: ConfigPath): Authenticate {
   if (config === undefined) return () => ({ headers: [], form: [] });
   if (config.method === "privateKeyJwt") return assertions(config, path);
   const { clientId, method, clientSecret: secret = "" } = config;
-  // Files end with a line break that belongs to no secret.
+  // Files usually end with a line break, which is not part of the secret.
   const clientSecret = secret.replace(/\r?\n$/, "");
   if (method === "clientSecretPost") {
     const sent = clientSecret === "" ? [] : [["client_secret", clientSecret] as const];
@@ -33,6 +36,7 @@ export function clientAuthentication(config: ClientAuth | undefined, path: Confi
   return () => basic;
 }
 
+/** `jti` makes each assertion unique, so that the endpoint can reject replays (RFC 7523, section 3). */
 function assertions(
   config: Extract<ClientAuth, { method: "privateKeyJwt" }>,
   path: ConfigPath,
@@ -55,7 +59,7 @@ function assertions(
   };
 }
 
-/** RFC 7515 4.1.6 and 4.1.8. */
+/** The certificate chain, or its SHA-256 thumbprint, for the header of assertions (RFC 7515, sections 4.1.6 and 4.1.8). */
 function certificateHeader(
   { certificate, certificateHeader: name }: Extract<ClientAuth, { method: "privateKeyJwt" }>,
   path: ConfigPath,
@@ -77,7 +81,7 @@ function readChain(pem: string, path: ConfigPath): X509Certificate[] {
   }
 }
 
-/** As forms have it, which is how RFC 6749 2.3.1 wants both parts. */
+/** Encoded as in forms: RFC 6749, section 2.3.1, requires it for both parts of Basic, unlike RFC 7617. */
 function formEncoded(text: string): string {
   return new URLSearchParams({ "": text }).toString().slice(1);
 }

@@ -6,15 +6,18 @@ import type { CredentialLocation } from "../shared/credentials/location-schema.t
 import type { CredentialPlaces } from "../shared/credentials/names.ts";
 import type { OutgoingContext } from "../types.ts";
 
-/** Takes a token of the client out of requests. */
+/** Finds and removes a token of the client. */
 export interface ClientToken {
-  /** undefined when there is none. */
+  /** The token; undefined if the request has none. */
   find(context: OutgoingContext): string | undefined;
-  /** Takes it out of the request. */
+  /** Removes it from the request: the backend gets the new token instead, not both. */
   remove(context: OutgoingContext): void;
 }
 
-/** Adds the place to `places`. Throws for an expression that cannot be used. */
+/**
+ * Compiles the location of a token. Adds it to `places`. Throws PolicyError or CelError for an invalid expression, also for one that
+ * reads the body, which this policy does not wait for.
+ */
 export function clientToken(
   source: CredentialLocation,
   path: ConfigPath,
@@ -30,14 +33,14 @@ export function clientToken(
       const found = finder.find(context);
       if (found !== undefined && found.trim() !== "") return found;
       const { token, tokenFrom } = context.requestMetadata;
-      // jwtAuth takes the tokens that it verifies out of the request.
+      // jwtAuth has verified this token and removed it from the request.
       return tokenFrom !== undefined && JSON.stringify(tokenFrom) === place ? token : undefined;
     },
     remove: (context) => finder.remove(context),
   };
 }
 
-/** Claims of a token whose signature is not verified; empty for text that is not a JWT. */
+/** Claims of a token without verifying its signature; the token endpoint does that. Empty if the text is not a JWT. */
 export function unverifiedClaims(token: string): JWTPayload {
   try {
     return decodeJwt(token);
@@ -46,7 +49,7 @@ export function unverifiedClaims(token: string): JWTPayload {
   }
 }
 
-/** Whether the claim `may_act` of the client's token names the actor (RFC 8693 4.4): every claim in it has to fit. */
+/** Whether `may_act` of the client's token names the actor (RFC 8693, section 4.4): every claim in it must match the actor's. */
 export function mayAct(subject: Readonly<Record<string, unknown>>, actor: Readonly<Record<string, unknown>>): boolean {
   const { may_act: named } = subject;
   if (typeof named !== "object" || named === null || Array.isArray(named)) return false;
@@ -54,6 +57,7 @@ export function mayAct(subject: Readonly<Record<string, unknown>>, actor: Readon
   return wanted.length > 0 && wanted.every(([claim, value]) => fits(value, actor[claim]));
 }
 
+/** Equal values, or a common element where one of them is a list, such as `aud`. */
 function fits(wanted: unknown, actual: unknown): boolean {
   if (actual === undefined) return false;
   const [all, some] = [[wanted].flat(), [actual].flat()].map((values) => values.map((value) => JSON.stringify(value)));

@@ -93,7 +93,7 @@ test("keys that cannot sign, and claims that the gateway sets, are refused", () 
   const ec = pem("ec", { namedCurve: "P-256" });
   const field = "backendAuth.jwtSign";
   for (const [jwtSign, message] of [
-    [{ signingKey: "secret" }, `${field}.signingKey: is no private key; write one in PEM without a password`],
+    [{ signingKey: "secret" }, `${field}.signingKey: is not a private key; write one in PEM without a passphrase`],
     [{ signingKey: ec }, `${field}.alg: is RS256, but the key can be used with ES256 only; set alg`],
     [{ signingKey: pem("ed25519", {}) }, `${field}.signingKey: keys of type ed25519 cannot sign here; use RSA or EC`],
   ] as const)

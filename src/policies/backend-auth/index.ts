@@ -1,3 +1,8 @@
+/**
+ * `backendAuth` (reference 3.22): adds the gateway's own credentials, or the client's token, to requests for a backend. Comes in: a
+ * fixed credential, a signing key, or token endpoints. Goes out: the request with the credential, redacted in traces, or
+ * TG_BACKEND_AUTH. Runs in the backend phase for each attempt, and for the gateway's own calls (`src/policies/calls/`).
+ */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -28,12 +33,12 @@ type Deps = Pick<PolicyDeps, "callouts" | "credentials">;
 type Put = (context: OutgoingContext, credential: string) => undefined;
 type Step = (context: OutgoingContext) => RequestOutcome;
 
-/** Adds credentials to a request of a client, or of the gateway itself. */
+/** Adds credentials to a request, a client's or the gateway's own. Returns a promise only where a token has to be obtained. */
 export interface CredentialAdder {
   readonly onRequest: Step;
 }
 
-/** Adds what the backend asks for (reference 3.22). Throws for keys and credentials that cannot be used. */
+/** Reads keys and compiles expressions. Throws PolicyError or CelError for those that are invalid. */
 export function prepareCredentials(config: BackendAuth, cel: CelEnvironment): (deps: Deps) => CredentialAdder {
   const places = new CredentialPlaces();
   const main = mainStep(config, places, cel);
@@ -53,6 +58,7 @@ export function prepareCredentials(config: BackendAuth, cel: CelEnvironment): (d
   };
 }
 
+/** The step for the one way that is configured; undefined if there are only `credentials`. */
 function mainStep(
   config: BackendAuth,
   places: CredentialPlaces,
@@ -93,7 +99,7 @@ function exchangeStep(exchange: Exchange, put: Put): Step {
   return async (context) => put(context, await exchange(context));
 }
 
-/** Files end with a line break that belongs to no credential. */
+/** A fixed credential. Files usually end with a line break, which is not part of it; other control characters would be header injection. */
 function fixedStep(
   credential: string | undefined,
   location: CredentialTarget,
@@ -110,6 +116,7 @@ function fixedStep(
   return (context) => put(context, value);
 }
 
+/** Sets a credential and says in the trace where; the credential itself never gets into a trace. */
 function putter(location: CredentialTarget, places: CredentialPlaces): Put {
   const put = credentialPutter(location, places);
   const place = Object.keys(location)[0];
@@ -123,6 +130,7 @@ function putter(location: CredentialTarget, places: CredentialPlaces): Put {
   };
 }
 
+/** Every failure without a code of its own is TG_BACKEND_AUTH: requests never go out without their credential. */
 function fail(error: unknown): never {
   if (error instanceof GatewayError) throw error;
   throw new GatewayError("TG_BACKEND_AUTH", error instanceof Error ? error.message : "unknown failure", error);

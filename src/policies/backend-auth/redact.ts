@@ -1,3 +1,4 @@
+/** `redact` of `backendAuth`, apart from the module: `calls/` uses it too, and the module uses `calls/`. */
 import { withDurations } from "../../base/durations.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import { redactCallPolicies } from "../calls/redact-policies.ts";
@@ -5,24 +6,24 @@ import type { BasicBackendAuth } from "./basic-schema.ts";
 import type { BackendAuth } from "./schema.ts";
 import type { ClientAuth, TokenEndpoint, TokenExchange } from "./token-endpoint-schema.ts";
 
-/** The configuration without secrets; `hidden` are names of headers of calls whose values are not shown. */
+/** Without credentials, keys and client secrets. `hidden`: lower-case names of headers whose values are redacted. */
 export function redact(config: BackendAuth, hidden: ReadonlySet<string>): unknown {
   const { oauthTokenExchange: exchange, crossAppAccess: access, ...basic } = config;
   return {
-    ...shownBasic(basic),
-    ...(exchange !== undefined && { oauthTokenExchange: shownExchange(exchange, hidden) }),
+    ...redactBasic(basic),
+    ...(exchange !== undefined && { oauthTokenExchange: redactExchange(exchange, hidden) }),
     ...(access !== undefined && {
       crossAppAccess: {
         ...access,
         cache: withDurations(access.cache, "defaultTtl"),
-        identityProvider: shownEndpoint(access.identityProvider, hidden),
-        resourceAuthorizationServer: shownEndpoint(access.resourceAuthorizationServer, hidden),
+        identityProvider: redactEndpoint(access.identityProvider, hidden),
+        resourceAuthorizationServer: redactEndpoint(access.resourceAuthorizationServer, hidden),
       },
     }),
   };
 }
 
-function shownBasic(config: BasicBackendAuth): object {
+function redactBasic(config: BasicBackendAuth): object {
   const { key, jwtSign, credentials } = config;
   return {
     ...config,
@@ -32,22 +33,22 @@ function shownBasic(config: BasicBackendAuth): object {
   };
 }
 
-const redactPolicies = redactCallPolicies(shownBasic);
+const redactPolicies = redactCallPolicies(redactBasic);
 
-function shownEndpoint(endpoint: TokenEndpoint, hidden: ReadonlySet<string>): object {
+function redactEndpoint(endpoint: TokenEndpoint, hidden: ReadonlySet<string>): object {
   const { clientAuth, policies } = endpoint;
   return {
     ...withDurations(endpoint, "timeout"),
     ...(policies !== undefined && { policies: redactPolicies(policies, hidden) }),
-    ...(clientAuth !== undefined && { clientAuth: shownClient(clientAuth) }),
+    ...(clientAuth !== undefined && { clientAuth: redactClient(clientAuth) }),
   };
 }
 
-function shownExchange(exchange: TokenExchange, hidden: ReadonlySet<string>): object {
-  return { ...shownEndpoint(exchange, hidden), cache: withDurations(exchange.cache, "defaultTtl") };
+function redactExchange(exchange: TokenExchange, hidden: ReadonlySet<string>): object {
+  return { ...redactEndpoint(exchange, hidden), cache: withDurations(exchange.cache, "defaultTtl") };
 }
 
-function shownClient(client: ClientAuth): ClientAuth {
+function redactClient(client: ClientAuth): ClientAuth {
   return client.method === "privateKeyJwt"
     ? { ...client, signingKey: REDACTED }
     : { ...client, ...(client.clientSecret !== undefined && { clientSecret: REDACTED }) };

@@ -5,7 +5,7 @@ import type { ClientAuth, CrossAppAccess, TokenEndpointInput } from "./token-end
 
 type Written = z.output<typeof schema>;
 
-/** With keys and secrets as text, and the token endpoints that are called. */
+/** Reads keys and secrets from their files, and finds the targets of token endpoints. */
 export function resolve({ oauthTokenExchange, crossAppAccess, ...written }: Written, resolver: Resolver): BackendAuth {
   const { key, jwtSign, credentials } = written;
   return defined({

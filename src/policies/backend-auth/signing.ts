@@ -3,17 +3,19 @@ import { SignJWT } from "jose";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { JwtSigning, Signing } from "./basic-schema.ts";
 
+/** Each curve has one algorithm (RFC 7518, section 3.4). */
 const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };
 
-/** Signs `claims`; `header` is what the token's header has besides `alg`, `typ` and `kid`. */
+/** Signs `claims` as a JWT (RFC 7519). `header`: fields of its header besides `alg`, `typ` and `kid`. */
 export type Sign = (
   claims: Readonly<Record<string, unknown>>,
   header?: Readonly<Record<string, unknown>>,
 ) => Promise<string>;
 
 /**
- * What signs tokens with the configured key. Throws a PolicyError, whose path begins with `path`, for a key that cannot be used; it
- * shows nothing of the key.
+ * Returns what signs tokens with the configured key. Throws PolicyError, whose path begins with `path`, for a key that is invalid or
+ * does not fit the algorithm; the error contains nothing of the key. A key whose file could not be read fails each request instead:
+ * that problem has been reported, and must not hide others.
  */
 export function tokenSigner({ signingKey, alg, kid }: Signing, path: ConfigPath): Sign {
   if (signingKey === undefined) return () => Promise.reject(new Error("the signing key could not be read"));
@@ -37,7 +39,7 @@ function readKey(pem: string, path: ConfigPath): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch {
-    throw PolicyError.at([...path, "signingKey"], "is no private key; write one in PEM without a password");
+    throw PolicyError.at([...path, "signingKey"], "is not a private key; write one in PEM without a passphrase");
   }
 }
 
@@ -47,7 +49,10 @@ function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObje
   return algorithm === undefined ? [] : [algorithm];
 }
 
-/** Gives signed tokens; each serves many requests and is replaced after half of its time. Throws as `tokenSigner`. */
+/**
+ * Returns signed tokens. A token serves many requests, because signatures are expensive, and is replaced after half
+ * of its lifetime, so the backend never gets one that is about to expire. Throws as `tokenSigner`.
+ */
 export function signedTokens(config: JwtSigning, path: ConfigPath): () => Promise<string> {
   const { claims, ttl } = config;
   const sign = tokenSigner(config, path);

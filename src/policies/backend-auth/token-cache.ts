@@ -2,7 +2,7 @@ import { BoundedCache } from "../../base/bounded-cache.ts";
 import type { IssuedToken } from "./token-endpoint.ts";
 import type { TokenCache as Config } from "./token-endpoint-schema.ts";
 
-/** Milliseconds before its end at which a token is not used any more: the backend has to get it in time. */
+/** Milliseconds before its expiry at which a token is no longer used: it must still be valid when the backend verifies it. */
 const MARGIN = 15_000;
 
 interface Kept {
@@ -11,7 +11,10 @@ interface Kept {
   readonly until: number;
 }
 
-/** Keeps tokens until they expire; requests that wait for the same one share one exchange. */
+/**
+ * Caches tokens of one policy in one worker until they expire. Concurrent requests for the same token share one exchange: otherwise a
+ * cold cache would send one call per request to the token endpoint.
+ */
 export class TokenCache {
   readonly #defaultTtl: number;
   readonly #kept: BoundedCache<Kept> | undefined;
@@ -22,7 +25,7 @@ export class TokenCache {
     this.#kept = maxEntries === 0 ? undefined : new BoundedCache(maxEntries);
   }
 
-  /** `notAfter`: milliseconds since the epoch after which it must not be used. A failure is not kept. */
+  /** `notAfter`: Unix milliseconds, the expiry of the token that is exchanged; the new one must not outlive it. Failures are not cached. */
   async get(key: string, notAfter: number, ask: () => Promise<IssuedToken>): Promise<string> {
     const kept = this.#kept;
     if (kept === undefined) return (await ask()).token;

@@ -8,29 +8,29 @@ import type { CalloutContext } from "../types.ts";
 import { type Authenticate, clientAuthentication } from "./client-auth.ts";
 import type { TokenEndpoint as Config } from "./token-endpoint-schema.ts";
 
-/** Bytes of an answer; tokens are a few KiB. */
+/** Bytes of a response; tokens are a few KiB. */
 const MAX_ANSWER = 64 * 1024;
-/** Characters of an error code that are logged. */
+/** Characters of an error code that go into logs. */
 const MAX_CODE = 64;
 
 type Form = readonly (readonly [string, string])[];
 
 export interface IssuedToken {
   readonly token: string;
-  /** Milliseconds; undefined when the endpoint does not say. */
+  /** Milliseconds; undefined if the endpoint does not say. */
   readonly lifetime: number | undefined;
 }
 
-/** Makes an endpoint of a configuration. */
+/** Binds an endpoint to the callouts of a data plane. */
 export type ConnectEndpoint = (callouts: Callouts) => TokenEndpoint;
 
-/** Throws a PolicyError, whose path begins with `path`, for keys that cannot be used. */
+/** Prepares client authentication. Throws PolicyError, whose path begins with `path`, for an invalid key. */
 export function prepareEndpoint(config: Config, path: ConfigPath): ConnectEndpoint {
   const authenticate = clientAuthentication(config.clientAuth, [...path, "clientAuth"]);
   return (callouts) => new TokenEndpoint(config, authenticate, callouts(config.target, config.policies));
 }
 
-/** One OAuth 2.0 token endpoint and what the gateway shows to it. */
+/** A client of one OAuth 2.0 token endpoint (RFC 6749, section 3.2). */
 export class TokenEndpoint {
   readonly #path: string;
   readonly #timeout: number;
@@ -45,9 +45,9 @@ export class TokenEndpoint {
   }
 
   /**
-   * The token that is given for `grant`. `type`: what it has to be (RFC 8693 2.2.1); undefined = whatever bearer token.
-   * Rejects with a GatewayError: TG_INVALID_REQUEST when the endpoint refuses the grant, which came from the client, else
-   * TG_BACKEND_AUTH. Neither shows a token.
+   * Requests a token for `grant`. `type`: the required type (RFC 8693, section 2.2.1); undefined = any bearer token. Rejects with
+   * GatewayError: TG_INVALID_REQUEST if the endpoint rejects the grant, which holds the client's token, else TG_BACKEND_AUTH. Messages
+   * contain no token.
    */
   async request(grant: Form, calloutContext: CalloutContext, type?: string): Promise<IssuedToken> {
     const response = await this.#call(grant, calloutContext);
@@ -57,7 +57,7 @@ export class TokenEndpoint {
     if (typeof token !== "string" || token === "") throw failure("the token endpoint answers without an access_token");
     if (type !== undefined && issued !== undefined && issued !== type)
       throw failure(`the token endpoint gives ${printable(issued)} where ${type} was asked for`);
-    // What is no access token has the type N_A.
+    // `token_type` of a token that is not an access token is N_A (RFC 8693, section 2.2.1).
     if (type !== ID_JAG && printable(tokenType).toLowerCase() !== "bearer")
       throw failure(`the token endpoint gives a token of type ${printable(tokenType)}, and only Bearer can be used`);
     const lifetime = typeof expires === "number" && expires >= 0 ? expires * 1000 : undefined;
@@ -78,7 +78,7 @@ export class TokenEndpoint {
           timeoutMs: this.#timeout,
           maxBytes: MAX_ANSWER,
         },
-        // Others may wait for the same token: the call goes on when the client that began it is gone.
+        // Not cancelled with the client: other requests may wait for the same token.
         { onCancel: () => {}, observer: observerOf(calloutContext, "http"), calloutContext },
       );
     } catch (error) {
@@ -87,10 +87,10 @@ export class TokenEndpoint {
   }
 }
 
-/** An assertion of an identity provider for a server of another one. */
+/** Type of an identity assertion for the authorization server of another domain (ID-JAG, an IETF draft). */
 export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 
-/** 401 and 403 are about the gateway's own credentials, others of 400 to 499 about the token. */
+/** 401 and 403 concern the gateway's credentials, other statuses of 400 to 499 the client's token. */
 function refusal(status: number, { error }: Readonly<Record<string, unknown>>): GatewayError {
   const code = error === undefined ? "" : ` (${printable(error)})`;
   const why = `the token endpoint answers with status ${status}${code}`;
@@ -98,11 +98,12 @@ function refusal(status: number, { error }: Readonly<Record<string, unknown>>): 
   return clients ? new GatewayError("TG_INVALID_REQUEST", why) : failure(why);
 }
 
-/** What makes the token of a backend fail without the client's doing. */
+/** A failure that the client has not caused. */
 export function failure(why: string, cause?: unknown): GatewayError {
   return new GatewayError("TG_BACKEND_AUTH", why, cause);
 }
 
+/** Text of the endpoint for logs: short, and without control characters that could forge log lines. */
 function printable(value: unknown): string {
   return String(value)
     .slice(0, MAX_CODE)

@@ -16,12 +16,12 @@ const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 type Form = readonly (readonly [string, string])[];
 type Deps = Pick<PolicyDeps, "callouts">;
 
-/** Gives a token for the backend in exchange for the client's, which it takes out of the request. */
+/** Obtains a token for the backend in exchange for the client's, and removes the client's from the request. */
 export type Exchange = (context: OutgoingContext) => Promise<string>;
 
 /**
- * `oauthTokenExchange`. Adds to `places` where tokens are. Throws a PolicyError, whose path begins with `path`, for keys and
- * expressions that cannot be used.
+ * `oauthTokenExchange`: one exchange, by RFC 8693 or, with `jwtBearer`, by RFC 7523. Adds the locations of tokens to `places`. Throws
+ * PolicyError, whose path begins with `path`, or CelError for invalid keys and expressions.
  */
 export function tokenExchange(
   config: TokenExchange,
@@ -71,7 +71,10 @@ interface Endpoints {
   readonly server: TokenEndpoint;
 }
 
-/** `crossAppAccess`: an assertion of the identity provider, then an access token for that. Throws as `tokenExchange`. */
+/**
+ * `crossAppAccess`: two exchanges. The identity provider issues an assertion for the client's identity token (ID-JAG), and the
+ * authorization server of the resource an access token for the assertion. Throws as `tokenExchange`.
+ */
 export function crossAppAccess(
   config: CrossAppAccess,
   path: ConfigPath,
@@ -97,7 +100,7 @@ export function crossAppAccess(
       context,
       ID_JAG,
     );
-    // The assertion names the resources itself.
+    // Without `resource`: the assertion contains it.
     return to.server.request([...assertion(asserted), ...scope(accessTokenScopes)], context);
   };
   return ({ callouts }) => {
@@ -131,7 +134,7 @@ function required(token: ClientToken, context: OutgoingContext, what: string): s
 
 interface ActorToken {
   readonly token: ClientToken;
-  /** Its parameters of the form. */
+  /** Its form parameters (RFC 8693, section 2.1). */
   find(context: OutgoingContext, subject: string): Form;
 }
 
@@ -158,7 +161,7 @@ function actorToken(
   };
 }
 
-/** Parameters that expressions make. One that fails refuses the request, since the token might allow too much without it. */
+/** Parameters from expressions. If one fails the request is rejected: without the parameter the token might allow too much. */
 function additional(
   parameters: TokenExchange["additionalParams"],
   path: ConfigPath,
@@ -182,7 +185,7 @@ function additional(
     });
 }
 
-/** Milliseconds since the epoch: what is given for a token must not outlive it. */
+/** Expiry of the client's token in Unix milliseconds: the new token must not outlive it. */
 function expiryOf(token: string): number {
   const { exp } = unverifiedClaims(token);
   return typeof exp === "number" ? exp * 1000 : Number.POSITIVE_INFINITY;

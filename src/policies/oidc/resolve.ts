@@ -48,14 +48,14 @@ function wellKnown(issuer: string): string {
 function readDiscovery(text: string, issuer: string, path: ConfigPath, resolver: Resolver): Partial<Found> | undefined {
   const document = parse(text);
   if (document === undefined) {
-    resolver.report(path, { message: "the discovery document is no JSON object" });
+    resolver.report(path, { message: "the discovery document is not a JSON object" });
     return undefined;
   }
   // The document of another issuer would make its tokens acceptable (OpenID Connect Discovery 1.0, section 4.3).
   if (document.issuer !== issuer) {
-    const written = JSON.stringify(document.issuer) ?? "nobody";
+    const written = JSON.stringify(document.issuer) ?? "(none)";
     resolver.report(path, {
-      message: `the discovery document is that of ${written}; issuer must be written the same, ${issuer} is not`,
+      message: `the discovery document belongs to the issuer ${written}; set issuer to exactly that, it is ${issuer}`,
     });
     return undefined;
   }
