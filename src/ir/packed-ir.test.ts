@@ -37,6 +37,21 @@ test("what is packed comes out as it was, in its order and of its owner", () => 
   assert.ok(packed.frame.routeGroups.every(({ routes }) => routes.length === 0));
 });
 
+test("metadata may have numbers that JSON lacks", () => {
+  const location = { header: { name: "x-key", prefix: "" } };
+  const limited = (value: unknown): Route => ({
+    ...route("a"),
+    policies: { apiKey: { mode: "strict", keys: [{ hash: "h", metadata: { value } }], location } },
+  });
+  const numbers = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN];
+  const ir = irOf([limited({ numbers, nothing: null }), limited(null), limited(Number.NaN)]);
+  const packed = packIr(ir);
+  assert.deepEqual(unpackIr(packed), ir);
+  const [first] = packed.routes;
+  assert.ok(first !== undefined);
+  assert.notEqual(digestAt(first, 1), digestAt(first, 2));
+});
+
 test("routes stay in shared memory when they are passed to another thread", () => {
   const [packed] = packIr(irOf([route("a")])).routes;
   assert.ok(packed !== undefined);
