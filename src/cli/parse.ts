@@ -224,7 +224,8 @@ function checkOperands(
   const most = argument === undefined ? 0 : argument.many ? words.length : 1;
   if (words.length > most) {
     const takesFile = argument === undefined && command.options.file?.short === "f";
-    const hint = takesFile ? `${name} -f ${words[0]}` : `${name} --help`;
+    let hint = takesFile ? `${name} -f ${words[0]}` : `${name} --help`;
+    if (argument === undefined && command.rest !== undefined) hint = `${name} [options] -- ${words.join(" ")}`;
     throw usage(`accepts at most ${most} arg(s), received ${words.length}`, hint);
   }
   if (argument?.required && words.length === 0) throw usage(`missing argument <${argument.name}>`, `${name} --help`);

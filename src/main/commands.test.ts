@@ -54,7 +54,7 @@ const refused: readonly (readonly [argv: string, error: string, hint?: string])[
   ["quickstart -c a", "unknown option '-c'"],
   ["quickstart now", "accepts at most 0 arg(s), received 1", "tracegate quickstart -f now"],
   ["oneshot -f a", "oneshot needs a command after --", "tracegate oneshot -f FILE -- COMMAND..."],
-  ["oneshot -f a true", "accepts at most 0 arg(s), received 1"],
+  ["oneshot -f a npm test", "accepts at most 0 arg(s), received 2", "tracegate oneshot [options] -- npm test"],
   ["oneshot -- true", "oneshot needs a configuration", "tracegate oneshot -f FILE -- COMMAND..."],
   ["oneshot -f - -- true", "oneshot leaves standard input to the command"],
   ["oneshot -f a --validate-only -- true", "unknown option '--validate-only'"],
