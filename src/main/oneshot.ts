@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
 import { moduleUrl } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
-import { StartError } from "./gateway.ts";
+import { CliError } from "../cli/errors.ts";
 import { SUPERVISED } from "./supervised.ts";
 
 /** A program with its arguments, and the configuration of the gateway beside it. */
@@ -79,7 +79,7 @@ function openLog(file: string): number {
   try {
     return openSync(file, "w");
   } catch (error) {
-    throw new StartError(`--output ${file}: ${messageOf(error)}`);
+    throw new CliError("failure", `--output ${file}: ${messageOf(error)}`);
   }
 }
 
