@@ -1,7 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { CheckRequest } from "../../../test/helpers/envoy/auth.ts";
-import { structOf } from "./convert.ts";
+import { HeaderValueSchema } from "../../gen/envoy/config/core/v3/base_pb.ts";
+import { contextOf, RecordedTrace } from "../testing/context.ts";
+import {
+  editRequest,
+  type HeaderInstruction,
+  headerEdits,
+  headerMap,
+  headerRemovals,
+  joinedHeaders,
+  structOf,
+  textOf,
+} from "./convert.ts";
 import { check } from "./methods.ts";
 
 test("values arrive at a service as JSON, keys that are names of JavaScript too", () => {
@@ -43,4 +55,64 @@ test("an answer's struct has its keys as its own, `__proto__` too, and one that 
   let nested = Buffer.alloc(0);
   for (let depth = 0; depth < 1000; depth++) nested = Buffer.from(wrap(1, wrap(2, wrap(5, nested))));
   assert.throws(() => check.decode(wrap(4, nested)), /recursion/);
+});
+
+const option = (key: string, value: string, action: Omit<HeaderInstruction, "header"> = {}): HeaderInstruction => ({
+  header: create(HeaderValueSchema, { key, rawValue: Buffer.from(value) }),
+  ...action,
+});
+
+test("a header without an action replaces what a client has sent; explicit actions and the older `append` are kept", () => {
+  const options = [
+    option("X-A", "1"),
+    option("x-b", "2", { appendAction: 1 }),
+    option("x-c", "3", { appendAction: 3 }),
+    option("x-d", "4", { append: true }),
+    option("x-e", "5", { append: false }),
+  ];
+  const actions = (unsaid: "add" | "set") =>
+    headerEdits(options, unsaid).map(({ name, action }) => `${name} ${action}`);
+  assert.deepEqual(actions("set"), ["x-a set", "x-b addAbsent", "x-c setPresent", "x-d add", "x-e set"]);
+  assert.equal(actions("add")[0], "x-a add");
+});
+
+test("a service cannot frame a message, split a head or remove the target", () => {
+  const options = [
+    option("Content-Length", "5"),
+    option("x-a", "1\r\nx-b: 2"),
+    option("x y", "1"),
+    option("x-ok", "1"),
+  ];
+  assert.deepEqual(
+    headerEdits(options, "set").map(({ name }) => name),
+    ["x-ok"],
+  );
+  assert.deepEqual(
+    headerRemovals(["X-Gone", "Host", ":path", "Transfer-Encoding"]).map(({ name }) => name),
+    ["x-gone"],
+  );
+});
+
+test("edits of pseudo-header fields change the target; invalid ones are skipped, with a word in the trace", () => {
+  const trace = new RecordedTrace();
+  const context = contextOf({ headers: ["x-a", "old"] }, { trace });
+  const set = (name: string, value: string) => headerEdits([option(name, value)], "set");
+  editRequest(context, [...set(":path", "/new?q=1"), ...set("host", "other.example"), ...set("x-a", "new")]);
+  editRequest(context, set(":scheme", "ftp"));
+  const { path, search, authority, scheme, headers } = context.request;
+  assert.deepEqual([path, search, authority, scheme], ["/new", "?q=1", "other.example", "http"]);
+  assert.deepEqual(headers, ["x-a", "new"]);
+  assert.equal(trace.events.length, 1);
+});
+
+test("values keep their bytes both ways; repeated fields are joined as RFC 9110 and RFC 9113 say", () => {
+  const latin1 = Buffer.from("é").toString("latin1");
+  const headers = ["x-a", latin1, "cookie", "a=1", "x-a", "b", "cookie", "b=2", "__proto__", "p"];
+  assert.deepEqual(Buffer.from(headerMap(headers).headers[0]?.rawValue ?? []).toString(), "é");
+  assert.equal(textOf(latin1), "é");
+  assert.deepEqual(Object.entries(joinedHeaders(headers, () => true)), [
+    ["x-a", "é, b"],
+    ["cookie", "a=1; b=2"],
+    ["__proto__", "p"],
+  ]);
 });
