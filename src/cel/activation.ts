@@ -1,8 +1,8 @@
 import type { Budget } from "./evaluate/budget.ts";
 
 /**
- * A request's head as expressions read it, and its body where someone kept it. Requests of every protocol engine have
- * these fields, so the proxy can hand over its own objects or small views with lazy getters.
+ * A request as expressions read it: its head, and its body if a policy has buffered it. Requests of every protocol engine have
+ * these fields, so the proxy passes its own objects, or small views with lazy getters.
  */
 export interface RequestParts {
   readonly method: string;
@@ -13,22 +13,22 @@ export interface RequestParts {
   readonly search: string;
   /** As in `HTTP/1.1`. */
   readonly version: string;
-  /** Names and values in turns; names in lower case, values as latin1 text: one character a byte. No `host`. */
+  /** Alternating names and values: names in lower case, values as latin1 text, one character per byte. Without `host`. */
   readonly headers: readonly string[];
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
   readonly sensitive?: Pick<ReadonlySet<string>, "has"> | undefined;
   /** Absent unless the body was buffered, and when it was too long for the buffer. */
   readonly body?: Uint8Array | undefined;
-  /** What arrived of the body so far; default: the body. */
+  /** The part of the body that has arrived. Default: the body. */
   readonly bodyPrefix?: Uint8Array | undefined;
   readonly startTime?: Date | undefined;
   readonly endTime?: Date | undefined;
 }
 
-/** A response's head, and its body where someone kept it. */
+/** A response: its head, and its body if a policy has buffered it. */
 export interface ResponseParts {
   readonly status: number;
-  /** Shaped like those of a request. */
+  /** In the form of those of a request. */
   readonly headers: readonly string[];
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
   readonly sensitive?: Pick<ReadonlySet<string>, "has"> | undefined;
@@ -37,7 +37,7 @@ export interface ResponseParts {
   readonly grpcStatus?: number | undefined;
 }
 
-/** The client's side of a connection. Addresses are texts without port; `raw` ones are those of the socket itself. */
+/** The client's side of a connection. Addresses are without port; `raw` ones are those of the socket, behind a PROXY header. */
 export interface SourceParts {
   readonly address: string;
   readonly port: number;
@@ -59,7 +59,7 @@ export interface SourceParts {
 export interface DestinationParts {
   readonly address: string;
   readonly port: number;
-  /** The server name that the client asked for. */
+  /** SNI of the TLS handshake (RFC 6066, section 3). */
   readonly hostname?: string | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface DestinationParts {
  * else doubles), booleans, null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
  */
 export interface Activation {
-  /** What all evaluations for one request may use up together; without it each may use as much. */
+  /** Shared by all evaluations for one request; without it, each evaluation has a budget of its own. */
   readonly budget?: Budget | undefined;
   readonly request?: RequestParts | undefined;
   readonly response?: ResponseParts | undefined;

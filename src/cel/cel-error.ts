@@ -8,15 +8,15 @@ export interface Position {
 /** Characters of the expression shown on each side of the position. */
 const CONTEXT = 60;
 
-/** An expression that cannot be used. The message says what is wrong and shows the line with a caret below the place. */
+/** An expression that does not compile or whose evaluation failed. The message shows the line with a caret below the position. */
 export class CelError extends Error {
   /** The message without the line. */
   readonly what: string;
   readonly position: Position | undefined;
-  /** The expression reads what is not there for this request, such as a header that it lacks. */
+  /** The expression reads a value that this request does not have, such as a missing header. */
   readonly absent: boolean;
 
-  /** `offset` is the place in `text` that `what` is about; without it the message is `what` alone. */
+  /** `offset`: position in `text` that `what` refers to; without it, the message is `what` alone. */
   constructor(what: string, text: string, offset?: number, cause?: unknown, absent = false) {
     const position = offset === undefined ? undefined : positionOf(text, Math.min(offset, text.length));
     super(position === undefined ? what : `${what}\n${excerpt(text, position)}`, { cause });

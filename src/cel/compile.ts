@@ -41,22 +41,22 @@ export interface Expression {
   evaluate(activation: Activation): CelValue;
 }
 
-/** An expression that decides. */
+/** An expression with a boolean result, for decisions. */
 export interface Condition extends Expression {
   /**
-   * Whether the condition is met. It is not met where what it reads is absent: a header that the request lacks, a variable
-   * that is not set. Where the evaluation fails for any other reason - text that cannot be decoded, a type that does not
-   * fit, too much work - the condition is neither met nor not met, and the value is that of `whenFailed`.
+   * Whether the condition is met. It is not met if a value that it reads is absent, such as a missing header or an unset
+   * variable. If the evaluation fails for any other reason, such as undecodable text, a type mismatch or an exhausted budget, the
+   * condition is neither met nor unmet, and `whenFailed` decides: a deny rule must not be bypassed by making it fail.
    */
   matches(activation: Activation, whenFailed: WhenFailed): boolean;
 }
 
-/** What a condition that failed counts as. It may throw instead. */
+/** The result of a condition that failed. May throw to reject the request. */
 export type WhenFailed = (error: CelError) => boolean;
 
 /**
  * What the expressions of one configuration may name: CEL itself, the gateway's variables and functions, and the functions that
- * the configuration defines. Whoever compiles an expression is given one, so two configurations cannot see each other's.
+ * the configuration defines. Passed to everything that compiles an expression, so configurations cannot see each other's functions.
  */
 export class CelEnvironment {
   readonly #functions: CustomFunctions;
@@ -91,7 +91,7 @@ export class CelEnvironment {
     return expression;
   }
 
-  /** What a `deny` rule would let pass because it is absent. Throws CelError for an expression that cannot be used. */
+  /** Parts of a `deny` rule that let requests pass if a value is absent, to warn about. Throws CelError as compileCondition. */
   absenceTraps(text: string, scope: Scope): readonly AbsenceTrap[] {
     const node = parse(text, LIMITS);
     return absenceTraps(node, check(node, text, this.#in(scope)));
@@ -103,7 +103,7 @@ export class CelEnvironment {
   }
 }
 
-/** The environment of a configuration that defines no functions. */
+/** The environment of a configuration without its own functions. */
 export const STANDARD_ENVIRONMENT = new CelEnvironment(NO_FUNCTIONS);
 
 /** Compiles an expression over any variables and functions, such as those of the conformance tests. */

@@ -7,16 +7,16 @@ import { toJson } from "./values/convert.ts";
 import { CelMapLike } from "./values/types.ts";
 import type { Scope } from "./variables/variables.ts";
 
-/** What one path in an expression, such as `jwt.sub` or `request.headers["x-a"]`, stands for in one evaluation. */
+/** The value of one path in an expression, such as `jwt.sub` or `request.headers["x-a"]`, in one evaluation. */
 export interface InputValue {
   readonly text: string;
   /** The fields below the variable: `sub`; `headers`, `x-a`. */
   readonly path: readonly string[];
-  /** JSON data; null for what is absent. */
+  /** JSON; null if absent. */
   readonly value: unknown;
 }
 
-/** Paths that are shown of one expression. */
+/** Maximum number of paths shown for an expression. */
 const MAX_INPUTS = 20;
 
 /** The paths from variables that an expression reads, to explain its outcome in a trace. Made for the first trace. */
@@ -37,7 +37,7 @@ export class Inputs {
     });
   }
 
-  /** Whole maps of headers, bodies and what cannot be evaluated are left out. */
+  /** Omits whole header maps, bodies and paths that cannot be evaluated: they would be large, or secret. */
   of(activation: Activation): readonly InputValue[] {
     return this.#paths.flatMap(({ text, path, expression }) => {
       try {
@@ -50,7 +50,7 @@ export class Inputs {
   }
 }
 
-/** A path that cannot stand alone is not shown. */
+/** undefined for a path that is not an expression on its own, which is not shown. */
 function compiled(text: string, scope: Scope, cel: CelEnvironment): Expression | undefined {
   try {
     return cel.compileExpression(text, scope);
@@ -59,7 +59,7 @@ function compiled(text: string, scope: Scope, cel: CelEnvironment): Expression |
   }
 }
 
-/** The longest paths; `bound` are the names of loops and bindings, which stand for something else in each turn. */
+/** The longest paths; `bound` are the names of loops and bindings, which change with each iteration. */
 function collect(node: Node, bound: ReadonlySet<string>, found: Map<string, readonly string[]>): void {
   const path = pathOf(node, bound);
   if (path !== undefined) {

@@ -21,7 +21,7 @@ export class HttpRequestView implements Activation, RequestParts {
   #parts = NO_REQUEST;
   #startTime: Date | undefined;
 
-  /** Looks at another request from now on. */
+  /** Switches to another request. */
   reset(parts: HttpRequestParts): this {
     this.#parts = parts;
     this.#startTime = undefined;
@@ -52,7 +52,7 @@ export class HttpRequestView implements Activation, RequestParts {
   get headers(): readonly string[] {
     return this.#parts.headers;
   }
-  /** When the view was first asked since its reset, which is the request's arrival for a trace. */
+  /** Time of the first access since the reset, which a trace uses as the request's arrival. */
   get startTime(): Date {
     this.#startTime ??= new Date();
     return this.#startTime;

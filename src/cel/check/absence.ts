@@ -1,18 +1,18 @@
 import { children, type Node } from "../syntax/ast.ts";
 import type { Checked } from "./environment.ts";
 
-/** A part of a condition that is not met where what it reads is absent, although it looks as if it were. */
+/** A part of a condition that is not met if the value that it reads is absent, contrary to how it reads. */
 export interface AbsenceTrap {
   /** Place in the expression. */
   readonly at: number;
-  /** What may be absent, as it is written: `request.headers["x-role"]`. */
+  /** The value that may be absent, as written: `request.headers["x-role"]`. */
   readonly reads: string;
-  /** The same with a value in its place. */
+  /** The same with a default value, as a suggestion. */
   readonly safe: string;
 }
 
 const COMPARISONS: ReadonlySet<string> = new Set(["_!=_", "_<_", "_<=_", "_>_", "_>=_"]);
-/** Variables whose fields are not there for each request. */
+/** Variables whose fields are optional. */
 const UNCERTAIN: ReadonlySet<string> = new Set([
   "jwt",
   "apiKey",
@@ -22,7 +22,7 @@ const UNCERTAIN: ReadonlySet<string> = new Set([
   "metadata",
   "backend",
 ]);
-/** Fields of `source` that only a client certificate brings. */
+/** Fields of `source` that need a client certificate. */
 const OF_CERTIFICATES: ReadonlySet<string> = new Set([
   "identity",
   "spiffeId",
@@ -36,8 +36,8 @@ const OF_CERTIFICATES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What a `deny` rule negates or compares although it may be absent: the rule is then not met, and the request passes. What the
- * expression asks for itself, with has(), in, null, default() or `?`, is no trap.
+ * Values that a `deny` rule negates or compares although they may be absent: without the value the rule is not met, and the
+ * request passes. Values whose presence the expression checks, by has(), in, null, default() or `?`, are not reported.
  */
 export function absenceTraps(root: Node, { references }: Checked): readonly AbsenceTrap[] {
   const asked: string[] = [];
@@ -63,7 +63,7 @@ export function absenceTraps(root: Node, { references }: Checked): readonly Abse
   return [...found.values()].filter(({ reads }) => !asked.some((each) => reads.startsWith(each)));
 }
 
-/** What a node asks for without failing: `has(jwt.sub)`, `"x" in request.headers`, `jwt != null`. */
+/** Values whose presence a node checks without failing: `has(jwt.sub)`, `"x" in request.headers`, `jwt != null`. */
 function askedBy(node: Node): readonly string[] {
   if (node.kind === "select") return node.test ? definite(textOf(node)) : [];
   if (node.kind !== "call") return [];
@@ -80,8 +80,8 @@ function askedBy(node: Node): readonly string[] {
 }
 
 /**
- * A question for presence that fails itself where the answer is no: null has no fields to compare with null, and no keys to look
- * for. Only has() answers no there.
+ * A check for presence that itself fails if a parent is absent: null has no fields to compare with null and no keys to search.
+ * Only has() returns false there.
  */
 function presenceTrapOf(node: Node, doubtful: boolean, references: Checked["references"]): AbsenceTrap | undefined {
   if (node.kind !== "call") return undefined;
@@ -140,7 +140,7 @@ function stepOf(node: Node): readonly [container?: Node | undefined, key?: strin
   return key?.kind === "literal" && typeof key.value === "string" ? [container, key.value] : [];
 }
 
-/** Fields and constant keys of a variable, of JSON, or a cookie, as they are written; undefined for anything else. */
+/** Fields and constant keys of a variable, of JSON, or a cookie, as written; undefined for anything else. */
 function textOf(node: Node): string | undefined {
   if (node.kind === "identifier") return node.name;
   const [container, key] = stepOf(node);

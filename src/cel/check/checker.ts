@@ -1,6 +1,6 @@
 /**
  * The type checker (cel-spec, "Gradual type checking"): resolves names, overloads and types before an expression is ever
- * evaluated, so that a misspelt field is an error of the configuration and not of a request. What is `dyn` is left to evaluation.
+ * evaluated, so that a misspelt field is an error of the configuration, not of a request. `dyn` is checked at run time.
  */
 import { CelError } from "../cel-error.ts";
 import { definitionFor } from "../custom/custom-function.ts";
@@ -56,8 +56,8 @@ interface Local {
 }
 
 /**
- * Finds what every name means and every part's type. Throws CelError for what is unknown or does not fit. `params` have the
- * first slots.
+ * Resolves every name and infers every type. Throws CelError for unknown names and type mismatches. `params` take the first
+ * slots of the frame.
  */
 export function check(
   root: Node,
@@ -153,7 +153,7 @@ class Checker {
     return this.#fail(`unknown variable ${node.name}${help}`, node.at);
   }
 
-  /** The type of the variable or type called `name`, noted as what `node` refers to; undefined when there is none. */
+  /** The type of the variable or type called `name`, recorded as the reference of `node`; undefined if there is none. */
   #lookUp(node: Node, name: string): Type | undefined {
     const local = this.#locals.findLast((candidate) => candidate.name === name);
     if (local !== undefined) {
@@ -235,7 +235,7 @@ class Checker {
     return this.#fail(unknownFunction(wanted, target !== undefined && !isPrefix, this.#environment), node.at);
   }
 
-  /** A call of a function that the configuration defines; undefined when none has this name. */
+  /** A call of a custom function; undefined if none has this name. */
   #customCall(node: Call): Type | undefined {
     const { target } = node;
     const name = node.name.replace(/^\./, "");
@@ -256,14 +256,14 @@ class Checker {
     return definition.type;
   }
 
-  /** `variables()`: what the expression can name, and has now, as one map. */
+  /** `variables()`: all variables in scope that are present, as one map. */
   #allVariables(node: Call): Type {
     const variable = everyVariable(this.#environment.variables);
     this.#references.set(node, { kind: "variable", name: "variables", variable });
     return variable.type;
   }
 
-  /** Whether a name is nothing but the first part of functions' names, as `base64` is. */
+  /** Whether a name is only a namespace of functions, as `base64` is. */
   #isPrefix(target: Node): boolean {
     const name = nameOf(target);
     if (name === undefined || this.#environment.variables.has(name) || TYPE_NAMES.has(name)) return false;

@@ -16,7 +16,7 @@ export interface Variable {
   readonly fields?: ReadonlyMap<string, Read>;
 }
 
-/** What expressions can name. */
+/** Names that expressions can use. */
 export interface Environment {
   readonly variables: ReadonlyMap<string, Variable>;
   readonly functions: ReadonlyMap<string, readonly Overload[]>;
@@ -24,11 +24,11 @@ export interface Environment {
   readonly custom: CustomFunctions;
   /** Names are looked up in here first: with `a.b`, `x` may mean `a.b.x`, `a.x` or `x`. */
   readonly container: string;
-  /** What does not fit is left to the evaluation, as for expressions that were never checked. */
+  /** Type mismatches are left to evaluation, as for unchecked expressions (conformance tests). */
   readonly lenient: boolean;
 }
 
-/** The names that `name` may stand for, in order of preference. */
+/** The qualified names that `name` may mean, in order of preference (cel-spec, "Name Resolution"). */
 export function candidates(name: string, container: string): readonly string[] {
   if (name.startsWith(".")) return [name.slice(1)];
   if (container === "") return [name];
@@ -37,7 +37,7 @@ export function candidates(name: string, container: string): readonly string[] {
   return [...prefixes.map((prefix) => `${prefix}.${name}`), name];
 }
 
-/** The overloads that a name stands for; none when there is no such function. */
+/** The overloads of a function; empty if there is no such function. */
 export function overloadsOf(name: string, { functions, container }: Environment): readonly Overload[] {
   for (const candidate of candidates(name, container)) {
     const overloads = functions.get(candidate);
@@ -51,7 +51,7 @@ export function isNamespace(name: string, { functions }: Environment): boolean {
   return [...functions.keys()].some((known) => known.startsWith(`${name}.`));
 }
 
-/** All variables as one map of those that are there. */
+/** A map of all variables that are present. */
 export function everyVariable(variables: Environment["variables"]): Variable {
   const read = (activation: Activation): CelValue => {
     const all = new CelMap();
@@ -64,7 +64,7 @@ export function everyVariable(variables: Environment["variables"]): Variable {
   return { type: map(STRING, DYN), read };
 }
 
-/** What a name turned out to be. */
+/** The resolution of a name. */
 export type Reference =
   | { readonly kind: "variable"; readonly name: string; readonly variable: Variable }
   | { readonly kind: "local"; readonly slot: number }
@@ -88,7 +88,7 @@ export interface Checked {
   readonly references: ReadonlyMap<Node, Reference>;
   readonly calls: ReadonlyMap<Call, ResolvedCall>;
   readonly customCalls: ReadonlyMap<Call, CustomCall>;
-  /** How many loops stand inside each other, with those of the functions that are called. */
+  /** Depth of nested loops, including those of called functions. */
   readonly loops: number;
   /** First of the slots that a loop or bind sets. */
   readonly slots: ReadonlyMap<Node, number>;

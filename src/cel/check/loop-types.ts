@@ -1,7 +1,7 @@
 import type { Loop, LoopKind } from "../syntax/ast.ts";
 import { BOOL, DYN, formatType, INT, list, map, STRING, type Type } from "./types.ts";
 
-/** Types of what a loop goes through. */
+/** Types of the elements that a loop iterates over. */
 export interface LoopTypes {
   /** Index of lists, key of maps. */
   readonly key: Type;
@@ -9,7 +9,7 @@ export interface LoopTypes {
   readonly value: Type;
   /** Of the loop's own variables. */
   readonly variables: readonly Type[];
-  /** Why nothing can go through it. */
+  /** Why it cannot be iterated over. */
   readonly problem?: string;
 }
 
@@ -34,7 +34,7 @@ export function loopTypes({ loop, variables }: Loop, range: Type): LoopTypes {
   };
 }
 
-/** The type of what a loop gives, whose body is of the type `body`; undefined when that cannot be. */
+/** The result type of a loop whose body has the type `body`; undefined if that type is not allowed. */
 export function loopResult({ loop }: Loop, { key, value, variables }: LoopTypes, body: Type): Type | undefined {
   switch (loop) {
     case "all":
@@ -57,7 +57,7 @@ export function loopResult({ loop }: Loop, { key, value, variables }: LoopTypes,
   }
 }
 
-/** Index and element of lists, key and value of maps; undefined for what is neither. */
+/** Index and element of lists, key and value of maps; undefined for other types. */
 function partsOf(range: Type, onlyMaps: boolean): readonly [Type, Type] | undefined {
   if (range.name === "map" && range.params.length === 2) return [range.params[0] ?? DYN, range.params[1] ?? DYN];
   if (range.name === "list" && !onlyMaps) return [INT, range.params[0] ?? DYN];

@@ -3,15 +3,15 @@ import type { Overload } from "../functions/overload.ts";
 import type { Call } from "../syntax/ast.ts";
 import { DYN, formatType, type Substitution, type Type } from "./types.ts";
 
-/** Overloads named in an error; more would hide the rest of it. */
+/** Maximum number of overloads in an error message; more would bury the rest of it. */
 const MAX_NAMED = 6;
 
 /** Types that functions of the same name convert to. */
 const CONVERTIBLE = new Set(["string", "int", "uint", "double", "bool"]);
 
 /**
- * The overloads that may run with values of these types, and the type of what they give: dyn when they differ. Undefined when
- * none fits. What type parameters stand for is noted in `substitution`.
+ * The overloads that accept values of these types, and their result type: dyn if they differ. undefined if none fits. Records
+ * the bindings of type parameters in `substitution`.
  */
 export function resolveOverloads(
   overloads: readonly Overload[],
@@ -23,7 +23,7 @@ export function resolveOverloads(
   const mark = substitution.mark();
   for (const overload of overloads) {
     const type = tryOverload(overload, types, substitution);
-    // A type that several overloads could settle is left open: the values will choose.
+    // Several overloads fit: type parameters stay unbound, and the values choose at run time.
     substitution.undo(mark);
     if (type === undefined) continue;
     fitting.push(overload);
@@ -35,7 +35,7 @@ export function resolveOverloads(
   return { fitting, result: fitting.length === 1 ? (tryOverload(only, types, substitution) ?? result) : result };
 }
 
-/** The type of what the overload gives for values of these types, with their type parameters bound; else undefined. */
+/** The overload's result type for values of these types, with type parameters bound; undefined if it does not fit. */
 function tryOverload(overload: Overload, types: readonly Type[], substitution: Substitution): Type | undefined {
   const names = new Map<string, Type>();
   const params = paramsFor(overload, types.length).map((param) => substitution.instantiate(param, names));
@@ -43,7 +43,7 @@ function tryOverload(overload: Overload, types: readonly Type[], substitution: S
   return substitution.resolve(substitution.instantiate(overload.result, names), true);
 }
 
-/** What is wrong with a call that fits no overload, and what would fit. */
+/** The error for a call that matches no overload, with those that exist. */
 export function mismatch(node: Call, overloads: readonly Overload[], types: readonly Type[]): string {
   const shown = types.map(formatType);
   const operator = signOf(node.name, shown);
@@ -54,7 +54,7 @@ export function mismatch(node: Call, overloads: readonly Overload[], types: read
   return `no such overload: ${target}${node.name}(${shown.join(", ")})${help}`;
 }
 
-/** For operands that are both simple, but of two types. */
+/** For operands of two different simple types. */
 function conversionHint([left, right]: readonly string[]): string {
   if (left === undefined || right === undefined || left === right) return "";
   if (!CONVERTIBLE.has(left) || !CONVERTIBLE.has(right)) return "";

@@ -21,7 +21,7 @@ export const BYTES = simple("bytes");
 export const TIMESTAMP = simple("google.protobuf.Timestamp");
 export const DURATION = simple("google.protobuf.Duration");
 export const TYPE = simple("type");
-/** Type parameters, as functions are declared with them. */
+/** Type parameters for declarations of functions. */
 export const A: Type = { name: "A", params: [], variable: true };
 export const B: Type = { name: "B", params: [], variable: true };
 
@@ -42,10 +42,10 @@ export function formatType(type: Type): string {
   return type.params.length === 0 ? type.name : `${type.name}<${type.params.map(formatType).join(", ")}>`;
 }
 
-/** What the type parameters of the calls checked so far stand for. */
+/** The bindings of type parameters in the calls checked so far. */
 export class Substitution {
   readonly #bound = new Map<string, Type>();
-  /** What was bound before, so that a trial can be undone. */
+  /** Log of bindings, so that a trial can be undone. */
   readonly #trail: (readonly [name: string, before: Type | undefined])[] = [];
   #next = 0;
 
@@ -64,7 +64,7 @@ export class Substitution {
     return { ...type, params: type.params.map((param) => this.instantiate(param, names)) };
   }
 
-  /** Whether values of `from` can stand where `to` is wanted; binds type parameters only when they all can. */
+  /** Whether `from` is assignable to `to`. Binds type parameters only if so. */
   assignAll(from: readonly Type[], to: readonly Type[]): boolean {
     const mark = this.mark();
     if (from.length === to.length && from.every((type, index) => this.#assign(type, to[index] ?? DYN))) return true;
@@ -72,12 +72,12 @@ export class Substitution {
     return false;
   }
 
-  /** A point to which `undo` leads back. */
+  /** A position for `undo`. */
   mark(): number {
     return this.#trail.length;
   }
 
-  /** Forgets what was bound since `mark`. */
+  /** Removes the bindings made since `mark`. */
   undo(mark: number): void {
     for (const [name, before] of this.#trail.splice(mark).reverse()) {
       if (before === undefined) this.#bound.delete(name);
@@ -94,7 +94,7 @@ export class Substitution {
     return this.assignAll([from], [to]);
   }
 
-  /** The type with everything that is known put in; parameters that stay open remain when `keep`, else they are dyn. */
+  /** The type with all bindings applied. Unbound parameters remain if `keep`, otherwise they become dyn. */
   resolve(type: Type, keep = false): Type {
     if (type.variable === true) {
       const bound = this.#bound.get(type.name);
@@ -105,7 +105,7 @@ export class Substitution {
     return { ...type, params: type.params.map((param) => this.resolve(param, keep)) };
   }
 
-  /** The type of a list's elements: the more general of two that fit each other, else dyn. */
+  /** The type of a list's elements: the more general of two assignable types, otherwise dyn. */
   join(a: Type | undefined, b: Type): Type {
     if (a === undefined) return b;
     if (this.assign(b, a)) return this.#moreGeneral(b, a);
@@ -161,7 +161,7 @@ export class Substitution {
 
 const VALUES = new Set(["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "dyn"]);
 
-/** Null may stand for values that messages would hold: absent variables, times and everything that only functions look into. */
+/** Types that null is assignable to: message-like ones, such as absent variables, timestamps and opaque types. */
 function isNullable(type: Type): boolean {
   return type.variable !== true && !VALUES.has(type.name);
 }

@@ -3,7 +3,7 @@ import { suggest } from "../../base/suggest.ts";
 import { type CustomFunction, formatSignature } from "../custom/custom-function.ts";
 import type { Environment } from "./environment.ts";
 
-/** What other languages call functions that CEL has. */
+/** Names of CEL functions in other languages. */
 const ELSEWHERE = new Map([
   ["len", "size"],
   ["length", "size"],
@@ -16,7 +16,7 @@ const ELSEWHERE = new Map([
   ["toString", "string"],
 ]);
 
-/** What is wrong with a call of a name that no function has; `member` when it is called after a dot. */
+/** The error for a call of an unknown function; `member`: called as a method. */
 export function unknownFunction(name: string, member: boolean, { functions, custom }: Environment): string {
   const of = (all: ReadonlyMap<string, readonly { readonly member: boolean }[]>): string[] =>
     [...all].filter(([, list]) => list.some((item) => item.member === member)).map(([known]) => known);
@@ -25,12 +25,12 @@ export function unknownFunction(name: string, member: boolean, { functions, cust
   return `unknown function ${name}${hint(name, [...of(functions), ...of(custom)])}`;
 }
 
-/** What is wrong with a call that fits no definition of its name, and what would fit. */
+/** The error for a call that matches no definition of its name, with those that exist. */
 export function wrongArguments(name: string, definitions: readonly CustomFunction[], given: string): string {
   return `no such overload: ${given}; ${name} is defined as ${definitions.map(formatSignature).join(" and ")}`;
 }
 
-/** Why a function cannot be called here; undefined when all that it reads is known here. */
+/** Why a function cannot be called in a scope; undefined if everything that it reads is in scope. */
 export function missingVariable(definition: CustomFunction, { variables }: Environment): string | undefined {
   for (const [name, through] of definition.needs) {
     if (variables.has(name)) continue;
@@ -40,10 +40,10 @@ export function missingVariable(definition: CustomFunction, { variables }: Envir
   return undefined;
 }
 
-/** More names than this are no help. */
+/** Longer lists of names do not help. */
 const MAX_NAMES = 16;
 
-/** `; did you mean x?` for the name that was probably meant, else the list of names when it is short, else nothing. */
+/** `; did you mean x?` for the most similar name, otherwise the list of names if it is short, otherwise empty. */
 export function hint(wrong: string, names: Iterable<string>): string {
   // Operators have names too, such as `_+_`.
   const all = [...new Set(names)].filter((name) => !/[^\w.]/.test(name)).sort();

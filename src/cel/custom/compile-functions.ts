@@ -12,11 +12,11 @@ import { type CustomFunction, type CustomFunctions, formatSignature, NO_FUNCTION
 import { orderByCalls } from "./order.ts";
 import { type Definition, readDefinitions } from "./read-definitions.ts";
 
-/** Characters of all definitions together, and how many there may be. */
+/** Limits of all definitions together: characters, and number of functions. */
 const MAX_LENGTH = 65_536;
 const MAX_FUNCTIONS = 256;
 
-/** What became of definitions. */
+/** The result of reading definitions. */
 export interface ReadFunctions {
   /** Functions with an error in their body are included, so that the error is not reported again for their callers. */
   readonly functions: CustomFunctions;
@@ -64,7 +64,7 @@ export function readFunctions(text: string): ReadFunctions {
   return { functions, problems, readable: true };
 }
 
-/** As `readFunctions`, for definitions that are known to be right. Throws the first CelError when they are not. */
+/** As `readFunctions`, for definitions that have been validated. Throws the first CelError if there is one. */
 export function compileFunctions(text: string): CustomFunctions {
   const { functions, problems } = readFunctions(text);
   const [problem] = problems;
@@ -86,7 +86,7 @@ function nameProblem(definition: Definition, before: readonly Definition[]): str
   return twin ? `${formatSignature(definition)} is defined above with as many parameters` : undefined;
 }
 
-/** Also what begins the name of a function, as `base64` does. */
+/** Includes namespaces of functions, such as `base64`. */
 function isBuiltIn(name: string): boolean {
   if (name === "variables" || FUNCTIONS.has(name)) return true;
   return [...FUNCTIONS.keys()].some((known) => known.startsWith(`${name}.`));

@@ -3,26 +3,26 @@ import type { Type } from "../check/types.ts";
 import type { Failure } from "../evaluate/failure.ts";
 import type { CelValue } from "../values/types.ts";
 
-/** How a function is called. `params` begins with `this` when it is called after a dot. */
+/** The signature of a function. `params` begins with `this` for methods. */
 export interface Signature {
   readonly name: string;
   readonly member: boolean;
   readonly params: readonly string[];
-  /** The last parameter is the list of all further arguments, of which there may be none. */
+  /** The last parameter is the list of all further arguments, which may be empty. */
   readonly variadic: boolean;
 }
 
 /** A function that the configuration defines, compiled once for all expressions that call it. */
 export interface CustomFunction extends Signature {
-  /** Of its value, as far as it is known whatever the arguments. */
+  /** Result type, as far as it does not depend on the arguments. */
   readonly type: Type;
   /** What the body and the functions that it calls read; as that of an expression. */
   readonly reads: ReadonlySet<string>;
-  /** It calls `variables()`, and so reads whatever there is where it is called. */
+  /** Calls `variables()`, and so reads all variables in the scope of its caller. */
   readonly readsAll: boolean;
   /** Variables that have to exist where it is called, with the functions through which it reads them. */
   readonly needs: ReadonlyMap<string, readonly CustomFunction[]>;
-  /** How many loops stand inside each other, with those of the functions that it calls. */
+  /** Depth of nested loops, including those of the functions that it calls. */
   readonly loops: number;
   /** `frame` holds the value of each parameter; the body keeps its own variables behind them. */
   run(activation: Activation, frame: CelValue[]): CelValue | Failure;
@@ -34,8 +34,8 @@ export type CustomFunctions = ReadonlyMap<string, readonly CustomFunction[]>;
 export const NO_FUNCTIONS: CustomFunctions = new Map();
 
 /**
- * The definition that a call with `count` arguments means, what stands before the dot among them: one with as many
- * parameters, else the variadic one that names most of the arguments.
+ * The definition for a call with `count` arguments, including the receiver: the one with as many parameters, otherwise the
+ * variadic one with the most named parameters.
  */
 export function definitionFor<T extends Signature>(
   definitions: readonly T[] | undefined,
@@ -52,7 +52,7 @@ export function definitionFor<T extends Signature>(
   return found;
 }
 
-/** As the definition has it: `this.joined(first, rest...)`. */
+/** As written in the definition: `this.joined(first, rest...)`. */
 export function formatSignature({ name, member, params, variadic }: Signature): string {
   const names = params.slice(member ? 1 : 0).join(", ");
   return `${member ? "this." : ""}${name}(${names}${variadic ? "..." : ""})`;

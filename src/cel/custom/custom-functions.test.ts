@@ -228,7 +228,7 @@ test("what is no definition is told where it begins", () => {
     true: "1:1 true is a reserved word; choose another name",
     "if(x) { x }": "1:1 if is a reserved word; choose another name",
     "f(in) { 1 }": "1:3 in is a reserved word; choose another name",
-    "f(this) { 1 }": "1:3 only what stands before the dot is called this; name it otherwise",
+    "f(this) { 1 }": "1:3 `this` is the receiver of a method; choose another name",
     "f(a, a) { 1 }": "1:6 there are two parameters a",
     "f(a..., b) { 1 }": "1:7 after a..., the last parameter, ) is expected",
     "f(a.b) { 1 }": "1:5 unexpected b, expected .",

@@ -46,7 +46,7 @@ export function orderByCalls(
 interface CallSite {
   readonly name: string;
   readonly member: boolean;
-  /** Of arguments, what stands before the dot among them. */
+  /** Number of arguments, including the receiver. */
   readonly count: number;
   readonly at: number;
 }

@@ -4,7 +4,7 @@ import { type Token, tokenize } from "../syntax/lexer.ts";
 import { LIMITS, parseTokens } from "../syntax/parser.ts";
 import type { Signature } from "./custom-function.ts";
 
-/** One function as it is written. */
+/** One parsed definition. */
 export interface Definition extends Signature {
   /** Offset of the name. */
   readonly at: number;
@@ -13,8 +13,8 @@ export interface Definition extends Signature {
 }
 
 /**
- * Reads `name(a, b...) { body }` and `this.name(a) { body }`, one after the other; comments begin with `#` or `//`. What is
- * wrong inside a body goes to `report` and the rest is read further. Throws CelError where it is unclear what a definition is.
+ * Reads `name(a, b...) { body }` and `this.name(a) { body }`, one after the other; comments begin with `#` or `//`. Errors
+ * inside a body go to `report`, and reading continues. Throws CelError where the extent of a definition is unclear.
  */
 export function readDefinitions(text: string, report: (problem: CelError) => void): Definition[] {
   const reader = new DefinitionReader(text, report);
@@ -51,7 +51,7 @@ class DefinitionReader {
     while (!this.#take(")")) {
       if (params.length > (member ? 1 : 0)) this.#expect(",");
       const { text, at } = this.#name("the name of a parameter");
-      if (text === "this") throw this.#error("only what stands before the dot is called this; name it otherwise", at);
+      if (text === "this") throw this.#error("`this` is the receiver of a method; choose another name", at);
       if (params.includes(text)) throw this.#error(`there are two parameters ${text}`, at);
       params.push(text);
       if (!this.#take(".")) continue;

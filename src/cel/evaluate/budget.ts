@@ -8,13 +8,13 @@ const TIME = 5000;
 /** Steps between two readings of the clock. A reading costs about 150 ns; an ordinary condition ends before the first. */
 const SLICE = 8192;
 
-/** What the evaluations for one request may still use: the conditions of all policies share one budget. */
+/** The remaining budget of one request, shared by the expressions of all policies. */
 export class Budget {
   steps = STEPS;
   microseconds = TIME;
 }
 
-/** Thrown, not returned: no `||` may turn an evaluation that takes too long into an answer. */
+/** Thrown, not returned as a Failure: `||` must not turn an evaluation that took too long into a result. */
 export class BudgetExceeded extends Error {
   constructor() {
     super("the expressions take too much work for one request; work on less data, or with fewer loops");
@@ -43,7 +43,7 @@ export function startBudget(given?: Budget): void {
   takeSlice();
 }
 
-/** Ends an evaluation: what it has not used is there for the next. */
+/** Ends an evaluation and returns unused steps to the budget. */
 export function endBudget(): void {
   budget.steps += slice;
   slice = 0;
@@ -60,7 +60,7 @@ function takeSlice(): void {
   budget.steps -= slice;
 }
 
-/** Called with a negative `slice`, which is what the budget owes. */
+/** Called when `slice` is negative: the steps taken beyond it. */
 function nextSlice(steps: number): void {
   endBudget();
   if (budget.steps < 0 || !hasTime(steps >= SLICE)) {

@@ -13,7 +13,7 @@ import { Failure, missing } from "./failure.ts";
 import { compileLogic } from "./logic.ts";
 import { compileConstantEquality, compileHeader, compileStatusComparison } from "./selects.ts";
 
-/** Functions and operators. Where the types are known the one overload is called; else the values choose it. */
+/** Functions and operators. If the types are known, the overload is bound at compile time; otherwise the values choose it. */
 export function compileCall(node: Call, compilation: Compilation): Evaluator {
   const custom = compileCustomCall(node, compilation);
   if (custom !== undefined) return custom;
@@ -39,7 +39,7 @@ export function compileCall(node: Call, compilation: Compilation): Evaluator {
   return first ?? folded(node, overload, compilation, direct(node, overload, evaluators));
 }
 
-/** A call with nothing but constants is computed now. */
+/** Constant folding. */
 function folded(node: Call, overload: Overload, compilation: Compilation, evaluate: Evaluator): Evaluator {
   if (overload.impure === true || !isConstant(node, compilation)) return evaluate;
   startBudget();
@@ -57,7 +57,7 @@ function isConstant(node: Node, compilation: Compilation): boolean {
   return resolved.args.every((arg) => isConstant(arg, compilation));
 }
 
-/** Whether values of these types are what the overload takes, without a look at them. */
+/** Whether the overload accepts values of these types without a check at run time. */
 function isCertain({ params, variadic }: Overload, types: readonly Type[]): boolean {
   return types.every((type, index) => {
     const param = params[index] ?? (variadic === true ? params.at(-1) : undefined);
@@ -131,7 +131,7 @@ function direct({ at }: Call, { run }: Overload, evaluators: readonly Evaluator[
   };
 }
 
-/** What an overload takes, as kinds of values; undefined takes any. */
+/** The kinds of values that an overload accepts; undefined accepts any. */
 interface Choice {
   readonly overload: Overload;
   readonly kinds: readonly (string | undefined)[];
@@ -161,7 +161,7 @@ function dispatch(node: Call, overloads: readonly Overload[], evaluators: readon
   };
 }
 
-/** Most calls have two arguments, so these do without lists. */
+/** Most calls have two arguments, so these allocate no argument list. */
 function dispatchTwo(node: Call, choices: readonly Choice[], first: Evaluator, second: Evaluator): Evaluator {
   const optional = node.name === "_[?_]";
   const isIndex = optional || node.name === "_[_]";
@@ -173,7 +173,7 @@ function dispatchTwo(node: Call, choices: readonly Choice[], first: Evaluator, s
     if (optional && a === null) return CelOptional.NONE;
     const left = kindOf(a);
     const right = kindOf(b);
-    // `list[1.0]` and `list[1u]` are meant as `list[1]`.
+    // `list[1.0]` and `list[1u]` mean `list[1]`.
     const index = isIndex && (right === "uint" || right === "double") ? "int" : right;
     for (const { overload, kinds } of choices) {
       const [x, y] = kinds;
@@ -184,7 +184,7 @@ function dispatchTwo(node: Call, choices: readonly Choice[], first: Evaluator, s
   };
 }
 
-/** Null is what absent variables are, so a call with it fails because something is absent. */
+/** Absent variables are null, so a call that fails with null fails because of absence. */
 function noOverload(node: Call, kinds: readonly string[]): Failure {
   const what = `no such overload: ${signOf(node.name, kinds) ?? `${node.name}(${kinds.join(", ")})`}`;
   return kinds.includes("null_type") ? missing(what, node.at) : new Failure(what, node.at);
@@ -199,7 +199,7 @@ function kindsOf({ params, variadic }: Overload, count: number): readonly (strin
   return all.map((param) => (isAny(param) ? undefined : param.name));
 }
 
-/** A failure with the place of the call, unless it has a place already. */
+/** Adds the position of the call to a failure without one. */
 function placed(value: CelValue | Failure, at: number): CelValue | Failure {
   return value instanceof Failure ? value.placed(at) : value;
 }
@@ -225,7 +225,7 @@ export function compileCustomCall(node: Call, { checked, compile }: Compilation)
     }
     if (definition.variadic) frame.push(frame.splice(fixed));
     const value = definition.run(activation, frame);
-    // A position in the body of the function is not one in this expression.
+    // Positions inside the function's body mean nothing in this expression.
     return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent) : value;
   };
 }

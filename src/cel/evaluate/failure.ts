@@ -1,7 +1,7 @@
 /**
  * An error of an evaluation, as a value: `false && error` is false, and an error that a request brings must not cost a stack
- * trace. `at` is the place in the expression; nodes add it to what functions give. `absent`: what the expression reads is
- * not there, so a condition over it is not met. Every other failure leaves open whether it is met.
+ * trace. `at`: position in the expression; nodes add it to the failures of functions. `absent`: a value that the expression reads
+ * is missing, so a condition is not met. After any other failure it is unknown whether it is met.
  */
 export class Failure {
   readonly what: string;
@@ -14,7 +14,7 @@ export class Failure {
     this.absent = absent;
   }
 
-  /** The same failure with the place of the node that gives it, unless it has a place already. */
+  /** The same failure with a position, unless it has one. */
   placed(at: number): Failure {
     return this.at === undefined ? new Failure(this.what, at, this.absent) : this;
   }
@@ -29,7 +29,7 @@ export function fail(what: string): Failure {
   return new Failure(what);
 }
 
-/** A failure because something is not there: no such key, no such element, nothing in an optional, null. */
+/** A failure because of absence: a missing key or element, an empty optional, null. */
 export function missing(what: string, at?: number): Failure {
   return new Failure(what, at, true);
 }

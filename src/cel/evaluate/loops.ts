@@ -6,7 +6,7 @@ import { charge } from "./budget.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, fail, missing, worse } from "./failure.ts";
 
-/** Steps that one turn of a loop counts as, besides those of its body. */
+/** Steps per iteration, in addition to those of the body. */
 const TURN = 32;
 
 /**
@@ -19,7 +19,7 @@ interface Collector {
   finish(): CelValue | Failure;
 }
 
-/** Macros that go through a list or map. */
+/** Macros that iterate over a list or map. */
 export function compileLoop(node: Loop, { compile, checked }: Compilation): Evaluator {
   const [range, body] = [compile(node.range), compile(node.body)];
   const filter = node.filter === undefined ? undefined : compile(node.filter);
@@ -66,7 +66,7 @@ export function compileLoop(node: Loop, { compile, checked }: Compilation): Eval
 
 const NOT_BOOL = fail("no such overload: the condition of the loop is neither true nor false");
 
-/** `all` and `exists`: the deciding value wins over errors, wherever it stands. */
+/** `all` and `exists`: the deciding value wins over errors, whatever the order. */
 function quantifier(deciding: boolean): () => Collector {
   return () => {
     let failure: Failure | undefined;

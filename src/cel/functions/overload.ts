@@ -2,7 +2,7 @@ import type { Type } from "../check/types.ts";
 import type { Failure } from "../evaluate/failure.ts";
 import type { CelValue } from "../values/types.ts";
 
-/** One way to call a function: the types it takes and gives. `member`: the first parameter stands before the dot. */
+/** One signature of a function. `member`: a method, whose receiver is the first parameter. */
 export interface Overload {
   readonly name: string;
   readonly member: boolean;

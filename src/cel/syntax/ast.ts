@@ -26,7 +26,7 @@ export interface Select extends At {
   readonly optional: boolean;
 }
 
-/** A function or, by names such as `_+_`, an operator. `target` is what stands before the dot. */
+/** A function or, by names such as `_+_`, an operator. `target`: the receiver of a method. */
 export interface Call extends At {
   readonly kind: "call";
   readonly name: string;
@@ -62,7 +62,7 @@ export type LoopKind =
   | "mapValues"
   | "filterKeys";
 
-/** A macro that goes through a list or map. One variable: element or key; two: index and element, or key and value. */
+/** A macro that iterates over a list or map. One variable: element or key; two: index and element, or key and value. */
 export interface Loop extends At {
   readonly kind: "loop";
   readonly loop: LoopKind;
@@ -94,7 +94,7 @@ export interface OptionalMap extends At {
 export interface Fallback extends At {
   readonly kind: "fallback";
   readonly choices: readonly Node[];
-  /** Only what is absent is passed over; any other error is the value. */
+  /** Skips only absent values; any other error is the result. */
   readonly onlyAbsent: boolean;
 }
 
@@ -111,7 +111,7 @@ export type Node =
   | OptionalMap
   | Fallback;
 
-/** The nodes directly below a node, in the order of the text. */
+/** The children of a node, in source order. */
 export function children(node: Node): readonly Node[] {
   switch (node.kind) {
     case "literal":
@@ -137,7 +137,7 @@ export function children(node: Node): readonly Node[] {
   }
 }
 
-/** `a.b.c` as text when the node is nothing but names, else undefined. */
+/** `a.b.c` as text if the node consists of names only, otherwise undefined. */
 export function nameOf(node: Node): string | undefined {
   if (node.kind === "identifier") return node.absolute ? `.${node.name}` : node.name;
   if (node.kind !== "select" || node.test || node.optional) return undefined;

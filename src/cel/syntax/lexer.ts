@@ -1,6 +1,6 @@
 import { CelError } from "../cel-error.ts";
 
-/** A piece of an expression; `at` is its offset. The text of `escaped` is what stands between the backquotes. */
+/** A token; `at` is its offset. The text of `escaped` is the identifier between backquotes. */
 export type Token =
   | {
       readonly kind: "identifier" | "escaped" | "sign" | "int" | "uint" | "double";
@@ -11,7 +11,7 @@ export type Token =
   | { readonly kind: "bytes"; readonly value: Uint8Array; readonly text: string; readonly at: number }
   | { readonly kind: "end"; readonly text: ""; readonly at: number };
 
-/** Definitions of functions may have comments in the manner of YAML too; CEL itself has no use for `#`. */
+/** Definitions of functions may have YAML-style comments too; CEL itself does not use `#`. */
 const SPACE = {
   expression: /(?:[\t\n\f\r ]+|\/\/[^\n]*)+/y,
   definitions: /(?:[\t\n\f\r ]+|(?:\/\/|#)[^\n]*)+/y,
@@ -54,7 +54,7 @@ export function tokenize(text: string, kind: keyof typeof SPACE = "expression"):
   return tokens;
 }
 
-/** Signs that CEL has only doubled. */
+/** Characters that are operators in CEL only when doubled. */
 function unexpected(character: string): string {
   const question = /[=&|]/.test(character) ? `; did you mean ${character}${character}?` : "";
   return `unexpected character ${JSON.stringify(character)}${question}`;
@@ -133,7 +133,7 @@ export function readQuoted(
     : { token: { kind: "string", value: toText(parts), text: shown, at: start }, end };
 }
 
-/** What the escape at `at` stands for: a code point in strings and a byte in bytes. */
+/** The value of the escape at `at`: a code point in strings, a byte in bytes. */
 function readEscape(text: string, at: number, bytes: boolean): { readonly value: number; readonly length: number } {
   const letter = text[at + 1] ?? "";
   const simple = SIMPLE[letter];
@@ -168,7 +168,7 @@ function toBytes(parts: readonly (string | number)[]): Uint8Array {
   );
 }
 
-/** Line breaks of the source are \n in values, however the file has them. */
+/** Line breaks in literals are \n, whatever the file uses. */
 function lineBreaks(text: string): string {
   return text.replaceAll("\r\n", "\n").replaceAll("\r", "\n");
 }

@@ -3,7 +3,7 @@ import type { Call, LoopKind, Node } from "./ast.ts";
 
 type Expand = (call: Call, target: Node, text: string) => Node | undefined;
 
-/** Macros written after a dot, by name. An expansion gives undefined where the number of arguments makes it a function. */
+/** Method-style macros by name. An expansion returns undefined if the number of arguments makes it an ordinary call. */
 const MEMBER_MACROS: Readonly<Record<string, Expand>> = {
   all: predicate("all"),
   exists: predicate("exists"),
@@ -32,7 +32,7 @@ export function isMacro(name: string): boolean {
   return GLOBAL_MACROS.has(name) || Object.hasOwn(MEMBER_MACROS, name);
 }
 
-/** The node that a call of a macro stands for, or undefined when the call is not one. Throws CelError for a misused macro. */
+/** The expansion of a macro call, or undefined if the call is not one. Throws CelError for a misused macro. */
 export function expandMacro(call: Call, text: string): Node | undefined {
   const { name, target, args, at } = call;
   if (target === undefined) {
