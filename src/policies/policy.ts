@@ -1,8 +1,8 @@
 /**
- * What a kind of policy is. Its folder has the schema of what users write (`schema.ts`, which only the thread that loads
- * configurations imports) and one module made by `definePolicy` (`index.ts`): where the kind runs, how levels combine, what of
- * it dumps and traces show, and how it becomes hooks on requests and responses. `registry.ts` lists the modules, `schemas.ts`
- * the schemas, `order.ts` the order in which they run.
+ * The module of a kind of policy. Its folder has the schema of what users write (`schema.ts`, which only the thread that loads
+ * configurations imports) and one module made by `definePolicy` (`index.ts`): in which phases the kind runs, how levels combine,
+ * what dumps and traces show of it, and how its configuration becomes hooks on requests and responses. `schemas.ts` lists the
+ * schemas, `registry.ts` the modules, `order.ts` the order in which they run.
  */
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
@@ -21,8 +21,8 @@ export type Bind = (deps: PolicyDeps) => PolicyHooks;
 
 /**
  * What becomes of a backend's policy when the gateway itself calls that backend, for example as an authorization service.
- * `apply`: the call gets it too. `warn`: it is left out, and the configuration is told so, because whoever attached it would
- * expect it to guard or redirect these calls as well. undefined: it is left out, since it says nothing about such calls.
+ * `apply`: the call gets it too. `warn`: it is left out with a warning, because whoever attached it would expect it to guard
+ * or redirect these calls as well. undefined: it is left out silently, since nobody would expect it there.
  */
 export type CallUse = "apply" | "warn" | undefined;
 
@@ -34,7 +34,7 @@ export type CallUseOf<Name extends string> = Name extends keyof CallPolicies
   ? { readonly calls?: "apply" }
   : { readonly calls?: Exclude<CallUse, "apply"> };
 
-/** What configurations, dumps and traces know of a kind. */
+/** What translation, dumps and traces need of a kind; settings of connections have it too. */
 export interface Kind<Name extends string, Config> {
   readonly kind: Name;
   /** Where the kind may run; its place among the others of a phase is in `order.ts`. */
@@ -61,11 +61,11 @@ interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" |
 /** What the author of a kind writes. */
 interface Definition<Name extends string, Config> extends Traits<Name> {
   /**
-   * Does everything that can fail or cost, without anything of a data plane: configurations are validated by it. `cel` has the
-   * functions that the configuration defines. Throws PolicyError or CelError with what is wrong; paths begin in `config`.
+   * Does everything that can fail or is expensive, without a data plane: validating a configuration calls it too. `cel` includes the
+   * functions that the configuration defines. Throws PolicyError, whose paths begin in `config`, or CelError.
    */
   readonly prepare: (config: Config, cel: CelEnvironment) => Bind;
-  /** The configuration for dumps: without secrets, times as texts. Required, so that nobody forgets a secret. */
+  /** The configuration for dumps: without secrets, times as texts. Required, so that a new kind cannot leak a secret by omission. */
   readonly redact: (config: Config, hidden: Hidden) => unknown;
   /** The same for `effectivePolicy` of traces. Default: `redact`. */
   readonly traceView?: (config: Config, hidden: Hidden) => unknown;
@@ -96,11 +96,11 @@ export function definePolicy<Name extends string, Config, Use extends CallUse = 
   };
 }
 
-/** What a kind needs to know to take a list of alternatives instead of one value (reference 1.11). */
+/** How a kind takes a list of alternatives instead of one value (reference 1.11). */
 interface Alternatives {
   /**
-   * The policy can refuse requests: where a condition reads a body that is too long to be looked at, the request ends with
-   * TG_BODY_TOO_LARGE, because otherwise the length of a body would be a way past the policy.
+   * Whether the policy can reject requests. If so, a request whose body is too long for a condition that reads it ends with
+   * TG_BODY_TOO_LARGE: otherwise clients could bypass the policy with a long body.
    */
   readonly refuses: boolean;
 }

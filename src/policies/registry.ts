@@ -72,8 +72,8 @@ export const KINDS: { readonly [Name in PolicyKind]: Kind<Name, PolicyConfig<Nam
 };
 
 /**
- * A policy's configuration for dumps, without secrets and with its times as texts. Nothing is shown of a kind that is not in
- * the registry. `config` belongs to `kind`: dumps keep policies as plain data.
+ * A policy's configuration for dumps, without secrets and with durations as texts. A kind that is not in the registry is redacted as
+ * a whole. `config` must be of `kind`: dumps hold policies as plain data, which has no type that could say so.
  */
 export function redactPolicy(kind: string, config: unknown, hidden: Hidden): unknown {
   return isKind(kind) ? redactKind(kind, config as PolicyConfig<typeof kind>, hidden) : REDACTED;

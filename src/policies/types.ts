@@ -6,27 +6,31 @@ import type { RequestPolicyKind } from "./policy-set.ts";
 import type { CredentialLocation } from "./shared/credentials/location-schema.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
-/** What policies have found out about a request. Expressions read it under the same names. */
+/** What policies have established about a request. Expressions read it under the same names. */
 export interface RequestMetadata {
   /** Claims of a verified token or session. */
   jwt?: unknown;
-  /** The token itself, which has been taken out of the request; expressions read it as `jwt.rawToken.unredacted()`. */
+  /** The token, which jwtAuth has removed from the request; expressions read it as `jwt.rawToken.unredacted()`. */
   token?: string;
-  /** Where it was in the request. */
+  /** Where the token was in the request. */
   tokenFrom?: CredentialLocation;
+  /** Metadata of the API key, and `key` itself as a secret. */
   apiKey?: unknown;
+  /** `username` of verified credentials. */
   basicAuth?: unknown;
+  /** Metadata from authorization services, of the connection and of the request. */
   extauthz?: unknown;
+  /** Metadata from external processors. */
   extproc?: unknown;
-  /** Cookies that `oidc` has taken out of the request, by name; expressions do not see them. */
+  /** Cookies that `oidc` has removed from the request, by name; expressions do not see them. */
   oidcCookies?: ReadonlyMap<string, string>;
-  /** The request ends with this unless the route has `cors`, which answers it: a preflight that has shown no login. */
+  /** A preflight without a session: the request ends with this error unless the route has `cors`, which responds to it. */
   unlessCors?: GatewayError;
-  /** Values that transformations have set aside. */
+  /** Values that `metadata` of transformations has computed. */
   metadata?: Record<string, unknown>;
 }
 
-/** The body of a request or a response, which flows past unless someone asks for it. */
+/** The body of a request or response. It streams past the policies unless one of them uses a method below. */
 export interface MessageBody {
   /**
    * Reads the body to its end before anything of it goes on. Resolves with undefined when it is longer than `limit` bytes:
@@ -42,13 +46,13 @@ export interface MessageBody {
    * follow each other in the order in which they were put in.
    */
   through(make: (sink: BodySink) => BodyStage): void;
-  /** Known to have no bytes. */
+  /** Whether the body is known to have no bytes. */
   readonly empty: boolean;
 }
 
-/** Something that a body flows through. It gives what becomes of the bytes to its sink, then or later. */
+/** A transformation that a body flows through. It writes its output to its sink, at once or later. */
 export interface BodyStage {
-  /** A piece of the body; the bytes are the stage's own. False = `resume` will ask for more. */
+  /** A piece of the body, which the stage may keep. Returns false for backpressure, until it calls `resume`. */
   write(bytes: Uint8Array): boolean;
   /** The body is complete. */
   end(trailers: HeaderList): void;
@@ -56,41 +60,41 @@ export interface BodyStage {
   onDrain(): void;
 }
 
-/** Where a stage puts its bytes. Does nothing once the exchange is over. */
+/** The output of a stage. Its methods do nothing once the exchange has ended. */
 export interface BodySink {
   /** False = what follows the stage is slow: wait for `onDrain`. Bytes are taken all the same. */
   write(bytes: Uint8Array): boolean;
   end(trailers: HeaderList): void;
-  /** The stage takes bytes again. */
+  /** The stage accepts bytes again after `write` returned false. */
   resume(): void;
-  /** The body cannot go on: this answers the client, or breaks the response off when its head has gone out. */
+  /** Ends the exchange with this response, or resets it if the head of the response has been sent. */
   breakOff(answer: GatewayError | LocalReply): void;
 }
 
-/** How a body begins. */
+/** The first bytes of a body. */
 export interface BodyStart {
   readonly bytes: Uint8Array;
-  /** These are all. */
+  /** Whether these are all bytes of the body. */
   readonly complete: boolean;
 }
 
 /** The body of a request. */
 export interface IncomingBody extends MessageBody {
-  /** As `buffer`, but the bytes go on at once: for those who want a copy. */
+  /** As `buffer`, but the body streams on meanwhile: for policies that need a copy, such as mirrors. */
   copy(limit: number): Promise<Uint8Array | undefined>;
 }
 
-/** When a call is tried again (reference 3.18). */
+/** When an attempt is retried (reference 3.18). */
 export interface RetryPlan {
   /** Further attempts after the first. */
   readonly attempts: number;
-  /** Milliseconds before each further attempt, on average; 0 = none. */
+  /** Mean milliseconds before each further attempt, jittered; 0 = none. */
   readonly backoff: Milliseconds;
-  /** The precondition says which methods are repeated, so attempts that timed out are repeated whatever their method. */
+  /** The precondition reads the method, so attempts that timed out are retried whatever their method. */
   readonly namesMethods: boolean;
-  /** Response statuses that are tried again. */
+  /** Response statuses that are retried. */
   readonly codes: ReadonlySet<number>;
-  /** Over request and response: true = try again. */
+  /** Over request and response: true = retry. */
   readonly condition: Condition | undefined;
 }
 
@@ -99,88 +103,90 @@ export interface PolicyContext {
   readonly request: HttpRequest;
   /** The prefix that the selected route's match consumed (`/` when none, undefined for exact and regex matches). */
   readonly matchedPrefix: string | undefined;
-  /** Present only while this request is being traced: where a policy reports what it did and why. */
+  /** Where a policy reports what it did and why; only while this request is traced. */
   readonly trace: PolicyTrace | undefined;
-  /** Present only for sampled requests: what the gateway's own calls for this request are recorded by. */
+  /** Spans of callouts; only for sampled requests. */
   readonly span?: OutboundSpans | undefined;
-  /** What expressions read; made when it is first asked for. */
+  /** Variables of expressions, created on first use: most requests evaluate none. */
   readonly variables: Activation;
   readonly requestMetadata: RequestMetadata;
   readonly requestBody: IncomingBody;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;
-  /** `frontendPolicies.http.maxBufferSize` of the listener: bytes that a body may take when nothing else is said. */
+  /** `frontendPolicies.http.maxBufferSize` of the listener: default limit of a buffered body, in bytes. */
   readonly maxBufferSize: number;
-  /** Set by timeout; milliseconds from request start, 0 = none. */
+  /** Set by `timeout`: milliseconds from the start of the request, 0 = none. */
   requestTimeout: Milliseconds;
-  /** Set by timeout; milliseconds per attempt, 0 = none. */
+  /** Set by `timeout`: milliseconds per attempt, 0 = none. */
   backendRequestTimeout: Milliseconds;
   /** Set by urlRewrite: `auto` = the upstream host becomes the target's hostname (default), `fixed` = leave the authority. */
   authorityMode: "auto" | "fixed";
   /** Set by retry, when its precondition holds. */
   retry: RetryPlan | undefined;
-  /** Changes the headers of whatever answers the client, after all response policies: of errors and redirects too. */
+  /** Changes headers of the final response, after all response policies; also of errors and redirects. */
   editResponse(edit: HeaderEdit): void;
   /**
-   * A service sets or removes this field of the request (lower-case): what the client has sent that looks like it, with `_` for
-   * `-` or as a trailer, goes.
+   * A service sets or removes this field of the request (lower-case). The client's fields that a backend could take for it, with
+   * `_` for `-` or as a trailer, are removed.
    */
   claimField(name: string): void;
   /**
-   * A policy is about to decide which fields the request has, by names that only it knows: the client's trailers go, and its
-   * fields with `_`, unless the configuration names them.
+   * The policy is about to set fields whose names are not known in advance: the client's trailers are removed, and its fields with
+   * `_` unless the configuration names them.
    */
   claimAllFields(): void;
-  /** Calls back when the exchange is over, so that work for it can end. */
+  /** Calls back when the exchange ends, however it ends, so that its callouts can be cancelled. */
   onClose(callback: () => void): void;
 }
 
-/** For whom the gateway asks a service. */
+/** The part of a context that a callout needs: the request on whose behalf it is made. */
 export type CalloutContext = Pick<PolicyContext, "requestMetadata" | "trace" | "span" | "variables">;
 
-/** What those policies see that hold for requests of the gateway's own too: what it asks services. */
+/** The context of policies that also apply to callouts. */
 export type OutgoingContext = CalloutContext & Pick<PolicyContext, "request" | "authorityMode">;
 
+/** Where policies report to the trace of one request. `kind` is the name in traces, such as `ext_auth`. */
 export interface PolicyTrace {
   /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
-  /** As `applied`, of a policy that lets the request pass or refuses it: a refusal has severity `error`. */
+  /** As `applied`, for a policy that allows or rejects the request: a rejection has severity `error`. */
   decided(kind: string, passes: boolean, details: unknown): void;
-  /** As `applied`, of a policy that could not do its work while the request goes on: severity `warn`. */
+  /** As `applied`, for a policy that failed while the request continues: severity `warn`. */
   failed(kind: string, details: unknown): void;
   /** Emits `policy` with result `skip`; `warn` when what the policy works on is missing or wrong. Default `info`. */
   skipped(kind: string, reason: string, severity?: "info" | "warn"): void;
   /** Emits `authorizationResult`. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void;
-  /** Values of this header or query parameter are not shown from now on: they are secrets of the gateway. */
+  /** Redacts this header or query parameter from now on: its value is a secret of the gateway. */
   hide(place: "header" | "query parameter", name: string): void;
-  /** The events of a call of the gateway's own, such as one to an authorization service: they carry `scope`. */
+  /** Events of a callout, such as one to an authorization service; they carry `scope`. */
   outbound(scope: string): OutboundTrace;
-  /** For policies of such a call itself: their events carry `scope` too. */
+  /** For policies of the callout itself; their events carry `scope` too. */
   within(scope: string): PolicyTrace;
 }
 
+/** Result of one rule in `authorizationResult`. */
 export interface AuthorizationRuleResult {
   /** Text of the expression. */
   readonly name: string;
   readonly matched: boolean;
   readonly mode: "allow" | "deny" | "require";
-  /** What the paths in the expression stood for. */
+  /** Values of the paths in the expression. */
   readonly inputs?: readonly InputValue[];
   /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */
   readonly error?: string;
 }
 
-/** What a call of the gateway's own is made for. */
+/** Purpose of a callout. */
 export type OutboundScope = "ext_authz" | "ext_proc" | "rate_limit" | "oidc" | "http" | "mirror";
 
 export interface OutboundSpans {
-  /** A span for one call; it begins and ends when that does. */
+  /** A span for one callout; it starts and ends with it. */
   outbound(scope: OutboundScope): OutboundTrace;
 }
 
 export interface OutboundTrace {
-  /** Header that lets the service continue the trace of a sampled request. */
+  /** W3C Trace Context of a sampled request, which lets the service continue its trace. */
   readonly traceparent?: string;
   /** Emits `backendCallStart`; `target` as `host:port`. */
   started(target: string): void;
@@ -188,14 +194,14 @@ export interface OutboundTrace {
   ended(status: number | null, error: string | null): void;
 }
 
-/** undefined = go on; a reply ends the request side. Synchronous wherever it can be: a promise costs a turn of the event loop. */
+/** undefined = continue; a reply ends the request side. Synchronous where nothing waits: a promise costs a turn of the event loop. */
 export type RequestOutcome = undefined | LocalReply | Promise<undefined | LocalReply>;
 
-/** What a policy does to requests and responses; holds no state of a request. Hooks throw `GatewayError` to reject. */
+/** The hooks of a policy. They are shared by all exchanges and hold no state of one. They throw `GatewayError` to reject a request. */
 export interface PolicyHooks {
   readonly onRequest?: (context: PolicyContext) => RequestOutcome;
   readonly onResponse?: (context: PolicyContext, response: HttpResponse) => void | Promise<void>;
-  /** `onResponse` is for answers of backends only, not for those that the gateway makes itself. */
+  /** `onResponse` runs only for responses of backends, not for those that the gateway makes itself. */
   readonly upstreamOnly?: boolean;
 }
 
