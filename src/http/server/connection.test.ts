@@ -29,7 +29,7 @@ interface Server extends AsyncDisposable {
   /** What streams and hosts were told of requests that did not end well. */
   readonly failures: string[];
   /** Changes while connections are open. */
-  readonly host: { closesIdle: boolean };
+  readonly host: { closesIdle: boolean; frontend: Frontend };
   /** `allowHalfOpen`: the client does not end when the server does. */
   dial(allowHalfOpen?: boolean): Socket;
 }
@@ -414,4 +414,25 @@ test("HEAD, 204 and 304 have no body, whatever the stream sends (RFC 9112 6.3)",
   const text = await all;
   assert.deepEqual(text.match(/^HTTP\/1.1 \d+/gm), ["HTTP/1.1 200", "HTTP/1.1 204", "HTTP/1.1 304"]);
   assert.doesNotMatch(text, /hello/);
+});
+
+test("a connection older than maxConnectionDuration closes: at once when idle, else after the response under way", async (t) => {
+  const time = clock(t);
+  for (const busy of [false, true]) {
+    const opened: Downstream[] = [];
+    await using server = await serve((downstream) => opened.push(downstream));
+    server.host.frontend = { ...FRONTEND, maxConnectionDuration: 1000 };
+    const peer = await timed(server, time);
+    if (busy) await peer.send(GET);
+    peer.pass(1000);
+    assert.equal(peer.connection.activity.state, busy ? "wait" : "idle");
+    peer.pass(1);
+    if (busy) {
+      assert.equal(peer.connection.activity.state, "wait");
+      for (const downstream of opened) answer(downstream);
+      await until(() => peer.received !== "", "the response");
+      assert.match(peer.received, /\r\nconnection: close\r\n/);
+      assert.equal(peer.connection.activity.state, "linger");
+    } else assert.equal(peer.connection.activity.state, "closed");
+  }
 });
