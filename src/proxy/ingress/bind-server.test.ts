@@ -17,7 +17,7 @@ import {
 } from "../../../test/helpers/raw-peer.ts";
 import { ms } from "../../base/durations.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
-import { packIr } from "../../ir/packed-ir.ts";
+import { type PackedIr, packIr } from "../../ir/packed-ir.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: host.example\r\n\r\n";
 const FRONTEND: Frontend = {
@@ -52,9 +52,8 @@ after(() => ca?.[Symbol.dispose]());
 type Kind = "HTTP" | "HTTPS" | "TLS" | "TCP";
 const PROTOCOLS = { HTTP: "http", HTTPS: "tls", TLS: "tls", TCP: "tcp" } as const;
 
-/** A plane with one bind whose one listener leads to `port`. */
-async function startBind(kind: Kind, port: number, frontend: Partial<Frontend>): Promise<TestPlane> {
-  const plane = new TestPlane({ sweepInterval: 1_000_000 });
+/** One bind whose one listener leads to `port`, by so many equal routes. */
+function configurationOf(kind: Kind, port: number, frontend: Partial<Frontend>, routes = 1): PackedIr {
   const backends = [
     { key: "b", weight: 1, target: { type: "static", host: "127.0.0.1", port }, policies: {} },
   ] as const;
@@ -69,7 +68,7 @@ async function startBind(kind: Kind, port: number, frontend: Partial<Frontend>):
     hostname: "",
     protocol: kind,
     policies: {},
-    routes: isHttp ? [{ ...named, matches, policies: {} }] : [],
+    routes: isHttp ? Array.from({ length: routes }, (_, i) => ({ ...named, key: `r${i}`, matches, policies: {} })) : [],
     tcpRoutes: isHttp ? [] : [named],
     ...(kind === "HTTPS" && { tls: { cert: host.cert, key: host.key, clientCa: ca.cert } }),
   };
@@ -83,9 +82,18 @@ async function startBind(kind: Kind, port: number, frontend: Partial<Frontend>):
     frontend: { ...FRONTEND, ...frontend },
     listeners: [listener],
   };
-  await plane.apply(
-    packIr({ binds: [bind], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] }),
-  );
+  return packIr({ binds: [bind], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] });
+}
+
+/** A plane with this bind. Deadlines of connections are looked at every `sweepInterval` milliseconds; by default, never. */
+async function startBind(
+  kind: Kind,
+  port: number,
+  frontend: Partial<Frontend>,
+  sweepInterval = 1_000_000,
+): Promise<TestPlane> {
+  const plane = new TestPlane({ sweepInterval });
+  await plane.apply(configurationOf(kind, port, frontend));
   plane.port = (plane.plane.tasks() as { port: number }[])[0]?.port ?? 0;
   return plane;
 }
@@ -433,4 +441,45 @@ suite("drain", () => {
     await drained;
     assert.equal(open(plane).length, 0);
   });
+});
+
+suite("a configuration that is dropped", () => {
+  test("after it was prepared: its ports close, and its endpoints are released", async () => {
+    await using plane = new TestPlane();
+    const [port, backend] = [await closedPort(), await closedPort()];
+    await plane.plane.prepare(1, configurationOf("HTTP", backend, {}), { "bind/0": port }, false);
+    const early = await RawPeer.connect(port);
+    assert.equal(plane.endpoints.stats().length, 1);
+    plane.plane.abort();
+    await early.closed();
+    await assert.rejects(RawPeer.connect(port), /ECONNREFUSED/);
+    assert.equal(plane.endpoints.stats().length, 0);
+  });
+
+  test("while it is compiled: the worker hears that, and nothing is left of it", async (t) => {
+    await using plane = new TestPlane();
+    let now = 0;
+    // Every look at the clock is past the end of a slice.
+    t.mock.method(performance, "now", () => ++now * 10);
+    const prepared = plane.plane.prepare(1, configurationOf("HTTP", await closedPort(), {}, 100), {}, false);
+    plane.plane.abort();
+    await assert.rejects(prepared, /dropped while it was built/);
+    plane.plane.commit();
+    assert.deepEqual(plane.plane.tasks(), []);
+    assert.equal(plane.endpoints.stats().length, 0);
+  });
+});
+
+test("TCP: a half-closed connection on which nothing moves ends after streamIdleTimeout; an open one may be silent", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await startBind("TCP", upstream.port, { streamIdleTimeout: 20 }, 5);
+  const [silent, ending] = [await RawPeer.connect(plane.port), await RawPeer.connect(plane.port)];
+  await upstream.connection(1);
+  ending.end();
+  await ending.closed();
+  await until(() => open(plane).length === 1, "the end of one connection");
+  assert.equal(silent.ended, undefined);
+  const line = await plane.logged("nothing moved");
+  assert.equal(line.error, "nothing moved for too long");
+  silent.reset();
 });
