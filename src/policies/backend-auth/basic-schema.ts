@@ -45,6 +45,7 @@ const claims = z
     message: "iat and exp are set by the gateway; remove them, and set ttl",
   });
 
+/** Tokens that the gateway signs itself (RFC 7519). Times in tokens are whole seconds. */
 const jwtSign = z.strictObject({
   ...signing,
   claims: claims
@@ -57,7 +58,7 @@ const jwtSign = z.strictObject({
   location: putLocation,
 });
 
-/** Ways that need no other service. */
+/** Credentials that need no call to another service. */
 export const basicFields = {
   passthrough: z
     .strictObject({ location: putLocation })
@@ -71,7 +72,7 @@ export const basicFields = {
     .describe("Further fixed credentials, each with its location."),
 };
 
-/** A check that exactly one of `ways` is set, or only `credentials`. */
+/** Checks that exactly one of `ways` is set, or `credentials` alone. */
 export function oneWay(ways: readonly string[]) {
   return ({
     value,
@@ -88,7 +89,7 @@ export function oneWay(ways: readonly string[]) {
   };
 }
 
-/** `backendAuth` of calls to token endpoints, which need credentials that no exchange has to give them first. */
+/** `backendAuth` of calls to token endpoints: without token exchange, which would need a token endpoint itself. */
 export const basicSchema = z
   .strictObject(basicFields)
   .check(oneWay(["passthrough", "key", "jwtSign"]))

@@ -7,6 +7,7 @@ import { duration, service } from "../shared/field-schemas.ts";
 import { localSource } from "../shared/source-schema.ts";
 import { BEARER, basicSchema, putLocation, secret, signing, text } from "./basic-schema.ts";
 
+/** Token types of RFC 8693, section 3. */
 const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 const JWT = "urn:ietf:params:oauth:token-type:jwt";
@@ -64,6 +65,7 @@ const callPolicies = callPolicySchema(basicSchema).meta({
     "How the token endpoint is called. Takes precedence over the policies of a named backend and of `policies[]`.",
 });
 
+/** Fields of every token endpoint. */
 const endpointFields = {
   host: service.host,
   service: service.service,
@@ -76,6 +78,7 @@ const endpointFields = {
     .describe("Path of the token endpoint. Default: `/`."),
 };
 
+/** Token types are URIs (RFC 8693, section 3). */
 const tokenType = z.string().refine((type) => URL.canParse(type) && !type.includes("#"), {
   message: "not a token type; write an absolute URI such as urn:ietf:params:oauth:token-type:jwt",
 });
@@ -98,6 +101,7 @@ const cache = z
   .prefault({})
   .describe("Caches tokens until shortly before they or the client's token expire.");
 
+/** Exchanges the client's token for one for the backend (RFC 8693, or RFC 7523 with `jwtBearer`). */
 export const oauthTokenExchange = z
   .strictObject({
     ...endpointFields,
@@ -163,6 +167,7 @@ const endpoint = z
   .strictObject({ ...endpointFields, clientAuth })
   .meta({ id: "TokenEndpoint", description: "A token endpoint, and how the gateway authenticates to it." });
 
+/** Cross-app access: an identity assertion (ID-JAG) of the identity provider, then an access token for it. */
 export const crossAppAccess = z.strictObject({
   identityProvider: endpoint.describe("Where the client's identity token is exchanged for an assertion (ID-JAG)."),
   resourceAuthorizationServer: endpoint.describe("Where the assertion is exchanged for an access token."),

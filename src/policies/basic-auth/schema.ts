@@ -32,7 +32,7 @@ export const schema = z
 
 export type BasicAuth = ConfigOf<typeof schema>;
 
-/** With the list of users as text. */
+/** Reads the list of users. It is absent if its file could not be read; then no password is valid. */
 export function resolve({ htpasswd, ...others }: z.output<typeof schema>, resolver: Resolver): BasicAuth {
   return defined({ htpasswd: resolver.text(["htpasswd"], htpasswd), ...others });
 }

@@ -87,6 +87,7 @@ function describe(
   };
 }
 
+/** The present as a protobuf Timestamp. */
 function now(): { seconds: bigint; nanos: number } {
   const ms = Date.now();
   return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };

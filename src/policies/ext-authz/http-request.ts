@@ -29,6 +29,7 @@ export interface TemplateScopes {
 
 type Pseudo = ":method" | ":path" | ":authority";
 
+/** Fields that set a part of the request line instead of a header; `host` is the older name of `:authority`. */
 const PSEUDO: Readonly<Record<string, Pseudo>> = {
   ":method": ":method",
   ":path": ":path",
@@ -64,6 +65,7 @@ export class AuthzRequestTemplate {
     this.#metadata = compileAll(metadata, scopes.response, cel);
   }
 
+  /** All expressions, so that the policy waits for a body that one of them reads. */
   get expressions(): readonly Expression[] {
     const named = [...this.#added, ...this.#pseudo, ...this.#metadata].map(([, expression]) => expression);
     return [this.#path, this.#body, ...named].filter((each) => each !== undefined);
@@ -136,6 +138,7 @@ export function made<Part>(make: () => Part): Part {
 
 const ADDED = ["protocol", "http", "addRequestHeaders"];
 
+/** Checks the name of a configured field. The scheme follows from TLS settings and cannot be chosen per request. */
 function requestField(name: string): string {
   if (name.toLowerCase() === ":scheme")
     throw PolicyError.at(ADDED, "the scheme is that of the connection to the service; set policies.backendTLS");

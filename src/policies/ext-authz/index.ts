@@ -23,6 +23,7 @@ import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
 /** Kind in traces. */
 const TRACED = "ext_auth";
+/** Challenge of `denyWithStatus: 401` and `407`. */
 const BEARER = 'Bearer realm="Restricted"';
 
 export const extAuthz = defineConditionalPolicy({
@@ -46,6 +47,7 @@ function prepare(config: ExtAuthz, cel: CelEnvironment): (deps: PolicyDeps) => P
   };
 }
 
+/** The policy bound to a data plane. */
 interface Authorization {
   readonly config: ExtAuthz;
   readonly client: AuthzClient;
@@ -53,6 +55,10 @@ interface Authorization {
   readonly callout: Callout<CalloutContext>;
 }
 
+/**
+ * Failures of the service follow `failureMode`. Failures that a client can cause, such as an expression without a value, never allow.
+ * Fields that only the service may set are cleared whenever the request passes.
+ */
 function hooksOf(authz: Authorization): PolicyHooks {
   const { client, cache } = authz;
   const { failureMode } = authz.config;

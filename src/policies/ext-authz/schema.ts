@@ -6,6 +6,7 @@ import type { ConfigOf } from "../resolve.ts";
 import { defined, type Resolver, resolveEach } from "../resolver.ts";
 import { expression } from "../shared/cel-schema.ts";
 
+/** Header names, compared in lower case. */
 const names = z.array(
   z
     .string()
@@ -104,6 +105,7 @@ export const schema = conditionally(
   policy,
 );
 
+/** What runs, for one service: the target in place of its name. */
 export type ExtAuthz = ConfigOf<typeof policy>;
 /** As users write it. */
 export type ExtAuthzInput = z.output<typeof policy>;

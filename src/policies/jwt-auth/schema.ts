@@ -59,10 +59,12 @@ export const schema = z
     'Verifies signed tokens (JWT). Valid tokens are removed from the request; expressions read the claims as `jwt`. A 401 carries a `Bearer` challenge, with `error="invalid_token"` for an invalid token (RFC 6750).',
   );
 
+/** What runs. */
 export type JwtAuth = ConfigOf<typeof schema>;
+/** One issuer with its keys. */
 export type JwtProvider = NonNullable<JwtAuth["providers"]>[number];
 
-/** With the key sets as text. */
+/** Reads the key sets. One behind a URL is absent until it has been fetched; then no token of its issuer is valid. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver): JwtAuth {
   const { jwks, providers } = written;
   return defined({

@@ -9,7 +9,7 @@ import { compileCallPolicies } from "../calls/compile.ts";
 import type { Callouts } from "../deps.ts";
 import { DEPS } from "./context.ts";
 
-/** Real connections to services at fixed addresses, without TLS, for policies under test. */
+/** Callouts over real connections to services at fixed addresses, without TLS, for policies under test. Dispose closes them. */
 export class TestCallouts implements Disposable {
   readonly #sweeper = new Sweeper();
   readonly #endpoints: Endpoints;

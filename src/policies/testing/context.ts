@@ -31,7 +31,7 @@ export const DEPS: PolicyDeps = {
   identity: "route test policy",
 };
 
-/** A context outside of a gateway. */
+/** A context without a gateway: policies can be tested by their effects on it. */
 export interface TestContext extends PolicyContext {
   /** Header fields that edits of the response have made so far. */
   responseHeaders(): string[];
@@ -128,14 +128,14 @@ class TestBody implements IncomingBody {
   }
 }
 
-/** Runs a policy that must answer at once. */
+/** Runs a policy that must reply synchronously. */
 export function replyOf(policy: CompiledPolicy, context: PolicyContext): LocalReply {
   const outcome = policy.onRequest?.(context);
   if (outcome === undefined || outcome instanceof Promise) throw new Error(`${policy.kind} did not answer`);
   return outcome;
 }
 
-/** Keeps what policies report. */
+/** Records what policies report to a trace. */
 export class RecordedTrace implements PolicyTrace {
   readonly events: unknown[];
   readonly #scope: { readonly scope?: string };
