@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { GatewayError } from "../../base/errors.ts";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
+import { contextOf } from "../testing/context.ts";
+import {
+  afterRequestBody,
+  afterWholeBody,
+  compileAll,
+  evaluateAll,
+  sendableText,
+  withVariables,
+} from "./expressions.ts";
+
+const compile = (text: string) => STANDARD_ENVIRONMENT.compileExpression(text, "request");
+const tooLong = () => contextOf({}, { body: "x".repeat(3_000_000) });
+
+test("without an expression that reads the body, nothing waits", () => {
+  assert.equal(afterRequestBody([compile("request.path")], () => undefined)(contextOf()), undefined);
+});
+
+test("a body over the limit rejects where a policy could deny, and is unknown where it could not", async () => {
+  const body = [compile("request.body")];
+  await assert.rejects(
+    async () => afterWholeBody(body, () => undefined)(tooLong()),
+    (error) => error instanceof GatewayError && error.code === "TG_BODY_TOO_LARGE",
+  );
+  let ran = 0;
+  await afterRequestBody(body, () => {
+    ran++;
+    return undefined;
+  })(tooLong());
+  assert.equal(ran, 1);
+});
+
+test("a value that cannot be evaluated is omitted, and the others are not", () => {
+  const values = compileAll(
+    { path: "request.path", lost: 'request.headers["x-lost"]' },
+    "request",
+    STANDARD_ENVIRONMENT,
+  );
+  assert.deepEqual(evaluateAll(values, { request: contextOf().request }), { path: "/shop/cart" });
+});
+
+test("text becomes bytes of UTF-8; a line break cannot start another field", () => {
+  assert.equal(sendableText("é"), "\u00c3\u00a9");
+  assert.throws(() => sendableText("a\r\nx-admin: true"), /control character/);
+});
+
+test("variables of the base are computed only when they are read, own ones win", () => {
+  const base = {
+    get jwt(): unknown {
+      throw new Error("computed");
+    },
+    metadata: { a: 1 },
+  };
+  const variables = withVariables(base, { metadata: { a: 2 } });
+  assert.deepEqual(variables.metadata, { a: 2 });
+  assert.throws(() => variables.jwt, /computed/);
+});
