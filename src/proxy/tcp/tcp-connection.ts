@@ -72,7 +72,9 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #upstreamBlocked = false;
   /** `performance.now()` ms when bytes were last seen to move. */
   #movedAt = this.#startedAt;
+  /** Bytes written to the client that the system had not taken at the last sweep: a change is movement too. */
   #backlog = 0;
+  /** Counted and logged. The transport may still deliver events, which change nothing any more. */
   #closed = false;
 
   constructor(origin: TcpOrigin, host: TcpHost, services: Services) {
@@ -84,14 +86,17 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.remotePort = origin.transport.remotePort;
   }
 
+  /** From the client, for access log and metrics. */
   get bytesReceived(): number {
     return this.#transport.bytesRead;
   }
 
+  /** Written to the client, whether or not the system has sent it yet. */
   get bytesSent(): number {
     return this.#transport.bytesWritten;
   }
 
+  /** For the task dump. `closing`: accounted for, and the last bytes are still on their way out. */
   get activity(): LiveConnection["activity"] {
     const state = this.#upstream === undefined ? "connecting" : "copying";
     return { state: this.#closed ? "closing" : state, ageMs: performance.now() - this.#startedAt };
@@ -155,6 +160,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (this.#upstreamEnded) this.#finish(undefined, "Upstream");
   }
 
+  /** The client keeps up again, so the backend is read on. */
   onDrain(): void {
     this.#clientBlocked = false;
     this.#movedAt = performance.now();
@@ -194,6 +200,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (this.#clientEnded) this.#finish(undefined, "Upstream");
   }
 
+  /** The backend keeps up again, so the client is read on. */
   onUpstreamDrain(): void {
     this.#upstreamBlocked = false;
     this.#movedAt = performance.now();
@@ -208,6 +215,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     else this.#transport.destroy();
   }
 
+  /** A defect in the callbacks above. The client sees a reset, as after a failure of the backend. */
   onUpstreamFault(error: unknown): void {
     this.#host.onFault(error);
     if (this.#closed) return;
@@ -234,6 +242,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return this.#backend?.target.type === "dynamic" ? this.#transport : undefined;
   }
 
+  /** Undefined: no healthy endpoint is left. Throws a GatewayError for backends that cannot be called at all. */
   chooseEndpoint(): Endpoint | undefined {
     const { serverName, transport } = this.#origin;
     const backend = this.#backend;
@@ -289,6 +298,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason);
   }
 
+  /** One line per connection, when it ends: only then are bytes and duration known. */
   #logAccess(error: string | undefined, reason: Reason): void {
     const { listener, serverName } = this.#origin;
     logAccess(
