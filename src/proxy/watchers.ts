@@ -45,7 +45,11 @@ export class Watchers {
 
   /** The tracer of a request that a watcher takes, else undefined. `start` is `performance.now()` of the request. */
   claim(request: HttpRequest, from: Pick<Downstream, "traceToken">, start: number): Tracer | undefined {
-    if (!this.#gate.armed) return undefined;
+    return this.#gate.armed ? this.#claim(request, from, start) : undefined;
+  }
+
+  // Apart from the check above: what its closure captures would be allocated for each request, 48 bytes, traced or not.
+  #claim(request: HttpRequest, from: Pick<Downstream, "traceToken">, start: number): Tracer | undefined {
     const matches = ({ expression }: Watcher): boolean =>
       expression?.matches(this.#view.reset(request), passBy) ?? true;
     return this.#take(from.traceToken, start, matches);
