@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { serviceReference } from "../../policies/shared/field-schemas.ts";
 import { exactlyOne } from "./exactly-one.ts";
 import { backendPolicies, routePolicies, tcpPolicies } from "./policies.ts";
-import { dynamicTarget, fieldName, internalPath, objectName, pathText, port, regex, routeHostname } from "./scalars.ts";
+import { dynamicTarget, fieldName, internalPath, objectName, pathText, regex, routeHostname } from "./scalars.ts";
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
 
@@ -56,17 +57,9 @@ export const routeMatch = z
 /** The ways to name what a backend sends to; exactly one of them. */
 export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup", "invalid"] as const;
 
-const service = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
-    .describe("`namespace/hostname`"),
-  port: port.min(1).describe("A port of the service."),
-});
-
 export const target = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
-  service: service.optional().describe("An entry of `services`."),
+  service: serviceReference.optional().describe("An entry of `services`."),
 };
 
 const dynamic = (scope: "request" | "network", otherwise: string) =>

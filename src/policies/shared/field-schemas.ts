@@ -20,19 +20,19 @@ export const duration = z
   })
   .meta({ title: "duration", description: "Duration such as `10s`, `500ms` or `1h30m`." });
 
+/** Names an entry of `services` and one of its ports. */
+export const serviceReference = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
+    .describe("`namespace/hostname`"),
+  port: z.int().min(1).max(65535).describe("Port of the service."),
+});
+
 /** Fields that name a service. Exactly one of the first three; checked where targets are looked up, which reports the path. */
 export const service = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path` of the service."),
-  service: z
-    .strictObject({
-      name: z
-        .string()
-        .regex(/^[^/]+\/[^/]+$/, { message: "write namespace/hostname" })
-        .describe("`namespace/hostname`"),
-      port: z.int().min(1).max(65535).describe("Port of the service."),
-    })
-    .optional()
-    .describe("An entry of `services`."),
+  service: serviceReference.optional().describe("An entry of `services`."),
   backend: z
     .string()
     .optional()
