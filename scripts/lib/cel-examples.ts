@@ -7,12 +7,12 @@ export const CEL_EXAMPLES: readonly Group[] = [
   [
     "When something may be missing",
     [
-      ['default(request.headers["x-none"], "nobody")', '"nobody"'],
+      ['default(request.headers["x-none"], "anonymous")', '"anonymous"'],
       ['coalesce(jwt.email, jwt.sub, "anonymous")', '"alice"'],
       ["has(jwt.sub)", "true"],
       ['"x-none" in request.headers', "false"],
       ['fail("why")', "error: why"],
-      ['request.headers[?"x-none"].orValue("nobody")', '"nobody"'],
+      ['request.headers[?"x-none"].orValue("anonymous")', '"anonymous"'],
       ["optional.of(1).or(optional.none()).value()", "1"],
       ["optional.ofNonZeroValue(0).hasValue()", "false"],
       ["[optional.of(1), optional.none()].unwrapOpt()", "[1]"],

@@ -21,7 +21,7 @@ export interface CallOptions {
 }
 
 export interface TraceRequest extends CallOptions {
-  /** CEL over the request: trace the next request for which it is true. Default: any. */
+  /** CEL over the request: trace the next request for which it is true. Default: the next request. */
   readonly expression?: string | undefined;
   /** Trace only the request that carries it in `TRACE_TOKEN_HEADER`; see `newTraceToken`. */
   readonly token?: string | undefined;

@@ -71,7 +71,7 @@ export interface CgroupMemory {
   readonly usage: number;
   /** Usage without the file cache that the kernel would drop first: what an out-of-memory decision looks at. */
   readonly working_set: number;
-  /** Null when there is none. */
+  /** Null without a limit. */
   readonly limit: number | null;
   /** The lines of memory.stat: `anon`, `file`, `kernel_stack`, `slab`, `pgfault`, … */
   readonly [stat: string]: number | null;

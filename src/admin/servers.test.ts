@@ -20,7 +20,7 @@ async function ask(
   method: string,
   target: string,
 ): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address ?? "", head(method, target, ["host: any.example"])));
+  return parseResponse(await exchangeRaw(address ?? "", head(method, target, ["host: metrics.example"])));
 }
 
 test("the stats server serves the metrics under both paths and nothing else", async () => {

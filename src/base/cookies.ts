@@ -26,7 +26,7 @@ export function cookiePairs(field: string): CookiePair[] {
   return pairs;
 }
 
-/** The value of the first cookie of the name, without quotes around it; undefined if there is none with a value. */
+/** The value of the first cookie of the name, without its quotes; undefined if no cookie of the name has a value. */
 export function findCookie(field: string, name: string): string | undefined {
   const value = cookiePairs(field).find((pair) => pair.name === name && pair.value !== undefined)?.value;
   return value === undefined ? undefined : unquoted(value);

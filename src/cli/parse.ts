@@ -109,7 +109,7 @@ interface OptionToken {
   readonly name: string;
   /** As it was written, such as `-o`. */
   readonly raw: string;
-  /** undefined when there is none; a following word that begins with a dash is the next option. */
+  /** undefined without a value: a following word that starts with a dash is the next option. */
   readonly value: string | undefined;
 }
 

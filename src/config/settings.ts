@@ -64,7 +64,7 @@ export function resolveSettings(
     document.report(["adminAddr"], { message: "is set twice, here and as config.adminAddr; keep one" });
 
   const enableIpv6 = override("IPV6_ENABLED", parseBoolean, "true or false") ?? input.enableIpv6;
-  const any = enableIpv6 ? "::" : "0.0.0.0";
+  const anyAddress = enableIpv6 ? "::" : "0.0.0.0";
   const family = override("DNS_LOOKUP_FAMILY", parseFamily, "All, Auto, V4Preferred, V4Only or V6Only");
   const threads =
     override("WORKER_THREADS", parseThreads, "a number or a percentage such as 50%") ?? input.workerThreads;
@@ -72,8 +72,9 @@ export function resolveSettings(
     enableIpv6,
     dns: { lookupFamily: family ?? input.dns.lookupFamily },
     adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? { type: "localhost", port: 15000 },
-    statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? { type: "socket", host: any, port: 15020 },
-    readinessAddr: address("READINESS_ADDR") ?? input.readinessAddr ?? { type: "socket", host: any, port: 15021 },
+    statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? { type: "socket", host: anyAddress, port: 15020 },
+    readinessAddr: address("READINESS_ADDR") ??
+      input.readinessAddr ?? { type: "socket", host: anyAddress, port: 15021 },
     workerThreads: countThreads(threads, env.CPU_LIMIT),
     terminationMaxDeadline:
       time("CONNECTION_TERMINATION_DEADLINE") ??

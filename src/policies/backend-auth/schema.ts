@@ -21,6 +21,6 @@ export const schema = z
     credentials: basicFields.credentials,
   })
   .check(oneWay(["passthrough", "key", "jwtSign", "oauthTokenExchange", "crossAppAccess"]))
-  .describe("Adds credentials for the backend; responds 500 if there are none.");
+  .describe("Adds credentials for the backend. Without credentials the client gets 500.");
 
 export type BackendAuth = ConfigOf<typeof schema>;
