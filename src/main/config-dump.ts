@@ -264,8 +264,8 @@ function redactTracing({ collector, ...others }: Tracing, hidden: ReadonlySet<st
 function redactAccessLog({ otlp, ...own }: AccessLog, hidden: ReadonlySet<string>): unknown {
   if (otlp === undefined) return own;
   const { collector, filter, ...fields } = otlp;
-  const { resources: _none, ...shown } = redactCollector(collector, hidden);
-  return { ...own, otlp: { ...shown, ...(filter !== undefined && { filter }), fields } };
+  const { resources: _none, ...redacted } = redactCollector(collector, hidden);
+  return { ...own, otlp: { ...redacted, ...(filter !== undefined && { filter }), fields } };
 }
 
 /** What is added to exports is credentials, whatever the headers are called. */

@@ -34,14 +34,14 @@ export function makeExports(worker: Worker, env: ExportContext["env"], log: Logg
     random: Math.random,
   };
   const { version } = versionInfo();
-  return new TelemetryExport({ env, shownEnv: worker.env, version, log }, services, new Endpoints(pools));
+  return new TelemetryExport({ env, snapshotEnv: worker.env, version, log }, services, new Endpoints(pools));
 }
 
 /** The part of the process that exports use. */
 export interface ExportContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** `env` of expressions. */
-  readonly shownEnv: Readonly<Record<string, string>>;
+  readonly snapshotEnv: Readonly<Record<string, string>>;
   readonly version: string;
   readonly log: Logger;
 }
@@ -142,10 +142,10 @@ class Exporter {
     signal: Signal,
     collector: Collector,
     counts: ExportCounts,
-    { env, shownEnv, version, log }: ExportContext,
+    { env, snapshotEnv, version, log }: ExportContext,
     cel: CelEnvironment,
   ) {
-    const resource = resourceAttributes(collector.resources, env, shownEnv, version, cel);
+    const resource = resourceAttributes(collector.resources, env, snapshotEnv, version, cel);
     const scope = { name: "tracegate", version };
     const encode = (chunks: readonly Chunk[]): Uint8Array => encodeExportRequest(resource, scope, chunks);
     this.queue = new ExportQueue(

@@ -135,7 +135,7 @@ export function defineConditionalPolicy<
 }
 
 /** An alternative in `effectivePolicy`: its condition stands beside the policy. */
-function traceAlternative(condition: string | undefined, shown: unknown): unknown {
-  const { condition: _beside, ...pol } = Object(shown) as Readonly<Record<string, unknown>>;
+function traceAlternative(condition: string | undefined, redacted: unknown): unknown {
+  const { condition: _beside, ...pol } = Object(redacted) as Readonly<Record<string, unknown>>;
   return { pol, ...(condition !== undefined && { condition }) };
 }

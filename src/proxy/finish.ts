@@ -6,7 +6,7 @@ import { ERRORS, type ErrorCode } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { AccessRecord } from "../telemetry/access-log.ts";
-import { shownSearch } from "../trace/redaction.ts";
+import { redactSearch } from "../trace/redaction.ts";
 import { severityOf } from "../trace/tracer.ts";
 import type { CompiledBind } from "./compiled.ts";
 import type { Exchange } from "./exchange.ts";
@@ -89,7 +89,7 @@ function redactedTarget({ requestSide, bind }: Exchange): string {
   const query = arrivedTarget.indexOf("?");
   if (query === -1) return arrivedTarget;
   const secret = bind.policies.credentials.parametersAt(arrivedTarget.slice(0, query));
-  return secret.size === 0 ? arrivedTarget : shownSearch(arrivedTarget, secret);
+  return secret.size === 0 ? arrivedTarget : redactSearch(arrivedTarget, secret);
 }
 
 /** `sub` of verified claims; other types than text are not logged. */

@@ -21,8 +21,8 @@ export class PolicyEvents implements PolicyTrace {
   }
 
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    const shown = { before: this.#secrets.details(before), after: this.#secrets.details(after) };
-    const snapshot = before === undefined && after === undefined ? null : shown;
+    const redacted = { before: this.#secrets.details(before), after: this.#secrets.details(after) };
+    const snapshot = before === undefined && after === undefined ? null : redacted;
     this.#emit("info", kind, details, snapshot);
   }
 
@@ -50,13 +50,13 @@ export class PolicyEvents implements PolicyTrace {
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
     const severity = result === "allow" && !failed ? "success" : "error";
-    const shown = rules.map(({ inputs, ...rule }) => ({
+    const redacted = rules.map(({ inputs, ...rule }) => ({
       ...rule,
       ...(inputs !== undefined && {
         inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
       }),
     }));
-    this.#tracer.emit(severity, { type: "authorizationResult", rules: shown, result }, null, this.#scope);
+    this.#tracer.emit(severity, { type: "authorizationResult", rules: redacted, result }, null, this.#scope);
   }
 
   hide(place: "header" | "query parameter", name: string): void {

@@ -197,13 +197,13 @@ export class RequestTrace extends PolicyEvents {
 
   /** The call has something to go out on. */
   connected({ served, times }: { readonly served: number; readonly times: ConnectTimes }): void {
-    this.#timing = { reusedConnection: served > 0, ...(served === 0 && shownTimes(times)) };
+    this.#timing = { reusedConnection: served > 0, ...(served === 0 && timingOf(times)) };
     this.#connectedAt = performance.now();
   }
 
   /** The call has no connection, and this is how long that took. */
   notConnected(times: ConnectTimes): void {
-    this.#timing = { reusedConnection: false, ...shownTimes(times) };
+    this.#timing = { reusedConnection: false, ...timingOf(times) };
   }
 
   /** The outcome of the call has put its endpoint aside. */
@@ -268,7 +268,7 @@ export class RequestTrace extends PolicyEvents {
   }
 }
 
-function shownTimes({ dns, connect, tls }: ConnectTimes): Partial<CallTiming> {
+function timingOf({ dns, connect, tls }: ConnectTimes): Partial<CallTiming> {
   return {
     ...(dns !== undefined && { dns: seconds(dns) }),
     ...(connect !== undefined && { connect: seconds(connect) }),

@@ -1,6 +1,6 @@
 import { quote, quoteIfNeeded } from "../base/log.ts";
 import { type Activation, type CelEnvironment, type Condition, type Expression, toJson } from "../cel/index.ts";
-import { type AccessLogFormat, type AccessRecord, formatAccessLog, shownDuration } from "./access-log.ts";
+import { type AccessLogFormat, type AccessRecord, durationText, formatAccessLog } from "./access-log.ts";
 import type { LogFields } from "./settings.ts";
 
 /**
@@ -32,7 +32,7 @@ export class AccessLogEdits {
   format(record: AccessRecord, format: AccessLogFormat, variables: Activation): string {
     if (this.#add.length + this.#remove.length === 0) return formatAccessLog(record, format);
     const fields = JSON.parse(formatAccessLog(record, "json")) as Record<string, unknown>;
-    if (format === "text") fields.duration = shownDuration(record);
+    if (format === "text") fields.duration = durationText(record);
     this.edit(fields, variables);
     return format === "json" ? JSON.stringify(fields) : textOf(fields);
   }

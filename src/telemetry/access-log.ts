@@ -80,7 +80,7 @@ function formatText(r: AccessRecord): string {
   if (r.retryAttempt !== undefined && r.retryAttempt > 0) line += ` retry.attempt=${r.retryAttempt}`;
   if (r.error !== undefined) line += ` error=${quote(r.error)}`;
   if (r.reason !== undefined && r.reason !== "Upstream") line += ` reason=${r.reason}`;
-  return `${line} bytes.received=${r.bytesReceived} bytes.sent=${r.bytesSent} duration=${shownDuration(r)}`;
+  return `${line} bytes.received=${r.bytesReceived} bytes.sent=${r.bytesSent} duration=${durationText(r)}`;
 }
 
 function formatJson(r: AccessRecord): string {
@@ -106,7 +106,7 @@ function formatJson(r: AccessRecord): string {
   if (r.retryAttempt !== undefined && r.retryAttempt > 0) line += `,"retry.attempt":${r.retryAttempt}`;
   if (r.error !== undefined) line += `,"error":${quote(r.error)}`;
   if (r.reason !== undefined && r.reason !== "Upstream") line += `,"reason":"${r.reason}"`;
-  return `${line},"bytes.received":${r.bytesReceived},"bytes.sent":${r.bytesSent},"duration":${shownMs(r)}}`;
+  return `${line},"bytes.received":${r.bytesReceived},"bytes.sent":${r.bytesSent},"duration":${roundedMs(r)}}`;
 }
 
 /** The same fields as data, in the same order, without time, level and scope. Fields that the line omits are undefined. */
@@ -135,16 +135,16 @@ export function recordFields(r: AccessRecord): Record<string, unknown> {
     reason: r.reason === "Upstream" ? undefined : r.reason,
     "bytes.received": r.bytesReceived,
     "bytes.sent": r.bytesSent,
-    duration: shownMs(r),
+    duration: roundedMs(r),
   };
 }
 
 /** The duration in a text line: whole milliseconds. */
-export function shownDuration({ durationMs }: AccessRecord): string {
+export function durationText({ durationMs }: AccessRecord): string {
   return `${Math.round(durationMs)}ms`;
 }
 
 /** Milliseconds with three decimals. */
-function shownMs({ durationMs }: AccessRecord): number {
+function roundedMs({ durationMs }: AccessRecord): number {
   return Math.round(durationMs * 1000) / 1000;
 }

@@ -22,35 +22,35 @@ export function sensitiveHeaders(configured: readonly string[]): ReadonlySet<str
  * Converts a flat header list to the object in snapshots: repeated fields are joined (`; ` for cookies, otherwise `, `); the values
  * of `hidden` names, and of `parameters` in URLs, are redacted.
  */
-export function shownHeaders(
+export function redactHeaders(
   headers: readonly string[],
   hidden: ReadonlySet<string>,
   parameters?: ReadonlySet<string>,
 ): Record<string, string> {
-  const shown: Record<string, string> = {};
+  const redacted: Record<string, string> = {};
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     let value = headers[i + 1] as string;
-    if (parameters !== undefined && URL_HEADERS.has(name)) value = shownUrls(value, parameters);
-    const before = Object.hasOwn(shown, name) ? shown[name] : undefined;
+    if (parameters !== undefined && URL_HEADERS.has(name)) value = redactUrls(value, parameters);
+    const before = Object.hasOwn(redacted, name) ? redacted[name] : undefined;
     let after = value;
     if (hidden.has(name)) after = REDACTED;
     else if (before !== undefined) after = `${before}${name === "cookie" ? "; " : ", "}${value}`;
     // A client can name a field `__proto__`: an assignment would set the prototype.
-    Object.defineProperty(shown, name, { value: after, enumerable: true, configurable: true, writable: true });
+    Object.defineProperty(redacted, name, { value: after, enumerable: true, configurable: true, writable: true });
   }
-  return shown;
+  return redacted;
 }
 
 /** Redacts the values of `hidden` parameters in a query, which is empty or starts with `?`. */
-export function shownSearch(search: string, hidden: ReadonlySet<string>): string {
+export function redactSearch(search: string, hidden: ReadonlySet<string>): string {
   return search.replace(/([?&])([^=&]*)=([^&]*)/g, (all, separator: string, name: string) =>
     hidden.has(decoded(name)) ? `${separator}${name}=${REDACTED}` : all,
   );
 }
 
 /** Redacts user information and the values of `hidden` parameters of all URLs in a text. */
-export function shownUrls(text: string, hidden: ReadonlySet<string>): string {
+export function redactUrls(text: string, hidden: ReadonlySet<string>): string {
   return text
     .replace(USER_INFO, `$1${REDACTED}@`)
     .replace(PARAMETER, (all, separator: string, name: string) =>

@@ -1,6 +1,6 @@
 import { cookiePairs } from "../base/cookies.ts";
 import { SensitiveNames, SensitiveParameters } from "../base/sensitive-names.ts";
-import { REDACTED, shownHeaders, shownSearch, shownUrls } from "./redaction.ts";
+import { REDACTED, redactHeaders, redactSearch, redactUrls } from "./redaction.ts";
 
 /** Minimum length, in characters, of a secret that is searched for in other values: shorter ones would match parts of words. */
 const MIN_SECRET = 8;
@@ -33,10 +33,10 @@ export class TraceSecrets {
 
   headers(list: readonly string[]): Record<string, string> {
     this.remember(list);
-    const shown = shownHeaders(list, this.#headers, this.#reveal ? undefined : this.#parameters);
+    const redacted = redactHeaders(list, this.#headers, this.#reveal ? undefined : this.#parameters);
     if (this.#values.size > 0)
-      for (const [name, value] of Object.entries(shown)) shown[name] = this.#withoutValues(value);
-    return shown;
+      for (const [name, value] of Object.entries(redacted)) redacted[name] = this.#withoutValues(value);
+    return redacted;
   }
 
   /** Remembers the secret values of these headers, to redact them everywhere else too. */
@@ -48,7 +48,7 @@ export class TraceSecrets {
   }
 
   search(search: string): string {
-    return shownSearch(search, this.#parameters);
+    return redactSearch(search, this.#parameters);
   }
 
   /** Redacts JSON data: by property name, in URLs, and values that a redacted header has. */
@@ -64,9 +64,9 @@ export class TraceSecrets {
   /** The value at a path of an expression, below its variable; long values are truncated. */
   input(path: readonly string[], value: unknown): unknown {
     if (value !== null && path.some((name) => this.#headers.has(name))) return REDACTED;
-    const shown = this.data(value);
-    const text = typeof shown === "string" ? shown : JSON.stringify(shown);
-    return text.length <= MAX_INPUT ? shown : `${text.slice(0, MAX_INPUT)}…`;
+    const redacted = this.data(value);
+    const text = typeof redacted === "string" ? redacted : JSON.stringify(redacted);
+    return text.length <= MAX_INPUT ? redacted : `${text.slice(0, MAX_INPUT)}…`;
   }
 
   #data(value: unknown, byName: boolean, depth: number): unknown {
@@ -82,14 +82,14 @@ export class TraceSecrets {
   }
 
   #text(text: string): string {
-    const shown = this.#withoutValues(text);
-    return this.#reveal ? shown : shownUrls(shown, this.#parameters);
+    const redacted = this.#withoutValues(text);
+    return this.#reveal ? redacted : redactUrls(redacted, this.#parameters);
   }
 
   #withoutValues(text: string): string {
-    let shown = text;
-    for (const value of this.#values) shown = shown.replaceAll(value, REDACTED);
-    return shown;
+    let redacted = text;
+    for (const value of this.#values) redacted = redacted.replaceAll(value, REDACTED);
+    return redacted;
   }
 
   /** Remembers the whole value and its secret parts: `Bearer <token>`, `name=<value>; name=<value>`. */

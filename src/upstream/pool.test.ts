@@ -15,7 +15,7 @@ function poolOf(port: number, settings: Partial<PoolSettings> = {}, limits: Pool
 }
 
 /** A request that asks a pool for a connection. */
-class Asker {
+class Waiter {
   readonly cancel: () => void;
   /** What it got: a connection, or the code and text of the failure. */
   readonly outcome: Promise<UpstreamConnection | string>;
@@ -76,8 +76,8 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 
 /** Connections to a server, and their other ends, in the order in which they were opened. */
 async function openTwo(pool: Pool, upstream: RawUpstream) {
-  const first = await new Asker(pool).connection();
-  const second = await new Asker(pool).connection();
+  const first = await new Waiter(pool).connection();
+  const second = await new Waiter(pool).connection();
   return { first, second, ends: [await upstream.connection(0), await upstream.connection(1)] as const };
 }
 
@@ -148,9 +148,9 @@ test("idleTimeout counts from the first sweep after the last use", async () => {
 test("connections that are being opened count towards maxConnections; who waits gets the first that becomes free", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, {}, { maxConnections: 1, maxPendingRequests: 1 });
-  const [first, second] = [new Asker(pool), new Asker(pool)];
+  const [first, second] = [new Waiter(pool), new Waiter(pool)];
   assert.deepEqual([pool.use.connecting, pool.use.waiting, pool.hasRoom, pool.crowded], [1, 1, false, true]);
-  assert.equal(await new Asker(pool).outcome, "TG_POOL_FULL no connection is free and 1 requests wait");
+  assert.equal(await new Waiter(pool).outcome, "TG_POOL_FULL no connection is free and 1 requests wait");
   assert.equal(pool.use.overflows, 1);
   const connection = await first.connection();
   await exchange(connection, await upstream.connection());
@@ -164,30 +164,30 @@ test("a connection that closes, or cannot be opened, leaves its place to who wai
   await using upstream = await RawUpstream.listen();
   const limits = { maxConnections: 1 };
   const pool = poolOf(upstream.port, {}, limits);
-  const first = await new Asker(pool).connection();
-  const second = new Asker(pool);
+  const first = await new Waiter(pool).connection();
+  const second = new Waiter(pool);
   first.destroy();
   const next = await second.connection();
   assert.notEqual(next, first);
   next.destroy();
 
   const nowhere = poolOf(await closedPort(), {}, limits);
-  const outcomes = await Promise.all([new Asker(nowhere), new Asker(nowhere)].map(({ outcome }) => outcome));
+  const outcomes = await Promise.all([new Waiter(nowhere), new Waiter(nowhere)].map(({ outcome }) => outcome));
   for (const outcome of outcomes) assert.match(String(outcome), /^TG_UPSTREAM_FAILED connect ECONNREFUSED/);
 });
 
 test("bytes without HTTP get a connection of their own: one that has served is closed for it", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, {}, { maxConnections: 1 });
-  const first = await new Asker(pool).connection();
-  const raw = new Asker(pool, true);
+  const first = await new Waiter(pool).connection();
+  const raw = new Waiter(pool, true);
   await exchange(first, await upstream.connection());
   const second = await raw.connection();
   assert.notEqual(second, first);
   assert.equal(await (await upstream.connection()).closed(), "end");
   await exchange(second, await upstream.connection(1));
   // An unused connection is closed at once.
-  const third = await new Asker(pool, true).connection();
+  const third = await new Waiter(pool, true).connection();
   assert.notEqual(third, second);
   assert.equal(await (await upstream.connection(1)).closed(), "end");
   third.destroy();
@@ -196,8 +196,8 @@ test("bytes without HTTP get a connection of their own: one that has served is c
 test("who cancels hears nothing, and the place is free again", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, {}, { maxConnections: 1 });
-  const connecting = new Asker(pool);
-  const [leaving, admitted, staying] = [new Asker(pool), new Asker(pool), new Asker(pool)];
+  const connecting = new Waiter(pool);
+  const [leaving, admitted, staying] = [new Waiter(pool), new Waiter(pool), new Waiter(pool)];
   leaving.cancel();
   connecting.cancel();
   assert.deepEqual([pool.use.connecting, pool.use.waiting], [1, 1], "the next one connects at once");
@@ -213,16 +213,16 @@ test("who cancels hears nothing, and the place is free again", async () => {
 test("a wait for a free connection, and for one that is being opened, ends after connectTimeout", async (t) => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, { connectTimeout: 1000 }, { maxConnections: 1 });
-  const busy = await new Asker(pool).connection();
+  const busy = await new Waiter(pool).connection();
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const waiting = new Asker(pool);
+  const waiting = new Waiter(pool);
   t.mock.timers.tick(999);
   assert.equal(waiting.settled, false);
   t.mock.timers.tick(1);
   assert.equal(await waiting.outcome, "TG_UPSTREAM_TIMEOUT no connection was free in time");
   busy.destroy();
   await until(() => pool.hasRoom, "the close");
-  const connecting = new Asker(pool);
+  const connecting = new Waiter(pool);
   t.mock.timers.tick(1000);
   assert.equal(await connecting.outcome, "TG_UPSTREAM_TIMEOUT connect timeout");
   assert.equal(pool.use.connecting, 0);

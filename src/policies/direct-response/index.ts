@@ -8,7 +8,7 @@ import type { HeaderList } from "../../http/message.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
 import { afterRequestBody, bodyBytes, sendableText } from "../shared/expressions.ts";
-import { fieldName, shownValues } from "../shared/header-edits.ts";
+import { fieldName, redactValues } from "../shared/header-edits.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { DirectResponse } from "./schema.ts";
 
@@ -27,7 +27,7 @@ export const directResponse = defineConditionalPolicy({
   alternatives: { refuses: false },
   prepare,
   redact: (config, hidden) =>
-    config.headers === undefined ? config : { ...config, headers: shownValues(config.headers, hidden) },
+    config.headers === undefined ? config : { ...config, headers: redactValues(config.headers, hidden) },
 });
 
 /**

@@ -11,7 +11,7 @@ import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { afterRequestBody, withVariables } from "../shared/expressions.ts";
-import { applyHeaderEdits, shownValues } from "../shared/header-edits.ts";
+import { applyHeaderEdits, redactValues } from "../shared/header-edits.ts";
 import { refuse } from "../shared/refusal.ts";
 import type { BodyStart, CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { DecisionCache } from "./cache.ts";
@@ -160,5 +160,5 @@ function redactHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(
   http: Http,
   hidden: ReadonlySet<string>,
 ): Http {
-  return { ...http, addRequestHeaders: shownValues(http.addRequestHeaders, hidden) };
+  return { ...http, addRequestHeaders: redactValues(http.addRequestHeaders, hidden) };
 }

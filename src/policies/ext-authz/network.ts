@@ -56,7 +56,7 @@ export function prepareNetworkAuthz(config: NetworkExtAuthz, cel: CelEnvironment
   const { protocol, timeout, cache } = config;
   return {
     config,
-    ask: "grpc" in protocol ? askGrpc(protocol.grpc, timeout, cel) : askHttp(protocol.http, timeout, cel),
+    ask: "grpc" in protocol ? askGrpc(protocol.grpc, timeout, cel) : httpCheck(protocol.http, timeout, cel),
     cache: cache === undefined ? undefined : new DecisionCache(cache, "network", cel),
   };
 }
@@ -108,7 +108,7 @@ export class NetworkAuthorizer {
 }
 
 /** GET `/` unless configured otherwise; 2xx allows. */
-function askHttp(
+function httpCheck(
   http: ConstructorParameters<typeof AuthzRequestTemplate>[0],
   timeoutMs: number,
   cel: CelEnvironment,

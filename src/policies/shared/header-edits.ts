@@ -8,7 +8,7 @@ import {
   removeHeader,
   setHeader,
 } from "../../http/message.ts";
-import { REDACTED, shownHeaders } from "../../trace/redaction.ts";
+import { REDACTED, redactHeaders } from "../../trace/redaction.ts";
 import { type ConfigPath, PolicyError, type PolicyProblem } from "../policy-error.ts";
 import type { HeaderModifier } from "./field-schemas.ts";
 
@@ -96,20 +96,20 @@ export function pickHeaders(
     const name = headers[i] as string;
     if (names.has(name)) copyField(picked, headers, i);
   }
-  return shownHeaders(picked, hidden);
+  return redactHeaders(picked, hidden);
 }
 
 /** The configuration without the values of `hidden` headers, for dumps and traces. */
 export function redactModifier(config: HeaderModifier, hidden: ReadonlySet<string>): HeaderModifier {
   return {
-    ...(config.add !== undefined && { add: shownValues(config.add, hidden) }),
-    ...(config.set !== undefined && { set: shownValues(config.set, hidden) }),
+    ...(config.add !== undefined && { add: redactValues(config.add, hidden) }),
+    ...(config.set !== undefined && { set: redactValues(config.set, hidden) }),
     ...(config.remove !== undefined && { remove: config.remove }),
   };
 }
 
 /** Values, or expressions for values, by header name. Those of `hidden` headers are redacted: they may be the secret itself. */
-export function shownValues(
+export function redactValues(
   values: Readonly<Record<string, string>>,
   hidden: ReadonlySet<string>,
 ): Record<string, string> {

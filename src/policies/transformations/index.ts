@@ -8,7 +8,7 @@ import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { bodyNeeds, bufferBody } from "../shared/expressions.ts";
-import { shownValues } from "../shared/header-edits.ts";
+import { redactValues } from "../shared/header-edits.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
 import { compileProgram, type Program } from "./program.ts";
@@ -84,17 +84,17 @@ export function redactTransformations(config: Transformations, hidden: ReadonlyS
   const { request, response } = config;
   return {
     ...config,
-    ...(request !== undefined && { request: shownSide(request, hidden) }),
-    ...(response !== undefined && { response: shownSide(response, hidden) }),
+    ...(request !== undefined && { request: redactSide(request, hidden) }),
+    ...(response !== undefined && { response: redactSide(response, hidden) }),
   };
 }
 
-function shownSide(side: Transformation, hidden: ReadonlySet<string>): Transformation {
+function redactSide(side: Transformation, hidden: ReadonlySet<string>): Transformation {
   return {
     ...side,
     ...(side.replace !== undefined && namesKey(side.replace, hidden) && { replace: REDACTED }),
-    ...(side.add !== undefined && { add: shownValues(side.add, hidden) }),
-    ...(side.set !== undefined && { set: shownValues(side.set, hidden) }),
+    ...(side.add !== undefined && { add: redactValues(side.add, hidden) }),
+    ...(side.set !== undefined && { set: redactValues(side.set, hidden) }),
   };
 }
 

@@ -11,12 +11,12 @@ const INSTANCE = randomUUID();
 /**
  * The OpenTelemetry resource of this process (reference 3.30). Precedence: configuration, `OTEL_SERVICE_NAME`,
  * `OTEL_RESOURCE_ATTRIBUTES`, then what is known about the process. `configured`: name → CEL over `env`; expressions see
- * `shownEnv`, the environment without secrets. One that fails is omitted. Throws CelError for one that does not compile.
+ * `snapshotEnv`, the environment without secrets. One that fails is omitted. Throws CelError for one that does not compile.
  */
 export function resourceAttributes(
   configured: Readonly<Record<string, string>>,
   env: Env,
-  shownEnv: Readonly<Record<string, string>>,
+  snapshotEnv: Readonly<Record<string, string>>,
   version: string,
   cel: CelEnvironment,
 ): Attributes {
@@ -37,7 +37,7 @@ export function resourceAttributes(
   for (const [key, text] of Object.entries(configured)) {
     const expression = cel.compileExpression(text, "network");
     try {
-      attributes[key] = toJson(expression.evaluate({ env: shownEnv }));
+      attributes[key] = toJson(expression.evaluate({ env: snapshotEnv }));
     } catch {
       // Omitted, like an attribute of a span whose expression fails.
     }
