@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { SettingKind, UpstreamSettings } from "../upstream/settings.ts";
 import type { Oidc } from "./oidc/schema.ts";
 import type { RequestMirror } from "./request-mirror/schema.ts";
-import type { ConfigOf } from "./resolve.ts";
+import type { ConfigOf } from "./resolved.ts";
 import type { Resolver } from "./resolver.ts";
 import type { POLICY_SCHEMAS } from "./schemas.ts";
 

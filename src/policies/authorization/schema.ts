@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { condition } from "../shared/cel-schema.ts";
 
 /** A rule is CEL over the request; without a mode it is an `allow` rule, as in the reference (3.3). */

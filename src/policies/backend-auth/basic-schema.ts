@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { targetLocation } from "../shared/credentials/location-schema.ts";
 import { duration } from "../shared/field-schemas.ts";
 import { asText, inFile, localSource } from "../shared/source-schema.ts";

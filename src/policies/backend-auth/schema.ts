@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { basicFields, oneWay } from "./basic-schema.ts";
 import { crossAppAccess, oauthTokenExchange } from "./token-endpoint-schema.ts";
 

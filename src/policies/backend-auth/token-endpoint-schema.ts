@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { callPolicySchema } from "../calls/policies-schema.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 import { duration, service } from "../shared/field-schemas.ts";

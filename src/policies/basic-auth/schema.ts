@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { defined, type Resolver } from "../resolver.ts";
 import { location } from "../shared/credentials/location-schema.ts";
 import { localSource } from "../shared/source-schema.ts";

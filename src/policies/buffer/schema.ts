@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 
 /** `status`: what a body over the limit is answered with. */
 const side = (what: string, status: number) =>

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Milliseconds } from "../../base/durations.ts";
 import type { Target } from "../../upstream/target.ts";
 import { schema as backendAuth } from "../backend-auth/schema.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { duration, service } from "../shared/field-schemas.ts";
 import { callPolicySchema } from "./policies-schema.ts";
 

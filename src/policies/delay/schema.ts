@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 export const schema = z

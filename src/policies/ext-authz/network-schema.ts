@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
 import { calledService } from "../calls/schema.ts";
-import type { ConfigOf, Resolved } from "../resolve.ts";
+import type { ConfigOf, Resolved } from "../resolved.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { body } from "./schema.ts";
 

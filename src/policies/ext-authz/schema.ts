@@ -2,7 +2,7 @@ import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
 import { calledService } from "../calls/schema.ts";
 import { conditionally } from "../conditional/schema.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { defined, type Resolver, resolveEach } from "../resolver.ts";
 import { expression } from "../shared/cel-schema.ts";
 

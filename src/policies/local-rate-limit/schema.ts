@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { conditionally } from "../conditional/schema.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { expression } from "../shared/cel-schema.ts";
 import { duration } from "../shared/field-schemas.ts";
 

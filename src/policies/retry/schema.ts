@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ms } from "../../base/durations.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { duration } from "../shared/field-schemas.ts";
 
 export const schema = z

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { ms, parseDuration } from "../../base/durations.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 
 /** A Go-style duration, as in the Gateway API; milliseconds after parsing. */
 export const duration = z

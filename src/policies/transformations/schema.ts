@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Scope } from "../../cel/index.ts";
 import { conditionally } from "../conditional/schema.ts";
-import type { ConfigOf } from "../resolve.ts";
+import type { ConfigOf } from "../resolved.ts";
 import { expression } from "../shared/cel-schema.ts";
 
 function side(scope: Scope, pseudo: string) {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../../resolve.ts";
+import type { ConfigOf } from "../../resolved.ts";
 import { expression } from "../cel-schema.ts";
 
 const headerName = z
