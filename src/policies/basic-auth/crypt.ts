@@ -23,19 +23,9 @@ export function md5Crypt(password: Buffer, salt: string, magic: string): string 
   const inner = md5([password, saltBytes, password]);
   const parts = [password, Buffer.from(magic, "latin1"), saltBytes];
   for (let left = password.length; left > 0; left -= 16) parts.push(inner.subarray(0, Math.min(16, left)));
-  // For each bit of the length, a zero byte or the first byte of the password: a bug of the first implementation that became the format.
-  for (let bits = password.length; bits > 0; bits >>= 1)
-    parts.push((bits & 1) === 1 ? Buffer.of(0) : password.subarray(0, 1));
-  let digest = md5(parts);
-  for (let i = 0; i < MD5_ROUNDS; i++) {
-    const odd = (i & 1) === 1;
-    const round = [odd ? password : digest];
-    if (i % 3 !== 0) round.push(saltBytes);
-    if (i % 7 !== 0) round.push(password);
-    round.push(odd ? digest : password);
-    digest = md5(round);
-  }
-  return encodeMd5(digest);
+  // A zero byte or the first byte of the password: a bug of the first implementation that became the format.
+  parts.push(...byLengthBits(password, Buffer.of(0), password.subarray(0, 1)));
+  return encodeMd5(mixRounds(md5, md5(parts), password, saltBytes, MD5_ROUNDS));
 }
 
 function encodeMd5(digest: Buffer): string {
@@ -82,20 +72,38 @@ export function shaCrypt(id: "5" | "6", password: Buffer, salt: string, rounds: 
   const digestOf = (parts: readonly Uint8Array[]): Buffer => hash(variant.name, Buffer.concat(parts), "buffer");
   const saltBytes = Buffer.from(salt, "latin1");
   const inner = digestOf([password, saltBytes, password]);
-  const parts = [password, saltBytes, stretch(inner, password.length)];
-  for (let bits = password.length; bits > 0; bits >>= 1) parts.push((bits & 1) === 1 ? inner : password);
-  let digest = digestOf(parts);
+  const parts = [password, saltBytes, stretch(inner, password.length), ...byLengthBits(password, inner, password)];
+  const digest = digestOf(parts);
   const p = stretch(digestOf(new Array<Buffer>(password.length).fill(password)), password.length);
   const s = stretch(digestOf(new Array<Buffer>(16 + (digest[0] ?? 0)).fill(saltBytes)), saltBytes.length);
+  return encodeSha(mixRounds(digestOf, digest, p, s, rounds), variant);
+}
+
+/** One part for each bit of the password's length, the lowest bit first. */
+function byLengthBits(password: Buffer, one: Buffer, zero: Buffer): Buffer[] {
+  const parts: Buffer[] = [];
+  for (let bits = password.length; bits > 0; bits >>= 1) parts.push((bits & 1) === 1 ? one : zero);
+  return parts;
+}
+
+/** The rounds that make guessing slow, the same for all hashes. */
+function mixRounds(
+  digestOf: (parts: readonly Uint8Array[]) => Buffer,
+  first: Buffer,
+  password: Buffer,
+  salt: Buffer,
+  rounds: number,
+): Buffer {
+  let digest = first;
   for (let i = 0; i < rounds; i++) {
     const odd = (i & 1) === 1;
-    const round = [odd ? p : digest];
-    if (i % 3 !== 0) round.push(s);
-    if (i % 7 !== 0) round.push(p);
-    round.push(odd ? digest : p);
+    const round = [odd ? password : digest];
+    if (i % 3 !== 0) round.push(salt);
+    if (i % 7 !== 0) round.push(password);
+    round.push(odd ? digest : password);
     digest = digestOf(round);
   }
-  return encodeSha(digest, variant);
+  return digest;
 }
 
 /** Repeats the bytes up to `length`. */
