@@ -1,0 +1,300 @@
+/**
+ * Queries over the objects of a cluster that are computed once and again only when something they read has changed. Translation
+ * consists of pure functions of what they read; the graph notes what each one reads. After a change, a query is verified by
+ * comparing revisions of its reads, and recomputed only if one differs. A recomputed result that equals the former one keeps its
+ * identity, so whatever depends on it is not recomputed, and consumers find changes by comparing references.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { type Kind, keyOfObject, type Objects } from "../kube/objects.ts";
+
+/** What a query may read. Everything else that it depends on must be constant. */
+export interface Read {
+  /** `key`: `<namespace>/<name>`, or `<name>` of a cluster-scoped object. */
+  get<K extends Kind>(kind: K, key: string): Objects[K] | undefined;
+  /** All objects of a kind, sorted by key. Any change of the kind makes the reader run again. */
+  list<K extends Kind>(kind: K): readonly Objects[K][];
+  /** The objects that an index files under `value`, sorted by key. */
+  find<K extends Kind>(index: Index<K>, value: string): readonly Objects[K][];
+  /** The result of another query. Queries must not be circular. */
+  query<Result>(query: Query<Result>, key: string): Result;
+}
+
+/** Files objects of one kind under values. Indexes are compared by identity: make each one once. */
+export interface Index<K extends Kind> {
+  readonly kind: K;
+  readonly values: (object: Objects[K]) => readonly string[];
+}
+
+export function defineIndex<K extends Kind>(kind: K, values: Index<K>["values"]): Index<K> {
+  return { kind, values };
+}
+
+/** A pure function of what it reads and of a text that says for what. Compared by identity: make each one once. */
+export interface Query<Result> {
+  /** For error messages. */
+  readonly name: string;
+  readonly run: (read: Read, key: string) => Result;
+}
+
+export function defineQuery<Result>(name: string, run: Query<Result>["run"]): Query<Result> {
+  return { name, run };
+}
+
+/** Where a read came from, and when it last changed. */
+interface Source {
+  /** The revision of the graph in which the value last changed; brings the value up to date first. */
+  changedAt(): number;
+}
+
+class Cell<T> implements Source {
+  #value: T;
+  #changedAt: number;
+  constructor(value: T, revision: number) {
+    this.#value = value;
+    this.#changedAt = revision;
+  }
+  get value(): T {
+    return this.#value;
+  }
+  set(value: T, revision: number): void {
+    this.#value = value;
+    this.#changedAt = revision;
+  }
+  changedAt(): number {
+    return this.#changedAt;
+  }
+}
+
+interface Filed {
+  readonly index: Index<Kind>;
+  /** value → key → object */
+  readonly objects: Map<string, Map<string, Objects[Kind]>>;
+  readonly cells: Map<string, Cell<readonly Objects[Kind][] | undefined>>;
+}
+
+interface Table {
+  readonly objects: Map<string, Objects[Kind]>;
+  readonly cells: Map<string, Cell<Objects[Kind] | undefined>>;
+  /** undefined: to be sorted again. */
+  readonly all: Cell<readonly Objects[Kind][] | undefined>;
+  readonly indexes: Filed[];
+}
+
+/** The objects of the cluster as far as they are known, and the results of queries over them. */
+export class Graph {
+  readonly #tables = new Map<Kind, Table>();
+  readonly #filed = new Map<Index<Kind>, Filed>();
+  readonly #memos = new Map<Query<unknown>, Map<string, Memo<unknown>>>();
+  #revision = 1;
+
+  /** Increases whenever an object changes. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** Adds or replaces an object. */
+  set(object: Objects[Kind]): void {
+    this.#change(object.kind, keyOfObject(object), object);
+  }
+
+  delete(kind: Kind, key: string): void {
+    this.#change(kind, key, undefined);
+  }
+
+  /** Makes `objects` all objects of a kind, as after a list. */
+  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void {
+    const keys = new Set(objects.map(keyOfObject));
+    for (const key of [...this.#table(kind).objects.keys()]) if (!keys.has(key)) this.delete(kind, key);
+    for (const object of objects) this.set(object);
+  }
+
+  /** Reads outside of queries. */
+  get<K extends Kind>(kind: K, key: string): Objects[K] | undefined {
+    return this.#table(kind).objects.get(key) as Objects[K] | undefined;
+  }
+
+  list<K extends Kind>(kind: K): readonly Objects[K][] {
+    return this.#all(this.#table(kind)) as unknown as readonly Objects[K][];
+  }
+
+  query<Result>(query: Query<Result>, key: string): Result {
+    return this.#memo(query, key).value();
+  }
+
+  /** Drops the results of keys for which `keep` is false, so that memory does not grow with objects that have gone. */
+  forget(query: Query<unknown>, keep: (key: string) => boolean): void {
+    const memos = this.#memos.get(query);
+    if (memos !== undefined) for (const key of [...memos.keys()]) if (!keep(key)) memos.delete(key);
+  }
+
+  #change(kind: Kind, key: string, object: Objects[Kind] | undefined): void {
+    const table = this.#table(kind);
+    const before = table.objects.get(key);
+    if (before === undefined && object === undefined) return;
+    const version = object?.metadata.resourceVersion;
+    if (version !== undefined && version === before?.metadata.resourceVersion) return;
+    this.#revision++;
+    if (object === undefined) table.objects.delete(key);
+    else table.objects.set(key, object);
+    table.cells.get(key)?.set(object, this.#revision);
+    table.all.set(undefined, this.#revision);
+    for (const filed of table.indexes) this.#file(filed, key, before, object);
+  }
+
+  #file({ index, objects, cells }: Filed, key: string, before?: Objects[Kind], after?: Objects[Kind]): void {
+    const touched = new Set<string>();
+    if (before !== undefined)
+      for (const value of index.values(before)) {
+        const filed = objects.get(value);
+        filed?.delete(key);
+        if (filed?.size === 0) objects.delete(value);
+        touched.add(value);
+      }
+    if (after !== undefined)
+      for (const value of index.values(after)) {
+        existingOr(objects, value, () => new Map<string, Objects[Kind]>()).set(key, after);
+        touched.add(value);
+      }
+    for (const value of touched) cells.get(value)?.set(undefined, this.#revision);
+  }
+
+  #table(kind: Kind): Table {
+    let table = this.#tables.get(kind);
+    if (table === undefined) {
+      table = { objects: new Map(), cells: new Map(), all: new Cell(undefined, this.#revision), indexes: [] };
+      this.#tables.set(kind, table);
+    }
+    return table as Table;
+  }
+
+  #all(table: Table): readonly Objects[Kind][] {
+    let all = table.all.value;
+    if (all === undefined) {
+      all = sorted(table.objects);
+      table.all.set(all, table.all.changedAt());
+    }
+    return all;
+  }
+
+  #filedBy(index: Index<Kind>): Filed {
+    let filed = this.#filed.get(index);
+    if (filed === undefined) {
+      const made: Filed = { index, objects: new Map(), cells: new Map() };
+      filed = made;
+      this.#filed.set(index, made);
+      const table = this.#table(index.kind);
+      table.indexes.push(made);
+      for (const [key, object] of table.objects) this.#file(made, key, undefined, object);
+    }
+    return filed;
+  }
+
+  #memo<Result>(query: Query<Result>, key: string): Memo<Result> {
+    const memos = existingOr(this.#memos, query, () => new Map<string, Memo<unknown>>());
+    return existingOr(memos, key, () => new Memo<unknown>(this, query, key)) as Memo<Result>;
+  }
+
+  /** What one run of a query reads, noted in `reads`. */
+  recorder(reads: Set<Source>): Read {
+    return {
+      get: (kind, key) => {
+        const table = this.#table(kind);
+        const make = (): Cell<Objects[Kind] | undefined> => new Cell(table.objects.get(key), this.#revision);
+        const cell = existingOr(table.cells, key, make);
+        reads.add(cell);
+        return cell.value as never;
+      },
+      list: (kind) => {
+        const table = this.#table(kind);
+        reads.add(table.all);
+        return this.#all(table) as never;
+      },
+      find: (index, value) => {
+        const filed = this.#filedBy(index as unknown as Index<Kind>);
+        const make = (): Cell<readonly Objects[Kind][] | undefined> => new Cell(undefined, this.#revision);
+        const cell = existingOr(filed.cells, value, make);
+        reads.add(cell);
+        const found = cell.value ?? sorted(filed.objects.get(value));
+        cell.set(found, cell.changedAt());
+        return found as never;
+      },
+      query: (query, key) => {
+        const memo = this.#memo(query, key);
+        reads.add(memo);
+        return memo.value();
+      },
+    };
+  }
+}
+
+/** The result of a query for one key. */
+class Memo<Result> implements Source {
+  readonly #graph: Graph;
+  readonly #query: Query<Result>;
+  readonly #key: string;
+  #reads: ReadonlySet<Source> = new Set();
+  #result: { readonly value: Result } | undefined;
+  #changedAt = 0;
+  /** The revision for which the result is known to hold. */
+  #verifiedAt = 0;
+  #running = false;
+
+  constructor(graph: Graph, query: Query<Result>, key: string) {
+    this.#graph = graph;
+    this.#query = query;
+    this.#key = key;
+  }
+
+  value(): Result {
+    this.#update();
+    // Set by the update.
+    return (this.#result as { readonly value: Result }).value;
+  }
+
+  changedAt(): number {
+    this.#update();
+    return this.#changedAt;
+  }
+
+  #update(): void {
+    const { revision } = this.#graph;
+    if (this.#verifiedAt === revision) return;
+    if (this.#running) throw new Error(`query ${this.#query.name} of ${this.#key} depends on itself`);
+    this.#running = true;
+    try {
+      if (this.#result === undefined || this.#stale()) this.#run(revision);
+      this.#verifiedAt = revision;
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  /** Reads are compared in the order in which they were made: an earlier one may decide whether a later one still applies. */
+  #stale(): boolean {
+    for (const source of this.#reads) if (source.changedAt() > this.#verifiedAt) return true;
+    return false;
+  }
+
+  #run(revision: number): void {
+    const reads = new Set<Source>();
+    const value = this.#query.run(this.#graph.recorder(reads), this.#key);
+    this.#reads = reads;
+    if (this.#result !== undefined && isDeepStrictEqual(this.#result.value, value)) return;
+    this.#result = { value };
+    this.#changedAt = revision;
+  }
+}
+
+function sorted<T>(objects: ReadonlyMap<string, T> | undefined): readonly T[] {
+  if (objects === undefined) return [];
+  return [...objects].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, object]) => object);
+}
+
+function existingOr<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

@@ -1,0 +1,548 @@
+/**
+ * Kubernetes objects as the API server sends them: only the fields that tracegate reads, all optional ones as they may be absent.
+ * Gateway API types follow v1.6 (experimental channel). Values are as users wrote them: the CRDs have validated their shape.
+ */
+
+export interface ObjectMeta {
+  readonly name: string;
+  /** Empty for cluster-scoped objects. */
+  readonly namespace: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly generation?: number;
+  /** RFC 3339, in seconds. */
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly OwnerReference[];
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+}
+
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+}
+
+/** metav1.Condition; `lastTransitionTime` is set when it is written. */
+export interface Condition {
+  readonly type: string;
+  readonly status: "True" | "False" | "Unknown";
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+  readonly lastTransitionTime?: string;
+}
+
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+    readonly values?: readonly string[];
+  }[];
+}
+
+// Core
+
+export interface Namespace extends KubeObject {
+  readonly kind: "Namespace";
+}
+
+export interface Service extends KubeObject {
+  readonly kind: "Service";
+  readonly spec: {
+    readonly type?: "ClusterIP" | "NodePort" | "LoadBalancer" | "ExternalName";
+    readonly clusterIP?: string;
+    readonly clusterIPs?: readonly string[];
+    readonly externalName?: string;
+    readonly selector?: Readonly<Record<string, string>>;
+    readonly ports?: readonly ServicePort[];
+    readonly trafficDistribution?: string;
+    readonly internalTrafficPolicy?: string;
+  };
+  readonly status?: {
+    readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] };
+  };
+}
+
+export interface ServicePort {
+  readonly name?: string;
+  readonly port: number;
+  readonly protocol?: "TCP" | "UDP" | "SCTP";
+  readonly targetPort?: number | string;
+  readonly appProtocol?: string;
+}
+
+export interface EndpointSlice extends KubeObject {
+  readonly kind: "EndpointSlice";
+  readonly addressType: "IPv4" | "IPv6" | "FQDN";
+  readonly endpoints?: readonly {
+    readonly addresses: readonly string[];
+    readonly conditions?: { readonly ready?: boolean; readonly serving?: boolean; readonly terminating?: boolean };
+    readonly targetRef?: { readonly kind?: string; readonly name?: string; readonly namespace?: string };
+    readonly nodeName?: string;
+    readonly zone?: string;
+  }[];
+  readonly ports?: readonly {
+    readonly name?: string;
+    readonly port?: number;
+    readonly protocol?: string;
+    readonly appProtocol?: string;
+  }[];
+}
+
+export interface Secret extends KubeObject {
+  readonly kind: "Secret";
+  readonly type?: string;
+  /** Base64. */
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export interface ConfigMap extends KubeObject {
+  readonly kind: "ConfigMap";
+  readonly data?: Readonly<Record<string, string>>;
+  /** Base64. */
+  readonly binaryData?: Readonly<Record<string, string>>;
+}
+
+export interface Pod extends KubeObject {
+  readonly kind: "Pod";
+  readonly spec?: { readonly nodeName?: string; readonly serviceAccountName?: string };
+  readonly status?: {
+    readonly phase?: string;
+    readonly podIP?: string;
+    readonly podIPs?: readonly { readonly ip: string }[];
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}
+
+export interface Node extends KubeObject {
+  readonly kind: "Node";
+}
+
+export interface Deployment extends KubeObject {
+  readonly kind: "Deployment";
+  readonly spec?: { readonly replicas?: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly replicas?: number;
+    readonly availableReplicas?: number;
+    readonly conditions?: readonly Condition[];
+  };
+}
+
+// Gateway API
+
+export interface GatewayClass extends KubeObject {
+  readonly kind: "GatewayClass";
+  readonly spec: { readonly controllerName: string; readonly parametersRef?: ParametersReference };
+  readonly status?: {
+    readonly conditions?: readonly Condition[];
+    readonly supportedFeatures?: readonly { readonly name: string }[];
+  };
+}
+
+export interface ParametersReference {
+  readonly group: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export interface Gateway extends KubeObject {
+  readonly kind: "Gateway";
+  readonly spec: {
+    readonly gatewayClassName: string;
+    readonly listeners?: readonly GatewayListener[];
+    readonly addresses?: readonly { readonly type?: string; readonly value?: string }[];
+    readonly infrastructure?: {
+      readonly labels?: Readonly<Record<string, string>>;
+      readonly annotations?: Readonly<Record<string, string>>;
+      readonly parametersRef?: ParametersReference;
+    };
+    readonly allowedListeners?: { readonly namespaces?: NamespacesFrom };
+    readonly tls?: {
+      readonly backend?: { readonly clientCertificateRef?: SecretReference };
+      readonly frontend?: {
+        readonly default?: FrontendTls;
+        readonly perPort?: readonly { readonly port: number; readonly tls?: FrontendTls }[];
+      };
+    };
+  };
+  readonly status?: GatewayStatus;
+}
+
+export interface FrontendTls {
+  readonly validation?: {
+    readonly caCertificateRefs?: readonly ObjectReference[];
+    readonly mode?: "AllowValidOnly" | "AllowInsecureFallback";
+  };
+}
+
+export interface NamespacesFrom {
+  readonly from?: "All" | "Selector" | "Same" | "None";
+  readonly selector?: LabelSelector;
+}
+
+export interface GatewayListener {
+  readonly name: string;
+  readonly hostname?: string;
+  readonly port: number;
+  readonly protocol: string;
+  readonly tls?: {
+    readonly mode?: "Terminate" | "Passthrough";
+    readonly certificateRefs?: readonly SecretReference[];
+    readonly options?: Readonly<Record<string, string>>;
+  };
+  readonly allowedRoutes?: {
+    readonly namespaces?: NamespacesFrom;
+    readonly kinds?: readonly RouteGroupKind[];
+  };
+}
+
+export interface RouteGroupKind {
+  readonly group?: string;
+  readonly kind: string;
+}
+
+export interface SecretReference {
+  readonly group?: string;
+  readonly kind?: string;
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export interface ObjectReference {
+  readonly group: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export interface ListenerStatus {
+  readonly name: string;
+  readonly supportedKinds: readonly RouteGroupKind[];
+  readonly attachedRoutes: number;
+  readonly conditions: readonly Condition[];
+}
+
+export interface GatewayStatus {
+  readonly addresses?: readonly { readonly type?: string; readonly value: string }[];
+  readonly conditions?: readonly Condition[];
+  readonly listeners?: readonly ListenerStatus[];
+  readonly attachedListenerSets?: number;
+}
+
+export interface ListenerSet extends KubeObject {
+  readonly kind: "ListenerSet";
+  readonly spec: {
+    readonly parentRef: {
+      readonly group?: string;
+      readonly kind?: string;
+      readonly name: string;
+      readonly namespace?: string;
+    };
+    readonly listeners?: readonly GatewayListener[];
+  };
+  readonly status?: {
+    readonly conditions?: readonly Condition[];
+    readonly listeners?: readonly ListenerStatus[];
+  };
+}
+
+export interface ParentReference {
+  readonly group?: string;
+  readonly kind?: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly sectionName?: string;
+  readonly port?: number;
+}
+
+export interface RouteParentStatus {
+  readonly parentRef: ParentReference;
+  readonly controllerName: string;
+  readonly conditions: readonly Condition[];
+}
+
+interface RouteStatus {
+  readonly status?: { readonly parents?: readonly RouteParentStatus[] };
+}
+
+export interface BackendReference {
+  readonly group?: string;
+  readonly kind?: string;
+  readonly name: string;
+  readonly namespace?: string;
+  readonly port?: number;
+  readonly weight?: number;
+}
+
+export interface HttpBackendReference extends BackendReference {
+  readonly filters?: readonly HttpRouteFilter[];
+}
+
+export interface HttpRoute extends KubeObject, RouteStatus {
+  readonly kind: "HTTPRoute";
+  readonly spec: {
+    readonly parentRefs?: readonly ParentReference[];
+    readonly hostnames?: readonly string[];
+    readonly rules?: readonly HttpRouteRule[];
+  };
+}
+
+export interface HttpRouteRule {
+  readonly name?: string;
+  readonly matches?: readonly HttpRouteMatch[];
+  readonly filters?: readonly HttpRouteFilter[];
+  readonly backendRefs?: readonly HttpBackendReference[];
+  readonly timeouts?: { readonly request?: string; readonly backendRequest?: string };
+  readonly retry?: { readonly codes?: readonly number[]; readonly attempts?: number; readonly backoff?: string };
+  readonly sessionPersistence?: unknown;
+}
+
+export interface HttpRouteMatch {
+  readonly path?: { readonly type?: "Exact" | "PathPrefix" | "RegularExpression"; readonly value?: string };
+  readonly headers?: readonly NameMatch[];
+  readonly queryParams?: readonly NameMatch[];
+  readonly method?: string;
+}
+
+export interface NameMatch {
+  readonly type?: "Exact" | "RegularExpression";
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface HeaderFilter {
+  readonly set?: readonly { readonly name: string; readonly value: string }[];
+  readonly add?: readonly { readonly name: string; readonly value: string }[];
+  readonly remove?: readonly string[];
+}
+
+export interface PathModifier {
+  readonly type: "ReplaceFullPath" | "ReplacePrefixMatch";
+  readonly replaceFullPath?: string;
+  readonly replacePrefixMatch?: string;
+}
+
+export interface HttpRouteFilter {
+  readonly type: string;
+  readonly requestHeaderModifier?: HeaderFilter;
+  readonly responseHeaderModifier?: HeaderFilter;
+  readonly requestMirror?: {
+    readonly backendRef: BackendReference;
+    readonly percent?: number;
+    readonly fraction?: { readonly numerator: number; readonly denominator?: number };
+  };
+  readonly requestRedirect?: {
+    readonly scheme?: string;
+    readonly hostname?: string;
+    readonly path?: PathModifier;
+    readonly port?: number;
+    readonly statusCode?: number;
+  };
+  readonly urlRewrite?: { readonly hostname?: string; readonly path?: PathModifier };
+  readonly cors?: {
+    readonly allowOrigins?: readonly string[];
+    readonly allowCredentials?: boolean;
+    readonly allowMethods?: readonly string[];
+    readonly allowHeaders?: readonly string[];
+    readonly exposeHeaders?: readonly string[];
+    /** Seconds. */
+    readonly maxAge?: number;
+  };
+  readonly extensionRef?: { readonly group: string; readonly kind: string; readonly name: string };
+  readonly externalAuth?: unknown;
+}
+
+export interface GrpcRoute extends KubeObject, RouteStatus {
+  readonly kind: "GRPCRoute";
+  readonly spec: {
+    readonly parentRefs?: readonly ParentReference[];
+    readonly hostnames?: readonly string[];
+    readonly rules?: readonly {
+      readonly name?: string;
+      readonly matches?: readonly {
+        readonly method?: {
+          readonly type?: "Exact" | "RegularExpression";
+          readonly service?: string;
+          readonly method?: string;
+        };
+        readonly headers?: readonly NameMatch[];
+      }[];
+      readonly filters?: readonly HttpRouteFilter[];
+      readonly backendRefs?: readonly HttpBackendReference[];
+    }[];
+  };
+}
+
+interface NetworkRouteRule {
+  readonly name?: string;
+  readonly backendRefs?: readonly BackendReference[];
+}
+
+export interface TlsRoute extends KubeObject, RouteStatus {
+  readonly kind: "TLSRoute";
+  readonly spec: {
+    readonly parentRefs?: readonly ParentReference[];
+    readonly hostnames?: readonly string[];
+    readonly rules?: readonly NetworkRouteRule[];
+  };
+}
+
+export interface TcpRoute extends KubeObject, RouteStatus {
+  readonly kind: "TCPRoute";
+  readonly spec: {
+    readonly parentRefs?: readonly ParentReference[];
+    readonly rules?: readonly NetworkRouteRule[];
+  };
+}
+
+export interface UdpRoute extends KubeObject, RouteStatus {
+  readonly kind: "UDPRoute";
+  readonly spec: {
+    readonly parentRefs?: readonly ParentReference[];
+    readonly rules?: readonly NetworkRouteRule[];
+  };
+}
+
+export interface ReferenceGrant extends KubeObject {
+  readonly kind: "ReferenceGrant";
+  readonly spec: {
+    readonly from: readonly { readonly group: string; readonly kind: string; readonly namespace: string }[];
+    readonly to: readonly { readonly group: string; readonly kind: string; readonly name?: string }[];
+  };
+}
+
+export interface PolicyTargetReference {
+  readonly group: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly sectionName?: string;
+}
+
+export interface PolicyAncestorStatus {
+  readonly ancestorRef: ParentReference;
+  readonly controllerName: string;
+  readonly conditions: readonly Condition[];
+}
+
+export interface BackendTlsPolicy extends KubeObject {
+  readonly kind: "BackendTLSPolicy";
+  readonly spec: {
+    readonly targetRefs: readonly PolicyTargetReference[];
+    readonly validation: {
+      readonly hostname: string;
+      readonly caCertificateRefs?: readonly ObjectReference[];
+      readonly wellKnownCACertificates?: string;
+      readonly subjectAltNames?: readonly {
+        readonly type: "Hostname" | "URI";
+        readonly hostname?: string;
+        readonly uri?: string;
+      }[];
+    };
+    readonly options?: Readonly<Record<string, string>>;
+  };
+  readonly status?: { readonly ancestors?: readonly PolicyAncestorStatus[] };
+}
+
+// tracegate.dev/v1alpha1; the spec is parsed by the schema of its kind.
+
+export interface TracegatePolicy extends KubeObject {
+  readonly kind: "TracegatePolicy";
+  readonly spec: unknown;
+  readonly status?: { readonly ancestors?: readonly PolicyAncestorStatus[] };
+}
+
+export interface TracegateBackend extends KubeObject {
+  readonly kind: "TracegateBackend";
+  readonly spec: unknown;
+  readonly status?: { readonly conditions?: readonly Condition[] };
+}
+
+export interface TracegateParameters extends KubeObject {
+  readonly kind: "TracegateParameters";
+  readonly spec: unknown;
+}
+
+/** The kinds that the controller watches. */
+export interface Objects {
+  readonly Namespace: Namespace;
+  readonly Service: Service;
+  readonly EndpointSlice: EndpointSlice;
+  readonly Secret: Secret;
+  readonly ConfigMap: ConfigMap;
+  readonly Pod: Pod;
+  readonly Node: Node;
+  readonly Deployment: Deployment;
+  readonly GatewayClass: GatewayClass;
+  readonly Gateway: Gateway;
+  readonly ListenerSet: ListenerSet;
+  readonly HTTPRoute: HttpRoute;
+  readonly GRPCRoute: GrpcRoute;
+  readonly TLSRoute: TlsRoute;
+  readonly TCPRoute: TcpRoute;
+  readonly UDPRoute: UdpRoute;
+  readonly ReferenceGrant: ReferenceGrant;
+  readonly BackendTLSPolicy: BackendTlsPolicy;
+  readonly TracegatePolicy: TracegatePolicy;
+  readonly TracegateBackend: TracegateBackend;
+  readonly TracegateParameters: TracegateParameters;
+}
+
+export type Kind = keyof Objects;
+
+/** How the API server names the resources of a kind. */
+export interface ResourceName {
+  /** Empty for the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+}
+
+const GATEWAY = "gateway.networking.k8s.io";
+export const TRACEGATE_GROUP = "tracegate.dev";
+
+export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
+  Namespace: { group: "", version: "v1", plural: "namespaces", namespaced: false },
+  Service: { group: "", version: "v1", plural: "services", namespaced: true },
+  EndpointSlice: { group: "discovery.k8s.io", version: "v1", plural: "endpointslices", namespaced: true },
+  Secret: { group: "", version: "v1", plural: "secrets", namespaced: true },
+  ConfigMap: { group: "", version: "v1", plural: "configmaps", namespaced: true },
+  Pod: { group: "", version: "v1", plural: "pods", namespaced: true },
+  Node: { group: "", version: "v1", plural: "nodes", namespaced: false },
+  Deployment: { group: "apps", version: "v1", plural: "deployments", namespaced: true },
+  GatewayClass: { group: GATEWAY, version: "v1", plural: "gatewayclasses", namespaced: false },
+  Gateway: { group: GATEWAY, version: "v1", plural: "gateways", namespaced: true },
+  ListenerSet: { group: GATEWAY, version: "v1", plural: "listenersets", namespaced: true },
+  HTTPRoute: { group: GATEWAY, version: "v1", plural: "httproutes", namespaced: true },
+  GRPCRoute: { group: GATEWAY, version: "v1", plural: "grpcroutes", namespaced: true },
+  TLSRoute: { group: GATEWAY, version: "v1", plural: "tlsroutes", namespaced: true },
+  TCPRoute: { group: GATEWAY, version: "v1", plural: "tcproutes", namespaced: true },
+  UDPRoute: { group: GATEWAY, version: "v1", plural: "udproutes", namespaced: true },
+  ReferenceGrant: { group: GATEWAY, version: "v1", plural: "referencegrants", namespaced: true },
+  BackendTLSPolicy: { group: GATEWAY, version: "v1", plural: "backendtlspolicies", namespaced: true },
+  TracegatePolicy: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatepolicies", namespaced: true },
+  TracegateBackend: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatebackends", namespaced: true },
+  TracegateParameters: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegateparameters", namespaced: true },
+};
+
+/** `<namespace>/<name>`, or `<name>` without a namespace: how objects are referred to everywhere in the controller. */
+export function objectKey({ namespace, name }: { readonly namespace?: string; readonly name: string }): string {
+  return namespace === undefined || namespace === "" ? name : `${namespace}/${name}`;
+}
+
+export function keyOfObject({ metadata }: KubeObject): string {
+  return objectKey(metadata);
+}

@@ -1,0 +1,61 @@
+/**
+ * What the configuration stream carries: the parts of one gateway's IR, each a named resource with a version of its own. The
+ * controller makes them, a proxy assembles them to an `Ir`. There are two types: `Address` (services and workloads), which
+ * changes with every pod, and `Resource` (everything else).
+ */
+import type { Backend, Bind, Listener, Route, TargetedPolicy, TcpRoute } from "../ir/ir.ts";
+import type { Service, Workload } from "../upstream/discovery.ts";
+
+export const RESOURCE_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Resource";
+export const ADDRESS_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Address";
+
+/**
+ * `order` sorts routes of a listener that match equally well: `<creation time in seconds, 10 digits>/<namespace>/<name>.<rule>`.
+ * Names: `bind/<bind key>`, `listener/<listener key>`, `route/<listener key>/<route key>`, `backend/<key>`, `policy/<key>`.
+ */
+export type Resource =
+  | { readonly kind: "bind"; readonly bind: Omit<Bind, "listeners"> }
+  | {
+      readonly kind: "listener";
+      /** Key of its bind. */
+      readonly bind: string;
+      readonly listener: Omit<Listener, "routes" | "tcpRoutes">;
+    }
+  | { readonly kind: "route"; readonly listener: string; readonly order: string; readonly route: Route }
+  /** Of connections (TCP, TLS) and of UDP sessions. */
+  | { readonly kind: "tcpRoute"; readonly listener: string; readonly order: string; readonly route: TcpRoute }
+  | { readonly kind: "backend"; readonly backend: Backend }
+  | { readonly kind: "policy"; readonly policy: TargetedPolicy };
+
+/** Names: `service/<service key>`, `workload/<uid>`. */
+export type Address =
+  | { readonly kind: "service"; readonly service: Service }
+  | { readonly kind: "workload"; readonly workload: Workload };
+
+/** The whole state of one gateway, by name. A resource that has not changed is the same object as before. */
+export interface GatewayState {
+  readonly resources: ReadonlyMap<string, Resource>;
+  readonly addresses: ReadonlyMap<string, Address>;
+}
+
+export function nameOfResource(resource: Resource): string {
+  switch (resource.kind) {
+    case "bind":
+      return `bind/${resource.bind.key}`;
+    case "listener":
+      return `listener/${resource.listener.key}`;
+    case "route":
+    case "tcpRoute":
+      return `route/${resource.listener}/${resource.route.key}`;
+    case "backend":
+      return `backend/${resource.backend.key}`;
+    case "policy":
+      return `policy/${resource.policy.key}`;
+  }
+}
+
+export function nameOfAddress(address: Address): string {
+  return address.kind === "service"
+    ? `service/${address.service.namespace}/${address.service.hostname}`
+    : `workload/${address.workload.uid}`;
+}
