@@ -25,13 +25,14 @@ export interface Ir {
 
 /** One address, which is listened on unless it is internal. */
 export interface Bind {
-  /** `bind/<port>`; internal: `bind/internal/<port>`, or `bind/internal` without port. */
+  /** `bind/<port>`, of UDP `bind/udp/<port>`; internal: `bind/internal/<port>`, or `bind/internal` without port. */
   readonly key: string;
   /** Host to listen on: `::` (dual stack) or `0.0.0.0`. */
   readonly host: string;
   /** 0 asks the system for a free port; the runtime reports the one it got. */
   readonly port: number;
-  readonly protocol: "http" | "tls" | "tcp";
+  /** A bind of TCP and one of UDP may have the same port. */
+  readonly protocol: "http" | "tls" | "tcp" | "udp";
   readonly tunnelProtocol: "direct" | "proxy" | "connect" | "hboneWaypoint" | "hboneGateway";
   /** `internal`: no socket; serves what comes out of tunnels to its port, or with port 0 to ports that no bind has. */
   readonly mode: "standard" | "internal";
@@ -140,10 +141,12 @@ export interface Listener {
   readonly gatewayNamespace: string;
   /** Lower-case; `` or `*` = any; `*.example.com` = wildcard. */
   readonly hostname: string;
-  readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS";
+  readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS" | "UDP";
+  /** HTTPS; TLS without it passes through. */
   readonly tls?: TlsServer;
   readonly policies: PolicySet;
   readonly routes: readonly Route[];
+  /** Of TCP, TLS and UDP. */
   readonly tcpRoutes: readonly TcpRoute[];
 }
 

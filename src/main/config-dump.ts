@@ -99,7 +99,7 @@ function dumpListener(listener: Listener, live: Live): Json {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const made = listener.tls?.dynamicCa !== undefined;
   const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
-  const tcp = listener.protocol === "TCP" || listener.protocol === "TLS";
+  const tcp = listener.protocol !== "HTTP" && listener.protocol !== "HTTPS";
   return {
     key: listener.key,
     gatewayName: listener.gatewayName,

@@ -28,7 +28,7 @@ export interface CompiledBind {
   readonly key: string;
   readonly host: string;
   readonly port: number;
-  readonly protocol: "http" | "tls" | "tcp";
+  readonly protocol: "http" | "tls" | "tcp" | "udp";
   readonly mode: "standard" | "internal";
   /** Who may connect; undefined = everyone. */
   readonly network: Rules | undefined;

@@ -6,7 +6,18 @@ export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
 export interface TlsServer {
   readonly cert: string;
   readonly key: string;
+  /**
+   * Further certificates. A client gets one that is valid for the server name it asks for, of a key type that it supports; where
+   * several are, the first in the order of `cert`, then these.
+   */
+  readonly otherCertificates?: readonly CertificateAndKey[] | undefined;
+  /** One or more certificates of CAs. */
   readonly clientCa?: string | undefined;
+  /**
+   * With `clientCa`. `optional`: clients are asked for a certificate, and served without one or with an invalid one; only a
+   * verified one is an identity (Gateway API, `AllowInsecureFallback`). Absent: `required`.
+   */
+  readonly clientCertificates?: "required" | "optional" | undefined;
   readonly minVersion?: "TLSv1.2" | "TLSv1.3" | undefined;
   readonly maxVersion?: "TLSv1.2" | "TLSv1.3" | undefined;
   readonly cipherSuites?: readonly string[] | undefined;
@@ -14,6 +25,13 @@ export interface TlsServer {
   readonly keyExchangeGroups?: readonly KeyExchangeGroup[] | undefined;
   /** Present: `cert` and `key` are those of a CA, which signs a certificate for each server name (SNI). */
   readonly dynamicCa?: LeafCaching | undefined;
+}
+
+/** PEM. */
+export interface CertificateAndKey {
+  /** The server's certificate first, then the chain. */
+  readonly cert: string;
+  readonly key: string;
 }
 
 /** How long a listener keeps the certificates that its CA has signed, in each worker. */

@@ -51,7 +51,8 @@ export interface Ingress extends StageOwner {
 /** What a connection speaks at the end of the chain; `connect`: nothing but CONNECT requests, for tunnels. */
 export function protocolOf({ listener, tunnelled }: Arrival, bind: CompiledBind): "connect" | "http" | "tcp" {
   if (!tunnelled && bind.frontend.connect === "tunnel") return "connect";
-  if (bind.protocol !== "tls") return bind.protocol;
+  if (bind.protocol === "http") return "http";
+  if (bind.protocol !== "tls") return "tcp";
   return listener?.protocol === "HTTPS" ? "http" : "tcp";
 }
 
