@@ -1,0 +1,231 @@
+import http from "node:http";
+import https from "node:https";
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { messageOf } from "../base/errors.ts";
+import { type KubeClient, KubeError, type Method, type RequestOptions, type WatchEvent } from "./client.ts";
+import { type ClusterAccess, type ClusterChoice, type Credentials, findCluster } from "./credentials.ts";
+import { jsonLines } from "./json-lines.ts";
+import { Throttle } from "./throttle.ts";
+
+/** Milliseconds without a byte after which a request fails. Large lists take seconds to begin. */
+const IDLE_MS = 60_000;
+/** Milliseconds for which credentials are used before their files are read again; client-go's period. */
+const CREDENTIALS_MS = 60_000;
+/** Requests at once. Watches are not counted: each has a connection of its own. */
+const MAX_SOCKETS = 32;
+/** Milliseconds until the first TCP keep-alive probe: a server that is gone ends a silent watch within 40 s. */
+const PROBE_AFTER_MS = 30_000;
+/** Default limits of requests that write, per second and at once: ten times client-go's, which are for small clusters. */
+const WRITES_PER_SECOND = 50;
+const WRITE_BURST = 100;
+/** How often a request is sent again when the server asks for it (429, or 5xx with Retry-After), and its longest wait. */
+const MAX_RETRIES = 5;
+const MAX_RETRY_AFTER_MS = 10_000;
+
+export interface ClientLimits {
+  readonly writesPerSecond?: number;
+  readonly writeBurst?: number;
+}
+
+/** A client of the cluster that `env` and `choice` name; see `findCluster`. @throws KubeError */
+export async function connectCluster(env: NodeJS.ProcessEnv, choice: ClusterChoice = {}): Promise<HttpKubeClient> {
+  return new HttpKubeClient(await findCluster(env, choice));
+}
+
+interface Send {
+  readonly method: Method;
+  readonly path: string;
+  readonly body?: string;
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+  readonly long?: boolean;
+}
+
+/**
+ * The API server over HTTP/1.1 with connections that are kept. Credentials are read again every minute and after 401; requests
+ * that write are throttled. What the server sends has no size limit: it is trusted as much as it trusts us.
+ */
+export class HttpKubeClient implements KubeClient {
+  readonly access: ClusterAccess;
+  readonly #throttle: Throttle;
+  #credentials: { readonly at: number; readonly value: Promise<Credentials> } | undefined;
+  #agents: { readonly of: Credentials["tls"]; readonly short: http.Agent; readonly long: http.Agent } | undefined;
+
+  constructor(
+    access: ClusterAccess,
+    { writesPerSecond = WRITES_PER_SECOND, writeBurst = WRITE_BURST }: ClientLimits = {},
+  ) {
+    this.access = access;
+    this.#throttle = new Throttle(writesPerSecond, writeBurst);
+  }
+
+  async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
+    const { query = {}, body, contentType = "application/json", signal } = options;
+    const send: Send = {
+      method,
+      path: withQuery(path, query),
+      ...(body !== undefined && { body: JSON.stringify(body), contentType }),
+      ...(signal !== undefined && { signal }),
+    };
+    for (let attempt = 0; ; attempt++) {
+      if (method !== "GET") await this.#throttle.take(signal);
+      const response = await this.#open(send);
+      const text = await bodyOf(response, send);
+      const status = response.statusCode ?? 0;
+      if (status < 300) return parse<T>(text, response);
+      const pause = attempt < MAX_RETRIES ? retryAfter(response) : undefined;
+      if (pause === undefined) throw refused(status, text, send);
+      await delay(pause, undefined, signal === undefined ? {} : { signal });
+    }
+  }
+
+  async *watch<T>(
+    path: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): AsyncIterable<WatchEvent<T>> {
+    const send: Send = { method: "GET", path: withQuery(path, { ...query, watch: "true" }), signal, long: true };
+    const response = await this.#open(send);
+    const status = response.statusCode ?? 0;
+    if (status >= 300) throw refused(status, await bodyOf(response, send), send);
+    try {
+      yield* jsonLines<WatchEvent<T>>(response);
+    } catch (error) {
+      if (!signal.aborted) throw broken(error, send);
+    } finally {
+      response.destroy();
+    }
+  }
+
+  /** Closes connections that are kept; requests in progress end first. */
+  close(): void {
+    this.#agents?.short.destroy();
+    this.#agents?.long.destroy();
+  }
+
+  /** The response's head. One that says that the credentials are not valid is discarded once, for they may be old. */
+  async #open(send: Send): Promise<http.IncomingMessage> {
+    for (let attempt = 0; ; attempt++) {
+      const credentials = await this.#current();
+      try {
+        const response = await this.#send(send, credentials);
+        if (response.statusCode !== 401 || attempt > 0) return response;
+        response.resume();
+        this.#credentials = undefined;
+      } catch (error) {
+        // The server closed a kept connection while the request was on its way to it.
+        const again = error instanceof StaleConnection && send.method !== "POST" && attempt === 0;
+        if (!again) throw broken(error, send);
+      }
+    }
+  }
+
+  #current(): Promise<Credentials> {
+    const now = performance.now();
+    if (this.#credentials !== undefined && now - this.#credentials.at < CREDENTIALS_MS) return this.#credentials.value;
+    const value = this.access.credentials();
+    this.#credentials = { at: now, value };
+    value.catch(() => {
+      this.#credentials = undefined;
+    });
+    return value;
+  }
+
+  #agent({ tls, agent }: Credentials, long: boolean): http.Agent {
+    if (agent !== undefined) return agent;
+    if (this.#agents === undefined || !isDeepStrictEqual(this.#agents.of, tls)) {
+      this.close();
+      const Agent = this.access.server.protocol === "http:" ? http.Agent : https.Agent;
+      const common = { keepAlive: true, keepAliveMsecs: PROBE_AFTER_MS, ...tls };
+      this.#agents = { of: tls, short: new Agent({ ...common, maxSockets: MAX_SOCKETS }), long: new Agent(common) };
+    }
+    return long ? this.#agents.long : this.#agents.short;
+  }
+
+  #send(
+    { method, path, body, contentType, signal, long = false }: Send,
+    credentials: Credentials,
+  ): Promise<http.IncomingMessage> {
+    const { server } = this.access;
+    const prefix = server.pathname.replace(/\/$/, "");
+    const headers: Record<string, string | number> = { accept: "application/json", ...credentials.headers };
+    if (body !== undefined) {
+      headers["content-type"] = contentType ?? "application/json";
+      headers["content-length"] = Buffer.byteLength(body);
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+    const { request } = server.protocol === "http:" ? http : https;
+    const options: https.RequestOptions = {
+      method,
+      host: server.hostname.replace(/^\[|\]$/g, ""),
+      port: server.port === "" ? (server.protocol === "http:" ? 80 : 443) : server.port,
+      path: `${prefix}${path}`,
+      headers,
+      agent: this.#agent(credentials, long),
+      ...credentials.tls,
+      ...(signal !== undefined && { signal }),
+    };
+    const sent = request(options, resolve);
+    sent.once("error", (error: NodeJS.ErrnoException) => {
+      const stale = sent.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
+      reject(stale ? new StaleConnection(error.message, { cause: error }) : error);
+    });
+    // A watch may be silent for minutes; TCP keep-alive watches over it once it is open.
+    sent.setTimeout(IDLE_MS, () => sent.destroy(new Error(`no response within ${IDLE_MS / 1000} s`)));
+    if (long) sent.once("response", () => sent.setTimeout(0));
+    sent.once("socket", (socket) => socket.setKeepAlive(true, PROBE_AFTER_MS));
+    sent.end(body);
+    return promise;
+  }
+}
+
+/** The connection was closed before the server read the request. */
+class StaleConnection extends Error {}
+
+function withQuery(path: string, query: Readonly<Record<string, string>>): string {
+  const text = new URLSearchParams(query).toString();
+  return text === "" ? path : `${path}?${text}`;
+}
+
+async function bodyOf(response: http.IncomingMessage, send: Send): Promise<string> {
+  const parts: Buffer[] = [];
+  try {
+    for await (const part of response) parts.push(part as Buffer);
+  } catch (error) {
+    throw broken(error, send);
+  }
+  return Buffer.concat(parts).toString("utf8");
+}
+
+function parse<T>(text: string, response: http.IncomingMessage): T {
+  if (!(response.headers["content-type"] ?? "").startsWith("application/json")) return text as T;
+  return JSON.parse(text) as T;
+}
+
+/** Milliseconds after which the server wants the request again; undefined: it does not. */
+function retryAfter({ statusCode = 0, headers }: http.IncomingMessage): number | undefined {
+  const seconds = Number(headers["retry-after"]);
+  if (statusCode !== 429 && (statusCode < 500 || headers["retry-after"] === undefined)) return undefined;
+  return Math.min(MAX_RETRY_AFTER_MS, Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 1000);
+}
+
+function refused(status: number, text: string, { method, path }: Send): KubeError {
+  let reason = "";
+  let message = text.trim();
+  try {
+    const body: unknown = JSON.parse(text);
+    if (typeof body === "object" && body !== null) {
+      if ("reason" in body && typeof body.reason === "string") reason = body.reason;
+      if ("message" in body && typeof body.message === "string") message = body.message;
+    }
+  } catch {
+    // Not of the API server but of something in front of it; its text is the message.
+  }
+  return new KubeError(status, reason, message === "" ? `${method} ${path}: status ${status}` : message);
+}
+
+function broken(error: unknown, { method, path, signal }: Send): unknown {
+  if (error instanceof KubeError || signal?.aborted === true) return error;
+  return new KubeError(0, "Connection", `${method} ${path}: ${messageOf(error)}`, { cause: error });
+}
