@@ -4,7 +4,7 @@
  */
 import type { z } from "zod";
 import { suggest } from "../../base/suggest.ts";
-import { type ConfigDocument, isSecret, type Problem } from "../parse/document.ts";
+import { isSecret, type Problem, type Report } from "../parse/document.ts";
 import { formatPath, valueAt } from "../parse/paths.ts";
 import type { KnownFields } from "./known-fields.ts";
 import { absentField, absentValue } from "./unsupported-fields.ts";
@@ -16,8 +16,14 @@ const MAX_NAMED = 10;
 /** Messages of the schema library begin with this unless the schema has a message of its own. */
 const UNWORDED = "Invalid input";
 
+/** A value that was validated, and where its problems go. */
+export interface Validated {
+  readonly value: unknown;
+  readonly report: Report;
+}
+
 /** Reports every issue of the schema at its place in the document, in words of its own. */
-export function reportIssues(document: ConfigDocument, issues: readonly Issue[], known: KnownFields): void {
+export function reportIssues(document: Validated, issues: readonly Issue[], known: KnownFields): void {
   const told = issues.flatMap((issue) => unionIssues(issue, document.value, known));
   // A misspelt field explains why another one is missing.
   const misnamed = new Set(
@@ -33,7 +39,7 @@ export function reportIssues(document: ConfigDocument, issues: readonly Issue[],
 
 /** Fields that are wrong for the same reason are reported once. */
 function reportUnknown(
-  document: ConfigDocument,
+  document: Validated,
   { path, keys }: Extract<Issue, { code: "unrecognized_keys" }>,
   known: KnownFields,
 ): void {

@@ -1,0 +1,36 @@
+/** The spec of a custom resource, checked by its schema, with problems in words. */
+import type { z } from "zod";
+import type { CelEnvironment } from "../../cel/index.ts";
+import { knownFields } from "../../config/explain/known-fields.ts";
+import { reportIssues } from "../../config/explain/schema-errors.ts";
+import type { Problem, Report } from "../../config/parse/document.ts";
+import { formatPath, type Path } from "../../config/parse/paths.ts";
+import { parsingWith } from "../../policies/shared/cel-schema.ts";
+
+/** A spec, or everything that is wrong with it: `spec.image.tag: is a number; expected a string`. */
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problems: readonly [string, ...string[]] };
+
+/** Parses a value at `path` of an object. Problems are reported; undefined if there are any. */
+export function parseAt<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  path: Path,
+  report: Report,
+  cel?: CelEnvironment,
+): z.output<S> | undefined {
+  const result = schema.safeParse(value, cel && parsingWith(cel));
+  if (result.success) return result.data;
+  const place: Report = (at, problem, key) => report([...path, ...at], problem, key);
+  reportIssues({ value, report: place }, result.error.issues, knownFields(schema));
+  return undefined;
+}
+
+/** One line about a problem, without line breaks: statuses are read in tables. */
+export function problemText(path: Path, { message, expected, suggestion }: Problem, key?: string): string {
+  const place = formatPath(key === undefined ? path : [...path, key]);
+  const what = place === "" ? message : `${place}: ${message}`;
+  const wanted = expected === undefined ? "" : `; expected ${expected}`;
+  return `${what}${wanted}${suggestion === undefined ? "" : `; did you mean ${JSON.stringify(suggestion)}?`}`;
+}
