@@ -104,6 +104,10 @@ export class HttpKubeClient implements KubeClient {
     this.#agents?.long.destroy();
   }
 
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
   /** The response's head. One that says that the credentials are not valid is discarded once, for they may be old. */
   async #open(send: Send): Promise<http.IncomingMessage> {
     for (let attempt = 0; ; attempt++) {
