@@ -5,27 +5,28 @@
  * identity, so whatever depends on it is not recomputed, and consumers find changes by comparing references.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type Kind, keyOfObject, type Objects } from "../kube/objects.ts";
+import { keyOfObject } from "../kube/objects.ts";
+import type { InputKind, Inputs } from "./inputs.ts";
 
 /** What a query may read. Everything else that it depends on must be constant. */
 export interface Read {
   /** `key`: `<namespace>/<name>`, or `<name>` of a cluster-scoped object. */
-  get<K extends Kind>(kind: K, key: string): Objects[K] | undefined;
+  get<K extends InputKind>(kind: K, key: string): Inputs[K] | undefined;
   /** All objects of a kind, sorted by key. Any change of the kind makes the reader run again. */
-  list<K extends Kind>(kind: K): readonly Objects[K][];
+  list<K extends InputKind>(kind: K): readonly Inputs[K][];
   /** The objects that an index files under `value`, sorted by key. */
-  find<K extends Kind>(index: Index<K>, value: string): readonly Objects[K][];
+  find<K extends InputKind>(index: Index<K>, value: string): readonly Inputs[K][];
   /** The result of another query. Queries must not be circular. */
   query<Result>(query: Query<Result>, key: string): Result;
 }
 
 /** Files objects of one kind under values. Indexes are compared by identity: make each one once. */
-export interface Index<K extends Kind> {
+export interface Index<K extends InputKind> {
   readonly kind: K;
-  readonly values: (object: Objects[K]) => readonly string[];
+  readonly values: (object: Inputs[K]) => readonly string[];
 }
 
-export function defineIndex<K extends Kind>(kind: K, values: Index<K>["values"]): Index<K> {
+export function defineIndex<K extends InputKind>(kind: K, values: Index<K>["values"]): Index<K> {
   return { kind, values };
 }
 
@@ -66,24 +67,24 @@ class Cell<T> implements Source {
 }
 
 interface Filed {
-  readonly index: Index<Kind>;
+  readonly index: Index<InputKind>;
   /** value → key → object */
-  readonly objects: Map<string, Map<string, Objects[Kind]>>;
-  readonly cells: Map<string, Cell<readonly Objects[Kind][] | undefined>>;
+  readonly objects: Map<string, Map<string, Inputs[InputKind]>>;
+  readonly cells: Map<string, Cell<readonly Inputs[InputKind][] | undefined>>;
 }
 
 interface Table {
-  readonly objects: Map<string, Objects[Kind]>;
-  readonly cells: Map<string, Cell<Objects[Kind] | undefined>>;
+  readonly objects: Map<string, Inputs[InputKind]>;
+  readonly cells: Map<string, Cell<Inputs[InputKind] | undefined>>;
   /** undefined: to be sorted again. */
-  readonly all: Cell<readonly Objects[Kind][] | undefined>;
+  readonly all: Cell<readonly Inputs[InputKind][] | undefined>;
   readonly indexes: Filed[];
 }
 
 /** The objects of the cluster as far as they are known, and the results of queries over them. */
 export class Graph {
-  readonly #tables = new Map<Kind, Table>();
-  readonly #filed = new Map<Index<Kind>, Filed>();
+  readonly #tables = new Map<InputKind, Table>();
+  readonly #filed = new Map<Index<InputKind>, Filed>();
   readonly #memos = new Map<Query<unknown>, Map<string, Memo<unknown>>>();
   #revision = 1;
 
@@ -93,28 +94,28 @@ export class Graph {
   }
 
   /** Adds or replaces an object. */
-  set(object: Objects[Kind]): void {
+  set(object: Inputs[InputKind]): void {
     this.#change(object.kind, keyOfObject(object), object);
   }
 
-  delete(kind: Kind, key: string): void {
+  delete(kind: InputKind, key: string): void {
     this.#change(kind, key, undefined);
   }
 
   /** Makes `objects` all objects of a kind, as after a list. */
-  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void {
+  replace<K extends InputKind>(kind: K, objects: readonly Inputs[K][]): void {
     const keys = new Set(objects.map(keyOfObject));
     for (const key of [...this.#table(kind).objects.keys()]) if (!keys.has(key)) this.delete(kind, key);
     for (const object of objects) this.set(object);
   }
 
   /** Reads outside of queries. */
-  get<K extends Kind>(kind: K, key: string): Objects[K] | undefined {
-    return this.#table(kind).objects.get(key) as Objects[K] | undefined;
+  get<K extends InputKind>(kind: K, key: string): Inputs[K] | undefined {
+    return this.#table(kind).objects.get(key) as Inputs[K] | undefined;
   }
 
-  list<K extends Kind>(kind: K): readonly Objects[K][] {
-    return this.#all(this.#table(kind)) as unknown as readonly Objects[K][];
+  list<K extends InputKind>(kind: K): readonly Inputs[K][] {
+    return this.#all(this.#table(kind)) as unknown as readonly Inputs[K][];
   }
 
   query<Result>(query: Query<Result>, key: string): Result {
@@ -127,7 +128,7 @@ export class Graph {
     if (memos !== undefined) for (const key of [...memos.keys()]) if (!keep(key)) memos.delete(key);
   }
 
-  #change(kind: Kind, key: string, object: Objects[Kind] | undefined): void {
+  #change(kind: InputKind, key: string, object: Inputs[InputKind] | undefined): void {
     const table = this.#table(kind);
     const before = table.objects.get(key);
     if (before === undefined && object === undefined) return;
@@ -141,7 +142,7 @@ export class Graph {
     for (const filed of table.indexes) this.#file(filed, key, before, object);
   }
 
-  #file({ index, objects, cells }: Filed, key: string, before?: Objects[Kind], after?: Objects[Kind]): void {
+  #file({ index, objects, cells }: Filed, key: string, before?: Inputs[InputKind], after?: Inputs[InputKind]): void {
     const touched = new Set<string>();
     if (before !== undefined)
       for (const value of index.values(before)) {
@@ -152,13 +153,13 @@ export class Graph {
       }
     if (after !== undefined)
       for (const value of index.values(after)) {
-        existingOr(objects, value, () => new Map<string, Objects[Kind]>()).set(key, after);
+        existingOr(objects, value, () => new Map<string, Inputs[InputKind]>()).set(key, after);
         touched.add(value);
       }
     for (const value of touched) cells.get(value)?.set(undefined, this.#revision);
   }
 
-  #table(kind: Kind): Table {
+  #table(kind: InputKind): Table {
     let table = this.#tables.get(kind);
     if (table === undefined) {
       table = { objects: new Map(), cells: new Map(), all: new Cell(undefined, this.#revision), indexes: [] };
@@ -167,7 +168,7 @@ export class Graph {
     return table as Table;
   }
 
-  #all(table: Table): readonly Objects[Kind][] {
+  #all(table: Table): readonly Inputs[InputKind][] {
     let all = table.all.value;
     if (all === undefined) {
       all = sorted(table.objects);
@@ -176,7 +177,7 @@ export class Graph {
     return all;
   }
 
-  #filedBy(index: Index<Kind>): Filed {
+  #filedBy(index: Index<InputKind>): Filed {
     let filed = this.#filed.get(index);
     if (filed === undefined) {
       const made: Filed = { index, objects: new Map(), cells: new Map() };
@@ -199,7 +200,7 @@ export class Graph {
     return {
       get: (kind, key) => {
         const table = this.#table(kind);
-        const make = (): Cell<Objects[Kind] | undefined> => new Cell(table.objects.get(key), this.#revision);
+        const make = (): Cell<Inputs[InputKind] | undefined> => new Cell(table.objects.get(key), this.#revision);
         const cell = existingOr(table.cells, key, make);
         reads.add(cell);
         return cell.value as never;
@@ -210,8 +211,8 @@ export class Graph {
         return this.#all(table) as never;
       },
       find: (index, value) => {
-        const filed = this.#filedBy(index as unknown as Index<Kind>);
-        const make = (): Cell<readonly Objects[Kind][] | undefined> => new Cell(undefined, this.#revision);
+        const filed = this.#filedBy(index as unknown as Index<InputKind>);
+        const make = (): Cell<readonly Inputs[InputKind][] | undefined> => new Cell(undefined, this.#revision);
         const cell = existingOr(filed.cells, value, make);
         reads.add(cell);
         const found = cell.value ?? sorted(filed.objects.get(value));

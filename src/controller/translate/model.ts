@@ -31,7 +31,8 @@ export interface ListenerModel {
   readonly listenerSet?: string;
   readonly name: string;
   readonly port: number;
-  readonly protocol: Listener["protocol"];
+  /** `unsupported`: the listener is not accepted. */
+  readonly protocol: Listener["protocol"] | "UDP" | "unsupported";
   /** Lower-case; empty = any. */
   readonly hostname: string;
   /** The kinds that it takes; also `status.supportedKinds`. */

@@ -1,0 +1,20 @@
+/** Which GatewayClasses and Gateways are ours. */
+import type { Gateway, GatewayClass } from "../../kube/objects.ts";
+import type { Read } from "../graph.ts";
+import { defineIndex } from "../graph.ts";
+import { CONTROLLER_NAME } from "../inputs.ts";
+
+export const GATEWAY_GROUP = "gateway.networking.k8s.io";
+
+export const GATEWAYS_OF_CLASS = defineIndex("Gateway", ({ spec }) => [spec.gatewayClassName]);
+
+/** `TRACEGATE_CONTROLLER_NAME`, by which classes choose their controller. */
+export function controllerName(read: Read): string {
+  return read.get("ControllerIdentity", "controller")?.controllerName ?? CONTROLLER_NAME;
+}
+
+/** The class of a Gateway, if it is one of ours. */
+export function ourClass(read: Read, { spec }: Gateway): GatewayClass | undefined {
+  const found = read.get("GatewayClass", spec.gatewayClassName);
+  return found?.spec.controllerName === controllerName(read) ? found : undefined;
+}

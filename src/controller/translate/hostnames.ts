@@ -1,0 +1,24 @@
+/**
+ * Where the hostnames of a route and a listener overlap (Gateway API, HTTPRoute `spec.hostnames`): of two that overlap, the
+ * more specific one. Hostnames are lower-case, `*.` stands for one or more labels, empty = any.
+ */
+export function intersectHostnames(listener: string, route: readonly string[]): readonly string[] | undefined {
+  if (route.length === 0) return listener === "" ? [] : [listener];
+  const both = route.flatMap((hostname) => {
+    const narrower = narrowerOf(listener, hostname);
+    return narrower === undefined ? [] : [narrower];
+  });
+  return both.length === 0 ? undefined : [...new Set(both)];
+}
+
+/** The hostname that fits both; undefined: there is none. */
+function narrowerOf(one: string, other: string): string | undefined {
+  if (covers(one, other)) return other;
+  return covers(other, one) ? one : undefined;
+}
+
+/** Whether every host of `narrow` is one of `wide`. */
+export function covers(wide: string, narrow: string): boolean {
+  if (wide === "" || wide === narrow) return true;
+  return wide.startsWith("*.") && narrow.length > wide.length - 1 && narrow.endsWith(wide.slice(1));
+}

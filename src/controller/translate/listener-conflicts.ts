@@ -1,0 +1,68 @@
+/**
+ * Listeners that cannot share a port (Gateway API, Gateway `spec.listeners`, "Distinct Listeners"). Among the listeners of one
+ * object all that conflict are rejected; between objects the one that comes first wins (ListenerSet, `spec.listeners`).
+ */
+import type { Declaration, Problem } from "./listeners.ts";
+import { ownProblem, protocolOf } from "./listeners.ts";
+
+/** `declarations` in order of precedence. Listeners with problems of their own conflict with none. */
+export function findConflicts(declarations: readonly Declaration[]): ReadonlyMap<Declaration, Problem> {
+  const conflicts = new Map<Declaration, Problem>();
+  const winners = new Map<string, Declaration[]>();
+  const owners = new Map<string, Declaration[]>();
+  for (const each of declarations) {
+    if (ownProblem(each.spec) !== undefined) continue;
+    const owner = each.listenerSet ?? "";
+    owners.set(owner, [...(owners.get(owner) ?? []), each]);
+  }
+  for (const own of owners.values()) {
+    for (const each of own) {
+      const rivals = [
+        ...(winners.get(portOf(each)) ?? []),
+        ...own.filter((other) => other !== each && portOf(other) === portOf(each)),
+      ];
+      const problem = rivals.map((rival) => conflictOf(each, rival)).find((found) => found !== undefined);
+      if (problem !== undefined) conflicts.set(each, problem);
+    }
+    for (const each of own)
+      if (!conflicts.has(each)) winners.set(portOf(each), [...(winners.get(portOf(each)) ?? []), each]);
+  }
+  return conflicts;
+}
+
+/** UDP ports are others than TCP ports. */
+function portOf({ spec }: Declaration): string {
+  return spec.protocol === "UDP" ? `udp/${spec.port}` : String(spec.port);
+}
+
+function conflictOf(each: Declaration, rival: Declaration): Problem | undefined {
+  const [own, other] = [each, rival].map(({ spec }) => transportOf(spec));
+  if (own !== other)
+    return {
+      reason: "ProtocolConflict",
+      message: `Port ${each.spec.port} has protocol ${rival.spec.protocol} in ${nameOf(rival, each)}, which cannot be mixed with ${each.spec.protocol}`,
+    };
+  if (own === "TCP" || own === "UDP")
+    return {
+      reason: "ProtocolConflict",
+      message: `Port ${each.spec.port} is also that of ${nameOf(rival, each)}; ${own} listeners cannot share a port`,
+    };
+  const hostname = (each.spec.hostname ?? "").toLowerCase();
+  if (hostname !== (rival.spec.hostname ?? "").toLowerCase()) return undefined;
+  const shown = hostname === "" ? "any hostname" : `hostname ${hostname}`;
+  return {
+    reason: "HostnameConflict",
+    message: `${nameOf(rival, each)} has port ${each.spec.port} and ${shown} too`,
+  };
+}
+
+/** What a connection begins with; listeners that share a port must agree. HTTPS and TLS are told apart by the server name. */
+function transportOf(spec: Declaration["spec"]): string {
+  const protocol = protocolOf(spec);
+  return protocol === "HTTPS" ? "TLS" : protocol;
+}
+
+function nameOf({ spec, listenerSet, gateway }: Declaration, from: Declaration): string {
+  if (listenerSet === from.listenerSet) return `listener ${spec.name}`;
+  return `listener ${spec.name} of ${listenerSet === undefined ? `Gateway ${gateway}` : `ListenerSet ${listenerSet}`}`;
+}
