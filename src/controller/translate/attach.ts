@@ -82,7 +82,10 @@ function among(
     isFromAllowed(read, listener.namespaces, listener.namespace, route.namespace),
   );
   if (allowing.length === 0)
-    return refuse("NotAllowedByListeners", `Routes of namespace ${route.namespace} are not allowed by ${listing(taking)}`);
+    return refuse(
+      "NotAllowedByListeners",
+      `Routes of namespace ${route.namespace} are not allowed by ${listing(taking)}`,
+    );
   const listeners = allowing.flatMap((listener) => {
     const hostnames = intersectHostnames(listener.hostname, route.hostnames);
     return hostnames === undefined ? [] : [{ listener, hostnames }];

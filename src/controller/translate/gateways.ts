@@ -44,7 +44,9 @@ function translateListener(_read: Read, declaration: Declaration, conflict: Prob
 
 function invalidKinds({ spec }: Declaration): Problem {
   const { invalid } = allowedKinds(spec);
-  const names = invalid.map(({ group, kind }) => objectKey({ ...(group !== undefined && { namespace: group }), name: kind }));
+  const names = invalid.map(({ group, kind }) =>
+    objectKey({ ...(group !== undefined && { namespace: group }), name: kind }),
+  );
   return {
     reason: "InvalidRouteKinds",
     message: `A listener with protocol ${spec.protocol} cannot serve routes of kind ${names.join(", ")}`,

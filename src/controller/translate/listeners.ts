@@ -26,11 +26,7 @@ const RESERVED_PORTS: readonly number[] = [15000, 15020, 15021];
 type Protocol = ListenerModel["protocol"];
 
 export function protocolOf({ protocol }: GatewayListener): Protocol {
-  return protocol === "HTTP" ||
-    protocol === "HTTPS" ||
-    protocol === "TLS" ||
-    protocol === "TCP" ||
-    protocol === "UDP"
+  return protocol === "HTTP" || protocol === "HTTPS" || protocol === "TLS" || protocol === "TCP" || protocol === "UDP"
     ? protocol
     : "unsupported";
 }

@@ -32,7 +32,7 @@ export interface ListenerModel {
   readonly name: string;
   readonly port: number;
   /** `unsupported`: the listener is not accepted. */
-  readonly protocol: Listener["protocol"] | "UDP" | "unsupported";
+  readonly protocol: Listener["protocol"] | "unsupported";
   /** Lower-case; empty = any. */
   readonly hostname: string;
   /** The kinds that it takes; also `status.supportedKinds`. */

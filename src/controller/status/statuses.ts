@@ -1,0 +1,19 @@
+import { defineQuery, type Read } from "../graph.ts";
+import type { DesiredStatus } from "./desired.ts";
+import { gatewayClassStatuses, gatewayStatuses } from "./gateway-statuses.ts";
+import { routeStatuses } from "./route-statuses.ts";
+
+/** Each returns the statuses of some kinds of objects. */
+const STATUSES: readonly ((read: Read) => readonly DesiredStatus[])[] = [
+  gatewayClassStatuses,
+  gatewayStatuses,
+  routeStatuses,
+];
+
+/**
+ * The statuses that all objects of ours should have; objects that are not ours have none. A status that has not changed is the
+ * same object as before. Its key is empty.
+ */
+export const desiredStatuses = defineQuery<readonly DesiredStatus[]>("desiredStatuses", (read) =>
+  STATUSES.flatMap((statuses) => statuses(read)),
+);

@@ -1,0 +1,135 @@
+/**
+ * What the proxies of a Gateway are sent. Every resource is the result of a query about little, so that it stays the same object
+ * while nothing that it is made of changes: the stream finds what to send by comparing references.
+ */
+import { translateFrontend } from "../../config/translate/frontend.ts";
+import type { Bind } from "../../ir/ir.ts";
+import { mergePolicies } from "../../policies/merge.ts";
+import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
+import { defineQuery } from "../graph.ts";
+import { gatewayModel } from "./gateways.ts";
+import type { ListenerModel } from "./model.ts";
+import { attachedPolicies, policyTarget } from "./policies.ts";
+import { routesOfGateway } from "./route-keys.ts";
+import { routeModel } from "./routes.ts";
+
+/** Of a key of a Gateway (`<namespace>/<name>`); undefined: it does not exist or is not ours. */
+export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState", (read, key) => {
+  if (read.query(gatewayModel, key) === undefined) return undefined;
+  const resources = new Map<string, Resource>();
+  const add = (resource: Resource): unknown => resources.set(nameOfResource(resource), resource);
+  const listeners = read.query(listenerKeys, key);
+  for (const bind of new Set(listeners.map(({ bind }) => bind))) {
+    const resource = read.query(bindResource, `${key} ${bind}`);
+    if (resource !== undefined) add(resource);
+  }
+  const served = new Set<string>();
+  for (const listener of listeners) {
+    const resource = read.query(listenerResource, `${key} ${listener.key}`);
+    if (resource === undefined) continue;
+    add(resource);
+    served.add(listener.key);
+  }
+  for (const route of read.query(routesOfGateway, key))
+    for (const resource of read.query(routeResources, route)) if (served.has(resource.listener)) add(resource);
+  return { resources, addresses: new Map<string, Address>() };
+});
+
+/** The listeners of a Gateway that serve traffic. */
+const listenerKeys = defineQuery<readonly { readonly key: string; readonly bind: string }[]>(
+  "listenerKeys",
+  (read, gateway) =>
+    (read.query(gatewayModel, gateway)?.listeners ?? [])
+      .filter(({ programmed }) => programmed)
+      .map((listener) => ({ key: listener.key, bind: bindKey(listener) })),
+);
+
+/** `bind/<port>`, of UDP `bind/udp/<port>`. */
+function bindKey({ protocol, port }: ListenerModel): string {
+  return protocol === "UDP" ? `bind/udp/${port}` : `bind/${port}`;
+}
+
+type BindResource = Extract<Resource, { kind: "bind" }>;
+type ListenerResource = Extract<Resource, { kind: "listener" }>;
+type RouteResource = Extract<Resource, { kind: "route" | "tcpRoute" }>;
+
+/** Key: `<gateway> <bind>`. */
+const bindResource = defineQuery<BindResource | undefined>("bindResource", (read, key) => {
+  const [gateway = "", bind] = key.split(" ");
+  const listeners = (read.query(gatewayModel, gateway)?.listeners ?? []).filter(
+    (listener) => listener.programmed && bindKey(listener) === bind,
+  );
+  const [first] = listeners;
+  if (first === undefined) return undefined;
+  return {
+    kind: "bind",
+    bind: {
+      key: bindKey(first),
+      host: "::",
+      port: first.port,
+      protocol: protocolOfBind(first),
+      tunnelProtocol: "direct",
+      mode: "standard",
+      frontend: translateFrontend({}, {}),
+    },
+  };
+});
+
+/** Listeners of one bind agree on what connections begin with: others conflict. */
+function protocolOfBind({ protocol }: ListenerModel): Bind["protocol"] {
+  switch (protocol) {
+    case "HTTPS":
+    case "TLS":
+      return "tls";
+    case "TCP":
+      return "tcp";
+    case "UDP":
+      return "udp";
+    default:
+      return "http";
+  }
+}
+
+/** Key: `<gateway> <listener>`. */
+const listenerResource = defineQuery<ListenerResource | undefined>("listenerResource", (read, key) => {
+  const [gateway = "", listenerKey] = key.split(" ");
+  const listener = read.query(gatewayModel, gateway)?.listeners.find((each) => each.key === listenerKey);
+  if (listener === undefined || !listener.programmed || listener.protocol === "unsupported") return undefined;
+  const [gatewayNamespace = "", gatewayName = ""] = gateway.split("/");
+  const [setNamespace = "", setName = ""] = listener.listenerSet?.split("/") ?? [];
+  const targets = [
+    policyTarget("Gateway", gatewayNamespace, gatewayName),
+    ...(listener.listenerSet === undefined
+      ? [policyTarget("Gateway", gatewayNamespace, gatewayName, listener.name)]
+      : [
+          policyTarget("ListenerSet", setNamespace, setName),
+          policyTarget("ListenerSet", setNamespace, setName, listener.name),
+        ]),
+  ];
+  return {
+    kind: "listener",
+    bind: bindKey(listener),
+    listener: {
+      key: listener.key,
+      name: listener.name,
+      gatewayName,
+      gatewayNamespace,
+      hostname: listener.hostname,
+      protocol: listener.protocol,
+      ...(listener.tls !== undefined && listener.tls !== "passthrough" && { tls: listener.tls }),
+      policies: mergePolicies(...targets.map((target) => read.query(attachedPolicies, target).gateway)),
+    },
+  };
+});
+
+/** The rules of a route at all its listeners, also those of other Gateways. */
+const routeResources = defineQuery<readonly RouteResource[]>("routeResources", (read, key) =>
+  read
+    .query(routeModel, key)
+    .parents.flatMap(({ attachments }) =>
+      attachments.flatMap(({ listener, routes, tcpRoutes }) => [
+        ...routes.map(({ order, route }): RouteResource => ({ kind: "route", listener, order, route })),
+        ...tcpRoutes.map(({ order, route }): RouteResource => ({ kind: "tcpRoute", listener, order, route })),
+      ]),
+    ),
+);

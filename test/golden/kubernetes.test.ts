@@ -1,0 +1,151 @@
+/**
+ * Pairs of files: `NAME.in.yaml` are objects of Kubernetes, one document each; `NAME.out.yaml` what the controller makes of
+ * them: for every Gateway what its proxies are sent, and the status of every object. What an output leaves out is as `DEFAULTS`
+ * say. UPDATE_GOLDEN=1 writes the outputs.
+ *
+ * The objects may leave out `apiVersion` and the namespace `default`, and a Secret or ConfigMap may give `stringData`. The GatewayClass
+ * `tracegate` is always there.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { parseAllDocuments, stringify } from "yaml";
+import { translateFrontend } from "../../src/config/translate/frontend.ts";
+import { Graph } from "../../src/controller/graph.ts";
+import type { Inputs } from "../../src/controller/inputs.ts";
+import type { DesiredStatus } from "../../src/controller/status/desired.ts";
+import { desiredStatuses } from "../../src/controller/status/statuses.ts";
+import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
+import { keyOfObject } from "../../src/kube/objects.ts";
+import type { GatewayState, Resource } from "../../src/xds/resources.ts";
+
+const FOLDER = new URL("kubernetes/", import.meta.url);
+
+for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"))) {
+  const name = file.slice(0, -".in.yaml".length);
+  test(name, () => {
+    const text = outcome(readFileSync(new URL(file, FOLDER), "utf8"));
+    const path = new URL(`${name}.out.yaml`, FOLDER);
+    if (process.env.UPDATE_GOLDEN !== undefined) {
+      writeFileSync(path, text);
+      return;
+    }
+    assert.ok(existsSync(path), `${name}.out.yaml is missing; run with UPDATE_GOLDEN=1 and read what it wrote`);
+    assert.equal(text, readFileSync(path, "utf8"));
+  });
+}
+
+test("every output belongs to an input", () => {
+  const files = readdirSync(FOLDER);
+  const lonely = files.filter((each) => !files.includes(each.replace(/\.out\.yaml$/, ".in.yaml")));
+  assert.deepEqual(lonely, []);
+});
+
+type Anything = Inputs[keyof Inputs];
+
+const CLASS = {
+  apiVersion: "gateway.networking.k8s.io/v1",
+  kind: "GatewayClass",
+  metadata: { name: "tracegate", namespace: "", generation: 1 },
+  spec: { controllerName: "tracegate.dev/gateway-controller" },
+} as const;
+const CLUSTER_SCOPED = ["Namespace", "Node", "GatewayClass", "ControllerIdentity"];
+
+function outcome(text: string): string {
+  const graph = new Graph();
+  graph.set(CLASS);
+  for (const document of parseAllDocuments(text)) {
+    assert.deepEqual(document.errors, []);
+    graph.set(completed(document.toJS() as unknown));
+  }
+  const gateways = graph.list("Gateway").map((gateway) => {
+    const key = keyOfObject(gateway);
+    return [key, shownState(graph.query(gatewayState, key))] as const;
+  });
+  const statuses = graph
+    .query(desiredStatuses, "")
+    .filter(({ kind, generation }) => kind !== "GatewayClass" || generation !== CLASS.metadata.generation)
+    .map(shownStatus);
+  const shown = { gateways: Object.fromEntries(gateways), statuses: Object.fromEntries(statuses) };
+  return stringify(shown, { aliasDuplicateObjects: false, lineWidth: 0 });
+}
+
+/** The object as an API server would have sent it. */
+function completed(written: unknown): Anything {
+  const { metadata, stringData, ...rest } = written as {
+    readonly kind: string;
+    readonly metadata: object;
+    readonly stringData?: Readonly<Record<string, string>>;
+  };
+  const namespace = CLUSTER_SCOPED.includes(rest.kind) ? "" : "default";
+  const encoded = Object.entries(stringData ?? {}).map(([name, value]) => [
+    name,
+    Buffer.from(value).toString("base64"),
+  ]);
+  const data = stringData === undefined ? {} : { data: Object.fromEntries(encoded) };
+  return { apiVersion: "", ...rest, ...data, metadata: { namespace, generation: 2, ...metadata } } as Anything;
+}
+
+/** Of binds, listeners and routes. */
+const DEFAULTS: Readonly<Record<string, unknown>> = {
+  host: "::",
+  tunnelProtocol: "direct",
+  mode: "standard",
+  frontend: translateFrontend({}, {}),
+  policies: {},
+};
+
+function shownState(state: GatewayState | undefined): unknown {
+  if (state === undefined) return "not ours";
+  return {
+    resources: Object.fromEntries([...state.resources].map(([name, resource]) => [name, shownResource(resource)])),
+    ...(state.addresses.size > 0 && { addresses: Object.fromEntries(state.addresses) }),
+  };
+}
+
+/** Without what the name says already, and without defaults. */
+function shownResource(resource: Resource): unknown {
+  const { kind: _kind, ...rest } = resource;
+  return Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, withoutDefaults(value)]));
+}
+
+function withoutDefaults(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).filter(([name, each]) => name !== "key" && !isDeepStrictEqual(each, DEFAULTS[name])),
+  );
+}
+
+function shownStatus({ kind, key, generation: _, status }: DesiredStatus): readonly [string, unknown] {
+  return [`${kind}/${key}`, shortened(status)];
+}
+
+/** Conditions as `Accepted: "True Accepted: message"`; kinds of the Gateway API as their names. */
+function shortened(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shortened);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => {
+      if (name === "conditions") return [name, shortConditions(each)];
+      if (name === "supportedKinds") return [name, each.map(({ kind }: { kind: string }) => kind).join(", ")];
+      return [name, shortened(each)];
+    }),
+  );
+}
+
+interface Draft {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Those of a listener that serves traffic are `ok`. */
+function shortConditions(drafts: readonly Draft[]): unknown {
+  const isGood = ({ type, status }: Draft): boolean => status === (type === "Conflicted" ? "False" : "True");
+  if (drafts.some(({ type }) => type === "Conflicted") && drafts.every(isGood)) return "ok";
+  return Object.fromEntries(
+    drafts.map(({ type, status, reason, message }) => [type, `${status} ${reason}: ${message}`]),
+  );
+}
