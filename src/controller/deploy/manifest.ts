@@ -1,0 +1,69 @@
+/** What the deployer writes to the cluster for a Gateway. */
+import { createHash } from "node:crypto";
+import type { OwnerReference, ResourceName } from "../../kube/objects.ts";
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type JsonObject = { readonly [key: string]: Json };
+
+/** An object as it is applied: only the fields that tracegate decides. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: OwnedKind;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly ownerReferences: readonly OwnerReference[];
+  };
+  /** `spec`, `data` and what else the kind has. */
+  readonly [field: string]: unknown;
+}
+
+/** The kinds that a Gateway owns, in the order in which they are applied: what pods need comes before what makes pods. */
+export const OWNED_RESOURCES = {
+  ServiceAccount: { group: "", version: "v1", plural: "serviceaccounts", namespaced: true },
+  ConfigMap: { group: "", version: "v1", plural: "configmaps", namespaced: true },
+  Secret: { group: "", version: "v1", plural: "secrets", namespaced: true },
+  Service: { group: "", version: "v1", plural: "services", namespaced: true },
+  Deployment: { group: "apps", version: "v1", plural: "deployments", namespaced: true },
+  DaemonSet: { group: "apps", version: "v1", plural: "daemonsets", namespaced: true },
+  PodDisruptionBudget: { group: "policy", version: "v1", plural: "poddisruptionbudgets", namespaced: true },
+  HorizontalPodAutoscaler: {
+    group: "autoscaling",
+    version: "v2",
+    plural: "horizontalpodautoscalers",
+    namespaced: true,
+  },
+} as const satisfies Readonly<Record<string, ResourceName>>;
+
+export type OwnedKind = keyof typeof OWNED_RESOURCES;
+export const OWNED_KINDS = Object.keys(OWNED_RESOURCES) as readonly OwnedKind[];
+
+export function apiVersionOf(kind: OwnedKind): string {
+  const { group, version } = OWNED_RESOURCES[kind];
+  return group === "" ? version : `${group}/${version}`;
+}
+
+/** Label of everything that tracegate owns in the cluster. */
+export const MANAGED_BY = "app.kubernetes.io/managed-by";
+export const MANAGER = "tracegate";
+/** Label of the pods of a Gateway, which selects them (Gateway API, GatewayInfrastructure). */
+export const GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name";
+export const GATEWAY_CLASS_NAME = "gateway.networking.k8s.io/gateway-class-name";
+
+/** Names of Services, and values of labels, have at most 63 characters. */
+const MAX_NAME = 63;
+const HASH_DIGITS = 12;
+
+/** `name`, or its first characters and a hash of all of it if it is too long. */
+export function shortName(name: string, suffix = ""): string {
+  if (name.length + suffix.length <= MAX_NAME) return name + suffix;
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, HASH_DIGITS);
+  return `${name.slice(0, MAX_NAME - HASH_DIGITS - 1 - suffix.length)}-${hash}${suffix}`;
+}
+
+/** The name of a Gateway's Deployment, Service and ServiceAccount, and the value of the label `GATEWAY_NAME` on its pods. */
+export function deploymentName(gateway: string): string {
+  return shortName(gateway);
+}
