@@ -43,7 +43,11 @@ function mergeValue(name: string, before: Json | undefined, value: Json): Json {
   return mergeList(isList(before) ? before : [], value, keyOf);
 }
 
-function mergeList(before: readonly Json[], changes: readonly Json[], keyOf: (element: JsonObject) => Json | undefined) {
+function mergeList(
+  before: readonly Json[],
+  changes: readonly Json[],
+  keyOf: (element: JsonObject) => Json | undefined,
+) {
   const replaces = changes.some((each) => isObject(each) && each[DIRECTIVE] === "replace" && keyOf(each) === undefined);
   const merged = replaces ? [] : [...before];
   for (const change of changes) {

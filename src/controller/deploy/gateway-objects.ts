@@ -1,0 +1,165 @@
+import type { Gateway } from "../../kube/objects.ts";
+import type { ControllerSettings } from "../settings.ts";
+import {
+  apiVersionOf,
+  deploymentName,
+  GATEWAY_CLASS_NAME,
+  type JsonObject,
+  MANAGED_BY,
+  MANAGER,
+  type Manifest,
+  type OwnedKind,
+  shortName,
+} from "./manifest.ts";
+import { strategicMerge } from "./merge.ts";
+import { asJsonObject, type DeployParameters, lastOf, OVERLAYS } from "./parameters.ts";
+import { CA_KEY, caConfigMapName, podTemplate, proxyConfig, selectorOf } from "./workload.ts";
+
+/** A port that proxies of a Gateway listen on. */
+export interface GatewayPort {
+  readonly port: number;
+  readonly protocol: "TCP" | "UDP";
+}
+
+export interface DeployInput {
+  readonly gateway: Gateway;
+  /** Distinct, in order. */
+  readonly ports: readonly GatewayPort[];
+  /** Of the class and of the Gateway, in this order: later ones win. */
+  readonly layers: readonly DeployParameters[];
+  readonly settings: ControllerSettings;
+  /** Version of tracegate. */
+  readonly version: string;
+  /** PEM: what proxies trust as the controller; needed if the stream has TLS. */
+  readonly xdsCa: string | undefined;
+}
+
+/** A Service needs a port: where a Gateway without listeners would be. Nothing listens there. */
+const NO_LISTENERS: readonly GatewayPort[] = [{ port: 443, protocol: "TCP" }];
+
+/**
+ * The objects that run the proxies of a Gateway, in the order in which they are to be applied (reference 6.2), except for the
+ * Secret with the key of login cookies, which is made once and kept.
+ */
+export function gatewayObjects(input: DeployInput): Manifest[] {
+  const { gateway, layers, settings, xdsCa } = input;
+  const config = proxyConfig(layers);
+  const name = deploymentName(gateway.metadata.name);
+  const workload = lastOf(layers, (layer) => layer.workload?.kind) ?? "Deployment";
+  const make = (kind: OwnedKind, fields: JsonObject, named = name): Manifest =>
+    withOverlays(manifest(input, kind, named, fields), layers);
+  const wanted = (kind: keyof typeof OVERLAYS): boolean => layers.some((layer) => layer[OVERLAYS[kind]] !== undefined);
+  const selector = { matchLabels: selectorOf(gateway.metadata.name) };
+  return [
+    make("ServiceAccount", { automountServiceAccountToken: false }),
+    make("ConfigMap", { data: { "config.yaml": config } }),
+    ...(settings.xds.mode === "tls"
+      ? [make("ConfigMap", { data: { [CA_KEY]: xdsCa ?? "" } }, caConfigMapName(gateway.metadata.name))]
+      : []),
+    make("Service", { spec: serviceSpec(input) }),
+    make(workload, { spec: workloadSpec(input, workload, config) }),
+    ...(wanted("PodDisruptionBudget") ? [make("PodDisruptionBudget", { spec: { selector } })] : []),
+    // A DaemonSet has as many pods as the cluster has nodes.
+    ...(wanted("HorizontalPodAutoscaler") && workload === "Deployment"
+      ? [make("HorizontalPodAutoscaler", { spec: { scaleTargetRef: scaleTarget(name) } })]
+      : []),
+  ];
+}
+
+/** Metadata of everything that a Gateway owns, for `gatewayObjects` and for its Secret. */
+export function manifest(
+  { gateway, version }: Pick<DeployInput, "gateway" | "version">,
+  kind: OwnedKind,
+  name: string,
+  fields: JsonObject,
+): Manifest {
+  const { metadata, spec, apiVersion } = gateway;
+  const annotations = spec.infrastructure?.annotations ?? {};
+  return {
+    apiVersion: apiVersionOf(kind),
+    kind,
+    metadata: {
+      name,
+      namespace: metadata.namespace,
+      labels: { ...labelsOf(gateway), "app.kubernetes.io/version": labelValue(version) },
+      ...(Object.keys(annotations).length > 0 && { annotations }),
+      // Without blockOwnerDeletion, which some clusters only grant to those who may change finalizers of Gateways.
+      ownerReferences: [
+        { apiVersion, kind: gateway.kind, name: metadata.name, uid: metadata.uid ?? "", controller: true },
+      ],
+    },
+    ...fields,
+  };
+}
+
+/** Also of the pods, except the version of the controller: an upgrade that leaves the image alone must not replace them. */
+function labelsOf({ metadata, spec }: Gateway): Readonly<Record<string, string>> {
+  const name = deploymentName(metadata.name);
+  return {
+    ...spec.infrastructure?.labels,
+    "app.kubernetes.io/name": name,
+    "app.kubernetes.io/instance": name,
+    [MANAGED_BY]: MANAGER,
+    [GATEWAY_CLASS_NAME]: shortName(spec.gatewayClassName),
+    ...selectorOf(metadata.name),
+  };
+}
+
+function labelValue(text: string): string {
+  return text.replace(/[^\w.-]/g, "-").slice(0, 63);
+}
+
+function serviceSpec({ gateway, ports }: DeployInput): JsonObject {
+  const addresses = (gateway.spec.addresses ?? []).flatMap(({ type = "IPAddress", value }) =>
+    type === "IPAddress" && value !== undefined && value !== "" ? [value] : [],
+  );
+  const [address] = addresses;
+  return {
+    type: "LoadBalancer",
+    selector: selectorOf(gateway.metadata.name),
+    ports: (ports.length > 0 ? ports : NO_LISTENERS).map(({ port, protocol }) => ({
+      name: protocol === "TCP" ? `listener-${port}` : `udp-${port}`,
+      port,
+      targetPort: port,
+      protocol,
+    })),
+    // Deprecated, but what load balancers understand; there is no successor that all of them do.
+    ...(address !== undefined && addresses.length === 1 && { loadBalancerIP: address }),
+  };
+}
+
+function workloadSpec(
+  { gateway, layers, settings }: DeployInput,
+  kind: "Deployment" | "DaemonSet",
+  config: string,
+): JsonObject {
+  const name = gateway.metadata.name;
+  // A new pod is ready before an old one stops.
+  const rollingUpdate = { maxUnavailable: 0, maxSurge: 1 };
+  const strategy = { type: "RollingUpdate", rollingUpdate };
+  return {
+    ...(kind === "Deployment" ? { strategy } : { updateStrategy: strategy }),
+    selector: { matchLabels: selectorOf(name) },
+    template: podTemplate({
+      gateway: name,
+      layers,
+      settings,
+      labels: labelsOf(gateway),
+      annotations: gateway.spec.infrastructure?.annotations ?? {},
+      config,
+    }),
+  };
+}
+
+function scaleTarget(name: string): JsonObject {
+  return { apiVersion: apiVersionOf("Deployment"), kind: "Deployment", name };
+}
+
+function withOverlays(manifest: Manifest, layers: readonly DeployParameters[]): Manifest {
+  const { kind } = manifest;
+  if (kind === "ConfigMap" || kind === "Secret") return manifest;
+  return layers.reduce((merged, layer) => {
+    const overlay = asJsonObject({ ...layer[OVERLAYS[kind]] });
+    return strategicMerge(merged as unknown as JsonObject, overlay) as unknown as Manifest;
+  }, manifest);
+}

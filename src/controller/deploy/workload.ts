@@ -1,0 +1,190 @@
+/** The pods of a Gateway: what runs in them, and how. */
+import { createHash } from "node:crypto";
+import { stringify } from "yaml";
+import type { ControllerSettings } from "../settings.ts";
+import { deploymentName, GATEWAY_NAME, type JsonObject, shortName } from "./manifest.ts";
+import { strategicMerge } from "./merge.ts";
+import { asJsonObject, type DeployParameters, lastOf } from "./parameters.ts";
+
+/** User and group of the image, see install/Dockerfile. */
+const USER = 10101;
+const STATS_PORT = 15020;
+const READINESS_PORT = 15021;
+/** Seconds; TracegateParameters `shutdown` changes them. */
+const SHUTDOWN = { min: 10, max: 60 };
+const CONFIG_FOLDER = "/config";
+const TOKEN_FOLDER = "/var/run/secrets/xds-tokens";
+/** Seconds for which a token is valid; the kubelet renews it before. */
+const TOKEN_LIFETIME = 43_200;
+const CA_FOLDER = "/etc/xds-ca";
+export const CA_KEY = "ca.crt";
+export const COOKIE_KEY = "oidc-cookie-secret";
+
+/** The configuration file of the proxies: what is constant while they run. The rest comes by the stream. */
+export function proxyConfig(layers: readonly DeployParameters[]): string {
+  const raw = layers.reduce<JsonObject>((all, { rawConfig }) => strategicMerge(all, asJsonObject(rawConfig)), {});
+  const level = lastOf(layers, ({ logging }) => logging?.level);
+  const format = lastOf(layers, ({ logging }) => logging?.format);
+  const logging = { ...(level !== undefined && { level }), ...(format !== undefined && { format }) };
+  const typed: JsonObject = Object.keys(logging).length > 0 ? { config: { logging } } : { config: {} };
+  return stringify(strategicMerge(raw, typed));
+}
+
+export function imageOf(layers: readonly DeployParameters[], fallback: string): string {
+  const registry = lastOf(layers, ({ image }) => image?.registry);
+  const repository = lastOf(layers, ({ image }) => image?.repository);
+  const tag = lastOf(layers, ({ image }) => image?.tag);
+  const digest = lastOf(layers, ({ image }) => image?.digest);
+  const given = splitImage(fallback);
+  const name = `${registry === undefined ? given.registry : `${registry}/`}${repository ?? given.repository}`;
+  if (digest !== undefined) return `${name}@${digest}`;
+  return tag === undefined ? `${name}${given.version}` : `${name}:${tag}`;
+}
+
+/** The parts of an image's name, with their separators. The first part is a registry if it looks like a host name. */
+function splitImage(image: string): {
+  readonly registry: string;
+  readonly repository: string;
+  readonly version: string;
+} {
+  const [, name = image, version = ""] = /^([^@]*?)((?::[^:/@]+)?(?:@.+)?)$/.exec(image) ?? [];
+  const slash = name.indexOf("/");
+  const first = name.slice(0, slash);
+  const registry = slash > 0 && (/[.:]/.test(first) || first === "localhost") ? `${first}/` : "";
+  return { registry, repository: name.slice(registry.length), version };
+}
+
+export interface PodInput {
+  readonly gateway: string;
+  readonly layers: readonly DeployParameters[];
+  readonly settings: ControllerSettings;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly config: string;
+}
+
+/** A PodTemplateSpec. */
+export function podTemplate({ gateway, layers, settings, labels, annotations, config }: PodInput): JsonObject {
+  return {
+    metadata: {
+      labels,
+      annotations: {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/path": "/metrics",
+        "prometheus.io/port": String(STATS_PORT),
+        ...annotations,
+        // Proxies read their file at the start: another one replaces the pods.
+        "checksum/config": createHash("sha256").update(config).digest("hex"),
+      },
+    },
+    spec: {
+      serviceAccountName: deploymentName(gateway),
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: shutdownOf(layers).max,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: USER,
+        runAsGroup: USER,
+        fsGroup: USER,
+        seccompProfile: { type: "RuntimeDefault" },
+        // Listeners on ports such as 80 and 443, without a capability.
+        sysctls: [{ name: "net.ipv4.ip_unprivileged_port_start", value: "0" }],
+      },
+      containers: [container(gateway, layers, settings)],
+      volumes: volumes(gateway, settings),
+    },
+  };
+}
+
+function container(gateway: string, layers: readonly DeployParameters[], settings: ControllerSettings): JsonObject {
+  const pullPolicy = lastOf(layers, ({ image }) => image?.pullPolicy) ?? settings.proxy.imagePullPolicy;
+  const resources = lastOf(layers, (layer) => layer.resources);
+  const extraEnv = layers.flatMap(({ env }) => env ?? []).map((each) => asJsonObject({ ...each }));
+  const base: JsonObject = {
+    name: "tracegate",
+    image: imageOf(layers, settings.proxy.image),
+    ...(pullPolicy !== undefined && { imagePullPolicy: pullPolicy }),
+    args: ["-f", `${CONFIG_FOLDER}/config.yaml`],
+    ports: [{ name: "metrics", containerPort: STATS_PORT, protocol: "TCP" }],
+    env: environment(gateway, layers, settings),
+    ...(resources !== undefined && { resources: asJsonObject(resources) }),
+    startupProbe: { ...probe(), periodSeconds: 1, failureThreshold: 60, timeoutSeconds: 2 },
+    readinessProbe: { ...probe(), periodSeconds: 10 },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    },
+    volumeMounts: [
+      { name: "config", mountPath: CONFIG_FOLDER, readOnly: true },
+      ...(settings.xds.auth ? [{ name: "xds-token", mountPath: TOKEN_FOLDER, readOnly: true }] : []),
+      ...(settings.xds.mode === "tls" ? [{ name: "xds-ca", mountPath: CA_FOLDER, readOnly: true }] : []),
+      { name: "tmp", mountPath: "/tmp" },
+    ],
+  };
+  return strategicMerge(base, { env: extraEnv });
+}
+
+function probe(): JsonObject {
+  return { httpGet: { path: "/healthz/ready", port: READINESS_PORT, scheme: "HTTP" } };
+}
+
+function shutdownOf(layers: readonly DeployParameters[]): { readonly min: number; readonly max: number } {
+  return {
+    min: lastOf(layers, ({ shutdown }) => shutdown?.min) ?? SHUTDOWN.min,
+    max: lastOf(layers, ({ shutdown }) => shutdown?.max) ?? SHUTDOWN.max,
+  };
+}
+
+function environment(
+  gateway: string,
+  layers: readonly DeployParameters[],
+  { xds, namespace, ports }: ControllerSettings,
+): JsonObject[] {
+  const { min, max } = shutdownOf(layers);
+  const field = (name: string, fieldPath: string): JsonObject => ({ name, valueFrom: { fieldRef: { fieldPath } } });
+  const scheme = xds.mode === "tls" ? "https" : "http";
+  return [
+    { name: "XDS_ADDRESS", value: `${scheme}://${xds.service}.${namespace}.svc.cluster.local:${ports.xds}` },
+    ...(xds.mode === "tls" ? [{ name: "XDS_ROOT_CA", value: `${CA_FOLDER}/${CA_KEY}` }] : []),
+    { name: "GATEWAY", value: gateway },
+    field("NAMESPACE", "metadata.namespace"),
+    field("POD_NAME", "metadata.name"),
+    field("NODE_NAME", "spec.nodeName"),
+    field("INSTANCE_IP", "status.podIP"),
+    field("SERVICE_ACCOUNT", "spec.serviceAccountName"),
+    { name: "CPU_LIMIT", valueFrom: { resourceFieldRef: { resource: "limits.cpu" } } },
+    { name: "TERMINATION_GRACE_PERIOD_SECONDS", value: String(max) },
+    { name: "CONNECTION_MIN_TERMINATION_DEADLINE", value: `${min}s` },
+    {
+      name: "OIDC_COOKIE_SECRET",
+      valueFrom: { secretKeyRef: { name: secretName(gateway), key: COOKIE_KEY } },
+    },
+  ];
+}
+
+/** The Secret with the key of login cookies, which all replicas must share. */
+export function secretName(gateway: string): string {
+  return shortName(gateway, "-session");
+}
+
+export function caConfigMapName(gateway: string): string {
+  return shortName(gateway, "-xds-ca");
+}
+
+function volumes(gateway: string, { xds }: ControllerSettings): JsonObject[] {
+  const token: JsonObject = {
+    serviceAccountToken: { audience: xds.audience, expirationSeconds: TOKEN_LIFETIME, path: "xds-token" },
+  };
+  return [
+    { name: "config", configMap: { name: deploymentName(gateway) } },
+    ...(xds.auth ? [{ name: "xds-token", projected: { sources: [token] } }] : []),
+    ...(xds.mode === "tls" ? [{ name: "xds-ca", configMap: { name: caConfigMapName(gateway) } }] : []),
+    { name: "tmp", emptyDir: {} },
+  ];
+}
+
+/** The label that selects the pods of a Gateway. It can never change, nor can it be overridden. */
+export function selectorOf(gateway: string): Readonly<Record<string, string>> {
+  return { [GATEWAY_NAME]: deploymentName(gateway) };
+}
