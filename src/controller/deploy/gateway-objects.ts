@@ -1,4 +1,5 @@
 import type { Gateway } from "../../kube/objects.ts";
+import type { Parameters } from "../crd/parameters.ts";
 import type { ControllerSettings } from "../settings.ts";
 import {
   apiVersionOf,
@@ -12,7 +13,7 @@ import {
   shortName,
 } from "./manifest.ts";
 import { strategicMerge } from "./merge.ts";
-import { asJsonObject, type DeployParameters, lastOf, OVERLAYS } from "./parameters.ts";
+import { asJsonObject, lastOf, OVERLAYS } from "./parameters.ts";
 import { CA_KEY, caConfigMapName, podTemplate, proxyConfig, selectorOf } from "./workload.ts";
 
 /** A port that proxies of a Gateway listen on. */
@@ -26,7 +27,7 @@ export interface DeployInput {
   /** Distinct, in order. */
   readonly ports: readonly GatewayPort[];
   /** Of the class and of the Gateway, in this order: later ones win. */
-  readonly layers: readonly DeployParameters[];
+  readonly layers: readonly Parameters[];
   readonly settings: ControllerSettings;
   /** Version of tracegate. */
   readonly version: string;
@@ -50,6 +51,9 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
     withOverlays(manifest(input, kind, named, fields), layers);
   const wanted = (kind: keyof typeof OVERLAYS): boolean => layers.some((layer) => layer[OVERLAYS[kind]] !== undefined);
   const selector = { matchLabels: selectorOf(gateway.metadata.name) };
+  // A DaemonSet has as many pods as the cluster has nodes.
+  const scaled = wanted("HorizontalPodAutoscaler") && workload === "Deployment";
+  const pods = make(workload, { spec: workloadSpec(input, workload, config) });
   return [
     make("ServiceAccount", { automountServiceAccountToken: false }),
     make("ConfigMap", { data: { "config.yaml": config } }),
@@ -57,12 +61,9 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
       ? [make("ConfigMap", { data: { [CA_KEY]: xdsCa ?? "" } }, caConfigMapName(gateway.metadata.name))]
       : []),
     make("Service", { spec: serviceSpec(input) }),
-    make(workload, { spec: workloadSpec(input, workload, config) }),
+    scaled ? withoutReplicas(pods) : pods,
     ...(wanted("PodDisruptionBudget") ? [make("PodDisruptionBudget", { spec: { selector } })] : []),
-    // A DaemonSet has as many pods as the cluster has nodes.
-    ...(wanted("HorizontalPodAutoscaler") && workload === "Deployment"
-      ? [make("HorizontalPodAutoscaler", { spec: { scaleTargetRef: scaleTarget(name) } })]
-      : []),
+    ...(scaled ? [make("HorizontalPodAutoscaler", { spec: { scaleTargetRef: scaleTarget(name) } })] : []),
   ];
 }
 
@@ -155,7 +156,13 @@ function scaleTarget(name: string): JsonObject {
   return { apiVersion: apiVersionOf("Deployment"), kind: "Deployment", name };
 }
 
-function withOverlays(manifest: Manifest, layers: readonly DeployParameters[]): Manifest {
+/** The autoscaler decides: applying a number would fight with it. */
+function withoutReplicas(deployment: Manifest): Manifest {
+  const { replicas: _, ...spec } = deployment.spec as JsonObject;
+  return { ...deployment, spec };
+}
+
+function withOverlays(manifest: Manifest, layers: readonly Parameters[]): Manifest {
   const { kind } = manifest;
   if (kind === "ConfigMap" || kind === "Secret") return manifest;
   return layers.reduce((merged, layer) => {

@@ -1,10 +1,11 @@
 /** The pods of a Gateway: what runs in them, and how. */
 import { createHash } from "node:crypto";
 import { stringify } from "yaml";
+import type { Parameters } from "../crd/parameters.ts";
 import type { ControllerSettings } from "../settings.ts";
 import { deploymentName, GATEWAY_NAME, type JsonObject, shortName } from "./manifest.ts";
 import { strategicMerge } from "./merge.ts";
-import { asJsonObject, type DeployParameters, lastOf } from "./parameters.ts";
+import { asJsonObject, lastOf } from "./parameters.ts";
 
 /** User and group of the image, see install/Dockerfile. */
 const USER = 10101;
@@ -20,17 +21,21 @@ const CA_FOLDER = "/etc/xds-ca";
 export const CA_KEY = "ca.crt";
 export const COOKIE_KEY = "oidc-cookie-secret";
 
-/** The configuration file of the proxies: what is constant while they run. The rest comes by the stream. */
-export function proxyConfig(layers: readonly DeployParameters[]): string {
+/** The configuration file of the proxies: what is constant while they run. Everything else comes by the stream. */
+export function proxyConfig(layers: readonly Parameters[]): string {
   const raw = layers.reduce<JsonObject>((all, { rawConfig }) => strategicMerge(all, asJsonObject(rawConfig)), {});
   const level = lastOf(layers, ({ logging }) => logging?.level);
   const format = lastOf(layers, ({ logging }) => logging?.format);
-  const logging = { ...(level !== undefined && { level }), ...(format !== undefined && { format }) };
-  const typed: JsonObject = Object.keys(logging).length > 0 ? { config: { logging } } : { config: {} };
-  return stringify(strategicMerge(raw, typed));
+  const config = strategicMerge(
+    { logging: { format: "json" } },
+    strategicMerge(raw, {
+      logging: { ...(level !== undefined && { level }), ...(format !== undefined && { format }) },
+    }),
+  );
+  return stringify({ config });
 }
 
-export function imageOf(layers: readonly DeployParameters[], fallback: string): string {
+export function imageOf(layers: readonly Parameters[], fallback: string): string {
   const registry = lastOf(layers, ({ image }) => image?.registry);
   const repository = lastOf(layers, ({ image }) => image?.repository);
   const tag = lastOf(layers, ({ image }) => image?.tag);
@@ -56,7 +61,7 @@ function splitImage(image: string): {
 
 export interface PodInput {
   readonly gateway: string;
-  readonly layers: readonly DeployParameters[];
+  readonly layers: readonly Parameters[];
   readonly settings: ControllerSettings;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
@@ -96,7 +101,7 @@ export function podTemplate({ gateway, layers, settings, labels, annotations, co
   };
 }
 
-function container(gateway: string, layers: readonly DeployParameters[], settings: ControllerSettings): JsonObject {
+function container(gateway: string, layers: readonly Parameters[], settings: ControllerSettings): JsonObject {
   const pullPolicy = lastOf(layers, ({ image }) => image?.pullPolicy) ?? settings.proxy.imagePullPolicy;
   const resources = lastOf(layers, (layer) => layer.resources);
   const extraEnv = layers.flatMap(({ env }) => env ?? []).map((each) => asJsonObject({ ...each }));
@@ -129,7 +134,7 @@ function probe(): JsonObject {
   return { httpGet: { path: "/healthz/ready", port: READINESS_PORT, scheme: "HTTP" } };
 }
 
-function shutdownOf(layers: readonly DeployParameters[]): { readonly min: number; readonly max: number } {
+function shutdownOf(layers: readonly Parameters[]): { readonly min: number; readonly max: number } {
   return {
     min: lastOf(layers, ({ shutdown }) => shutdown?.min) ?? SHUTDOWN.min,
     max: lastOf(layers, ({ shutdown }) => shutdown?.max) ?? SHUTDOWN.max,
@@ -138,7 +143,7 @@ function shutdownOf(layers: readonly DeployParameters[]): { readonly min: number
 
 function environment(
   gateway: string,
-  layers: readonly DeployParameters[],
+  layers: readonly Parameters[],
   { xds, namespace, ports }: ControllerSettings,
 ): JsonObject[] {
   const { min, max } = shutdownOf(layers);
