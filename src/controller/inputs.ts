@@ -1,27 +1,6 @@
-/** What translation reads besides objects of the cluster. The controller sets them in the graph like objects. */
 import type { KubeObject, Objects } from "../kube/objects.ts";
 
-/** What the proxies of a Gateway say about what they were sent. Has the key of the Gateway; absent: nothing to report. */
-export interface ProxyReport extends KubeObject {
-  readonly kind: "ProxyReport";
-  /** Why proxies rejected (NACK) the state that was sent last, each message once. */
-  readonly rejections: readonly string[];
-}
-
-/** How the deployment of a Gateway went. Has the key of the Gateway; absent: it has not failed. */
-export interface DeploymentReport extends KubeObject {
-  readonly kind: "DeploymentReport";
-  readonly error: string;
-}
-
-/** Who we are. There is one, with the name `controller`; absent: `CONTROLLER_NAME`. */
-export interface ControllerIdentity extends KubeObject {
-  readonly kind: "ControllerIdentity";
-  readonly controllerName: string;
-}
-
-export const CONTROLLER_NAME = "tracegate.dev/gateway-controller";
-
+/** Everything that queries may read: objects of the cluster, and what the controller learns elsewhere and sets like objects. */
 export interface Inputs extends Objects {
   readonly ProxyReport: ProxyReport;
   readonly DeploymentReport: DeploymentReport;
@@ -29,3 +8,51 @@ export interface Inputs extends Objects {
 }
 
 export type InputKind = keyof Inputs;
+
+/**
+ * What the proxies of one Gateway say about the state that they were sent. Its namespace and name are those of the Gateway. There
+ * is none while all proxies accept everything.
+ */
+export interface ProxyReport extends KubeObject {
+  readonly kind: "ProxyReport";
+  /** Sorted by pod. */
+  readonly rejections: readonly Rejection[];
+}
+
+/** A proxy rejected an update (NACK) and runs on its last good state. */
+export interface Rejection {
+  /** Name of the pod. */
+  readonly pod: string;
+  /** What the proxy said about it. */
+  readonly message: string;
+}
+
+export function proxyReport(namespace: string, name: string, rejections: readonly Rejection[]): ProxyReport {
+  return { apiVersion: "", kind: "ProxyReport", metadata: { namespace, name }, rejections };
+}
+
+/**
+ * Why the objects of one Gateway could not be deployed. Its namespace and name are those of the Gateway. There is none while
+ * nothing fails.
+ */
+export interface DeploymentReport extends KubeObject {
+  readonly kind: "DeploymentReport";
+  readonly error: string;
+}
+
+export function deploymentReport(namespace: string, name: string, error: string): DeploymentReport {
+  return { apiVersion: "", kind: "DeploymentReport", metadata: { namespace, name }, error };
+}
+
+/** `TRACEGATE_CONTROLLER_NAME`. There is one, named `controller`; without it the name is `CONTROLLER_NAME`. */
+export interface ControllerIdentity extends KubeObject {
+  readonly kind: "ControllerIdentity";
+  readonly controllerName: string;
+}
+
+export function controllerIdentity(controllerName: string): ControllerIdentity {
+  const metadata = { namespace: "", name: "controller" };
+  return { apiVersion: "", kind: "ControllerIdentity", metadata, controllerName };
+}
+
+export const CONTROLLER_NAME = "tracegate.dev/gateway-controller";
