@@ -1,0 +1,38 @@
+/**
+ * npm run conformance [-- [--no-image] [--no-install] [suite flag…]]
+ * Runs the conformance suite of the Gateway API against tracegate in the test cluster (see run.ts) and writes the report to
+ * docs/conformance/. The features are those that the GatewayClass claims in its status. Flags of the suite, such as
+ * `-run-test HTTPRouteWeight`, run a part and write no report.
+ */
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { appRoot } from "../../src/base/app-root.ts";
+import { clusterScripts, prepareCluster } from "./lib/setup.ts";
+
+const PROFILES = ["GATEWAY-HTTP", "GATEWAY-TLS", "GATEWAY-TCP", "GATEWAY-UDP"];
+const REPORT = "docs/conformance/gateway-api-v1.6.3.yaml";
+
+const args = process.argv.slice(2);
+const own = new Set(["--no-image", "--no-install"]);
+const flags = args.filter((each) => !own.has(each));
+const scripts = clusterScripts();
+if (scripts === undefined) throw new Error("the conformance suite runs in the test cluster only; unset KUBECONFIG");
+
+prepareCluster({ image: !args.includes("--no-image"), install: !args.includes("--no-install") });
+const report = `${tmpdir()}/tracegate-conformance.yaml`;
+const suite = ["tracegate", report, "-conformance-profiles", PROFILES.join(), ...identity(), ...flags];
+const { status } = spawnSync(`${scripts}/conform`, suite, { stdio: "inherit" });
+process.stdout.write(`log: ${report}.log\n`);
+if (flags.length === 0) {
+  mkdirSync(`${appRoot}docs/conformance`, { recursive: true });
+  copyFileSync(report, `${appRoot}${REPORT}`);
+  process.stdout.write(`report: ${REPORT}\n`);
+}
+process.exitCode = status ?? 1;
+
+/** Whose implementation the report is about. */
+function identity(): string[] {
+  const { version } = JSON.parse(readFileSync(`${appRoot}package.json`, "utf8")) as { version: string };
+  return ["-organization", "tracegate", "-project", "tracegate", "-version", version];
+}

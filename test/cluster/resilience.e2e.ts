@@ -1,0 +1,139 @@
+/** What breaks in a cluster must not reach clients: rolling updates, dying pods, a lost controller, a lost API server. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { get, Load } from "./lib/http.ts";
+import { echoYaml, gatewayYaml, namespaceYaml, routeYaml } from "./lib/objects.ts";
+import { killApiServer } from "./lib/setup.ts";
+import { apply, CONTROLLER_NAMESPACE, eventually, gatewayAddress, getJson, kubectl } from "./lib/tools.ts";
+
+const NS = "e2e-resilience";
+const HOST = "www.example.com";
+const SELECTOR = "gateway.networking.k8s.io/gateway-name=web";
+let address = "";
+
+before(async () => {
+  await apply(
+    namespaceYaml(NS) +
+      echoYaml(NS, "echo", 2) +
+      `
+---
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegateParameters
+metadata: {name: two, namespace: ${NS}}
+spec:
+  deployment: {spec: {replicas: 2}}
+` +
+      gatewayYaml(
+        NS,
+        "web",
+        "  infrastructure: {parametersRef: {group: tracegate.dev, kind: TracegateParameters, name: two}}",
+      ) +
+      routeYaml(NS, "main", "web", HOST, "/", "echo"),
+  );
+  address = await gatewayAddress(NS, "web");
+  await kubectl("-n", NS, "rollout", "status", "deployment/web", "--timeout=120s");
+  await eventually("traffic", async () => (await get({ address, host: HOST })).status === 200);
+});
+
+after(() => kubectl("delete", "namespace", NS, "--wait=false"));
+
+interface Pods {
+  readonly items: readonly {
+    readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+    readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+  }[];
+}
+
+async function readyPods(namespace: string, selector: string): Promise<string[]> {
+  const { items } = await getJson<Pods>("-n", namespace, "pods", "-l", selector);
+  return items
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .filter(({ status }) => status.conditions?.some(({ type, status }) => type === "Ready" && status === "True"))
+    .map(({ metadata }) => metadata.name);
+}
+
+/** Runs `work` while clients send requests, none of which may fail. */
+async function underLoad(work: () => Promise<void>): Promise<void> {
+  const load = new Load({ address, host: HOST, path: "/load" });
+  await work();
+  const { requests, failures } = await load.stop();
+  assert.ok(requests > 0);
+  assert.deepEqual(failures.slice(0, 5), [], `${failures.length} of ${requests} requests failed`);
+}
+
+test("rolling the Deployment loses no request", { timeout: 400_000 }, () =>
+  underLoad(async () => {
+    await kubectl("-n", NS, "rollout", "restart", "deployment/web");
+    await kubectl("-n", NS, "rollout", "status", "deployment/web", "--timeout=300s");
+    await eventually(
+      "the old pods to be gone",
+      async () => {
+        const { items } = await getJson<Pods>("-n", NS, "pods", "-l", SELECTOR);
+        return items.length === 2;
+      },
+      180,
+    );
+  }),
+);
+
+test("deleting one pod after the other loses no request", { timeout: 400_000 }, () =>
+  underLoad(async () => {
+    for (const pod of await readyPods(NS, SELECTOR)) {
+      await kubectl("-n", NS, "delete", "pod", pod, "--wait=true");
+      await eventually("two ready pods", async () => (await readyPods(NS, SELECTOR)).length === 2, 120);
+    }
+  }),
+);
+
+test("killing the controller loses no request, and its successor applies changes", { timeout: 300_000 }, () =>
+  underLoad(async () => {
+    const controllers = await readyPods(CONTROLLER_NAMESPACE, "tracegate=tracegate");
+    for (const pod of controllers)
+      await kubectl("-n", CONTROLLER_NAMESPACE, "delete", "pod", pod, "--grace-period=0", "--force");
+    await apply(routeYaml(NS, "second", "web", "second.example.com", "/", "echo"));
+    await eventually(
+      "the new route",
+      async () => (await get({ address, host: "second.example.com" })).status === 200,
+      120,
+    );
+  }),
+);
+
+test("without a controller a proxy keeps its configuration, and catches up later", { timeout: 300_000 }, async () => {
+  await underLoad(async () => {
+    await kubectl("-n", CONTROLLER_NAMESPACE, "scale", "deployment/tracegate", "--replicas=0");
+    await eventually(
+      "no controller",
+      async () => (await readyPods(CONTROLLER_NAMESPACE, "tracegate=tracegate")).length === 0,
+    );
+    await apply(routeYaml(NS, "third", "web", "third.example.com", "/", "echo"));
+    assert.equal((await get({ address, host: "third.example.com" })).status, 404);
+    await kubectl("-n", CONTROLLER_NAMESPACE, "scale", "deployment/tracegate", "--replicas=1");
+    await eventually(
+      "the new route",
+      async () => (await get({ address, host: "third.example.com" })).status === 200,
+      120,
+    );
+  });
+});
+
+test(
+  "a minute without the API server loses no request",
+  { timeout: 400_000, skip: killApiServer === undefined ? "the API server of this cluster cannot be stopped" : false },
+  () =>
+    underLoad(async () => {
+      const restart = await killApiServer?.();
+      try {
+        await new Promise((resolve) => setTimeout(resolve, 60_000));
+      } finally {
+        restart?.();
+      }
+      await eventually("the API server", async () => (await kubectl("get", "--raw", "/readyz")) === "ok", 60);
+      await apply(routeYaml(NS, "fourth", "web", "fourth.example.com", "/", "echo"));
+      await eventually(
+        "the new route",
+        async () => (await get({ address, host: "fourth.example.com" })).status === 200,
+        120,
+      );
+    }),
+);
