@@ -119,6 +119,17 @@ export const LOG_MODULES = [
 
 export type LogModule = (typeof LOG_MODULES)[number];
 
+/** The components of the controller that write log lines, as `tgctl controller log` lists them. */
+export const CONTROLLER_COMPONENTS = [
+  "tracegate/syncer",
+  "tracegate/translator",
+  "gateway-controller",
+  "deployer",
+  "default",
+] as const;
+
+export type ControllerComponent = (typeof CONTROLLER_COMPONENTS)[number];
+
 /** The modules of a filter that match no known module, for a warning. */
 export function unknownModules(filter: LogFilter): string[] {
   return [...filter.modules.keys()].filter((module) => !LOG_MODULES.some((known) => covers(module, known)));

@@ -1,5 +1,5 @@
 import { formatTimestamp } from "./dates.ts";
-import { LEVEL_RANK, type LogFilter, type LogLevel, type LogModule } from "./log-filter.ts";
+import { type ControllerComponent, LEVEL_RANK, type LogFilter, type LogLevel, type LogModule } from "./log-filter.ts";
 
 export type LogFormat = "text" | "json";
 /** Values of one line; undefined ones are left out. An error shows its message, at level debug or trace its stack too. */
@@ -13,15 +13,18 @@ export class LogOutput {
   filter: LogFilter;
   readonly format: LogFormat;
   readonly write: LogWriter;
+  /** The name of the JSON field that holds a line's target. */
+  readonly targetField: "scope" | "component";
 
-  constructor(filter: LogFilter, format: LogFormat, write: LogWriter) {
+  constructor(filter: LogFilter, format: LogFormat, write: LogWriter, targetField: "scope" | "component" = "scope") {
     this.filter = filter;
     this.format = format;
     this.write = write;
+    this.targetField = targetField;
   }
 
   /** A logger for one target. */
-  logger(target: LogModule): Logger {
+  logger(target: LogModule | ControllerComponent): Logger {
     return new Logger(target, this);
   }
 }
@@ -66,13 +69,14 @@ export class Logger {
 
   log(level: LogLevel, message: string, fields?: LogFields): void {
     if (!this.enabled(level)) return;
-    this.output.write(formatLine(this.output.format, level, this.target, message, fields));
+    const { format, targetField } = this.output;
+    this.output.write(formatLine(format, level, this.target, message, fields, targetField));
   }
 }
 
 /**
- * `<time>\t<level>\t<target> <message> k=v …`, or a JSON object with `level`, `time`, `scope`, `message` and the fields, with
- * its line break.
+ * `<time>\t<level>\t<target> <message> k=v …`, or a JSON object with `level`, `time`, `targetField`, `message` and the fields,
+ * with its line break.
  */
 export function formatLine(
   format: LogFormat,
@@ -80,11 +84,12 @@ export function formatLine(
   target: string,
   message: string,
   fields?: LogFields,
+  targetField = "scope",
 ): string {
   const time = formatTimestamp(Date.now());
   const json = format === "json";
   let line = json
-    ? `{"level":"${level}","time":"${time}","scope":${quote(target)},"message":${quote(message)}`
+    ? `{"level":"${level}","time":"${time}","${targetField}":${quote(target)},"message":${quote(message)}`
     : `${time}\t${level}\t${target} ${oneLine(message)}`;
   for (const [name, value] of Object.entries(fields ?? {})) {
     if (value === undefined) continue;
