@@ -153,9 +153,11 @@ export class TestApiServer {
 
   /** Ends all watches: properly, or by cutting their connections. */
   endWatches(how: "end" | "cut" = "end"): void {
-    for (const { response } of this.#watchers)
-      if (how === "end") response.end();
-      else response.destroy();
+    for (const watcher of this.#watchers) {
+      this.#watchers.delete(watcher);
+      if (how === "end") watcher.response.end();
+      else watcher.response.destroy();
+    }
   }
 
   /** Tells watchers the current version, without a change of what they watch. */

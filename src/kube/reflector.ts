@@ -1,0 +1,208 @@
+/**
+ * Follows the objects of one kind: lists them, then watches from the version of the list. In: pages and events of the API server.
+ * Out: a sink that always converges to what the server holds, whatever is lost in between. Used by the controller, one for each
+ * kind.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { asError } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { Backoff } from "./backoff.ts";
+import { type KubeClient, KubeError, resourcePath } from "./client.ts";
+import { type Kind, type Objects, objectKey, RESOURCES } from "./objects.ts";
+import { trimMetadata } from "./trim.ts";
+
+/** Where objects go. */
+export interface Sink {
+  /** These are all objects of the kind. */
+  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void;
+  set(object: Objects[Kind]): void;
+  /** `key`: see `objectKey`. */
+  delete(kind: Kind, key: string): void;
+}
+
+export interface ReflectorOptions<K extends Kind> {
+  readonly client: KubeClient;
+  readonly kind: K;
+  /** `labelSelector` and `fieldSelector`: the server sends only these objects. */
+  readonly selectors?: Readonly<Record<string, string>>;
+  /** Drops what nobody reads, before an object is kept. Metadata is trimmed in any case. */
+  readonly trim?: (object: Objects[K]) => Objects[K];
+  readonly sink: Sink;
+  readonly log: Logger;
+  /** Default: 0.2 s to 10 s. */
+  readonly pauses?: Backoff;
+  /** Milliseconds between attempts to list a kind that is not installed. Default 5 s. */
+  readonly absentPause?: number;
+}
+
+/** Objects in one response: what client-go asks for too. */
+const PAGE = "500";
+/** Seconds after which the server ends a watch: so much, up to twice as much. */
+const WATCH_SECONDS = 300;
+/** Milliseconds after the end that the server should have put to a watch: it must be dead. */
+const OVERDUE_MS = 30_000;
+/** Milliseconds that a watch must last to count as a success. */
+const LASTING_MS = 1000;
+
+interface List<T> {
+  readonly metadata: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items: readonly T[];
+}
+
+/** `absent`: the cluster has no such kind, for its CRD is not installed. `lost`: what is known may be out of date. */
+export type ReflectorState = "starting" | "following" | "absent" | "lost";
+
+export class Reflector<K extends Kind> {
+  readonly kind: K;
+  /** Resolves when all objects have been listed for the first time, or the kind is not installed. */
+  readonly synced: Promise<void>;
+  readonly #options: ReflectorOptions<K>;
+  readonly #pauses: Backoff;
+  readonly #markSynced: () => void;
+  readonly #path: string;
+  #state: ReflectorState = "starting";
+  /** Version to watch from; undefined: list first. */
+  #version: string | undefined;
+  /** The last list could not be continued, so the next one comes in one piece. */
+  #unpaged = false;
+
+  constructor(options: ReflectorOptions<K>) {
+    this.kind = options.kind;
+    this.#options = options;
+    this.#pauses = options.pauses ?? new Backoff(200, 10_000);
+    this.#path = resourcePath(RESOURCES[options.kind]);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.synced = promise;
+    this.#markSynced = resolve;
+  }
+
+  get state(): ReflectorState {
+    return this.#state;
+  }
+
+  /** Resolves when `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      let pause = 0;
+      try {
+        if (this.#version === undefined) await this.#list(signal);
+        else pause = await this.#watch(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        pause = this.#failed(error);
+      }
+      if (pause > 0) await delay(pause, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { client, kind, selectors, sink, log } = this.#options;
+    const objects: Objects[K][] = [];
+    let next: string | undefined;
+    let version = "";
+    do {
+      const query = {
+        ...selectors,
+        ...(!this.#unpaged && { limit: PAGE }),
+        ...(next !== undefined && { continue: next }),
+      };
+      const page = await client.request<List<Objects[K]>>("GET", this.#path, { query, signal });
+      for (const object of page.items) objects.push(this.#kept(object));
+      version = page.metadata.resourceVersion ?? "";
+      next = page.metadata.continue;
+    } while (next !== undefined && next !== "");
+    this.#unpaged = false;
+    this.#version = version;
+    sink.replace(kind, objects);
+    if (this.#state === "lost" || this.#state === "absent")
+      log.info("following again", { kind, objects: objects.length });
+    else log.debug("listed", { kind, objects: objects.length });
+    this.#state = "following";
+    this.#markSynced();
+  }
+
+  /** Resolves with the pause before the next watch, which is none after one that did its work. */
+  async #watch(signal: AbortSignal): Promise<number> {
+    const { client, kind, selectors, sink } = this.#options;
+    const startedAt = performance.now();
+    const seconds = Math.round(WATCH_SECONDS * (1 + Math.random()));
+    const query = {
+      ...selectors,
+      resourceVersion: this.#version ?? "",
+      allowWatchBookmarks: "true",
+      timeoutSeconds: String(seconds),
+    };
+    const end = new AbortController();
+    const overdue = setTimeout(() => end.abort(), seconds * 1000 + OVERDUE_MS);
+    const stop = (): void => end.abort();
+    signal.addEventListener("abort", stop);
+    let events = 0;
+    try {
+      for await (const { type, object } of client.watch<Objects[K]>(this.#path, query, end.signal)) {
+        if (type === "ERROR") throw errorOf(object);
+        events++;
+        if (type === "DELETED") sink.delete(kind, objectKey(object.metadata));
+        else if (type !== "BOOKMARK") sink.set(this.#kept(object));
+        this.#version = object.metadata.resourceVersion ?? this.#version;
+        this.#recovered();
+      }
+    } finally {
+      clearTimeout(overdue);
+      signal.removeEventListener("abort", stop);
+    }
+    if (events === 0 && performance.now() - startedAt < LASTING_MS) return this.#pauses.next();
+    this.#recovered();
+    return 0;
+  }
+
+  #recovered(): void {
+    this.#pauses.reset();
+    if (this.#state === "following") return;
+    this.#options.log.info("following again", { kind: this.kind });
+    this.#state = "following";
+  }
+
+  /** Returns the pause before the next attempt. */
+  #failed(error: unknown): number {
+    const { kind, sink, log, absentPause = 5000 } = this.#options;
+    const status = error instanceof KubeError ? error.status : undefined;
+    if (status === 404) {
+      if (this.#state !== "absent") log.info("kind is not installed; waiting for its CRD", { kind });
+      this.#state = "absent";
+      this.#version = undefined;
+      sink.replace(kind, []);
+      this.#markSynced();
+      return absentPause * (0.5 + Math.random());
+    }
+    if (status === 410) {
+      // Normal after long watches and restarts of the API server.
+      log.debug("version is too old, listing again", { kind });
+      this.#unpaged = this.#version === undefined;
+      this.#version = undefined;
+      return this.#unpaged ? this.#pauses.next() : 0;
+    }
+    // Only from errors that say nothing about the version can a watch resume; 429 and 5xx are those of a busy server.
+    if (!(status === 0 || status === 429 || (status !== undefined && status >= 500))) this.#version = undefined;
+    if (this.#state !== "lost") log.warn("cannot follow, retrying", { kind, error: asError(error) });
+    if (this.#state === "following") this.#state = "lost";
+    return this.#pauses.next();
+  }
+
+  /** Lists leave out kind and version of built-in objects, and cluster-scoped ones have no namespace. */
+  #kept(object: Objects[K]): Objects[K] {
+    const { group, version } = RESOURCES[this.kind];
+    const apiVersion = group === "" ? version : `${group}/${version}`;
+    const whole: Objects[K] = { ...object, apiVersion, kind: this.kind, metadata: trimMetadata(object.metadata) };
+    return this.#options.trim?.(whole) ?? whole;
+  }
+}
+
+/** Of an ERROR event, whose object is a Status. */
+function errorOf(status: unknown): KubeError {
+  const { code, reason, message } = (typeof status === "object" && status !== null ? status : {}) as {
+    readonly code?: number;
+    readonly reason?: string;
+    readonly message?: string;
+  };
+  return new KubeError(code ?? 500, reason ?? "", message ?? "the watch ended with an error");
+}
