@@ -61,7 +61,6 @@ export function socketAddresses(socket: {
   };
 }
 
-/** Clients of IPv4 at a dual-stack socket appear with IPv6 addresses that contain theirs (RFC 4291 2.5.5.2). */
-export function unmapped(address: string): string {
+function unmapped(address: string): string {
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }
