@@ -4,13 +4,12 @@
  */
 import { translateFrontend } from "../../config/translate/frontend.ts";
 import type { Bind } from "../../ir/ir.ts";
-import { mergePolicies } from "../../policies/merge.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery } from "../graph.ts";
 import { addressesOf } from "./addresses.ts";
 import { gatewayModel } from "./gateways.ts";
 import type { ListenerModel } from "./model.ts";
-import { attachedPolicies, policyTarget } from "./policies.ts";
+import { listenerTargets, mergeAttached } from "./policies.ts";
 import { routesOfGateway } from "./route-keys.ts";
 import { collectServiceKeys, routeModel } from "./routes.ts";
 
@@ -109,16 +108,6 @@ const listenerResource = defineQuery<ListenerResource | undefined>("listenerReso
   const listener = read.query(gatewayModel, gateway)?.listeners.find((each) => each.key === listenerKey);
   if (listener === undefined || !listener.programmed || listener.protocol === "unsupported") return undefined;
   const [gatewayNamespace = "", gatewayName = ""] = gateway.split("/");
-  const [setNamespace = "", setName = ""] = listener.listenerSet?.split("/") ?? [];
-  const targets = [
-    policyTarget("Gateway", gatewayNamespace, gatewayName),
-    ...(listener.listenerSet === undefined
-      ? [policyTarget("Gateway", gatewayNamespace, gatewayName, listener.name)]
-      : [
-          policyTarget("ListenerSet", setNamespace, setName),
-          policyTarget("ListenerSet", setNamespace, setName, listener.name),
-        ]),
-  ];
   return {
     kind: "listener",
     bind: bindKey(listener),
@@ -130,7 +119,7 @@ const listenerResource = defineQuery<ListenerResource | undefined>("listenerReso
       hostname: listener.hostname,
       protocol: listener.protocol,
       ...(listener.tls !== undefined && listener.tls !== "passthrough" && { tls: listener.tls }),
-      policies: mergePolicies(...targets.map((target) => read.query(attachedPolicies, target).gateway)),
+      policies: mergeAttached(read, "gateway", listenerTargets(listener)),
     },
   };
 });
