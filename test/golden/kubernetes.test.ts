@@ -3,12 +3,13 @@
  * them: for every Gateway what its proxies are sent, and the status of every object. What an output leaves out is as `DEFAULTS`
  * say. UPDATE_GOLDEN=1 writes the outputs.
  *
- * The objects may leave out `apiVersion` and the namespace `default`, and a Secret or ConfigMap may give `stringData`. The GatewayClass
- * `tracegate` is always there.
+ * Objects may leave out `apiVersion` and the namespace `default`; Secrets may have `stringData`. The GatewayClass `tracegate` is
+ * always there, and each Gateway has a Service with an address and a ready proxy, unless a comment says `# no proxies`. `$CA` is a
+ * CA made for the test, `$CERT` and `$KEY` a certificate by it, `$CERT2` and `$KEY2` another one; outputs name them.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { test } from "node:test";
+import { before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { parseAllDocuments, stringify } from "yaml";
 import { translateFrontend } from "../../src/config/translate/frontend.ts";
@@ -17,15 +18,30 @@ import type { Inputs } from "../../src/controller/inputs.ts";
 import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
-import { keyOfObject } from "../../src/kube/objects.ts";
+import { type Gateway, keyOfObject } from "../../src/kube/objects.ts";
 import type { GatewayState, Resource } from "../../src/xds/resources.ts";
+import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 
 const FOLDER = new URL("kubernetes/", import.meta.url);
 
+/** PEM by the name that stands for it in the files. */
+const pems = new Map<string, string>();
+
+before(() => {
+  if (noOpenssl !== false) return;
+  using ca = new TestCa();
+  pems.set("$CA", ca.cert);
+  for (const number of ["", "2"]) {
+    const { cert, key } = ca.issue(`${number}a.example.com`);
+    pems.set(`$CERT${number}`, cert).set(`$KEY${number}`, key);
+  }
+});
+
 for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"))) {
   const name = file.slice(0, -".in.yaml".length);
-  test(name, () => {
-    const text = outcome(readFileSync(new URL(file, FOLDER), "utf8"));
+  const input = readFileSync(new URL(file, FOLDER), "utf8");
+  test(name, { skip: /\$(CA|CERT|KEY)/.test(input) && noOpenssl }, () => {
+    const text = outcome(input);
     const path = new URL(`${name}.out.yaml`, FOLDER);
     if (process.env.UPDATE_GOLDEN !== undefined) {
       writeFileSync(path, text);
@@ -59,6 +75,8 @@ function outcome(text: string): string {
     assert.deepEqual(document.errors, []);
     graph.set(completed(document.toJS() as unknown));
   }
+  if (!text.includes("# no proxies"))
+    for (const gateway of graph.list("Gateway")) for (const each of deployed(gateway)) setNew(graph, each);
   const gateways = graph.list("Gateway").map((gateway) => {
     const key = keyOfObject(gateway);
     return [key, shownState(graph.query(gatewayState, key))] as const;
@@ -68,12 +86,32 @@ function outcome(text: string): string {
     .filter(({ kind, generation }) => kind !== "GatewayClass" || generation !== CLASS.metadata.generation)
     .map(shownStatus);
   const shown = { gateways: Object.fromEntries(gateways), statuses: Object.fromEntries(statuses) };
-  return stringify(shown, { aliasDuplicateObjects: false, lineWidth: 0 });
+  return stringify(withoutPems(shown), { aliasDuplicateObjects: false, lineWidth: 0 });
+}
+
+/** What runs the proxies of a Gateway, as far as it matters. */
+function deployed({ metadata: { namespace, name } }: Gateway): readonly Anything[] {
+  const labels = { "gateway.networking.k8s.io/gateway-name": name };
+  const metadata = { namespace, name, labels };
+  return [
+    {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata,
+      spec: { clusterIP: "198.19.0.1" },
+      status: { loadBalancer: { ingress: [{ ip: "203.0.113.1" }] } },
+    },
+    { apiVersion: "v1", kind: "Pod", metadata, status: { conditions: [{ type: "Ready", status: "True" }] } },
+  ];
+}
+
+function setNew(graph: Graph, object: Anything): void {
+  if (graph.get(object.kind, keyOfObject(object)) === undefined) graph.set(object);
 }
 
 /** The object as an API server would have sent it. */
 function completed(written: unknown): Anything {
-  const { metadata, stringData, ...rest } = written as {
+  const { metadata, stringData, ...rest } = withPems(written) as {
     readonly kind: string;
     readonly metadata: object;
     readonly stringData?: Readonly<Record<string, string>>;
@@ -85,6 +123,26 @@ function completed(written: unknown): Anything {
   ]);
   const data = stringData === undefined ? {} : { data: Object.fromEntries(encoded) };
   return { apiVersion: "", ...rest, ...data, metadata: { namespace, generation: 2, ...metadata } } as Anything;
+}
+
+/** `$CERT` and the others replaced by what they stand for. */
+function withPems(value: unknown): unknown {
+  if (typeof value === "string") return pems.get(value) ?? value;
+  if (Array.isArray(value)) return value.map(withPems);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, withPems(each)]));
+}
+
+/** The reverse; a bundle is the names of its parts. */
+function withoutPems(value: unknown): unknown {
+  if (typeof value === "string") {
+    let shown = value;
+    for (const [name, pem] of pems) shown = shown.replaceAll(pem, `${name} `);
+    return shown.trim();
+  }
+  if (Array.isArray(value)) return value.map(withoutPems);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, withoutPems(each)]));
 }
 
 /** Of binds, listeners and routes. */
@@ -141,10 +199,12 @@ interface Draft {
   readonly message: string;
 }
 
+const LISTENER_CONDITIONS = "Accepted,Conflicted,ResolvedRefs,Programmed";
+
 /** Those of a listener that serves traffic are `ok`. */
 function shortConditions(drafts: readonly Draft[]): unknown {
   const isGood = ({ type, status }: Draft): boolean => status === (type === "Conflicted" ? "False" : "True");
-  if (drafts.some(({ type }) => type === "Conflicted") && drafts.every(isGood)) return "ok";
+  if (drafts.map(({ type }) => type).join() === LISTENER_CONDITIONS && drafts.every(isGood)) return "ok";
   return Object.fromEntries(
     drafts.map(({ type, status, reason, message }) => [type, `${status} ${reason}: ${message}`]),
   );

@@ -1,13 +1,40 @@
-/** Statuses of GatewayClasses and Gateways. */
+/** Statuses of GatewayClasses, Gateways and ListenerSets. */
 import { keyOfObject } from "../../kube/objects.ts";
-import { defineQuery, type Read } from "../graph.ts";
-import { isTrue } from "../translate/conditions.ts";
+import { defineQuery, type Query, type Read } from "../graph.ts";
+import { isFalse, isTrue } from "../translate/conditions.ts";
 import { SUPPORTED_FEATURES } from "../translate/features.ts";
 import { controllerName } from "../translate/gateway-class.ts";
 import { gatewayModel } from "../translate/gateways.ts";
+import { gatewayOfSet } from "../translate/listener-sets.ts";
+import type { ConditionDraft, GatewayModel, ListenerModel } from "../translate/model.ts";
+import { classParametersProblem } from "../translate/parameters.ts";
 import { routesOfGateway } from "../translate/route-keys.ts";
 import { routeModel } from "../translate/routes.ts";
 import type { DesiredStatus } from "./desired.ts";
+import { gatewayProgramming, whilePending } from "./gateway-programmed.ts";
+
+export function gatewayClassStatuses(read: Read): readonly DesiredStatus[] {
+  return statusesOf(read, "GatewayClass", gatewayClassStatus);
+}
+
+export function gatewayStatuses(read: Read): readonly DesiredStatus[] {
+  return statusesOf(read, "Gateway", gatewayStatus);
+}
+
+export function listenerSetStatuses(read: Read): readonly DesiredStatus[] {
+  return statusesOf(read, "ListenerSet", listenerSetStatus);
+}
+
+function statusesOf(
+  read: Read,
+  kind: "GatewayClass" | "Gateway" | "ListenerSet",
+  status: Query<DesiredStatus | undefined>,
+): readonly DesiredStatus[] {
+  return read
+    .list(kind)
+    .map((object) => read.query(status, keyOfObject(object)))
+    .filter((each) => each !== undefined);
+}
 
 /** How many routes attach to each listener of a Gateway, by the key of the listener. */
 const attachedRoutes = defineQuery<Readonly<Record<string, number>>>("attachedRoutes", (read, gateway) => {
@@ -22,29 +49,20 @@ const attachedRoutes = defineQuery<Readonly<Record<string, number>>>("attachedRo
   return counts;
 });
 
-export function gatewayClassStatuses(read: Read): readonly DesiredStatus[] {
-  return read
-    .list("GatewayClass")
-    .map((found) => read.query(gatewayClassStatus, keyOfObject(found)))
-    .filter((status) => status !== undefined);
-}
-
-export function gatewayStatuses(read: Read): readonly DesiredStatus[] {
-  return read
-    .list("Gateway")
-    .map((gateway) => read.query(gatewayStatus, keyOfObject(gateway)))
-    .filter((status) => status !== undefined);
-}
-
 const gatewayClassStatus = defineQuery<DesiredStatus | undefined>("gatewayClassStatus", (read, key) => {
   const found = read.get("GatewayClass", key);
   if (found?.spec.controllerName !== controllerName(read)) return undefined;
+  const problem = classParametersProblem(read, found);
   return {
     kind: "GatewayClass",
     key,
     generation: found.metadata.generation ?? 0,
     status: {
-      conditions: [isTrue("Accepted", "Accepted", "GatewayClass accepted by tracegate controller")],
+      conditions: [
+        problem === undefined
+          ? isTrue("Accepted", "Accepted", "GatewayClass accepted by tracegate controller")
+          : isFalse("Accepted", problem.reason, problem.message),
+      ],
       supportedFeatures: SUPPORTED_FEATURES,
     },
   };
@@ -54,22 +72,73 @@ const gatewayStatus = defineQuery<DesiredStatus | undefined>("gatewayStatus", (r
   const gateway = read.get("Gateway", key);
   const model = read.query(gatewayModel, key);
   if (gateway === undefined || model === undefined) return undefined;
-  const counts = read.query(attachedRoutes, key);
+  const { addresses, condition } = read.query(gatewayProgramming, key);
   return {
     kind: "Gateway",
     key,
     generation: gateway.metadata.generation ?? 0,
     status: {
-      conditions: [...model.conditions],
+      conditions: [...model.conditions, condition],
+      addresses,
       attachedListenerSets: model.listenerSets.length,
-      listeners: model.listeners
-        .filter(({ listenerSet }) => listenerSet === undefined)
-        .map(({ key: listener, name, kinds, conditions }) => ({
-          name,
-          supportedKinds: kinds,
-          attachedRoutes: counts[listener] ?? 0,
-          conditions,
-        })),
+      listeners: listenerStatuses(read, key, ({ listenerSet }) => listenerSet === undefined),
     },
   };
 });
+
+/** undefined: its Gateway is not ours. */
+const listenerSetStatus = defineQuery<DesiredStatus | undefined>("listenerSetStatus", (read, key) => {
+  const set = read.get("ListenerSet", key);
+  const gateway = read.query(gatewayOfSet, key);
+  const model = gateway === undefined ? undefined : read.query(gatewayModel, gateway);
+  if (set === undefined || gateway === undefined || model === undefined) return undefined;
+  const listeners = model.listeners.filter(({ listenerSet }) => listenerSet === key);
+  return {
+    kind: "ListenerSet",
+    key,
+    generation: set.metadata.generation ?? 0,
+    status: {
+      conditions: setConditions(model, listeners, read.query(gatewayProgramming, gateway).pending),
+      listeners: listenerStatuses(read, gateway, ({ listenerSet }) => listenerSet === key),
+    },
+  };
+});
+
+function setConditions(
+  { key, conditions }: GatewayModel,
+  listeners: readonly ListenerModel[],
+  pending: boolean,
+): readonly ConditionDraft[] {
+  const refuse = (reason: string, message: string): readonly ConditionDraft[] => [
+    isFalse("Accepted", reason, message),
+    isFalse("Programmed", reason, message),
+  ];
+  if (listeners.length === 0)
+    return refuse("NotAllowed", `Gateway ${key} does not allow this ListenerSet; see its spec.allowedListeners`);
+  if (conditions.some(({ type, status }) => type === "Accepted" && status === "False"))
+    return refuse("ParentNotAccepted", `Gateway ${key} is not accepted`);
+  const invalid = listeners.filter(({ programmed }) => !programmed).map(({ name }) => name);
+  const message = `Some listeners are not valid: ${invalid.join(", ")}`;
+  if (invalid.length === listeners.length) return refuse("ListenersNotValid", message);
+  return [
+    invalid.length === 0
+      ? isTrue("Accepted", "Accepted", "Successfully accepted ListenerSet")
+      : isTrue("Accepted", "ListenersNotValid", message),
+    ...whilePendingIf(pending, [isTrue("Programmed", "Programmed", "Successfully programmed ListenerSet")]),
+  ];
+}
+
+function listenerStatuses(read: Read, gateway: string, isOwn: (listener: ListenerModel) => boolean) {
+  const counts = read.query(attachedRoutes, gateway);
+  const { pending } = read.query(gatewayProgramming, gateway);
+  return (read.query(gatewayModel, gateway)?.listeners ?? []).filter(isOwn).map(({ key, name, kinds, conditions }) => ({
+    name,
+    supportedKinds: kinds,
+    attachedRoutes: counts[key] ?? 0,
+    conditions: whilePendingIf(pending, conditions),
+  }));
+}
+
+function whilePendingIf(pending: boolean, conditions: readonly ConditionDraft[]): readonly ConditionDraft[] {
+  return pending ? whilePending(conditions) : conditions;
+}

@@ -1,12 +1,13 @@
 import { defineQuery, type Read } from "../graph.ts";
 import type { DesiredStatus } from "./desired.ts";
-import { gatewayClassStatuses, gatewayStatuses } from "./gateway-statuses.ts";
+import { gatewayClassStatuses, gatewayStatuses, listenerSetStatuses } from "./gateway-statuses.ts";
 import { routeStatuses } from "./route-statuses.ts";
 
 /** Each returns the statuses of some kinds of objects. */
 const STATUSES: readonly ((read: Read) => readonly DesiredStatus[])[] = [
   gatewayClassStatuses,
   gatewayStatuses,
+  listenerSetStatuses,
   routeStatuses,
 ];
 

@@ -70,7 +70,10 @@ function among(
       ...(sectionName === undefined ? [] : [`sectionName ${sectionName}`]),
       ...(port === undefined ? [] : [`port ${port}`]),
     ].join(" and ");
-    const message = wanted === "" ? "The parent has no listeners" : `The parent has no listener with ${wanted}`;
+    const message =
+      wanted === ""
+        ? "The parent has no listeners that its Gateway allows"
+        : `The parent has no listener with ${wanted}`;
     return refuse("NoMatchingParent", message);
   }
   const accepted = named.filter((listener) => listener.accepted);

@@ -1,10 +1,11 @@
-import type { ListenerSet } from "../../kube/objects.ts";
-import { objectKey } from "../../kube/objects.ts";
-import { defineIndex, defineQuery } from "../graph.ts";
+/** ListenerSets: which Gateway they add listeners to, and whether it lets them. */
+import { type Gateway, keyOfObject, type ListenerSet, objectKey } from "../../kube/objects.ts";
+import { defineIndex, defineQuery, type Read } from "../graph.ts";
 import { GATEWAY_GROUP } from "./gateway-class.ts";
+import { isFromAllowed } from "./namespaces.ts";
 
 /** ListenerSets by the key of the Gateway that they name. */
-export const SETS_OF_GATEWAY = defineIndex("ListenerSet", (set) => {
+const BY_GATEWAY = defineIndex("ListenerSet", (set) => {
   const parent = parentOfSet(set);
   return parent === undefined ? [] : [parent];
 });
@@ -18,4 +19,25 @@ export const gatewayOfSet = defineQuery<string | undefined>("gatewayOfSet", (rea
 function parentOfSet({ metadata, spec }: ListenerSet): string | undefined {
   const { group = GATEWAY_GROUP, kind = "Gateway", namespace = metadata.namespace, name } = spec.parentRef;
   return group === GATEWAY_GROUP && kind === "Gateway" ? objectKey({ namespace, name }) : undefined;
+}
+
+/**
+ * The ListenerSets that `spec.allowedListeners` lets in, by default none, in order of precedence: the oldest first, then by
+ * namespace and name (ListenerSet, `spec.listeners`).
+ */
+export function allowedSets(read: Read, gateway: Gateway): readonly ListenerSet[] {
+  const { from = "None", ...selector } = gateway.spec.allowedListeners?.namespaces ?? {};
+  const { namespace } = gateway.metadata;
+  return read
+    .find(BY_GATEWAY, keyOfObject(gateway))
+    .filter((set) => isFromAllowed(read, { from, ...selector }, namespace, set.metadata.namespace))
+    .sort((a, b) => compare(createdAt(a), createdAt(b)) || compare(keyOfObject(a), keyOfObject(b)));
+}
+
+function createdAt({ metadata }: ListenerSet): string {
+  return metadata.creationTimestamp ?? "";
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

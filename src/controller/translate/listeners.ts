@@ -25,7 +25,7 @@ const RESERVED_PORTS: readonly number[] = [15000, 15020, 15021];
 
 type Protocol = ListenerModel["protocol"];
 
-export function protocolOf({ protocol }: GatewayListener): Protocol {
+export function protocolOf({ protocol }: Pick<GatewayListener, "protocol">): Protocol {
   return protocol === "HTTP" || protocol === "HTTPS" || protocol === "TLS" || protocol === "TCP" || protocol === "UDP"
     ? protocol
     : "unsupported";
@@ -48,25 +48,31 @@ export function possibleKinds({ protocol, tls }: GatewayListener): readonly Rout
   }
 }
 
-/** The kinds of `allowedRoutes.kinds` that the listener can serve, and those that it cannot. */
-export function allowedKinds(spec: GatewayListener): {
-  readonly kinds: readonly RouteGroupKind[];
-  readonly invalid: readonly RouteGroupKind[];
-} {
-  const possible: readonly string[] = possibleKinds(spec);
+/** The kinds that the listener serves: those of `allowedRoutes.kinds` that are possible, by default all of them. */
+export function allowedKinds(spec: GatewayListener): readonly RouteGroupKind[] {
   const wanted = spec.allowedRoutes?.kinds ?? [];
-  if (wanted.length === 0) return { kinds: possible.map((kind) => ({ group: GATEWAY_GROUP, kind })), invalid: [] };
-  const isPossible = ({ group = GATEWAY_GROUP, kind }: RouteGroupKind): boolean =>
-    group === GATEWAY_GROUP && possible.includes(kind);
+  if (wanted.length === 0) return possibleKinds(spec).map((kind) => ({ group: GATEWAY_GROUP, kind }));
+  return wanted.filter((kind) => isPossible(kind, spec)).map(({ kind }) => ({ group: GATEWAY_GROUP, kind }));
+}
+
+/** About kinds in `allowedRoutes.kinds` that the listener cannot serve. */
+export function invalidKinds(spec: GatewayListener): Problem | undefined {
+  const invalid = (spec.allowedRoutes?.kinds ?? []).filter((kind) => !isPossible(kind, spec));
+  if (invalid.length === 0) return undefined;
+  const names = invalid.map(({ group = GATEWAY_GROUP, kind }) => (group === GATEWAY_GROUP ? kind : `${group}/${kind}`));
   return {
-    kinds: wanted.filter(isPossible).map(({ kind }) => ({ group: GATEWAY_GROUP, kind })),
-    invalid: wanted.filter((kind) => !isPossible(kind)),
+    reason: "InvalidRouteKinds",
+    message: `A listener with protocol ${spec.protocol} cannot serve routes of kind ${names.join(", ")}`,
   };
+}
+
+function isPossible({ group = GATEWAY_GROUP, kind }: RouteGroupKind, spec: GatewayListener): boolean {
+  return group === GATEWAY_GROUP && possibleKinds(spec).some((possible) => possible === kind);
 }
 
 /** Why a listener is not accepted, regardless of others. */
 export function ownProblem({ protocol, port }: GatewayListener): Problem | undefined {
-  if (protocolOf({ protocol, port, name: "" }) === "unsupported")
+  if (protocolOf({ protocol }) === "unsupported")
     return { reason: "UnsupportedProtocol", message: `Protocol ${protocol} is not supported` };
   if (RESERVED_PORTS.includes(port)) return { reason: "PortUnavailable", message: "port is reserved" };
   return undefined;

@@ -40,7 +40,10 @@ function find(read: Read, kind: RouteKind, parent: string): readonly KubeObject[
 
 /** Keys of the routes that name a Gateway of ours or one of its ListenerSets, attached or not. */
 export const routesOfGateway = defineQuery<readonly string[]>("routesOfGateway", (read, key) => {
-  const sets = read.query(gatewayModel, key)?.listenerSets ?? [];
-  const parents = [`Gateway/${key}`, ...sets.map((set) => `ListenerSet/${set}`)];
+  const listeners = read.query(gatewayModel, key)?.listeners ?? [];
+  const sets = listeners.flatMap(({ listenerSet }) =>
+    listenerSet === undefined ? [] : [`ListenerSet/${listenerSet}`],
+  );
+  const parents = [`Gateway/${key}`, ...new Set(sets)];
   return [...new Set(parents.flatMap((parent) => read.query(routesOfParent, parent)))];
 });

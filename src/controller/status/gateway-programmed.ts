@@ -1,0 +1,78 @@
+/** Whether the proxies of a Gateway run and serve what they were sent, and at which addresses. */
+import { deploymentName, GATEWAY_NAME } from "../deploy/manifest.ts";
+import { defineIndex, defineQuery } from "../graph.ts";
+import { isFalse, isTrue } from "../translate/conditions.ts";
+import { type AssignedAddress, assignedAddresses, requestedAddresses } from "../translate/gateway-addresses.ts";
+import { gatewayModel } from "../translate/gateways.ts";
+import type { ConditionDraft } from "../translate/model.ts";
+
+export interface Programming {
+  readonly addresses: readonly AssignedAddress[];
+  /** Programmed of the Gateway. */
+  readonly condition: ConditionDraft;
+  /** The proxies have never been ready, so nothing of the Gateway is programmed. */
+  readonly pending: boolean;
+}
+
+/** Pods of proxies by `<namespace>/<name of the deployment>`. */
+const PROXIES = defineIndex("Pod", ({ metadata: { namespace, labels } }) => {
+  const name = labels?.[GATEWAY_NAME];
+  return name === undefined ? [] : [`${namespace}/${name}`];
+});
+
+/** Whether a proxy of a Gateway is ready. A query of its own: pods change often. */
+const hasReadyProxy = defineQuery<boolean>("hasReadyProxy", (read, deployment) =>
+  read
+    .find(PROXIES, deployment)
+    .some(({ status }) => status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True")),
+);
+
+/** Of a Gateway of ours. */
+export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming", (read, key) => {
+  const gateway = read.get("Gateway", key);
+  const model = read.query(gatewayModel, key);
+  if (gateway === undefined || model === undefined)
+    return { addresses: [], condition: isFalse("Programmed", "Invalid", "The Gateway does not exist"), pending: true };
+  const deployment = `${gateway.metadata.namespace}/${deploymentName(gateway.metadata.name)}`;
+  const assigned = assignedAddresses(read.get("Service", deployment));
+  const { ips, unusable } = requestedAddresses(gateway);
+  const addresses = ips.length === 0 ? assigned : assigned.filter(({ value }) => ips.includes(value));
+  const missing = ips.filter((ip) => !addresses.some(({ value }) => value === ip));
+  // Once is enough: proxies that crash later are the business of their Deployment and of whoever watches it.
+  const wasProgrammed = (gateway.status?.conditions ?? []).some(
+    ({ type, status }) => type === "Programmed" && status === "True",
+  );
+  const pending = !wasProgrammed && !read.query(hasReadyProxy, deployment);
+  const condition = ((): ConditionDraft => {
+    const no = (reason: string, message: string): ConditionDraft => isFalse("Programmed", reason, message);
+    const accepted = model.conditions.find(({ type }) => type === "Accepted");
+    if (accepted?.status === "False") return no("Invalid", `The Gateway is not accepted: ${accepted.message}`);
+    if (unusable !== undefined) return no(unusable.reason, unusable.message);
+    const failure = read.get("DeploymentReport", key)?.error;
+    if (failure !== undefined) return no("DeploymentFailed", failure);
+    const rejections = read.get("ProxyReport", key)?.rejections ?? [];
+    if (rejections.length > 0)
+      return no(
+        "Invalid",
+        rejections.map(({ pod, message }) => `Proxy ${pod} rejected its configuration: ${message}`).join("; "),
+      );
+    if (pending) return no("Pending", "No proxy is ready yet");
+    if (missing.length > 0)
+      return no(
+        "AddressNotUsable",
+        `The load balancer has not assigned ${missing.join(", ")}; request addresses that it has`,
+      );
+    if (addresses.length === 0) return no("AddressNotAssigned", "The Service of the Gateway has no address yet");
+    return isTrue("Programmed", "Programmed", "Successfully programmed Gateway");
+  })();
+  return { addresses, condition, pending };
+});
+
+/** What is programmed waits for the proxies: conditions of a listener while none of them has been ready. */
+export function whilePending(conditions: readonly ConditionDraft[]): readonly ConditionDraft[] {
+  return conditions.map((each) =>
+    each.type === "Programmed" && each.status === "True"
+      ? isFalse("Programmed", "Pending", "No proxy of the Gateway is ready yet")
+      : each,
+  );
+}

@@ -1,0 +1,112 @@
+/** Certificates of Secrets and ConfigMaps. Queries, so that each is parsed once and not for everything that refers to it. */
+import { X509Certificate } from "node:crypto";
+import { objectKey } from "../../kube/objects.ts";
+import { checkTlsServer, type TlsProblem } from "../../tls/tls-check.ts";
+import type { CertificateAndKey } from "../../tls/tls-settings.ts";
+import { defineQuery, type Read } from "../graph.ts";
+import { GATEWAY_GROUP } from "./gateway-class.ts";
+import { isGranted } from "./grants.ts";
+
+/** Or why it cannot be used, without anything secret. */
+export type Loaded<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly why: "notPermitted" | "invalidKind" | "invalid"; readonly message: string };
+
+/** An object that refers to others. */
+export interface Referrer {
+  readonly kind: "Gateway" | "ListenerSet";
+  readonly namespace: string;
+}
+
+interface Reference {
+  readonly group?: string;
+  readonly kind?: string;
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+/** The certificate of a Secret of type kubernetes.io/tls. */
+export function loadCertificate(read: Read, from: Referrer, reference: Reference): Loaded<CertificateAndKey> {
+  return follow(read, from, { kind: "Secret", ...reference }, ["Secret"], (key) => read.query(tlsSecret, key));
+}
+
+/** PEM of the certificates in `ca.crt` of a ConfigMap or Secret. */
+export function loadCaBundle(read: Read, from: Referrer, reference: Reference): Loaded<string> {
+  const kinds = ["ConfigMap", "Secret"];
+  return follow(read, from, reference, kinds, (key, kind) => read.query(caBundle, `${kind}/${key}`));
+}
+
+function follow<T>(
+  read: Read,
+  from: Referrer,
+  { group = "", kind = "", name, namespace = from.namespace }: Reference,
+  kinds: readonly string[],
+  load: (key: string, kind: string) => Loaded<T>,
+): Loaded<T> {
+  const key = objectKey({ namespace, name });
+  if (group !== "" || !kinds.includes(kind)) {
+    const named = group === "" ? kind : `${group}/${kind}`;
+    const message = `${named} ${key} is not supported; expected a ${kinds.join(" or ")}`;
+    return { ok: false, why: "invalidKind", message };
+  }
+  if (!isGranted(read, { group: GATEWAY_GROUP, ...from }, { group: "", kind, namespace, name }))
+    return {
+      ok: false,
+      why: "notPermitted",
+      message: `${kind} ${key} is not allowed by a ReferenceGrant of its namespace`,
+    };
+  return load(key, kind);
+}
+
+const tlsSecret = defineQuery<Loaded<CertificateAndKey>>("tlsSecret", (read, key) => {
+  const secret = read.get("Secret", key);
+  if (secret === undefined) return { ok: false, why: "invalid", message: `Secret ${key} does not exist` };
+  const { "tls.crt": cert, "tls.key": privateKey } = secret.data ?? {};
+  if (cert === undefined || privateKey === undefined)
+    return { ok: false, why: "invalid", message: `Secret ${key} has no ${cert === undefined ? "tls.crt" : "tls.key"}` };
+  const value = { cert: decode(cert), key: decode(privateKey) };
+  const problem = checkTlsServer(value);
+  if (problem === undefined) return { ok: true, value };
+  return {
+    ok: false,
+    why: "invalid",
+    message: `Secret ${key}: ${CERTIFICATE_PROBLEMS[problem.field ?? ""] ?? problem.message}`,
+  };
+});
+
+/** In terms of a Secret instead of files. */
+const CERTIFICATE_PROBLEMS: { readonly [F in NonNullable<TlsProblem["field"]> | ""]?: string } & Readonly<
+  Record<string, string>
+> = {
+  cert: "tls.crt is not a certificate in PEM",
+  key: "tls.key is not the private key of the certificate in tls.crt, in PEM and without a passphrase",
+};
+
+/** Key: `<kind>/<namespace>/<name>`. */
+const caBundle = defineQuery<Loaded<string>>("caBundle", (read, key) => {
+  const [kind, ...rest] = key.split("/");
+  const name = rest.join("/");
+  const shown = `${kind} ${name}`;
+  const encoded = (text: string | undefined): string | undefined => (text === undefined ? undefined : decode(text));
+  const object = kind === "Secret" ? read.get("Secret", name) : read.get("ConfigMap", name);
+  if (object === undefined) return { ok: false, why: "invalid", message: `${shown} does not exist` };
+  const pem = object.kind === "Secret" ? encoded(object.data?.["ca.crt"]) : object.data?.["ca.crt"];
+  if (pem === undefined) return { ok: false, why: "invalid", message: `${shown} has no ca.crt` };
+  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
+  if (certificates.length === 0 || !certificates.every(isCertificate))
+    return { ok: false, why: "invalid", message: `${shown}: ca.crt is not a certificate in PEM` };
+  return { ok: true, value: `${certificates.join("\n")}\n` };
+});
+
+function isCertificate(pem: string): boolean {
+  try {
+    new X509Certificate(pem);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function decode(base64: string): string {
+  return Buffer.from(base64, "base64").toString("utf8");
+}
