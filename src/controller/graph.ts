@@ -5,7 +5,7 @@
  * identity, so whatever depends on it is not recomputed, and consumers find changes by comparing references.
  */
 import { isDeepStrictEqual } from "node:util";
-import { keyOfObject } from "../kube/objects.ts";
+import { type KubeObject, keyOfObject } from "../kube/objects.ts";
 import type { InputKind, Inputs } from "./inputs.ts";
 
 /** What a query may read. Everything else that it depends on must be constant. */
@@ -122,18 +122,36 @@ export class Graph {
     return this.#memo(query, key).value();
   }
 
-  /** Drops the results of keys for which `keep` is false, so that memory does not grow with objects that have gone. */
-  forget(query: Query<unknown>, keep: (key: string) => boolean): void {
-    const memos = this.#memos.get(query);
-    if (memos !== undefined) for (const key of [...memos.keys()]) if (!keep(key)) memos.delete(key);
+  /**
+   * Drops results that were not asked for since the last change, such as those about objects that have gone, so that memory does
+   * not grow with them. To be called when everything that matters has been queried.
+   */
+  collect(): void {
+    const read = new Set<Source>();
+    for (const [query, memos] of this.#memos) {
+      for (const [key, memo] of memos)
+        if (memo.isCurrent) for (const source of memo.reads) read.add(source);
+        else memos.delete(key);
+      if (memos.size === 0) this.#memos.delete(query);
+    }
+    const sweep = (cells: Map<string, Source>): void => {
+      for (const [key, cell] of cells) if (!read.has(cell)) cells.delete(key);
+    };
+    for (const { cells, indexes } of this.#tables.values()) {
+      sweep(cells);
+      for (const index of indexes) sweep(index.cells);
+    }
   }
 
   #change(kind: InputKind, key: string, object: Inputs[InputKind] | undefined): void {
     const table = this.#table(kind);
     const before = table.objects.get(key);
     if (before === undefined && object === undefined) return;
-    const version = object?.metadata.resourceVersion;
-    if (version !== undefined && version === before?.metadata.resourceVersion) return;
+    if (object !== undefined && before !== undefined && isSame(before, object)) {
+      // For writers, which need the newest version.
+      table.objects.set(key, object);
+      return;
+    }
     this.#revision++;
     if (object === undefined) table.objects.delete(key);
     else table.objects.set(key, object);
@@ -233,7 +251,7 @@ class Memo<Result> implements Source {
   readonly #graph: Graph;
   readonly #query: Query<Result>;
   readonly #key: string;
-  #reads: ReadonlySet<Source> = new Set();
+  #reads: readonly Source[] = [];
   #result: { readonly value: Result } | undefined;
   #changedAt = 0;
   /** The revision for which the result is known to hold. */
@@ -244,6 +262,15 @@ class Memo<Result> implements Source {
     this.#graph = graph;
     this.#query = query;
     this.#key = key;
+  }
+
+  get reads(): readonly Source[] {
+    return this.#reads;
+  }
+
+  /** Whether it was asked for since the last change. */
+  get isCurrent(): boolean {
+    return this.#verifiedAt === this.#graph.revision;
   }
 
   value(): Result {
@@ -279,11 +306,22 @@ class Memo<Result> implements Source {
   #run(revision: number): void {
     const reads = new Set<Source>();
     const value = this.#query.run(this.#graph.recorder(reads), this.#key);
-    this.#reads = reads;
+    // An array takes a third of the memory.
+    this.#reads = [...reads];
     if (this.#result !== undefined && isDeepStrictEqual(this.#result.value, value)) return;
     this.#result = { value };
     this.#changedAt = revision;
   }
+}
+
+/** Whether nothing has changed that anybody could read: nodes and leaders' ConfigMaps are written every few seconds. */
+function isSame(before: KubeObject, after: KubeObject): boolean {
+  const [{ resourceVersion: old, ...metadata }, { resourceVersion, ...newMetadata }] = [
+    before.metadata,
+    after.metadata,
+  ];
+  if (old !== undefined && old === resourceVersion) return true;
+  return isDeepStrictEqual({ ...before, metadata }, { ...after, metadata: newMetadata });
 }
 
 function sorted<T>(objects: ReadonlyMap<string, T> | undefined): readonly T[] {
