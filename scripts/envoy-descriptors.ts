@@ -115,8 +115,10 @@ const known = new Map([
     ({ proto }) => [...nested(proto.package, proto.messageType)],
   ),
 ]);
-// The messages of OTLP are compared with what OpenTelemetry publishes.
-const generated = (await generatedMessages()).map(({ typeName }) => typeName).filter((name) => !/^opentel/.test(name));
+// The messages of OTLP are compared with what OpenTelemetry publishes, and some are our own.
+const generated = (await generatedMessages())
+  .map(({ typeName }) => typeName)
+  .filter((name) => !/^(opentelemetry|tracegate)\./.test(name));
 const lines = [...new Set([...generated, ...allTables().keys()])].sort().map((name) => {
   const message = known.get(name);
   if (message === undefined) throw new Error(`Envoy has no message ${name}`);

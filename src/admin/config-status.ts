@@ -5,7 +5,10 @@ export interface ConfigStatus {
   readonly appliedAt: string | null;
   /** ISO 8601: when its source was last read. */
   readonly loadedAt: string | null;
-  /** SHA-256, in hex, of the text in effect followed by the content of each file that it names; null before the first. */
+  /**
+   * SHA-256, in hex, of the text in effect followed by the content of each file that it names; with a controller, its version of
+   * the state. null before the first.
+   */
   readonly hash: string | null;
   /** Whether those files differ from what is in effect now; also true if one is missing or unreadable. */
   readonly diskDiffers: boolean;
@@ -19,6 +22,16 @@ export interface ConfigStatus {
   readonly restartRequired: readonly string[];
   /** Path of the file, `standard input` or address of the controller. */
   readonly source: string;
+  /** The stream of the controller; absent: the configuration comes from a file. */
+  readonly stream?: StreamStatus;
+}
+
+export interface StreamStatus {
+  readonly connected: boolean;
+  /** Why there is no connection; null: there is one, or none has failed yet. */
+  readonly problem: string | null;
+  /** Version of the newest complete state that has arrived; `hash` is that of the one in effect. */
+  readonly version: string | null;
 }
 
 export interface ConfigError {

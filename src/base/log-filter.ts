@@ -115,6 +115,7 @@ export const LOG_MODULES = [
   "telemetry",
   "upstream",
   "upstream::dns",
+  "xds",
 ] as const;
 
 export type LogModule = (typeof LOG_MODULES)[number];

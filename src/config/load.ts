@@ -113,6 +113,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
   if (checked === undefined) return refuse(document.diagnostics, reader, []);
   const { data, original, incomplete, damaged } = checked;
   const settings = resolveSettings(data.config, data.adminAddr, env, document);
+  if (settings.xds !== undefined) reportTraffic(value, document);
   const advice = new Map<string, () => void>();
   const report: Report = (path, problem, key) => {
     const written = original(path);
@@ -127,6 +128,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
     enableIpv6: settings.enableIpv6,
     cel,
     leafCaching: settings.leafCaching,
+    controlled: settings.xds !== undefined,
     resources,
     reader,
     formerTracing: formerTracing(data.config.tracing, env, document, cel),
@@ -146,6 +148,16 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
     inputs: reader.inputs,
     urls,
   };
+}
+
+/** With a controller, what is written here would never serve. */
+function reportTraffic(value: object, document: ConfigDocument): void {
+  for (const field of Object.keys(value))
+    if (field !== "config" && field !== "adminAddr")
+      document.report([field], {
+        message:
+          "cannot be set here while a controller is set (XDS_ADDRESS or config.xdsAddress), because it sends the configuration; remove one of them",
+      });
 }
 
 /** The configuration, or its valid parts; the invalid ones are reported. */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { parseDuration } from "../base/durations.ts";
 import { messageOf } from "../base/errors.ts";
@@ -38,8 +39,23 @@ export interface Settings {
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */
   readonly locality: Locality;
+  /** Present: routes and all else but these settings come from a controller. */
+  readonly xds?: XdsSettings;
   /** Of listeners with `tls.mode: dynamicCa`; from the environment alone. */
   readonly leafCaching: LeafCaching;
+}
+
+/** The controller that a proxy takes its configuration from, and who the proxy is. */
+export interface XdsSettings {
+  /** `http(s)://host:port` */
+  readonly address: string;
+  /** Path of the certificate of the controller's CA, in PEM. */
+  readonly rootCa?: string;
+  /** Path of the ServiceAccount token. */
+  readonly token?: string;
+  readonly namespace: string;
+  readonly gateway: string;
+  readonly pod?: string;
 }
 
 /** Applies environment variables (they win) and defaults (reference 1.3). Problems go to the document. */
@@ -63,6 +79,7 @@ export function resolveSettings(
   if (adminAddr !== undefined && input.adminAddr !== undefined)
     document.report(["adminAddr"], { message: "is set twice, here and as config.adminAddr; keep one" });
 
+  const xds = xdsSettings(input, env, document);
   const enableIpv6 = override("IPV6_ENABLED", parseBoolean, "true or false") ?? input.enableIpv6;
   const anyAddress = enableIpv6 ? "::" : "0.0.0.0";
   const family = override("DNS_LOOKUP_FAMILY", parseFamily, "All, Auto, V4Preferred, V4Only or V6Only");
@@ -86,10 +103,44 @@ export function resolveSettings(
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
     sensitiveHeaders: input.sensitiveHeaders,
     locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
+    ...(xds !== undefined && { xds }),
     leafCaching: {
       ttl: override("DYNAMIC_CA_CERT_CACHE_TTL", parseLeafTtl, LEAF_TTL) ?? 300_000,
       capacity: override("DYNAMIC_CA_CERT_CACHE_CAPACITY", parseLeafCapacity, LEAF_CAPACITY) ?? 256,
     },
+  };
+}
+
+/** Where pods find their token unless told otherwise; elsewhere there is none. */
+const DEFAULT_TOKEN = "/var/run/secrets/xds-tokens/xds-token";
+
+function xdsSettings(input: SettingsInput, env: Env, document: ConfigDocument): XdsSettings | undefined {
+  const either = (name: string, written: string | undefined): string | undefined => env[name] || written || undefined;
+  const address = either("XDS_ADDRESS", input.xdsAddress);
+  if (address === undefined) return undefined;
+  const url = attempt(() => new URL(address));
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    document.reportElsewhere({
+      message: `the address of the controller, ${address}, is not valid`,
+      expected: "http://HOST:PORT or https://HOST:PORT in XDS_ADDRESS or config.xdsAddress",
+    });
+  const namespace = either("NAMESPACE", input.namespace);
+  const gateway = either("GATEWAY", input.gateway);
+  const missing = [...(namespace === undefined ? ["NAMESPACE"] : []), ...(gateway === undefined ? ["GATEWAY"] : [])];
+  if (missing.length > 0)
+    document.reportElsewhere({
+      message: `${missing.join(" and ")} must be set when the configuration comes from a controller`,
+      expected: "environment variables NAMESPACE and GATEWAY, or config.namespace and config.gateway",
+    });
+  const rootCa = either("XDS_ROOT_CA", input.xdsRootCa);
+  const token = either("XDS_AUTH_TOKEN", input.xdsAuthToken) ?? (existsSync(DEFAULT_TOKEN) ? DEFAULT_TOKEN : undefined);
+  return {
+    address: url?.origin ?? address,
+    ...(rootCa !== undefined && { rootCa }),
+    ...(token !== undefined && { token }),
+    namespace: namespace ?? "",
+    gateway: gateway ?? "",
+    ...(env.POD_NAME && { pod: env.POD_NAME }),
   };
 }
 
@@ -168,6 +219,11 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   clusterId: (settings) => settings.locality.cluster,
   network: (settings) => settings.locality.network,
   sensitiveHeaders: (settings) => settings.sensitiveHeaders,
+  xdsAddress: (settings) => settings.xds?.address,
+  xdsRootCa: (settings) => settings.xds?.rootCa,
+  xdsAuthToken: (settings) => settings.xds?.token,
+  namespace: (settings) => settings.xds?.namespace,
+  gateway: (settings) => settings.xds?.gateway,
 };
 
 /** The fields, such as `config.adminAddr`, whose values differ: a process that was started with `before` needs a restart. */

@@ -6,6 +6,7 @@
  */
 import { hash } from "node:crypto";
 import type { Ir, Route } from "./ir.ts";
+import { jsonOf, parseJson } from "./json.ts";
 
 export interface PackedIr {
   /** All but the HTTP routes of listeners and groups. */
@@ -34,9 +35,13 @@ export interface PackedRoutes {
 /** 128 bits of SHA-256: enough that two different routes have never the same. */
 const DIGEST_BYTES = 16;
 
-/** The key of an object that stands for a number which JSON lacks: metadata of credentials may be `.inf` or `.nan`. */
-const NUMBER = "\0number";
-const NUMBER_IN_JSON = JSON.stringify(NUMBER);
+/** A route as text, with its digest. */
+export interface PackedRoute {
+  /** JSON in UTF-8, as `jsonOf` writes it. */
+  readonly text: Uint8Array;
+  /** Of the text: `digestOf`. */
+  readonly digest: Uint8Array;
+}
 
 export function packIr(ir: Ir): PackedIr {
   const { services, workloads, customFunctions } = ir;
@@ -54,8 +59,8 @@ export function packIr(ir: Ir): PackedIr {
       routeGroups: ir.routeGroups.map((group) => ({ ...group, routes: [] })),
     },
     routes: [
-      ...listeners.map((listener) => packRoutes(listener.key, listener.routes)),
-      ...ir.routeGroups.map((group) => packRoutes(groupOwner(group.name), group.routes)),
+      ...listeners.map((listener) => packRoutes(listener.key, listener.routes.map(packed))),
+      ...ir.routeGroups.map((group) => packRoutes(groupOwner(group.name), group.routes.map(packed))),
     ],
     surroundings: hash("sha256", JSON.stringify([services, workloads, customFunctions])),
     internal,
@@ -82,7 +87,7 @@ export function unpackIr({ frame, routes }: PackedIr): Ir {
 export function routeAt({ texts, offsets }: PackedRoutes, index: number): Route {
   const start = offsets[index] ?? 0;
   const text = Buffer.from(texts.buffer, start, (offsets[index + 1] ?? start) - start).toString("utf8");
-  return JSON.parse(text, text.includes(NUMBER_IN_JSON) ? numberOf : undefined) as Route;
+  return parseJson(text) as Route;
 }
 
 /** Text that two routes share only if they are equal. */
@@ -95,34 +100,28 @@ export function groupOwner(name: string): string {
   return `group/${name}`;
 }
 
-function packRoutes(owner: string, routes: readonly Route[]): PackedRoutes {
-  const list = routes.map(textOf);
-  const offsets = new Uint32Array(new SharedArrayBuffer(4 * (list.length + 1)));
+/** DIGEST_BYTES that two texts share only if they are equal. */
+export function digestOf(text: string | Uint8Array): Buffer {
+  return hash("sha256", text, "buffer").subarray(0, DIGEST_BYTES);
+}
+
+export function packRoutes(owner: string, routes: readonly PackedRoute[]): PackedRoutes {
+  const offsets = new Uint32Array(new SharedArrayBuffer(4 * (routes.length + 1)));
   let end = 0;
-  for (const [i, text] of list.entries()) {
-    end += Buffer.byteLength(text);
+  for (const [i, { text }] of routes.entries()) {
+    end += text.length;
     offsets[i + 1] = end;
   }
   const texts = new Uint8Array(new SharedArrayBuffer(end));
-  const digests = new Uint8Array(new SharedArrayBuffer(list.length * DIGEST_BYTES));
-  const target = Buffer.from(texts.buffer);
-  for (const [i, text] of list.entries()) {
-    target.write(text, offsets[i] ?? 0);
-    digests.set(hash("sha256", text, "buffer").subarray(0, DIGEST_BYTES), i * DIGEST_BYTES);
+  const digests = new Uint8Array(new SharedArrayBuffer(routes.length * DIGEST_BYTES));
+  for (const [i, { text, digest }] of routes.entries()) {
+    texts.set(text, offsets[i] ?? 0);
+    digests.set(digest, i * DIGEST_BYTES);
   }
-  return { owner, count: list.length, texts, offsets, digests };
+  return { owner, count: routes.length, texts, offsets, digests };
 }
 
-/** A replacer takes three times as long, so it is left to routes that contain null or a number that JSON makes null. */
-function textOf(route: Route): string {
-  const text = JSON.stringify(route);
-  if (!text.includes("null")) return text;
-  return JSON.stringify(route, (_key, value: unknown) =>
-    typeof value === "number" && !Number.isFinite(value) ? { [NUMBER]: String(value) } : value,
-  );
-}
-
-function numberOf(_key: string, value: unknown): unknown {
-  const isNumber = typeof value === "object" && value !== null && NUMBER in value;
-  return isNumber ? Number(value[NUMBER]) : value;
+function packed(route: Route): PackedRoute {
+  const text = Buffer.from(jsonOf(route));
+  return { text, digest: digestOf(text) };
 }

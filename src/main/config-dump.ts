@@ -1,7 +1,7 @@
 import { formatDuration, withDurations } from "../base/durations.ts";
 import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
 import type { FrontendInput } from "../config/schema/frontend.ts";
-import type { Settings } from "../config/settings.ts";
+import type { Settings, XdsSettings } from "../config/settings.ts";
 import type {
   AccessLog,
   Bind,
@@ -305,7 +305,13 @@ export function dumpSettings(
     },
     dynamicCaCertCache: withDurations(settings.leafCaching, "ttl"),
     customFunctions,
+    ...(settings.xds !== undefined && { xds: dumpXds(settings.xds) }),
   };
+}
+
+/** Paths, not contents: the token is a secret. */
+function dumpXds({ address, rootCa, token, namespace, gateway }: XdsSettings): unknown {
+  return { address, auth: token ?? null, caCert: rootCa ?? null, namespace, gateway };
 }
 
 /** As the reference writes it: `{"Localhost": [true, 15000]}`, `{"SocketAddr": "[::]:15020"}`, `"Off"`. */

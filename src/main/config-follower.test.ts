@@ -30,8 +30,8 @@ async function follower(t: TestContext, refuse: () => void) {
     applied: (): void => {},
   };
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
-  const made = new ConfigFollower(source, {}, new ResourceStore(), start.config, host, log);
-  await made.begin(start);
+  const made = new ConfigFollower(source, {}, new ResourceStore(), start, host, log);
+  await made.begin();
   t.after(() => {
     made.close();
     rmSync(folder, { recursive: true });

@@ -6,25 +6,12 @@ import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/l
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import type { ResourceStore } from "../config/resources/store.ts";
-import { restartRequired, type Settings } from "../config/settings.ts";
+import { restartRequired } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
+import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./follower.ts";
 
 export type Loaded = Extract<PackedLoad, { ok: true }>;
-
-/** Pause before a rejected configuration is tried again; it doubles each time. */
-const FIRST_RETRY_MS = 1000;
-const LONGEST_RETRY_MS = 30_000;
-/** Retries of a configuration that kills workers, which harms traffic; after them it waits for a change. */
-const DEADLY_RETRIES = 3;
-
-/** Applies configurations; the gateway. */
-interface Host {
-  /** Applies it in every worker, or in none and rejects. */
-  apply(generation: number, loaded: Loaded): Promise<void>;
-  /** Called when it is in effect. */
-  applied(loaded: Loaded): void;
-}
 
 interface Rejection {
   readonly message: string;
@@ -41,14 +28,14 @@ interface Rejection {
  * edge), so a missed file event loses no change. A configuration that was rejected for a reason outside of its files is tried
  * again, with growing pauses.
  */
-export class ConfigFollower {
+export class ConfigFollower implements Follower {
   readonly #source: ConfigSource;
   readonly #env: Readonly<Record<string, string | undefined>>;
   readonly #resources: ResourceStore;
   readonly #host: Host;
   readonly #log: Logger;
   readonly #watch: FileWatch;
-  readonly #startSettings: Settings;
+  readonly #start: Loaded;
   #generation = 0;
   #appliedAt: string | null = null;
   #loadedAt = new Date().toISOString();
@@ -61,19 +48,19 @@ export class ConfigFollower {
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  /** `start` are the settings of the start, with which later ones are compared. */
+  /** `start`: the configuration of the start, with whose settings later ones are compared. */
   constructor(
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
     resources: ResourceStore,
-    start: Settings,
+    start: Loaded,
     host: Host,
     log: Logger,
   ) {
     this.#source = source;
     this.#env = env;
     this.#resources = resources;
-    this.#startSettings = start;
+    this.#start = start;
     this.#host = host;
     this.#log = log;
     this.#watch = new FileWatch(() => void this.reload());
@@ -97,9 +84,9 @@ export class ConfigFollower {
   }
 
   /** Applies the first configuration and follows its source from then on. Rejects if it cannot be applied. */
-  async begin(start: Loaded): Promise<void> {
-    await this.#host.apply(1, start);
-    this.#accept(start);
+  async begin(): Promise<void> {
+    await this.#host.apply(1, this.#start.configuration);
+    this.#accept(this.#start);
   }
 
   /** Reads and applies the source, changed or not. Resolves with whether it is in effect. */
@@ -129,7 +116,7 @@ export class ConfigFollower {
     let rejection: Rejection | undefined;
     try {
       loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
-      if (loaded.ok) await this.#host.apply(this.#generation + 1, loaded);
+      if (loaded.ok) await this.#host.apply(this.#generation + 1, loaded.configuration);
       else rejection = this.#explain(loaded);
     } catch (error) {
       const message = messageOf(error);
@@ -160,7 +147,7 @@ export class ConfigFollower {
     this.#inEffect = loaded;
     this.#lastError = null;
     this.#rejected = undefined;
-    this.#host.applied(loaded);
+    this.#host.applied(loaded.configuration, loaded.warnings);
     this.#compareWithStart(loaded);
     this.#resources.keep(loaded.urls, {
       changed: () => this.reload(),
@@ -171,7 +158,7 @@ export class ConfigFollower {
   }
 
   #compareWithStart(loaded: Loaded): void {
-    const fields = restartRequired(this.#startSettings, loaded.config);
+    const fields = restartRequired(this.#start.config, loaded.config);
     const known = fields.join() === this.#restartRequired.join();
     this.#restartRequired = fields;
     if (fields.length > 0 && !known)
@@ -208,9 +195,4 @@ export class ConfigFollower {
     clearTimeout(this.#retry?.timer);
     this.#retry = undefined;
   }
-}
-
-/** Milliseconds: 1 s, 2 s, 4 s, up to 30 s. */
-function pauseBefore(attempt: number): number {
-  return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10));
 }

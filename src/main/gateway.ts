@@ -10,6 +10,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { CliError } from "../cli/errors.ts";
 import { type ConfigSource, rereadable } from "../config/load.ts";
 import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
+import type { Diagnostic } from "../config/parse/diagnostics.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
@@ -18,9 +19,11 @@ import { missingInternals } from "../net/node-internals.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
 import { WorkerThreads } from "../worker/worker-threads.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
+import type { Follower, Host } from "./follower.ts";
 import { InternalApi } from "./internal-api.ts";
 import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
+import { StreamFollower } from "./stream-follower.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
 import { supervisorSettings } from "./worker-settings.ts";
 
@@ -48,9 +51,13 @@ export class Gateway {
   readonly #plane: AdminPlane;
   readonly #internal = new InternalApi();
   readonly #resources: ResourceStore;
-  readonly #follower: ConfigFollower;
+  readonly #follower: Follower;
   #configuration: PackedIr;
-  readonly #pending = new Set(["configuration", "listeners"]);
+  /** What readiness waits for; the name is that of reference 4.6. */
+  readonly #pending: Set<string>;
+  #started = false;
+  /** A configuration is in effect. */
+  #serving = false;
   #shutdown: Promise<void> | undefined;
   readonly #onStopped: () => void;
 
@@ -70,17 +77,16 @@ export class Gateway {
     this.#configuration = loaded.configuration;
     this.settings = loaded.config;
     this.#onStopped = onStopped;
-    this.#follower = new ConfigFollower(
-      source,
-      env,
-      resources,
-      loaded.config,
-      {
-        apply: (generation, { configuration }) => this.#apply(generation, configuration),
-        applied: (applied) => this.#applied(applied),
-      },
-      this.#log,
-    );
+    const host: Host = {
+      apply: (generation, configuration) => this.#apply(generation, configuration),
+      applied: (configuration, warnings) => this.#applied(configuration, warnings),
+    };
+    const { xds } = loaded.config;
+    this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
+    this.#follower =
+      xds === undefined
+        ? new ConfigFollower(source, env, resources, loaded, host, this.#log)
+        : new StreamFollower(xds, loaded, host, output.logger("xds"));
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
     const events: SupervisorEvents = {
@@ -96,8 +102,8 @@ export class Gateway {
   }
 
   /**
-   * Starts everything; resolves when traffic is served. Rejects with StartError when the configuration or a port is
-   * unusable. `onStopped` is called once the gateway has shut down. `threads` are worker threads that were started early.
+   * Starts everything; resolves when traffic is served, or with a controller, when its first state is awaited. Rejects with
+   * StartError when the configuration or a port is unusable. `onStopped` is called once the gateway has shut down. `threads` are worker threads that were started early.
    */
   static async start(
     source: ConfigSource,
@@ -112,7 +118,7 @@ export class Gateway {
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
     const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), threads, onStopped);
     try {
-      await gateway.#start(loaded);
+      await gateway.#start();
     } catch (error) {
       await gateway.#close();
       throw new StartError(messageOf(error));
@@ -167,7 +173,7 @@ export class Gateway {
     return this.#shutdown;
   }
 
-  async #start(loaded: Loaded): Promise<void> {
+  async #start(): Promise<void> {
     const plane = this.#plane;
     const { adminAddr, statsAddr, readinessAddr } = this.settings;
     const log = this.#output.logger("admin");
@@ -177,10 +183,16 @@ export class Gateway {
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
     this.supervisor.start(portsOf(this.addresses.admin ?? []));
-    await this.#follower.begin(loaded);
-    this.#pending.clear();
+    await this.#follower.begin();
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
+    this.#started = true;
+    this.#checkReady();
+  }
+
+  #checkReady(): void {
+    if (this.#pending.size === 0 || !this.#started || !this.#serving) return;
+    this.#pending.clear();
     this.#log.info("ready");
   }
 
@@ -195,7 +207,7 @@ export class Gateway {
     }
   }
 
-  #applied({ configuration, warnings }: Loaded): void {
+  #applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void {
     this.#configuration = configuration;
     for (const { source: _line, ...warning } of warnings) this.#log.warn(formatDiagnostics([warning]).trimEnd());
     for (const bind of configuration.frame.binds) {
@@ -206,6 +218,8 @@ export class Gateway {
         port: this.supervisor.ports[bind.key] ?? bind.port,
       });
     }
+    this.#serving = true;
+    this.#checkReady();
   }
 
   async #drain(): Promise<void> {

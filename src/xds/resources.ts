@@ -59,3 +59,6 @@ export function nameOfAddress(address: Address): string {
     ? `service/${address.service.namespace}/${address.service.hostname}`
     : `workload/${address.workload.uid}`;
 }
+
+/** The method of the stream: Envoy's delta aggregated discovery. */
+export const DELTA_METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";

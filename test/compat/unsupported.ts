@@ -44,7 +44,6 @@ const SPIFFE = /there is no SPIFFE agent to ask for certificates; use cert, key 
 const MESH = /tracegate does not join a service mesh; remove it/;
 const NO_EFFECT = /belongs to .*; it has no effect here/;
 const HTTP2 = /client connections speak HTTP\/1.1 only; remove it/;
-const CONTROL_PLANE = /names a control plane, but tracegate reads its configuration from a file; remove it/;
 
 const clouds = ["gcp: {type: idToken}", "aws: {accessKeyId: a, secretAccessKey: b}", "azure: {implicit: {}}"];
 const http2 = [
@@ -63,8 +62,6 @@ const unused = [
   "trustDomain: a",
   "additionalTrustDomains: a",
   "skipValidateTrustDomain: true",
-  "namespace: a",
-  "gateway: a",
   "standardAttributes: {user: jwt.sub}",
 ];
 const nameOf = (field: string): string => field.slice(0, field.indexOf(":"));
@@ -116,8 +113,6 @@ export const UNSUPPORTED: readonly UnsupportedField[] = [
   { field: "config.spiffe", config: settings("{spiffe: {endpoint: a}}"), message: MESH },
   { field: "config.caAddress", config: settings("{caAddress: a}"), message: MESH },
   { field: "config.caAuthToken", config: settings("{caAuthToken: a}"), message: MESH },
-  { field: "config.xdsAddress", config: settings("{xdsAddress: a}"), message: CONTROL_PLANE },
-  { field: "config.xdsAuthToken", config: settings("{xdsAuthToken: a}"), message: CONTROL_PLANE },
   {
     field: "config.localXdsPath",
     config: settings("{localXdsPath: a}"),

@@ -6,7 +6,6 @@ import type { KnownFields } from "./known-fields.ts";
 const MAX_DEPTH = 100;
 
 const MESH = "belongs to the service mesh mode";
-const CONTROL_PLANE = "belongs to gateways that a control plane configures";
 const MODELS = "belongs to the language model gateway";
 const DATABASE = "belongs to the request database";
 
@@ -27,8 +26,6 @@ const OTHER_MODES: Readonly<Record<string, string>> = {
   trustDomain: MESH,
   additionalTrustDomains: MESH,
   skipValidateTrustDomain: MESH,
-  namespace: CONTROL_PLANE,
-  gateway: CONTROL_PLANE,
 };
 
 /** Optional choices: an empty object chooses nothing. Elsewhere `{}` is a value, such as TLS with the system's CAs. */

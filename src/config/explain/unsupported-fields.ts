@@ -30,10 +30,6 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
       listener: "was renamed: write frontendPolicies at the top of the file",
       localXdsPath: "the file given with -f is the configuration; remove it",
       ...same(MESH, "spiffe", "caAddress", "caAuthToken"),
-      ...same(
-        "names a control plane, but tracegate reads its configuration from a file; remove it",
-        ...["xdsAddress", "xdsAuthToken"],
-      ),
     },
   },
   {

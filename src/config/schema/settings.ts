@@ -108,6 +108,26 @@ export const settings = z
       ),
     clusterId: z.string().optional().describe("Cluster of this gateway, for `routingPreferences` of services."),
     network: z.string().optional().describe("Network of this gateway, for `routingPreferences` of services."),
+    xdsAddress: z
+      .string()
+      .optional()
+      .describe(
+        "Address of the controller, `http://HOST:PORT` or `https://HOST:PORT`. With it, this file has only settings: binds, routes and all else come from the controller.",
+      ),
+    xdsRootCa: z
+      .string()
+      .optional()
+      .describe(
+        "File with the certificate of the controller's CA, read for each connection. Default: the CAs that Node.js trusts.",
+      ),
+    xdsAuthToken: z
+      .string()
+      .optional()
+      .describe(
+        "File with the ServiceAccount token for the controller, read for each connection. Default: `/var/run/secrets/xds-tokens/xds-token`, if it exists.",
+      ),
+    namespace: z.string().optional().describe("Namespace of the Gateway whose configuration the controller sends."),
+    gateway: z.string().optional().describe("Name of the Gateway whose configuration the controller sends."),
     sensitiveHeaders: z
       .array(z.string())
       .default([])

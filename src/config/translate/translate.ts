@@ -54,6 +54,8 @@ export interface TranslateInput {
   /** What expressions of this configuration may name. */
   readonly cel: CelEnvironment;
   readonly leafCaching: LeafCaching;
+  /** The configuration that serves comes from a controller. */
+  readonly controlled: boolean;
   /** Content of the URLs that it refers to. */
   readonly resources: Resources;
   /** Reads the files that it names. */
@@ -68,7 +70,7 @@ export interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, cel, leafCaching, resources, reader, formerTracing }: TranslateInput,
+  { file, home, enableIpv6, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
@@ -112,7 +114,7 @@ export function translate(
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);
-  if (binds.length === 0 && incomplete.size === 0)
+  if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };
 }

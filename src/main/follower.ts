@@ -1,0 +1,32 @@
+import type { ConfigStatus } from "../admin/config-status.ts";
+import type { Diagnostic } from "../config/parse/diagnostics.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
+
+/** Keeps the configuration in effect equal to its source: a file, or the stream of a controller. */
+export interface Follower {
+  readonly status: ConfigStatus;
+  /** Begins to follow. Rejects if the first configuration is there and cannot be applied. */
+  begin(): Promise<void>;
+  /** Applies the newest configuration, changed or not. */
+  reload(): Promise<unknown>;
+  close(): void;
+}
+
+/** Applies configurations; the gateway. */
+export interface Host {
+  /** Applies it in every worker, or in none and rejects. */
+  apply(generation: number, configuration: PackedIr): Promise<void>;
+  /** Called when it is in effect. */
+  applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void;
+}
+
+/** Pause before a rejected configuration is tried again; it doubles each time. */
+const FIRST_RETRY_MS = 1000;
+const LONGEST_RETRY_MS = 30_000;
+/** Retries of a configuration that kills workers, which harms traffic; after them it waits for a change. */
+export const DEADLY_RETRIES = 3;
+
+/** Milliseconds: 1 s, 2 s, 4 s, up to 30 s. */
+export function pauseBefore(attempt: number): number {
+  return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10));
+}

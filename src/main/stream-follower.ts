@@ -1,0 +1,173 @@
+import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import type { Diagnostic } from "../config/parse/diagnostics.ts";
+import type { XdsSettings } from "../config/settings.ts";
+import { WorkersDied } from "../worker/supervisor.ts";
+import type { XdsClient } from "../xds/client.ts";
+import type { Loaded } from "./config-follower.ts";
+import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./follower.ts";
+
+/**
+ * Keeps the configuration in effect equal to what the controller streams. One state is applied at a time; what arrives
+ * meanwhile is merged into the next. A rejected state is reported to the controller and tried again, with growing pauses.
+ */
+export class StreamFollower implements Follower {
+  readonly #settings: XdsSettings;
+  readonly #customFunctions: string | undefined;
+  /** Of the proxy's own file. */
+  #warnings: readonly Diagnostic[];
+  readonly #host: Host;
+  readonly #log: Logger;
+  #client: XdsClient | undefined;
+  #generation = 0;
+  #version: string | null = null;
+  #appliedAt: string | null = null;
+  #receivedAt: string | null = null;
+  #lastError: ConfigError | null = null;
+  #attempts = 0;
+  #retry: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined;
+  /** Something has arrived, or is to be tried again, since the last attempt began. */
+  #due = false;
+  #running: Promise<void> | undefined;
+  /** Answers the responses of a state that was rejected. */
+  #answerLater: (error?: string) => void = () => {};
+  #closed = false;
+
+  /** `start`: the proxy's own file, whose functions the expressions of the stream may call. */
+  constructor(settings: XdsSettings, start: Loaded, host: Host, log: Logger) {
+    this.#settings = settings;
+    this.#customFunctions = start.configuration.frame.customFunctions;
+    this.#warnings = start.warnings;
+    this.#host = host;
+    this.#log = log;
+  }
+
+  get status(): ConfigStatus {
+    const { version = null, connected = false, problem = null } = this.#client ?? {};
+    return {
+      generation: this.#generation,
+      appliedAt: this.#appliedAt,
+      loadedAt: this.#receivedAt,
+      hash: this.#version,
+      diskDiffers: false,
+      lastError: this.#lastError,
+      nextRetryAt: this.#retry === undefined ? null : new Date(this.#retry.at).toISOString(),
+      synchronized: connected && problem === null && version !== null && version === this.#version,
+      restartRequired: [],
+      source: this.#settings.address,
+      stream: { connected: connected && problem === null, problem, version },
+    };
+  }
+
+  /** Connects; the first state may take as long as it takes. */
+  async begin(): Promise<void> {
+    // Only proxies of a controller pay for the stream.
+    const { XdsClient } = await import("../xds/client.ts");
+    if (this.#closed) return;
+    const { address, rootCa, token, namespace, gateway, pod } = this.#settings;
+    this.#client = new XdsClient({
+      address,
+      rootCa,
+      token,
+      node: {
+        id: pod ?? `${namespace}/${gateway}`,
+        cluster: `${namespace}/${gateway}`,
+        metadata: { NAMESPACE: namespace, GATEWAY: gateway, ...(pod !== undefined && { POD_NAME: pod }) },
+      },
+      log: this.#log,
+      onState: (changed) => this.#received(changed),
+    });
+  }
+
+  reload(): Promise<void> {
+    return this.#apply();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelRetry();
+    this.#client?.close();
+  }
+
+  #received(changed: boolean): void {
+    this.#receivedAt = new Date().toISOString();
+    // The controller may repeat what is in effect, as after a reconnection.
+    if (!changed && this.#running === undefined && this.#lastError === null) {
+      this.#version = this.#client?.version ?? null;
+      this.#client?.takeResponses()();
+      return;
+    }
+    if (changed) this.#attempts = 0;
+    void this.#apply();
+  }
+
+  #apply(): Promise<void> {
+    this.#due = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#due && !this.#closed) {
+      this.#due = false;
+      await this.#applyOnce();
+    }
+  }
+
+  async #applyOnce(): Promise<void> {
+    const client = this.#client;
+    if (client?.version === undefined) return;
+    this.#cancelRetry();
+    const { version } = client;
+    const first = this.#answerLater;
+    const responses = client.takeResponses();
+    const answer = (error?: string): void => {
+      first(error);
+      responses(error);
+    };
+    try {
+      const configuration = client.pack(this.#customFunctions);
+      await this.#host.apply(this.#generation + 1, configuration);
+      this.#generation++;
+      this.#version = version;
+      this.#appliedAt = new Date().toISOString();
+      this.#lastError = null;
+      this.#attempts = 0;
+      this.#answerLater = () => {};
+      this.#host.applied(configuration, this.#warnings);
+      this.#warnings = [];
+      answer();
+      this.#log.info("configuration applied", { generation: this.#generation, version });
+    } catch (error) {
+      // Only the last responses are answered again if a retry succeeds.
+      this.#answerLater = responses;
+      responses(messageOf(error));
+      this.#reject(error, version);
+    }
+  }
+
+  #reject(error: unknown, version: string): void {
+    const message = messageOf(error);
+    const repeated = this.#lastError?.message === message;
+    this.#lastError = { at: new Date().toISOString(), message, diagnostics: [] };
+    this.#attempts++;
+    const deadly = error instanceof WorkersDied && this.#attempts > DEADLY_RETRIES;
+    const pause = deadly ? undefined : pauseBefore(this.#attempts);
+    if (!repeated)
+      this.#log.error(`cannot apply the configuration of the controller: ${message}`, {
+        version,
+        ...(pause !== undefined && { retryIn: `${pause}ms, then with growing pauses` }),
+      });
+    if (pause === undefined || this.#closed) return;
+    const timer = setTimeout(() => void this.#apply(), pause).unref();
+    this.#retry = { at: Date.now() + pause, timer };
+  }
+
+  #cancelRetry(): void {
+    clearTimeout(this.#retry?.timer);
+    this.#retry = undefined;
+  }
+}

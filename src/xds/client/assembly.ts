@@ -1,0 +1,181 @@
+/**
+ * The configuration of a proxy, put together from resources. Routes stay the text that they came as: only the listener whose
+ * routes have changed is packed again, and no route is parsed here.
+ */
+import type { Backend, Bind, Ir, Listener, TargetedPolicy, TcpRoute } from "../../ir/ir.ts";
+import { parseJson } from "../../ir/json.ts";
+import { digestOf, type PackedIr, type PackedRoute, type PackedRoutes, packRoutes } from "../../ir/packed-ir.ts";
+import type { Service, Workload } from "../../upstream/discovery.ts";
+import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
+import { type DeltaResponse, type NamedResource, readPart } from "./messages.ts";
+
+/** A resource as it was received. */
+interface Received extends PackedRoute {
+  readonly name: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly owner: string;
+  readonly order: string;
+  /** Of all kinds but routes. */
+  value?: unknown;
+}
+
+/** The routes of one listener. */
+interface Owner {
+  readonly routes: Map<string, Received>;
+  /** undefined: to be packed again. */
+  packed: PackedRoutes | undefined;
+}
+
+export class Assembly {
+  readonly #types: Readonly<Record<typeof RESOURCE_TYPE | typeof ADDRESS_TYPE, Map<string, Received>>> = {
+    [RESOURCE_TYPE]: new Map(),
+    [ADDRESS_TYPE]: new Map(),
+  };
+  readonly #owners = new Map<string, Owner>();
+
+  /** Names and versions, to resume with. */
+  *versions(type: typeof RESOURCE_TYPE | typeof ADDRESS_TYPE): Iterable<readonly [string, string]> {
+    for (const [name, { version }] of this.#types[type]) yield [name, version];
+  }
+
+  /** Takes the responses of a batch. Returns whether they have changed anything. Throws an Error for what it cannot read. */
+  update(batch: readonly DeltaResponse[]): boolean {
+    // Read first: a batch is taken as a whole.
+    const read = batch.map(({ typeUrl, resources, removed }) => {
+      const type = ([RESOURCE_TYPE, ADDRESS_TYPE] as const).find((each) => each === typeUrl);
+      if (type === undefined) throw new Error(`unknown type ${typeUrl}`);
+      return { type, removed, received: resources.map((each) => receive(each, type === ADDRESS_TYPE)) };
+    });
+    let changed = false;
+    for (const { type, removed, received } of read) {
+      const known = this.#types[type];
+      for (const name of removed) {
+        const before = known.get(name);
+        if (before === undefined) continue;
+        known.delete(name);
+        this.#forget(before);
+        changed = true;
+      }
+      for (const resource of received) {
+        const before = known.get(resource.name);
+        if (before !== undefined) this.#forget(before);
+        known.set(resource.name, resource);
+        if (resource.kind === "route") {
+          const owner = this.#ownerOf(resource.owner);
+          owner.routes.set(resource.name, resource);
+          owner.packed = undefined;
+        }
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /** `customFunctions` are those of the proxy's own file. Throws an Error that names a resource that is not what it should be. */
+  pack(customFunctions: string | undefined): PackedIr {
+    const listeners = Map.groupBy(
+      this.#parsedOf<Omit<Listener, "routes" | "tcpRoutes">>("listener"),
+      ({ owner }) => owner,
+    );
+    const tcpRoutes = Map.groupBy(this.#parsedOf<TcpRoute>("tcpRoute"), ({ owner }) => owner);
+    const listenersOf = (bind: string): Listener[] =>
+      (listeners.get(bind) ?? [])
+        .map(({ value }) => ({
+          ...value,
+          routes: [],
+          tcpRoutes: (tcpRoutes.get(value.key) ?? []).sort(byOrder).map((route) => route.value),
+        }))
+        .sort(byKey);
+    const binds = this.#parsedOf<Omit<Bind, "listeners">>("bind").map(({ value }) => ({
+      ...value,
+      listeners: listenersOf(value.key),
+    }));
+    const values = <Value extends { readonly key: string }>(kind: string): Value[] =>
+      this.#parsedOf<Value>(kind)
+        .map(({ value }) => value)
+        .sort(byKey);
+    const frame: Ir = {
+      binds: binds.sort(byKey),
+      routeGroups: [],
+      backends: values<Backend>("backend"),
+      services: this.#addresses<Service>("service"),
+      workloads: this.#addresses<Workload>("workload"),
+      targeted: values<TargetedPolicy>("policy"),
+      ...(customFunctions !== undefined && { customFunctions }),
+    };
+    const routes = frame.binds.flatMap((bind) => bind.listeners.map(({ key }) => this.#packed(key)));
+    return { frame, routes, surroundings: this.#surroundings(customFunctions), internal: false };
+  }
+
+  #packed(listener: string): PackedRoutes {
+    const owner = this.#ownerOf(listener);
+    owner.packed ??= packRoutes(listener, [...owner.routes.values()].sort(byOrder));
+    return owner.packed;
+  }
+
+  #surroundings(customFunctions = ""): string {
+    const digests = [...this.#types[ADDRESS_TYPE].values()].map(({ digest }) => digest);
+    return digestOf(Buffer.concat([Buffer.from(customFunctions), ...digests])).toString("base64url");
+  }
+
+  #parsedOf<Value>(
+    kind: string,
+  ): { readonly owner: string; readonly order: string; readonly name: string; readonly value: Value }[] {
+    const found = [];
+    for (const resource of this.#types[RESOURCE_TYPE].values())
+      if (resource.kind === kind) found.push({ ...resource, value: parsed(resource) as Value });
+    return found;
+  }
+
+  #addresses<Value>(kind: string): Value[] {
+    const found = [...this.#types[ADDRESS_TYPE].values()].filter((address) => address.kind === kind);
+    return found.sort((a, b) => compare(a.name, b.name)).map((address) => parsed(address) as Value);
+  }
+
+  #forget({ kind, owner: key, name }: Received): void {
+    if (kind !== "route") return;
+    const owner = this.#ownerOf(key);
+    owner.routes.delete(name);
+    owner.packed = undefined;
+    if (owner.routes.size === 0) this.#owners.delete(key);
+  }
+
+  #ownerOf(key: string): Owner {
+    let owner = this.#owners.get(key);
+    if (owner === undefined) {
+      owner = { routes: new Map(), packed: undefined };
+      this.#owners.set(key, owner);
+    }
+    return owner;
+  }
+}
+
+function receive(resource: NamedResource, isAddress: boolean): Received {
+  const { name, version } = resource;
+  const { kind, owner, order, json } = readPart(resource, isAddress);
+  // Copied: a slice would keep the whole response in memory.
+  const text = Buffer.from(json);
+  return { name, version, kind, owner, order, text, digest: digestOf(text) };
+}
+
+function parsed(resource: Received): unknown {
+  try {
+    resource.value ??= parseJson(Buffer.from(resource.text).toString("utf8"));
+    return resource.value;
+  } catch (error) {
+    throw new Error(`resource ${resource.name} is not JSON`, { cause: error });
+  }
+}
+
+function byOrder(a: Pick<Received, "order" | "name">, b: Pick<Received, "order" | "name">): number {
+  return compare(a.order, b.order) || compare(a.name, b.name);
+}
+
+function byKey(a: { readonly key: string }, b: { readonly key: string }): number {
+  return compare(a.key, b.key);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

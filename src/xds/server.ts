@@ -1,0 +1,236 @@
+/**
+ * The configuration stream, controller's side. In: the state of each Gateway, whenever it changes, and the streams of proxies
+ * (Envoy's delta aggregated discovery over gRPC). Out: to each proxy what it lacks of the state of its own Gateway, and to the
+ * controller what each proxy runs. Every replica of the controller serves.
+ */
+
+import { fromBinary } from "@bufbuild/protobuf";
+import { Metadata, Server, type ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
+import { messageOf } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import {
+  type DeltaDiscoveryRequest,
+  DeltaDiscoveryRequestSchema,
+} from "../gen/envoy/service/discovery/v3/discovery_pb.ts";
+import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import { DELTA_METHOD, type GatewayState } from "./resources.ts";
+import { AuthError, type Authenticate, type Identity } from "./server/authenticator.ts";
+import { type EncodedState, encodeState } from "./server/encoded-state.ts";
+import { XdsMetrics } from "./server/metrics.ts";
+import type { ProxyStatus } from "./server/proxies.ts";
+import { ProxyStream } from "./server/proxy-stream.ts";
+
+/** Bytes of a request: that which resumes names every resource that the proxy has, in about 100 bytes each. */
+const MAX_REQUEST = 32 * 1024 * 1024;
+/** Milliseconds. A proxy whose node has vanished is noticed after their sum. */
+const PING_EVERY = 20_000;
+const PING_TIMEOUT = 10_000;
+/** Milliseconds for the streams to end at a shutdown; proxies connect to another replica meanwhile. */
+const DRAIN_MS = 1000;
+
+export interface XdsServerOptions {
+  readonly credentials: ServerCredentials;
+  /** Absent: proxies need no token. */
+  readonly authenticate?: Authenticate | undefined;
+  /** The ServiceAccount of the proxies of a Gateway, by the name of the Gateway. */
+  readonly serviceAccountOf: (gateway: string) => string;
+  readonly log: Logger;
+  /** A proxy has connected, or another state was sent, acknowledged or rejected; `connected` is false when it has left. */
+  readonly onProxy?: (proxy: ProxyStatus, connected: boolean) => void;
+}
+
+type Call = ServerDuplexStream<DeltaDiscoveryRequest, Buffer>;
+
+/** A refusal, with a status of gRPC. */
+class Refusal extends Error {
+  readonly code: status;
+  constructor(code: status, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export class XdsServer {
+  readonly #options: XdsServerOptions;
+  readonly #server: Server;
+  readonly #metrics = new XdsMetrics();
+  readonly #states = new Map<string, EncodedState>();
+  /** Streams by the key of their Gateway. */
+  readonly #streams = new Map<string, Set<ProxyStream>>();
+
+  constructor(options: XdsServerOptions) {
+    this.#options = options;
+    this.#server = new Server({
+      "grpc.keepalive_time_ms": PING_EVERY,
+      "grpc.keepalive_timeout_ms": PING_TIMEOUT,
+      "grpc.max_receive_message_length": MAX_REQUEST,
+    });
+    const method = {
+      path: DELTA_METHOD,
+      requestStream: true,
+      responseStream: true,
+      requestSerialize: (bytes: Buffer) => bytes,
+      requestDeserialize: (bytes: Buffer) => fromBinary(DeltaDiscoveryRequestSchema, bytes),
+      responseSerialize: (bytes: Buffer) => bytes,
+      responseDeserialize: (bytes: Buffer) => bytes,
+    } as const;
+    this.#server.addService({ delta: method }, { delta: (call: Call) => void this.#serve(call) });
+  }
+
+  /** `address`: `host:port`, port 0 lets the system choose. Resolves with the port; rejects if it is taken. */
+  listen(address: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.bindAsync(address, this.#options.credentials, (error, port) =>
+        error === null ? resolve(port) : reject(error),
+      );
+    });
+  }
+
+  /**
+   * Sets the state of a Gateway and sends what has changed to its proxies, without waiting for them. undefined: the Gateway is
+   * gone; its proxies keep what they have. Proxies of a Gateway without a state wait for one.
+   */
+  publish(gateway: string, state: GatewayState | undefined): void {
+    if (state === undefined) {
+      this.#states.delete(gateway);
+      return;
+    }
+    const encoded = encodeState(state, this.#states.get(gateway));
+    this.#states.set(gateway, encoded);
+    for (const stream of this.#streams.get(gateway) ?? []) stream.offer(encoded);
+  }
+
+  /** The connected proxies. */
+  get proxies(): ProxyStatus[] {
+    return [...this.#streams.values()].flatMap((streams) => [...streams].map((stream) => stream.status));
+  }
+
+  metrics(): ExtraMetric[] {
+    return this.#metrics.render(new Map([...this.#streams].map(([gateway, streams]) => [gateway, streams.size])));
+  }
+
+  /** Ends all streams in good order; proxies connect to another replica and resume there. */
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => {
+        this.#server.forceShutdown();
+        resolve();
+      }, DRAIN_MS);
+      this.#server.tryShutdown(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  async #serve(call: Call): Promise<void> {
+    let stream: ProxyStream | undefined;
+    let left = (): void => {};
+    let gone = false;
+    const end = (): void => {
+      gone = true;
+      left();
+      left = () => {};
+    };
+    call.on("cancelled", end);
+    call.on("close", end);
+    call.on("error", end);
+    call.on("end", () => {
+      end();
+      call.end();
+    });
+    try {
+      const identity = await this.#authenticate(call.metadata);
+      if (gone) return;
+      call.on("data", (request: DeltaDiscoveryRequest) => {
+        try {
+          if (gone) return;
+          if (stream === undefined) {
+            const opened = this.#open(call, request, identity);
+            stream = opened.stream;
+            left = opened.left;
+          }
+          const problem = stream.receive(request);
+          if (problem !== undefined) throw new Refusal(status.INVALID_ARGUMENT, problem);
+        } catch (error) {
+          end();
+          this.#refuse(call, error);
+        }
+      });
+    } catch (error) {
+      end();
+      this.#refuse(call, error);
+    }
+  }
+
+  /** undefined if proxies need no token. Rejects with Refusal. */
+  async #authenticate(metadata: Metadata): Promise<Identity | undefined> {
+    const { authenticate } = this.#options;
+    if (authenticate === undefined) return undefined;
+    this.#metrics.authRequests++;
+    const [, token] = /^Bearer (\S+)$/i.exec(String(metadata.get("authorization")[0] ?? "")) ?? [];
+    try {
+      if (token === undefined) throw new AuthError("a ServiceAccount token is required: authorization: Bearer <token>");
+      return await authenticate(token);
+    } catch (error) {
+      this.#metrics.authFailures++;
+      const temporary = error instanceof AuthError && error.temporary;
+      throw new Refusal(temporary ? status.UNAVAILABLE : status.UNAUTHENTICATED, messageOf(error));
+    }
+  }
+
+  /** The first request names the Gateway. Throws Refusal. */
+  #open(
+    call: Call,
+    { node }: DeltaDiscoveryRequest,
+    identity: Identity | undefined,
+  ): { readonly stream: ProxyStream; readonly left: () => void } {
+    const { NAMESPACE: namespace, GATEWAY: name, POD_NAME: pod } = node?.metadata ?? {};
+    if (typeof namespace !== "string" || typeof name !== "string")
+      throw new Refusal(status.INVALID_ARGUMENT, "the node's metadata must name NAMESPACE and GATEWAY");
+    if (identity !== undefined) this.#authorize(identity, namespace, name);
+    const gateway = `${namespace}/${name}`;
+    const peer = call.getPeer();
+    const shown = { gateway, pod: typeof pod === "string" ? pod : (identity?.pod ?? ""), peer };
+    const report = (connected: boolean): void => this.#options.onProxy?.(stream.status, connected);
+    const writer = { write: (response: Buffer) => call.write(response) };
+    const stream: ProxyStream = new ProxyStream(shown, writer, this.#metrics, () => report(true));
+    call.on("drain", () => stream.drained());
+    const streams = this.#streams.get(gateway) ?? new Set();
+    this.#streams.set(gateway, streams.add(stream));
+    this.#options.log.info("proxy connected", shown);
+    report(true);
+    const state = this.#states.get(gateway);
+    if (state !== undefined) stream.offer(state);
+    return {
+      stream,
+      left: () => {
+        streams.delete(stream);
+        if (streams.size === 0) this.#streams.delete(gateway);
+        this.#options.log.info("proxy disconnected", shown);
+        report(false);
+      },
+    };
+  }
+
+  /** A proxy sees the configuration of its own Gateway only. */
+  #authorize({ namespace, serviceAccount }: Identity, gatewayNamespace: string, gateway: string): void {
+    const wanted = this.#options.serviceAccountOf(gateway);
+    if (namespace === gatewayNamespace && serviceAccount === wanted) {
+      this.#metrics.authSuccesses++;
+      return;
+    }
+    this.#metrics.authFailures++;
+    throw new Refusal(
+      status.PERMISSION_DENIED,
+      `ServiceAccount ${namespace}/${serviceAccount} may not read the configuration of Gateway ${gatewayNamespace}/${gateway}; its proxies run as ${gatewayNamespace}/${wanted}`,
+    );
+  }
+
+  #refuse(call: Call, error: unknown): void {
+    const code = error instanceof Refusal ? error.code : status.INTERNAL;
+    const message = messageOf(error);
+    this.#options.log.warn("proxy refused", { peer: call.getPeer(), reason: message });
+    call.emit("error", { code, details: message, metadata: new Metadata() });
+  }
+}

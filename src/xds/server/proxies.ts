@@ -1,0 +1,30 @@
+import type { TypeUrl } from "./encoded-state.ts";
+
+/** What the controller knows of one connected proxy. */
+export interface ProxyStatus {
+  /** `<namespace>/<name>` of its Gateway. */
+  readonly gateway: string;
+  readonly pod: string;
+  /** Address and port of its connection. */
+  readonly peer: string;
+  /** ISO 8601 */
+  readonly connectedAt: string;
+  /** Version of the state that it was sent last; empty: none yet. */
+  readonly sent: string;
+  /** Version of the state that it runs; empty: none yet. */
+  readonly acknowledged: string;
+  /** The same by type: versions of the last responses that it has acknowledged. */
+  readonly acknowledgedTypes: Readonly<Record<TypeUrl, string>>;
+  /** Why it has rejected what it was sent last; null when it has not. */
+  readonly rejection: Rejection | null;
+  /** It runs the newest state of its Gateway. */
+  readonly synchronized: boolean;
+}
+
+export interface Rejection {
+  /** ISO 8601 */
+  readonly at: string;
+  /** The version that was rejected. */
+  readonly version: string;
+  readonly message: string;
+}

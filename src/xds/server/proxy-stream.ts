@@ -1,0 +1,165 @@
+import type { DeltaDiscoveryRequest } from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
+import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
+import { differenceTo, type EncodedState, TYPES, type TypeUrl } from "./encoded-state.ts";
+import type { XdsMetrics } from "./metrics.ts";
+import type { ProxyStatus, Rejection } from "./proxies.ts";
+import { responsesOf } from "./responses.ts";
+
+/** What a proxy is connected by. */
+export interface ResponseWriter {
+  /** False = wait for `onDrain`. */
+  write(response: Buffer): boolean;
+}
+
+/** A batch that has not been answered. */
+interface Batch {
+  readonly state: EncodedState;
+  /** `performance.now()` when the state was published or the proxy asked for it. */
+  readonly since: number;
+  readonly responses: Iterator<Buffer>;
+  /** Of the last response. */
+  nonce: string;
+}
+
+type Known = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
+
+/**
+ * What one proxy has and is being sent. At most one batch is under way: while the proxy takes and applies it, changes only
+ * replace the state that comes next, so a slow proxy costs no memory and gets the newest state, not every one in between.
+ */
+export class ProxyStream {
+  readonly #identity: Pick<ProxyStatus, "gateway" | "pod" | "peer">;
+  readonly #writer: ResponseWriter;
+  readonly #metrics: XdsMetrics;
+  readonly #onChange: () => void;
+  readonly #connectedAt = new Date().toISOString();
+  /** Versions that the proxy had when it connected, type by type, until both are known. */
+  readonly #initial = new Map<TypeUrl, ReadonlyMap<string, { readonly version: string }>>();
+  /** What the proxy has received. */
+  #known: Known | undefined;
+  #sent: EncodedState | undefined;
+  #newest: EncodedState | undefined;
+  #since = 0;
+  #batch: Batch | undefined;
+  #blocked = false;
+  #nonces = 0;
+  /** The last batch, which may be acknowledged after it was rejected. */
+  #answered: { readonly nonce: string; readonly version: string } | undefined;
+  #acknowledged = "";
+  readonly #acknowledgedTypes = { [RESOURCE_TYPE]: "", [ADDRESS_TYPE]: "" };
+  #rejection: Rejection | null = null;
+
+  /** `onChange`: the status is another one. */
+  constructor(
+    identity: Pick<ProxyStatus, "gateway" | "pod" | "peer">,
+    writer: ResponseWriter,
+    metrics: XdsMetrics,
+    onChange: () => void,
+  ) {
+    this.#identity = identity;
+    this.#writer = writer;
+    this.#metrics = metrics;
+    this.#onChange = onChange;
+  }
+
+  get status(): ProxyStatus {
+    return {
+      ...this.#identity,
+      connectedAt: this.#connectedAt,
+      sent: this.#sent?.version ?? "",
+      acknowledged: this.#acknowledged,
+      acknowledgedTypes: { ...this.#acknowledgedTypes },
+      rejection: this.#rejection,
+      synchronized: this.#newest !== undefined && this.#acknowledged === this.#newest.version,
+    };
+  }
+
+  /** The newest state of the proxy's Gateway. */
+  offer(state: EncodedState): void {
+    if (this.#newest?.version !== state.version) this.#since = performance.now();
+    this.#newest = state;
+    this.#begin();
+  }
+
+  /** A request after the first, or the first one. Returns what is wrong with it. */
+  receive(request: DeltaDiscoveryRequest): string | undefined {
+    const type = TYPES.find((each) => each === request.typeUrl);
+    if (type === undefined) return `unknown type ${request.typeUrl}`;
+    if (request.responseNonce !== "") this.#answer(type, request);
+    else if (!this.#initial.has(type)) this.#subscribe(type, request.initialResourceVersions);
+    return undefined;
+  }
+
+  /** The proxy takes responses again. */
+  drained(): void {
+    this.#blocked = false;
+    this.#write();
+  }
+
+  #subscribe(type: TypeUrl, versions: Readonly<Record<string, string>>): void {
+    this.#initial.set(type, new Map(Object.entries(versions).map(([name, version]) => [name, { version }])));
+    const resources = this.#initial.get(RESOURCE_TYPE);
+    const addresses = this.#initial.get(ADDRESS_TYPE);
+    if (resources === undefined || addresses === undefined) return;
+    this.#known = { [RESOURCE_TYPE]: resources, [ADDRESS_TYPE]: addresses };
+    this.#since = performance.now();
+    this.#begin();
+  }
+
+  #begin(): void {
+    const state = this.#newest;
+    if (state === undefined || this.#known === undefined || this.#batch !== undefined) return;
+    if (this.#sent?.version === state.version) return;
+    const difference = differenceTo(state, this.#known);
+    const batch: Batch = {
+      state,
+      since: this.#since,
+      responses: responsesOf(state, difference, (type) => {
+        batch.nonce = `${++this.#nonces} ${type === ADDRESS_TYPE ? "address" : "resource"}`;
+        return batch.nonce;
+      }),
+      nonce: "",
+    };
+    this.#batch = batch;
+    this.#sent = state;
+    this.#metrics.pushes++;
+    this.#write();
+    this.#onChange();
+  }
+
+  #write(): void {
+    const { responses } = this.#batch ?? {};
+    if (responses === undefined) return;
+    while (!this.#blocked) {
+      const next = responses.next();
+      if (next.done === true) return;
+      this.#blocked = !this.#writer.write(next.value);
+    }
+  }
+
+  /** Of a batch, the answer to its last response counts: the proxy applies all of it or nothing. */
+  #answer(type: TypeUrl, { responseNonce, errorDetail }: DeltaDiscoveryRequest): void {
+    const batch = this.#batch?.nonce === responseNonce ? this.#batch : undefined;
+    const version =
+      batch?.state.version ?? (this.#answered?.nonce === responseNonce ? this.#answered.version : undefined);
+    if (errorDetail === undefined) this.#acknowledgedTypes[type] = (this.#batch?.state ?? this.#sent)?.version ?? "";
+    if (version === undefined) return;
+    if (batch !== undefined) {
+      this.#batch = undefined;
+      // Rejected or not, the proxy has received it.
+      this.#known = batch.state.types;
+      this.#answered = { nonce: responseNonce, version };
+      this.#metrics.observePush((performance.now() - batch.since) / 1000);
+    }
+    if (errorDetail === undefined) {
+      this.#acknowledged = version;
+      this.#rejection = null;
+      for (const each of TYPES) this.#acknowledgedTypes[each] = version;
+    } else {
+      this.#metrics.rejects++;
+      this.#rejection = { at: new Date().toISOString(), version, message: errorDetail.message };
+    }
+    this.#onChange();
+    this.#begin();
+  }
+}
