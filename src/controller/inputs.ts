@@ -1,3 +1,4 @@
+import type { Resource } from "../config/resources/store.ts";
 import type { KubeObject, Objects } from "../kube/objects.ts";
 
 /** Everything that queries may read: objects of the cluster, and what the controller learns elsewhere and sets like objects. */
@@ -5,6 +6,7 @@ export interface Inputs extends Objects {
   readonly ProxyReport: ProxyReport;
   readonly DeploymentReport: DeploymentReport;
   readonly ControllerIdentity: ControllerIdentity;
+  readonly FetchedDocument: FetchedDocument;
 }
 
 export type InputKind = keyof Inputs;
@@ -53,6 +55,12 @@ export interface ControllerIdentity extends KubeObject {
 export function controllerIdentity(controllerName: string): ControllerIdentity {
   const metadata = { namespace: "", name: "controller" };
   return { apiVersion: "", kind: "ControllerIdentity", metadata, controllerName };
+}
+
+/** A document behind a URL that policies name, such as a key set. Its name is the URL; absent: not fetched yet. */
+export interface FetchedDocument extends KubeObject {
+  readonly kind: "FetchedDocument";
+  readonly document: Resource;
 }
 
 export const CONTROLLER_NAME = "tracegate.dev/gateway-controller";

@@ -63,6 +63,7 @@ export interface Service extends KubeObject {
     readonly type?: "ClusterIP" | "NodePort" | "LoadBalancer" | "ExternalName";
     readonly clusterIP?: string;
     readonly clusterIPs?: readonly string[];
+    readonly ipFamilies?: readonly ("IPv4" | "IPv6")[];
     readonly externalName?: string;
     readonly selector?: Readonly<Record<string, string>>;
     readonly ports?: readonly ServicePort[];

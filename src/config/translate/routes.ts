@@ -112,7 +112,7 @@ export function translateTcpRoute(
 }
 
 /** The policies that apply to connections without HTTP. ALPN is cleared, because the names of other protocols are unknown. */
-function withoutHttp(policies: PolicySet): PolicySet {
+export function withoutHttp(policies: PolicySet): PolicySet {
   const usable = Object.entries(policies).filter(([kind]) => TCP_KINDS.includes(kind as PolicyKind));
   const set: PolicySet = Object.fromEntries(usable);
   return set.backendTLS === undefined ? set : { ...set, backendTLS: { alpn: [], ...set.backendTLS } };

@@ -6,8 +6,21 @@ import type { InputReader } from "../parse/inputs.ts";
 import type { Path } from "../parse/paths.ts";
 import type { Resources } from "../resources/store.ts";
 
-/** Reads what a configuration names, and remembers the URLs that it has named. */
-export class Sources {
+/** Reads what a configuration names, and remembers the URLs that it has named. What cannot be read is reported at `path`. */
+export interface Sources {
+  readonly urls: readonly string[];
+  /** For what is read once more, and is the same then: it records no inputs and reports no problems. */
+  withoutDiagnostics(): Sources;
+  /** The text of a file; undefined when it cannot be read. */
+  readFile(path: Path, name: string): string | undefined;
+  /** What has been fetched; undefined when it is yet to be, or when it could not be. */
+  readUrl(path: Path, url: string): string | undefined;
+  /** The text that `source` stands for; undefined as for files and URLs. */
+  readText(path: Path, source: TextSource): string | undefined;
+}
+
+/** The texts that a configuration file names: files, and documents behind URLs. */
+export class FileSources implements Sources {
   readonly urls: string[] = [];
   readonly #file: string;
   readonly #folder: string;
@@ -29,12 +42,10 @@ export class Sources {
     this.#report = report;
   }
 
-  /** For what is read once more, and is the same then: it records no inputs and reports no problems. */
   withoutDiagnostics(): Sources {
-    return new Sources(this.#file, this.#home, this.#resources, this.#reader, () => {});
+    return new FileSources(this.#file, this.#home, this.#resources, this.#reader, () => {});
   }
 
-  /** The text of a file; undefined when it cannot be read, which is reported at `path`. */
   readFile(path: Path, name: string): string | undefined {
     const home = this.#home;
     const expanded = home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
@@ -52,7 +63,6 @@ export class Sources {
     }
   }
 
-  /** What has been fetched; undefined when it is yet to be, or when it could not be, which is reported at `path`. */
   readUrl(path: Path, url: string): string | undefined {
     this.urls.push(url);
     const resource = this.#resources.get(url);
@@ -61,7 +71,6 @@ export class Sources {
     return undefined;
   }
 
-  /** The text that `source` stands for; undefined as for files and URLs. */
   readText(path: Path, source: TextSource): string | undefined {
     if (typeof source === "string") return source;
     return "file" in source

@@ -34,7 +34,7 @@ import { translatePolicies } from "./policies.ts";
 import { reportDuplicates } from "./references.ts";
 import { inlineUnlessAll } from "./route-backends.ts";
 import { translateRoute } from "./routes.ts";
-import { Sources } from "./sources.ts";
+import { FileSources } from "./sources.ts";
 import { translateTarget } from "./target.ts";
 import { translateTargeted } from "./targeted.ts";
 
@@ -74,7 +74,7 @@ export function translate(
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
-  const sources = new Sources(file, home, resources, reader, report);
+  const sources = new FileSources(file, home, resources, reader, report);
   const backends = new Map<string, Backend>();
   const backendPolicies = new Map<string, PolicySet>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));

@@ -4,14 +4,14 @@
  */
 import { translateFrontend } from "../../config/translate/frontend.ts";
 import type { Bind } from "../../ir/ir.ts";
-import { mergePolicies } from "../../policies/merge.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery } from "../graph.ts";
+import { addressesOf } from "./addresses.ts";
 import { gatewayModel } from "./gateways.ts";
 import type { ListenerModel } from "./model.ts";
-import { attachedPolicies, policyTarget } from "./policies.ts";
+import { listenerTargets, mergeAttached } from "./policies.ts";
 import { routesOfGateway } from "./route-keys.ts";
-import { routeModel } from "./routes.ts";
+import { collectServiceKeys, routeModel } from "./routes.ts";
 
 /** Of a key of a Gateway (`<namespace>/<name>`); undefined: it does not exist or is not ours. */
 export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState", (read, key) => {
@@ -32,7 +32,19 @@ export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState"
   }
   for (const route of read.query(routesOfGateway, key))
     for (const resource of read.query(routeResources, route)) if (served.has(resource.listener)) add(resource);
-  return { resources, addresses: new Map<string, Address>() };
+  return { resources, addresses: read.query(gatewayAddresses, key) };
+});
+
+/** The services that routes and policies of a Gateway call, with their workloads. */
+const gatewayAddresses = defineQuery<ReadonlyMap<string, Address>>("gatewayAddresses", (read, key) =>
+  addressesOf(read, read.query(gatewayServices, key)),
+);
+
+const gatewayServices = defineQuery<readonly string[]>("gatewayServices", (read, key) => {
+  const services = new Set(read.query(routesOfGateway, key).flatMap((route) => read.query(routeModel, route).services));
+  for (const listener of read.query(listenerKeys, key))
+    collectServiceKeys(read.query(listenerResource, `${key} ${listener.key}`)?.listener.policies, services);
+  return [...services].sort();
 });
 
 /** The listeners of a Gateway that serve traffic. */
@@ -96,16 +108,6 @@ const listenerResource = defineQuery<ListenerResource | undefined>("listenerReso
   const listener = read.query(gatewayModel, gateway)?.listeners.find((each) => each.key === listenerKey);
   if (listener === undefined || !listener.programmed || listener.protocol === "unsupported") return undefined;
   const [gatewayNamespace = "", gatewayName = ""] = gateway.split("/");
-  const [setNamespace = "", setName = ""] = listener.listenerSet?.split("/") ?? [];
-  const targets = [
-    policyTarget("Gateway", gatewayNamespace, gatewayName),
-    ...(listener.listenerSet === undefined
-      ? [policyTarget("Gateway", gatewayNamespace, gatewayName, listener.name)]
-      : [
-          policyTarget("ListenerSet", setNamespace, setName),
-          policyTarget("ListenerSet", setNamespace, setName, listener.name),
-        ]),
-  ];
   return {
     kind: "listener",
     bind: bindKey(listener),
@@ -117,7 +119,7 @@ const listenerResource = defineQuery<ListenerResource | undefined>("listenerReso
       hostname: listener.hostname,
       protocol: listener.protocol,
       ...(listener.tls !== undefined && listener.tls !== "passthrough" && { tls: listener.tls }),
-      policies: mergePolicies(...targets.map((target) => read.query(attachedPolicies, target).gateway)),
+      policies: mergeAttached(read, "gateway", listenerTargets(listener)),
     },
   };
 });

@@ -2,6 +2,7 @@
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import type { Condition, NamespacesFrom, ParentReference, RouteGroupKind } from "../../kube/objects.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
+import type { Phase } from "../../trace/events.ts";
 
 export type RouteKind = "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute";
 export const ROUTE_KINDS: readonly RouteKind[] = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"];
@@ -75,8 +76,9 @@ export interface Attachment {
 }
 
 /** What TracegatePolicies attach to one target, by the phase in which they run. */
-export interface AttachedPolicies {
-  readonly gateway: PolicySet;
-  readonly route: PolicySet;
-  readonly backend: PolicySet;
+export interface AttachedPolicies extends PhaseSets {
+  /** Those with the inheritance `Override`, which win over narrower levels instead of being replaced by them. */
+  readonly override: PhaseSets;
 }
+
+export type PhaseSets = Readonly<Record<Phase, PolicySet>>;

@@ -1,16 +1,73 @@
-import { NO_POLICY_SET } from "../../policies/merge.ts";
-import { defineQuery } from "../graph.ts";
-import type { AttachedPolicies } from "./model.ts";
+/** What TracegatePolicies attach to Gateways, routes and backends, for the queries that translate those. */
+import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
+import type { Phase } from "../../trace/events.ts";
+import { defineQuery, type Read } from "../graph.ts";
+import type { AttachedPolicies, ListenerModel, PhaseSets } from "./model.ts";
+import { claimantAt, isUsable } from "./policy/claims.ts";
+import { byAge, lostClaims } from "./policy/conflicts.ts";
+import { policyInput } from "./policy/input.ts";
+import { policyModel } from "./policy/model.ts";
+import { placeOf, policiesOf, policyTarget } from "./policy/targets.ts";
 
-/** The object that policies attach to: `<kind>/<namespace>/<name>[/<section>]`, such as `Gateway/apps/web/https`. */
-export function policyTarget(kind: string, namespace: string, name: string, section?: string): string {
-  const target = `${kind}/${namespace}/${name}`;
-  return section === undefined ? target : `${target}/${section}`;
+export { policyTarget } from "./policy/targets.ts";
+
+const NO_SETS: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
+const NOTHING: AttachedPolicies = { ...NO_SETS, override: NO_SETS };
+
+/**
+ * What TracegatePolicies attach to a `policyTarget`: to that object or section only, not to what is around it. The section of a
+ * Service is a port number. Merge levels by `mergeAttached`.
+ */
+export const attachedPolicies = defineQuery<AttachedPolicies>("attachedPolicies", (read, target) => {
+  const keys = read.query(policiesOf, target);
+  if (keys.length === 0) return NOTHING;
+  const inputs = byAge(keys.map((key) => read.query(policyInput, key)).filter((input) => input !== undefined));
+  const claimants = inputs.map((input) => claimantAt(input, target));
+  const lost = lostClaims(claimants);
+  const sets = { default: { ...NO_SETS }, override: { ...NO_SETS } };
+  for (const { key, override, claims } of claimants) {
+    const model = read.query(policyModel, key);
+    if (model === undefined || claims.length === 0) continue;
+    const into = override ? sets.override : sets.default;
+    for (const phase of ["gateway", "route", "backend"] as const) {
+      if (!claims.some((claim) => claim.phase === phase)) continue;
+      const kept = Object.entries(model.sets[phase]).filter(
+        ([kind]) =>
+          isUsable(kind, placeOf(target).kind) &&
+          !lost.some((each) => each.loser === key && each.phase === phase && each.kind === kind),
+      );
+      into[phase] = mergePolicies(into[phase], Object.fromEntries(kept) as PolicySet);
+    }
+  }
+  return { ...sets.default, override: sets.override };
+});
+
+/**
+ * The policies of a phase that result from several targets, the widest first: of each kind the narrowest applies, unless a wider one
+ * has the inheritance `Override`. `own`: what is written at the object itself, as filters of a route, which is narrower than all.
+ */
+export function mergeAttached(
+  read: Read,
+  phase: Phase,
+  targets: readonly string[],
+  own: PolicySet = NO_POLICY_SET,
+): PolicySet {
+  const levels = targets.map((target) => read.query(attachedPolicies, target));
+  const overrides = levels.map(({ override }) => override[phase]).reverse();
+  return mergePolicies(...levels.map((level) => level[phase]), own, ...overrides);
 }
 
-/** What TracegatePolicies attach to a `policyTarget`: to that object or section only, not to what is around it. */
-export const attachedPolicies = defineQuery<AttachedPolicies>("attachedPolicies", () => ({
-  gateway: NO_POLICY_SET,
-  route: NO_POLICY_SET,
-  backend: NO_POLICY_SET,
-}));
+/** The targets by which policies mean a listener, the widest first. */
+export function listenerTargets({
+  gateway,
+  listenerSet,
+  name,
+}: Pick<ListenerModel, "gateway" | "listenerSet" | "name">): string[] {
+  const [namespace = "", gatewayName = ""] = gateway.split("/");
+  const whole = policyTarget("Gateway", namespace, gatewayName);
+  if (listenerSet === undefined) return [whole, `${whole}/${name}`];
+  const [setNamespace = "", setName = ""] = listenerSet.split("/");
+  const set = policyTarget("ListenerSet", setNamespace, setName);
+  return [whole, set, `${set}/${name}`];
+}

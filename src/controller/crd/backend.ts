@@ -1,0 +1,36 @@
+/** TracegateBackend (tracegate.dev/v1alpha1, reference 6.1): a destination that is not a Service of the cluster. */
+import { z } from "zod";
+import { dynamicTarget } from "../../config/schema/scalars.ts";
+
+const fixed = z
+  .strictObject({
+    host: z.string().min(1).max(253).optional().describe("Host name or IP address."),
+    port: z.int().min(1).max(65535).optional().describe("Port of the host."),
+    unixPath: z.string().min(1).max(1024).optional().describe("Path of a Unix socket in the pods of the proxies."),
+  })
+  .refine(
+    ({ host, port, unixPath }) =>
+      unixPath === undefined ? host !== undefined && port !== undefined : host === undefined && port === undefined,
+    { message: "either host and port or unixPath is required" },
+  )
+  .describe("A fixed address.");
+
+const dynamic = z
+  .strictObject({
+    target: dynamicTarget("request")
+      .optional()
+      .describe("CEL that gives `host:port`. Default: the host of the request."),
+  })
+  .describe("A forward proxy: requests name their destination. Restrict it with policies such as `authorization`.");
+
+export const backendSpec = z
+  .strictObject({
+    static: fixed.optional(),
+    dynamicForwardProxy: dynamic.optional(),
+    policies: z.record(z.string(), z.unknown()).optional(),
+  })
+  .refine((spec) => (spec.static === undefined) !== (spec.dynamicForwardProxy === undefined), {
+    message: "exactly one of static and dynamicForwardProxy is required",
+  });
+
+export type BackendSpec = z.output<typeof backendSpec>;

@@ -1,0 +1,109 @@
+/** What a route's backendRefs refer to. */
+
+import type { BackendReference } from "../../kube/objects.ts";
+import { keyOfObject, type Service, type ServicePort, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
+import type { Target } from "../../upstream/target.ts";
+import type { Read } from "../graph.ts";
+import { backendTlsOf } from "./backend-tls.ts";
+import { keyOfService } from "./discovery.ts";
+import type { Findings } from "./findings.ts";
+import { GATEWAY_GROUP } from "./gateway-class.ts";
+import { isGranted } from "./grants.ts";
+import type { RouteKind } from "./model.ts";
+import { attachedPolicies, policyTarget } from "./policies.ts";
+
+/** The route that refers to backends. */
+export interface Referrer {
+  readonly read: Read;
+  readonly kind: RouteKind;
+  readonly namespace: string;
+  readonly findings: Findings;
+}
+
+/** A backend that can be called, or what stands for it. */
+export interface ResolvedBackend {
+  /** `invalid` answers 500 and closes connections without HTTP: the share of such a backend goes to no other one. */
+  readonly target: Target;
+  /** What is attached to the backend itself. */
+  readonly policies: PolicySet;
+}
+
+/** Looks a reference up. `where` is its place in the route, for messages, such as `rules[0].backendRefs[1]`. */
+export function resolveBackend(referrer: Referrer, ref: BackendReference, where: string): ResolvedBackend {
+  const { group = "", kind = "Service", namespace = referrer.namespace, name } = ref;
+  const reference = `${namespace}/${name}`;
+  const refuse = (reason: Parameters<Findings["breaks"]>[0], message: string): ResolvedBackend => {
+    referrer.findings.breaks(reason, `${where}: ${message}`);
+    return invalid(`${kind} ${reference}`);
+  };
+  if (!(group === "" && kind === "Service"))
+    return refuse("InvalidKind", `${kind} of group "${group}" cannot be a backend; refer to a Service`);
+  const from = { group: GATEWAY_GROUP, kind: referrer.kind, namespace: referrer.namespace };
+  if (!isGranted(referrer.read, from, { group, kind, namespace, name }))
+    return refuse(
+      "RefNotPermitted",
+      `${kind} ${reference} is in another namespace; create a ReferenceGrant there for ${referrer.kind} of ${referrer.namespace}`,
+    );
+  const service = referrer.read.get("Service", reference);
+  if (service === undefined) return refuse("BackendNotFound", `there is no Service ${reference}`);
+  if (service.spec.type === "ExternalName")
+    return refuse(
+      "UnsupportedValue",
+      `Service ${reference} has type ExternalName, which could point anywhere; use a TracegateBackend (${TRACEGATE_GROUP})`,
+    );
+  if (ref.port === undefined) return refuse("BackendNotFound", `Service ${reference} needs a port`);
+  return resolveService(referrer, service, ref.port, refuse);
+}
+
+/** A target for which there is nothing to call. */
+export function invalid(reference: string): ResolvedBackend {
+  return { target: { type: "invalid", reference }, policies: NO_POLICY_SET };
+}
+
+function resolveService(
+  { read, kind }: Referrer,
+  service: Service,
+  number: number,
+  refuse: (reason: Parameters<Findings["breaks"]>[0], message: string) => ResolvedBackend,
+): ResolvedBackend {
+  const { namespace, name } = service.metadata;
+  const reference = keyOfObject(service);
+  const protocol = kind === "UDPRoute" ? "UDP" : "TCP";
+  const port = service.spec.ports?.find((each) => each.port === number && (each.protocol ?? "TCP") === protocol);
+  if (port === undefined) {
+    const known = (service.spec.ports ?? []).map((each) => `${each.port}/${each.protocol ?? "TCP"}`).join(", ");
+    return refuse("BackendNotFound", `Service ${reference} has no port ${number}/${protocol}, only ${known || "none"}`);
+  }
+  const tls = read.query(backendTlsOf, port.name === undefined ? reference : `${reference}/${port.name}`);
+  if (tls !== undefined && "invalid" in tls) return invalid(`Service ${reference}: ${tls.invalid}`);
+  const targets = [
+    policyTarget("Service", namespace, name),
+    ...(port.name === undefined ? [] : [policyTarget("Service", namespace, name, port.name)]),
+  ];
+  const policies = mergePolicies(
+    ...targets.map((target) => read.query(attachedPolicies, target).backend),
+    tls === undefined ? NO_POLICY_SET : { backendTLS: tls.tls },
+  );
+  const problem = HTTP_KINDS.has(kind) ? unsupported(port, policies) : undefined;
+  if (problem !== undefined) return refuse("UnsupportedProtocol", `Service ${reference}, port ${number}: ${problem}`);
+  return { target: { type: "service", key: keyOfService(namespace, name), port: number }, policies };
+}
+
+const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute"]);
+
+/** `kubernetes.io/` protocols of GEP-1911, which promise what a backend speaks. */
+const SUPPORTED: ReadonlySet<string> = new Set(["kubernetes.io/h2c", "kubernetes.io/ws", "kubernetes.io/wss"]);
+/** Protocols inside TLS: how the backend is verified must be configured, and plaintext would fail at best. */
+const ENCRYPTED: ReadonlySet<string> = new Set(["https", "kubernetes.io/wss"]);
+
+/** Why HTTP cannot be spoken on a port. The version of HTTP is not decided here but where calls are made. */
+function unsupported({ appProtocol = "" }: ServicePort, policies: PolicySet): string | undefined {
+  const protocol = appProtocol.toLowerCase();
+  if (protocol.startsWith("kubernetes.io/") && !SUPPORTED.has(protocol))
+    return `appProtocol ${appProtocol} is not supported; use one of ${[...SUPPORTED].join(", ")}`;
+  if (ENCRYPTED.has(protocol) && policies.backendTLS === undefined)
+    return `appProtocol ${appProtocol} needs TLS; attach a BackendTLSPolicy to the Service`;
+  return undefined;
+}

@@ -1,0 +1,205 @@
+/**
+ * Services of Kubernetes and the endpoints behind them, as the data plane knows services and workloads. Routes refer to a service
+ * by its key, so a pod that comes or goes changes what is here and no route.
+ */
+import type { EndpointSlice, Service as KubeService, ServicePort } from "../../kube/objects.ts";
+import type { LoadBalancer, Preference, Service, Workload } from "../../upstream/discovery.ts";
+import { defineIndex, defineQuery, type Read } from "../graph.ts";
+
+/** A service with what serves it. */
+export interface ServiceAddresses {
+  readonly service: Service;
+  readonly workloads: readonly Workload[];
+}
+
+/** Domain of the cluster's DNS, which is part of the names of services. */
+const CLUSTER_DOMAIN = "svc.cluster.local";
+
+/** The key by which targets refer to a Service: `<namespace>/<name>.<namespace>.svc.cluster.local`. */
+export function keyOfService(namespace: string, name: string): string {
+  return `${namespace}/${name}.${namespace}.${CLUSTER_DOMAIN}`;
+}
+
+/** EndpointSlices by `<namespace>/<service>`. */
+const SLICES = defineIndex("EndpointSlice", ({ metadata: { namespace, labels } }) => {
+  const service = labels?.["kubernetes.io/service-name"];
+  return service === undefined ? [] : [`${namespace}/${service}`];
+});
+
+/**
+ * The service and workloads of a service key; undefined if there is no such Service. A port of a service has one target port for
+ * each slice, so named target ports may differ between pods.
+ */
+export const serviceAddresses = defineQuery<ServiceAddresses | undefined>("serviceAddresses", (read, key) => {
+  const [namespace = "", hostname = ""] = key.split("/");
+  const name = hostname.slice(0, -`.${namespace}.${CLUSTER_DOMAIN}`.length);
+  const service = read.get("Service", `${namespace}/${name}`);
+  if (service === undefined || key !== keyOfService(namespace, name)) return undefined;
+  const slices = read.find(SLICES, `${namespace}/${name}`).filter((slice) => isUsable(slice, service));
+  return { service: translateService(service, slices), workloads: workloadsOf(read, key, service, slices) };
+});
+
+/**
+ * The workloads of several services by uid: a pod that serves two of them is one workload of both. Workloads of a single service
+ * stay the same objects.
+ */
+export function mergeWorkloads(services: Iterable<readonly Workload[]>): ReadonlyMap<string, Workload> {
+  const merged = new Map<string, Workload>();
+  for (const workloads of services)
+    for (const workload of workloads) {
+      const known = merged.get(workload.uid);
+      merged.set(workload.uid, known === undefined ? workload : mergeTwo(known, workload));
+    }
+  return merged;
+}
+
+function mergeTwo(a: Workload, b: Workload): Workload {
+  return {
+    ...a,
+    workloadIps: [...new Set([...a.workloadIps, ...b.workloadIps])],
+    services: { ...a.services, ...b.services },
+  };
+}
+
+/** Of a Service with two families of addresses, endpoints of its first one are used: they are the same pods. */
+function isUsable({ addressType }: EndpointSlice, { spec }: KubeService): boolean {
+  const family = spec.ipFamilies?.[0];
+  return addressType === "FQDN" || family === undefined || spec.ipFamilies?.length === 1 || addressType === family;
+}
+
+function translateService({ metadata, spec }: KubeService, slices: readonly EndpointSlice[]): Service {
+  const ports: Record<string, number> = {};
+  const appProtocols: Record<string, string> = {};
+  for (const port of spec.ports ?? []) {
+    ports[port.port] ??= targetPort(port, slices);
+    if (port.appProtocol !== undefined) appProtocols[port.port] ??= port.appProtocol;
+  }
+  const vips = (spec.clusterIPs ?? [spec.clusterIP ?? ""]).filter((ip) => ip !== "" && ip !== "None");
+  const loadBalancer = LOAD_BALANCERS[spec.trafficDistribution ?? ""];
+  return {
+    name: metadata.name,
+    namespace: metadata.namespace,
+    hostname: `${metadata.name}.${metadata.namespace}.${CLUSTER_DOMAIN}`,
+    // As dumps show them: `<network>/<address>`; a cluster has one network, which has no name.
+    vips: vips.map((ip) => `/${ip}`),
+    ports,
+    ...(Object.keys(appProtocols).length > 0 && { appProtocols }),
+    ...(loadBalancer !== undefined && { loadBalancer }),
+  };
+}
+
+function targetPort(port: ServicePort, slices: readonly EndpointSlice[]): number {
+  if (typeof port.targetPort === "number") return port.targetPort;
+  for (const slice of slices) {
+    const found = portOf(slice, port);
+    if (found !== undefined) return found;
+  }
+  return port.port;
+}
+
+/** The port on which endpoints of a slice serve a port of the Service. */
+function portOf({ ports }: EndpointSlice, port: ServicePort): number | undefined {
+  // A Service with a single port need not name it; slices then have the empty name (EndpointPort).
+  return ports?.find(
+    (each) => (each.name ?? "") === (port.name ?? "") && (each.protocol ?? "TCP") === (port.protocol ?? "TCP"),
+  )?.port;
+}
+
+/** `spec.trafficDistribution` of Services: near endpoints are preferred, and others used when there are none. */
+const LOAD_BALANCERS: Readonly<Record<string, LoadBalancer>> = {
+  PreferClose: preferring("zone"),
+  PreferSameZone: preferring("zone"),
+  PreferSameNode: preferring("node"),
+};
+
+function preferring(...routingPreferences: readonly Preference[]): LoadBalancer {
+  return { routingPreferences, mode: "Failover", healthPolicy: "OnlyHealthy" };
+}
+
+type KubeEndpoint = NonNullable<EndpointSlice["endpoints"]>[number];
+
+/**
+ * Ready endpoints; if there are none, those that still serve while they terminate, as kube-proxy does it, so that a rollout of a
+ * single replica loses no requests.
+ */
+function workloadsOf(
+  read: Read,
+  key: string,
+  { metadata, spec }: KubeService,
+  slices: readonly EndpointSlice[],
+): readonly Workload[] {
+  const all = slices.flatMap((slice) => (slice.endpoints ?? []).map((endpoint) => ({ slice, endpoint })));
+  // Absent conditions mean yes (EndpointConditions).
+  const ready = all.filter(({ endpoint }) => endpoint.conditions?.ready ?? true);
+  const used =
+    ready.length > 0
+      ? ready
+      : all.filter(
+          ({ endpoint: { conditions } }) => (conditions?.serving ?? false) && conditions?.terminating === true,
+        );
+  const workloads = used.map(({ slice, endpoint }) => {
+    const ports: Record<string, number> = {};
+    for (const port of spec.ports ?? []) {
+      const target = portOf(slice, port);
+      if (target !== undefined) ports[port.port] ??= target;
+    }
+    return translateEndpoint(read, metadata.namespace, slice, endpoint, { [key]: ports });
+  });
+  return [...mergeWorkloads([workloads]).values()];
+}
+
+function translateEndpoint(
+  read: Read,
+  namespace: string,
+  slice: EndpointSlice,
+  { addresses, targetRef, nodeName, zone }: KubeEndpoint,
+  services: Workload["services"],
+): Workload {
+  const address = addresses[0] ?? "";
+  const isPod = targetRef?.kind === "Pod" && targetRef.name !== undefined;
+  const name = isPod ? (targetRef.name ?? "") : address;
+  const owner = isPod ? (targetRef.namespace ?? namespace) : namespace;
+  const pod = isPod ? read.query(podFacts, `${owner}/${name}`) : NO_POD;
+  const node = nodeName ?? pod.node;
+  const locality = { ...(node !== undefined && read.query(nodeLocality, node)), ...(zone !== undefined && { zone }) };
+  return {
+    uid: isPod
+      ? `Kubernetes//Pod/${owner}/${name}`
+      : `Kubernetes//EndpointSlice/${slice.metadata.name}/${owner}/${name}`,
+    name,
+    namespace: owner,
+    // Consumers use the first address only; further ones are deprecated (Endpoint.addresses).
+    workloadIps: slice.addressType === "FQDN" ? [] : [address],
+    ...(slice.addressType === "FQDN" && { hostname: address }),
+    ...(node !== undefined && { node }),
+    clusterId: "Kubernetes",
+    status: "healthy",
+    capacity: 1,
+    ...(Object.keys(locality).length > 0 && { locality }),
+    services,
+    ...(pod.serviceAccount !== undefined && { serviceAccount: pod.serviceAccount }),
+  };
+}
+
+interface PodFacts {
+  readonly node?: string;
+  readonly serviceAccount?: string;
+}
+const NO_POD: PodFacts = {};
+
+/** What workloads show of a pod. A query of its own: pods change often, and these facts never do. */
+const podFacts = defineQuery<PodFacts>("podFacts", (read, key) => {
+  const { nodeName, serviceAccountName } = read.get("Pod", key)?.spec ?? {};
+  return {
+    ...(nodeName !== undefined && { node: nodeName }),
+    ...(serviceAccountName !== undefined && { serviceAccount: serviceAccountName }),
+  };
+});
+
+/** Region and zone of a node, by its well-known labels. A query of its own: nodes report their state all the time. */
+const nodeLocality = defineQuery<NonNullable<Workload["locality"]>>("nodeLocality", (read, name) => {
+  const labels = read.get("Node", name)?.metadata.labels;
+  const region = labels?.["topology.kubernetes.io/region"];
+  const zone = labels?.["topology.kubernetes.io/zone"];
+  return { ...(region !== undefined && { region }), ...(zone !== undefined && { zone }) };
+});

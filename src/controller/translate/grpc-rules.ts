@@ -1,0 +1,58 @@
+/** Rules of GRPCRoutes: a method is a path, `/<service>/<method>` (gRPC over HTTP/2). */
+import { RE2JS } from "re2js";
+import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
+import type { GrpcRoute } from "../../kube/objects.ts";
+import { NO_POLICY_SET } from "../../policies/merge.ts";
+import type { Referrer } from "./backend-refs.ts";
+import { translateFilters } from "./filters.ts";
+import type { Findings } from "./findings.ts";
+import { checkRegex, MISSING_FILTER, type Rule, translateHeaders, translateHttpBackends } from "./http-rules.ts";
+
+type GrpcRule = NonNullable<GrpcRoute["spec"]["rules"]>[number];
+type GrpcMatch = NonNullable<GrpcRule["matches"]>[number];
+
+const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
+
+export function translateGrpcRule(rule: GrpcRule, index: number, referrer: Referrer): Rule {
+  const { matches = [], filters = [], backendRefs = [] } = rule;
+  const found = translateFilters(filters, { rule: index, path: "filters", phase: "route" }, referrer);
+  return {
+    index,
+    ...(rule.name !== undefined && { name: rule.name }),
+    matches:
+      matches.length === 0
+        ? [ANY]
+        : matches.map((match, i) => translateMatch(match, `matches[${i}]`, index, referrer.findings)),
+    policies: found ?? NO_POLICY_SET,
+    backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
+  };
+}
+
+function translateMatch(match: GrpcMatch, where: string, rule: number, findings: Findings): RouteMatch {
+  return {
+    path: translateMethod(match.method, `${where}.method`, rule, findings),
+    headers: translateHeaders(match.headers ?? [], `${where}.headers`, rule, findings),
+    query: [],
+  };
+}
+
+/** One segment of a path. */
+const SEGMENT = "[^/]+";
+
+function translateMethod(
+  { type = "Exact", service = "", method = "" }: NonNullable<GrpcMatch["method"]> = {},
+  where: string,
+  rule: number,
+  findings: Findings,
+): PathMatch {
+  if (type === "RegularExpression") {
+    if (service !== "") checkRegex(service, `${where}.service`, rule, findings);
+    if (method !== "") checkRegex(method, `${where}.method`, rule, findings);
+    return { type: "regex", value: `/(?:${service || SEGMENT})/(?:${method || SEGMENT})` };
+  }
+  if (type !== "Exact") findings.invalidates(rule, `${where}.type: ${String(type)} is not supported`);
+  if (service !== "" && method !== "") return { type: "exact", value: `/${service}/${method}` };
+  if (service !== "") return { type: "pathPrefix", value: `/${service}` };
+  if (method !== "") return { type: "regex", value: `/${SEGMENT}/${RE2JS.quote(method)}` };
+  return ANY.path;
+}

@@ -1,0 +1,180 @@
+/** Rules of HTTPRoutes: matches, filters, backends, timeouts and retries. */
+import { RE2JS } from "re2js";
+import { parseDuration } from "../../base/durations.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { PathMatch, RouteMatch, ValueMatch } from "../../ir/ir.ts";
+import type { HttpBackendReference, HttpRouteMatch, HttpRouteRule, NameMatch } from "../../kube/objects.ts";
+import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
+import { invalid, type Referrer, type ResolvedBackend, resolveBackend } from "./backend-refs.ts";
+import { translateFilters } from "./filters.ts";
+import type { Findings } from "./findings.ts";
+
+/** A rule of a route, before it meets listeners and the policies around it. */
+export interface Rule {
+  readonly index: number;
+  readonly name?: string;
+  /** Empty for routes of connections. */
+  readonly matches: readonly RouteMatch[];
+  /** Those that stand in the rule. */
+  readonly policies: PolicySet;
+  readonly backends: readonly RuleBackend[];
+}
+
+export interface RuleBackend extends ResolvedBackend {
+  readonly weight: number;
+  /** Those that stand at the reference. */
+  readonly filters: PolicySet;
+}
+
+const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
+
+export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: Referrer): Rule {
+  const { findings } = referrer;
+  const { matches = [], filters = [], backendRefs = [] } = rule;
+  const translated = matches.map((match, i) => translateMatch(match, `matches[${i}]`, index, findings));
+  const found = translateFilters(filters, { rule: index, path: "filters", phase: "route" }, referrer);
+  checkPrefixes(found ?? NO_POLICY_SET, translated, index, findings);
+  if (rule.sessionPersistence !== undefined)
+    findings.invalidates(index, "sessionPersistence: is not supported; use sessionAffinity of a TracegatePolicy");
+  const policies = mergePolicies(
+    found ?? NO_POLICY_SET,
+    timeoutOf(rule, index, findings),
+    retryOf(rule, index, findings),
+  );
+  return {
+    index,
+    ...(rule.name !== undefined && { name: rule.name }),
+    matches: translated.length === 0 ? [ANY] : translated,
+    policies: found === undefined ? NO_POLICY_SET : policies,
+    backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
+  };
+}
+
+/** Requests that a missing filter should have changed or rejected are answered with 500 (HTTPRouteFilter.extensionRef). */
+export const MISSING_FILTER: RuleBackend = { ...invalid("filter"), weight: 1, filters: NO_POLICY_SET };
+
+export function translateHttpBackends(
+  refs: readonly HttpBackendReference[],
+  rule: number,
+  referrer: Referrer,
+): readonly RuleBackend[] {
+  return refs.map((ref, i) => {
+    const { weight = 1, filters = [] } = ref;
+    const backend = resolveBackend(referrer, ref, `rules[${rule}].backendRefs[${i}]`);
+    const path = `backendRefs[${i}].filters`;
+    const own = translateFilters(filters, { rule, path, phase: "backend" }, referrer);
+    return own === undefined ? { ...MISSING_FILTER, weight } : { ...backend, weight, filters: own };
+  });
+}
+
+function translateMatch(match: HttpRouteMatch, where: string, rule: number, findings: Findings): RouteMatch {
+  const { headers = [], queryParams = [], method } = match;
+  return {
+    path: translatePath(match.path, `${where}.path`, rule, findings),
+    ...(method !== undefined && { method }),
+    headers: translateHeaders(headers, `${where}.headers`, rule, findings),
+    query: translateValues(queryParams, `${where}.queryParams`, rule, findings),
+  };
+}
+
+/** Names of headers are compared without case. */
+export function translateHeaders(
+  matches: readonly NameMatch[],
+  where: string,
+  rule: number,
+  findings: Findings,
+): readonly ValueMatch[] {
+  const lower = matches.map((match) => ({ ...match, name: match.name.toLowerCase() }));
+  return translateValues(lower, where, rule, findings);
+}
+
+/** Of several with one name the first counts (HTTPHeaderMatch.name, HTTPQueryParamMatch.name). */
+function translateValues(
+  matches: readonly NameMatch[],
+  where: string,
+  rule: number,
+  findings: Findings,
+): readonly ValueMatch[] {
+  const values = new Map<string, ValueMatch>();
+  for (const [i, { type = "Exact", name, value }] of matches.entries()) {
+    if (type === "RegularExpression") checkRegex(value, `${where}[${i}].value`, rule, findings);
+    else if (type !== "Exact") findings.invalidates(rule, `${where}[${i}].type: ${type} is not supported`);
+    if (!values.has(name)) values.set(name, { name, type: type === "Exact" ? "exact" : "regex", value });
+  }
+  return [...values.values()];
+}
+
+function translatePath(
+  { type = "PathPrefix", value = "/" }: NonNullable<HttpRouteMatch["path"]> = {},
+  where: string,
+  rule: number,
+  findings: Findings,
+): PathMatch {
+  switch (type) {
+    case "Exact":
+      return { type: "exact", value };
+    case "PathPrefix":
+      return { type: "pathPrefix", value };
+    case "RegularExpression":
+      checkRegex(value, `${where}.value`, rule, findings);
+      return { type: "regex", value };
+    default:
+      findings.invalidates(rule, `${where}.type: ${String(type)} is not supported`);
+      return { type: "exact", value };
+  }
+}
+
+/** The data plane compiles patterns with the same library: what passes here does not fail there. */
+export function checkRegex(pattern: string, where: string, rule: number, findings: Findings): void {
+  try {
+    RE2JS.compile(pattern);
+  } catch (error) {
+    findings.invalidates(rule, `${where}: ${JSON.stringify(pattern)}: ${messageOf(error)}; write it in RE2 syntax`);
+  }
+}
+
+/** Replacing the matched prefix needs one (HTTPPathModifier.replacePrefixMatch). */
+function checkPrefixes(
+  { urlRewrite, requestRedirect }: PolicySet,
+  matches: readonly RouteMatch[],
+  rule: number,
+  findings: Findings,
+): void {
+  const replaces = [urlRewrite, requestRedirect].some((each) => each?.path !== undefined && "prefix" in each.path);
+  if (replaces && matches.some(({ path }) => path.type !== "pathPrefix"))
+    findings.invalidates(rule, "filters: ReplacePrefixMatch needs matches of type PathPrefix only");
+}
+
+function timeoutOf({ timeouts = {} }: HttpRouteRule, rule: number, findings: Findings): PolicySet {
+  const request = duration(timeouts.request, "timeouts.request", rule, findings);
+  const backendRequest = duration(timeouts.backendRequest, "timeouts.backendRequest", rule, findings);
+  if (request === undefined && backendRequest === undefined) return NO_POLICY_SET;
+  return {
+    timeout: {
+      ...(request !== undefined && { requestTimeout: request }),
+      ...(backendRequest !== undefined && { backendRequestTimeout: backendRequest }),
+    },
+  };
+}
+
+/** Without `attempts` a failed request is retried once; 0 means never. */
+function retryOf({ retry }: HttpRouteRule, rule: number, findings: Findings): PolicySet {
+  if (retry === undefined || retry.attempts === 0) return NO_POLICY_SET;
+  const backoff = duration(retry.backoff ?? "0s", "retry.backoff", rule, findings);
+  if (backoff === undefined) return NO_POLICY_SET;
+  return { retry: { attempts: Math.min(retry.attempts ?? 1, 255), backoff, codes: [...(retry.codes ?? [])] } };
+}
+
+/** Durations of GEP-2257 are a subset of those that the configuration file takes. */
+function duration(
+  text: string | undefined,
+  where: string,
+  rule: number,
+  findings: Findings,
+): ReturnType<typeof parseDuration> {
+  if (text === undefined) return undefined;
+  const parsed = parseDuration(text);
+  if (parsed === undefined) findings.invalidates(rule, `${where}: ${text} is not a duration such as 10s or 500ms`);
+  return parsed;
+}

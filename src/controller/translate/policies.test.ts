@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse } from "yaml";
+import { Graph } from "../graph.ts";
+import type { InputKind, Inputs } from "../inputs.ts";
+import { attachedPolicies } from "./policies.ts";
+import { policyModel } from "./policy/model.ts";
+
+/** A graph with the objects of a YAML list, all in the namespace `apps`. */
+function graphOf(text: string): Graph {
+  const graph = new Graph();
+  for (const object of parse(text) as Inputs[InputKind][]) {
+    const metadata = { ...object.metadata, namespace: object.metadata.namespace ?? "apps" };
+    graph.set({ ...object, metadata } as Inputs[InputKind]);
+  }
+  return graph;
+}
+
+function problemsOf(graph: Graph, name: string): readonly string[] {
+  return graph.query(policyModel, `apps/${name}`)?.problems ?? ["absent"];
+}
+
+const JWKS =
+  '{"keys":[{"crv":"Ed25519","x":"lbN_QYjypLb79ONklVMtSRADKzUW7ZWQomICXA5ETDQ","kty":"OKP","kid":"a","alg":"EdDSA"}]}';
+const ROUTE = "{kind: HTTPRoute, metadata: {name: web}, spec: {rules: [{name: main}]}}";
+const TARGET = "targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}]";
+
+test("policies attach to their targets by phase, and to sections apart from the whole", () => {
+  const graph = graphOf(`
+- ${ROUTE}
+- kind: TracegatePolicy
+  metadata: {name: whole}
+  spec:
+    ${TARGET}
+    traffic: {timeout: {requestTimeout: 5s}}
+    backend: {http: {requestTimeout: 1s}}
+- kind: TracegatePolicy
+  metadata: {name: rule}
+  spec:
+    targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web, sectionName: main}]
+    traffic: {delay: {duration: 1s}}
+`);
+  assert.deepEqual(problemsOf(graph, "whole"), []);
+  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/web").route, { timeout: { requestTimeout: 5000 } });
+  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/web").backend, { http: { requestTimeout: 1000 } });
+  assert.deepEqual(Object.keys(graph.query(attachedPolicies, "HTTPRoute/apps/web/main").route), ["delay"]);
+  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/other").route, {});
+});
+
+test("texts come from Secrets and ConfigMaps, services from backendRefs", () => {
+  const graph = graphOf(`
+- ${ROUTE}
+- {kind: Secret, metadata: {name: users}, data: {htpasswd: ${btoa("anna:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n")}}}
+- {kind: Secret, metadata: {name: keys}, data: {partner: ${btoa("k-123\n")}}}
+- {kind: ConfigMap, metadata: {name: idp}, data: {jwks: '${JWKS}'}}
+- {kind: Service, metadata: {name: authz}, spec: {ports: [{port: 9000}]}}
+- kind: TracegatePolicy
+  metadata: {name: login}
+  spec:
+    ${TARGET}
+    traffic:
+      basicAuth: {htpasswd: {secretKeyRef: {name: users, key: htpasswd}}}
+      apiKey: {keys: [{key: {secretKeyRef: {name: keys, key: partner}}}]}
+      jwtAuth: {issuer: https://idp.example, jwks: {configMapKeyRef: {name: idp, key: jwks}}}
+      extAuthz: {backendRef: {name: authz, port: 9000}}
+`);
+  assert.deepEqual(problemsOf(graph, "login"), []);
+  const { route } = graph.query(attachedPolicies, "HTTPRoute/apps/web");
+  assert.equal(route.basicAuth?.htpasswd, "anna:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n");
+  assert.equal(route.jwtAuth?.jwks, JWKS);
+  assert.deepEqual(route.extAuthz && "target" in route.extAuthz && route.extAuthz.target, {
+    type: "service",
+    key: "apps/authz.apps.svc.cluster.local",
+    port: 9000,
+  });
+});

@@ -1,0 +1,115 @@
+/** Calls that policies make, with the policies that are attached to what they call. */
+import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
+import type { Report } from "../../../config/parse/document.ts";
+import type { ConfigFile } from "../../../config/schema/config.ts";
+import { type CallContext, CalledTargets } from "../../../config/translate/called-targets.ts";
+import type { PolicyInputs } from "../../../policies/policy-set.ts";
+import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
+import { defineQuery, type Read } from "../../graph.ts";
+import { keyOfService } from "../discovery.ts";
+import { claimantAt } from "./claims.ts";
+import { lostClaims } from "./conflicts.ts";
+import { type BackendInput, policyInput, readBackendPolicies } from "./input.ts";
+import { type Callee, nameOfBackend } from "./names.ts";
+import { Problems } from "./problems.ts";
+import { ObjectSources } from "./sources.ts";
+import { policiesOf, policyTarget } from "./targets.ts";
+
+/** What translating the policies of an object needs. `urls` collects the URLs that they name. */
+export function callContext(read: Read, callees: readonly Callee[], report: Report, urls: string[]): CallContext {
+  const sources = new ObjectSources(read, report, urls);
+  const { config, services } = calledConfig(read, callees);
+  const calledTargets = new CalledTargets(config, sources, services, report, new Set(), STANDARD_ENVIRONMENT);
+  return { sources, calledTargets, report, cel: STANDARD_ENVIRONMENT };
+}
+
+interface Attached {
+  readonly policies: PolicyInputs;
+  readonly callees: readonly Callee[];
+}
+
+/** What is attached to a Service, a port of it, or a TracegateBackend, as written. Key: a `policyTarget`. */
+const attachedInputs = defineQuery<Attached>("attachedInputs", (read, target) => {
+  const inputs = read
+    .query(policiesOf, target)
+    .map((key) => read.query(policyInput, key))
+    .filter((input) => input !== undefined);
+  const lost = lostClaims(inputs.map((input) => claimantAt(input, target)));
+  const policies: PolicyInputs = {};
+  for (const { key, backend } of inputs)
+    for (const [kind, value] of Object.entries(backend))
+      if (!lost.some((each) => each.loser === key && each.kind === kind)) Object.assign(policies, { [kind]: value });
+  return { policies, callees: inputs.flatMap(({ callees }) => callees) };
+});
+
+type Targeted = ConfigFile["policies"][number];
+
+/** The called services and backends as entries of a configuration file, with what those call in turn. */
+function calledConfig(
+  read: Read,
+  callees: readonly Callee[],
+): {
+  readonly config: Pick<ConfigFile, "backends" | "policies">;
+  readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
+} {
+  const backends: ConfigFile["backends"] = [];
+  const policies: Targeted[] = [];
+  const services = new Map<string, Readonly<Record<string, number>>>();
+  const seen = new Set<string>();
+  const queue = [...callees];
+  const attach = (target: string, to: Targeted["target"]["backend"]): void => {
+    const { policies: policy, callees: further } = read.query(attachedInputs, target);
+    if (Object.keys(policy).length === 0) return;
+    queue.push(...further);
+    policies.push({ name: { name: target, namespace: "" }, target: { backend: to }, phase: "route", policy });
+  };
+  for (let callee = queue.pop(); callee !== undefined; callee = queue.pop()) {
+    const { kind, namespace, name } = callee;
+    const id = JSON.stringify(callee);
+    if (seen.has(id)) continue;
+    seen.add(id);
+    const target = policyTarget(kind, namespace, name);
+    if (callee.kind === "Service") {
+      const { port } = callee;
+      const key = keyOfService(namespace, name);
+      const hostname = key.slice(namespace.length + 1);
+      if (!services.has(key)) attach(target, { service: { namespace, hostname } });
+      services.set(key, { ...services.get(key), [port]: port });
+      attach(`${target}/${port}`, { service: { namespace, hostname, port } });
+      continue;
+    }
+    const backend = read.query(backendInput, `${namespace}/${name}`);
+    const file = nameOfBackend(callee).slice(1);
+    queue.push(...backend.callees);
+    const host = hostOf(backend.spec);
+    backends.push({ name: file, policies: backend.policies, ...(host !== undefined && { host }) });
+    attach(target, { backend: { name: file, namespace: "" } });
+  }
+  return { config: { backends, policies }, services };
+}
+
+/** A TracegateBackend as written. */
+export interface BackendRead extends BackendInput {
+  readonly spec: BackendSpec | undefined;
+  readonly problems: readonly string[];
+}
+
+/** Key: `<namespace>/<name>`. */
+export const backendInput = defineQuery<BackendRead>("backendInput", (read, key) => {
+  const backend = read.get("TracegateBackend", key);
+  const problems = new Problems();
+  const result = backendSpec.safeParse(backend?.spec);
+  return {
+    spec: result.data,
+    ...readBackendPolicies(read, key.split("/")[0] ?? "", result.data?.policies ?? {}, problems),
+    problems: problems.errors,
+  };
+});
+
+/** How the file writes a fixed address. */
+export function hostOf(spec: BackendSpec | undefined): string | undefined {
+  if (spec?.static === undefined) return undefined;
+  const { host = "", port, unixPath } = spec.static;
+  if (unixPath !== undefined) return `unix:${unixPath}`;
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

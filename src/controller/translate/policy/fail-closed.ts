@@ -1,0 +1,48 @@
+/**
+ * What takes the place of policies that are invalid. A policy that restricts access must not disappear because of a mistake in it:
+ * requests are denied until it is corrected. Other kinds are left out.
+ */
+
+import type { FrontendInput } from "../../../config/schema/frontend.ts";
+import { mergePolicies } from "../../../policies/merge.ts";
+import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
+import type { FrontendField } from "../../crd/policy.ts";
+
+/** Without them requests would pass that should not, or reach backends without the credentials that were meant. */
+const DENYING: readonly PolicyKind[] = [
+  "authorization",
+  "extAuthz",
+  "jwtAuth",
+  "basicAuth",
+  "apiKey",
+  "oidc",
+  "csrf",
+  "backendAuth",
+];
+
+/** No certificate has this name (RFC 6761, section 6.4), so that no connection can be verified. */
+const NO_NAME = "policy.invalid";
+
+/** `owner`: the object with the policies, for traces: `TracegatePolicy apps/login`. */
+export function failClosed(set: PolicySet, invalid: readonly PolicyKind[], owner: string): PolicySet {
+  const replaced: PolicySet = {
+    ...set,
+    ...(invalid.includes("backendTLS") && {
+      backendTLS: { hostname: NO_NAME, subjectAltNames: [NO_NAME], insecure: false, insecureHost: false },
+    }),
+    ...(invalid.includes("backendTunnel") && { backendTunnel: { proxy: { type: "invalid", reference: "" } } }),
+  };
+  const denying = invalid.filter((kind) => DENYING.includes(kind));
+  if (denying.length === 0) return replaced;
+  const reason = `${denying.join(", ")} of ${owner} ${denying.length === 1 ? "is" : "are"} invalid, see its status`;
+  return mergePolicies(replaced, {
+    authorization: { rules: [{ mode: "require", expression: `fail(${JSON.stringify(reason)})` }] },
+  });
+}
+
+/** The same for connections of clients. */
+export function failClosedFrontend(input: FrontendInput, invalid: readonly FrontendField[]): FrontendInput {
+  if (!invalid.includes("networkAuthorization") && !invalid.includes("networkExtAuthz")) return input;
+  const rules = input.networkAuthorization?.rules ?? [];
+  return { ...input, networkAuthorization: { rules: [...rules, { require: "false" }] } };
+}

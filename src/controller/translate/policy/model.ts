@@ -1,0 +1,100 @@
+/** A TracegatePolicy as it runs: with texts, targets of calls, and what takes the place of what is invalid. */
+import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
+import type { Path } from "../../../config/parse/paths.ts";
+import type { FrontendInput } from "../../../config/schema/frontend.ts";
+import type { CallContext } from "../../../config/translate/called-targets.ts";
+import { translatePolicies } from "../../../config/translate/policies.ts";
+import { checkPolicies } from "../../../policies/compile.ts";
+import { kindsOf } from "../../../policies/merge.ts";
+import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
+import type { Phase } from "../../../trace/events.ts";
+import type { FrontendField } from "../../crd/policy.ts";
+import { defineQuery } from "../../graph.ts";
+import type { PhaseSets } from "../model.ts";
+import { callContext } from "./calls.ts";
+import { failClosed, failClosedFrontend } from "./fail-closed.ts";
+import { translateFrontendInput } from "./frontend-input.ts";
+import { policyInput } from "./input.ts";
+import { Problems } from "./problems.ts";
+
+export interface PolicyModel {
+  readonly sets: PhaseSets;
+  readonly frontend: FrontendInput;
+  /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+  /** Something of it can be used as it was written. */
+  readonly usable: boolean;
+  /** Documents that it needs. */
+  readonly urls: readonly string[];
+}
+
+/** Key: `<namespace>/<name>`; undefined: there is no such policy. */
+export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (read, key) => {
+  const input = read.query(policyInput, key);
+  if (input === undefined) return undefined;
+  const problems = new Problems();
+  const urls: string[] = [];
+  const context = callContext(read, input.callees, problems.report, urls);
+  const owner = `TracegatePolicy ${key}`;
+  const { traffic: t, backend: b } = input.invalid;
+  const traffic = translateKinds(input.traffic, t, input.phase, ["spec", "traffic"], context, problems, owner);
+  const backend = translateKinds(input.backend, b, "backend", ["spec", "backend"], context, problems, owner);
+  const frontend = validFrontend(input.frontend, context, problems);
+  const invalidFields = [...input.invalid.frontend, ...frontend.invalid];
+  return {
+    sets: {
+      gateway: input.phase === "gateway" ? traffic.set : {},
+      route: input.phase === "route" ? traffic.set : {},
+      backend: backend.set,
+    },
+    frontend: failClosedFrontend(frontend.valid, invalidFields),
+    problems: [...new Set([...input.problems, ...problems.errors])],
+    warnings: problems.warnings,
+    usable: traffic.usable || backend.usable || Object.keys(frontend.valid).length > 0,
+    urls,
+  };
+});
+
+/** Translates policies kind by kind. What cannot run is replaced; what only fails when it runs, as a missing service, stays. */
+export function translateKinds(
+  inputs: PolicyInputs,
+  unparsed: readonly PolicyKind[],
+  phase: Phase,
+  path: Path,
+  context: CallContext,
+  problems: Problems,
+  owner: string,
+): { readonly set: PolicySet; readonly usable: boolean } {
+  const invalid = [...unparsed];
+  const valid: PolicySet = {};
+  for (const kind of kindsOf(inputs)) {
+    const before = problems.errors.length;
+    const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context);
+    // Without its CAs a connection would be verified by those of the system.
+    const unverified = problems.errors.slice(before).some((text) => text.includes("backendTLS"));
+    if (unverified || checkPolicies(set, phase, STANDARD_ENVIRONMENT).length > 0) invalid.push(kind);
+    else Object.assign(valid, set);
+  }
+  return { set: failClosed(valid, invalid, owner), usable: Object.keys(valid).length > 0 };
+}
+
+/** The fields of `frontend` that can be translated. Those with problems are reported. */
+function validFrontend(
+  input: FrontendInput,
+  context: CallContext,
+  problems: Problems,
+): { readonly valid: FrontendInput; readonly invalid: readonly FrontendField[] } {
+  const valid: FrontendInput = {};
+  const invalid: FrontendField[] = [];
+  for (const field of Object.keys(input) as FrontendField[]) {
+    const before = problems.errors.length;
+    const single: FrontendInput = { [field]: input[field] };
+    translateFrontendInput(single, context);
+    // A service that cannot be reached fails when it is called.
+    const broken = problems.errors.slice(before).some((text) => !text.includes("backendRef"));
+    if (broken) invalid.push(field);
+    else Object.assign(valid, single);
+  }
+  return { valid, invalid };
+}

@@ -1,0 +1,53 @@
+import type { Report } from "../../../config/parse/document.ts";
+import type { Path } from "../../../config/parse/paths.ts";
+import type { Sources } from "../../../config/translate/sources.ts";
+import type { TextSource } from "../../../policies/shared/source-schema.ts";
+import { TEXT_KINDS, textOfName } from "../../crd/references.ts";
+import type { Read } from "../../graph.ts";
+import { readText } from "./names.ts";
+
+/** The texts that policies of a cluster name: Secrets, ConfigMaps, and documents that the controller has fetched. */
+export class ObjectSources implements Sources {
+  readonly urls: string[];
+  readonly #read: Read;
+  readonly #report: Report;
+
+  /** `urls` collects the URLs that are named. */
+  constructor(read: Read, report: Report, urls: string[] = []) {
+    this.#read = read;
+    this.#report = report;
+    this.urls = urls;
+  }
+
+  withoutDiagnostics(): Sources {
+    // The URLs count: what they are named for needs them.
+    return new ObjectSources(this.#read, () => {}, this.urls);
+  }
+
+  readFile(path: Path, name: string): string | undefined {
+    const place = textOfName(name);
+    if (typeof place === "string") return place;
+    if (place === undefined) {
+      this.#report(path, { message: "a cluster has no files", expected: "secretKeyRef or configMapKeyRef" });
+      return undefined;
+    }
+    const found = readText(this.#read, place);
+    if ("text" in found) return found.text;
+    const field = place.kind === TEXT_KINDS.secretKeyRef ? "secretKeyRef" : "configMapKeyRef";
+    this.#report([...path, field], { message: found.problem });
+    return undefined;
+  }
+
+  readUrl(path: Path, url: string): string | undefined {
+    if (!this.urls.includes(url)) this.urls.push(url);
+    const document = this.#read.get("FetchedDocument", url)?.document;
+    if (document === undefined || "text" in document) return document?.text;
+    this.#report(path, { message: `cannot fetch ${url}: ${document.problem}` });
+    return undefined;
+  }
+
+  readText(path: Path, source: TextSource): string | undefined {
+    if (typeof source === "string") return source;
+    return "file" in source ? this.readFile(path, source.file) : this.readUrl([...path, "url"], source.url);
+  }
+}
