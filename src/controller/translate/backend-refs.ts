@@ -2,17 +2,18 @@
 
 import type { BackendReference } from "../../kube/objects.ts";
 import { keyOfObject, type Service, type ServicePort, TRACEGATE_GROUP } from "../../kube/objects.ts";
-import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Read } from "../graph.ts";
 import { backendTlsOf } from "./backend-tls.ts";
+import { backendModel } from "./backends.ts";
 import { keyOfService } from "./discovery.ts";
 import type { Findings } from "./findings.ts";
 import { GATEWAY_GROUP } from "./gateway-class.ts";
 import { isGranted } from "./grants.ts";
 import type { RouteKind } from "./model.ts";
-import { attachedPolicies, policyTarget } from "./policies.ts";
+import { mergeAttached, policyTarget } from "./policies.ts";
 
 /** The route that refers to backends. */
 export interface Referrer {
@@ -26,26 +27,33 @@ export interface Referrer {
 export interface ResolvedBackend {
   /** `invalid` answers 500 and closes connections without HTTP: the share of such a backend goes to no other one. */
   readonly target: Target;
-  /** What is attached to the backend itself. */
+  /** Its own. */
   readonly policies: PolicySet;
+  /** What TracegatePolicies that are attached to the backend name it by, the widest first. */
+  readonly targets: readonly string[];
 }
 
 /** Looks a reference up. `where` is its place in the route, for messages, such as `rules[0].backendRefs[1]`. */
 export function resolveBackend(referrer: Referrer, ref: BackendReference, where: string): ResolvedBackend {
   const { group = "", kind = "Service", namespace = referrer.namespace, name } = ref;
   const reference = `${namespace}/${name}`;
-  const refuse = (reason: Parameters<Findings["breaks"]>[0], message: string): ResolvedBackend => {
+  const refuse: Refuse = (reason, message) => {
     referrer.findings.breaks(reason, `${where}: ${message}`);
     return invalid(`${kind} ${reference}`);
   };
-  if (!(group === "" && kind === "Service"))
-    return refuse("InvalidKind", `${kind} of group "${group}" cannot be a backend; refer to a Service`);
+  const isService = group === "" && kind === "Service";
+  if (!isService && !(group === TRACEGATE_GROUP && kind === "TracegateBackend"))
+    return refuse(
+      "InvalidKind",
+      `${kind} of group "${group}" cannot be a backend; refer to a Service or a TracegateBackend (${TRACEGATE_GROUP})`,
+    );
   const from = { group: GATEWAY_GROUP, kind: referrer.kind, namespace: referrer.namespace };
   if (!isGranted(referrer.read, from, { group, kind, namespace, name }))
     return refuse(
       "RefNotPermitted",
       `${kind} ${reference} is in another namespace; create a ReferenceGrant there for ${referrer.kind} of ${referrer.namespace}`,
     );
+  if (!isService) return resolveTracegateBackend(referrer.read, namespace, name, refuse);
   const service = referrer.read.get("Service", reference);
   if (service === undefined) return refuse("BackendNotFound", `there is no Service ${reference}`);
   if (service.spec.type === "ExternalName")
@@ -59,15 +67,21 @@ export function resolveBackend(referrer: Referrer, ref: BackendReference, where:
 
 /** A target for which there is nothing to call. */
 export function invalid(reference: string): ResolvedBackend {
-  return { target: { type: "invalid", reference }, policies: NO_POLICY_SET };
+  return { target: { type: "invalid", reference }, policies: NO_POLICY_SET, targets: [] };
 }
 
-function resolveService(
-  { read, kind }: Referrer,
-  service: Service,
-  number: number,
-  refuse: (reason: Parameters<Findings["breaks"]>[0], message: string) => ResolvedBackend,
-): ResolvedBackend {
+type Refuse = (reason: Parameters<Findings["breaks"]>[0], message: string) => ResolvedBackend;
+
+function resolveTracegateBackend(read: Read, namespace: string, name: string, refuse: Refuse): ResolvedBackend {
+  const backend = read.query(backendModel, `${namespace}/${name}`);
+  if (backend === undefined) return refuse("BackendNotFound", `there is no TracegateBackend ${namespace}/${name}`);
+  const { target, policies } = backend;
+  if (target.type === "invalid")
+    return refuse("UnsupportedValue", `TracegateBackend ${namespace}/${name} is invalid, see its status`);
+  return { target, policies, targets: [policyTarget("TracegateBackend", namespace, name)] };
+}
+
+function resolveService({ read, kind }: Referrer, service: Service, number: number, refuse: Refuse): ResolvedBackend {
   const { namespace, name } = service.metadata;
   const reference = keyOfObject(service);
   const protocol = kind === "UDPRoute" ? "UDP" : "TCP";
@@ -78,17 +92,14 @@ function resolveService(
   }
   const tls = read.query(backendTlsOf, port.name === undefined ? reference : `${reference}/${port.name}`);
   if (tls !== undefined && "invalid" in tls) return invalid(`Service ${reference}: ${tls.invalid}`);
-  const targets = [
-    policyTarget("Service", namespace, name),
-    ...(port.name === undefined ? [] : [policyTarget("Service", namespace, name, port.name)]),
-  ];
-  const policies = mergePolicies(
-    ...targets.map((target) => read.query(attachedPolicies, target).backend),
-    tls === undefined ? NO_POLICY_SET : { backendTLS: tls.tls },
-  );
-  const problem = HTTP_KINDS.has(kind) ? unsupported(port, policies) : undefined;
+  const whole = policyTarget("Service", namespace, name);
+  const targets = [whole, `${whole}/${number}`];
+  const policies = tls === undefined ? NO_POLICY_SET : { backendTLS: tls.tls };
+  const problem = HTTP_KINDS.has(kind)
+    ? unsupported(port, mergeAttached(read, "backend", targets, policies))
+    : undefined;
   if (problem !== undefined) return refuse("UnsupportedProtocol", `Service ${reference}, port ${number}: ${problem}`);
-  return { target: { type: "service", key: keyOfService(namespace, name), port: number }, policies };
+  return { target: { type: "service", key: keyOfService(namespace, name), port: number }, policies, targets };
 }
 
 const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute"]);

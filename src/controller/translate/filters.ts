@@ -13,6 +13,7 @@ import { headerModifier } from "../../policies/shared/field-schemas.ts";
 import { schema as urlRewrite } from "../../policies/url-rewrite/schema.ts";
 import { type Referrer, resolveBackend } from "./backend-refs.ts";
 import type { ListenerModel } from "./model.ts";
+import { mergeAttached } from "./policies.ts";
 
 type FilterPolicies = Pick<
   PolicySet,
@@ -169,8 +170,9 @@ function translateMirror(
   where: string,
   referrer: Referrer,
 ): Mirror | undefined {
-  const { target, policies } = resolveBackend(referrer, backendRef, where);
+  const { target, policies: own, targets } = resolveBackend(referrer, backendRef, where);
   if (target.type === "invalid") return undefined;
+  const policies = mergeAttached(referrer.read, "backend", targets, own);
   const share = fraction === undefined ? (percent ?? 100) / 100 : fraction.numerator / (fraction.denominator ?? 100);
   return {
     target,

@@ -2,11 +2,11 @@
  * What the proxies of a Gateway are sent. Every resource is the result of a query about little, so that it stays the same object
  * while nothing that it is made of changes: the stream finds what to send by comparing references.
  */
-import { translateFrontend } from "../../config/translate/frontend.ts";
 import type { Bind } from "../../ir/ir.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery } from "../graph.ts";
 import { addressesOf } from "./addresses.ts";
+import { frontendOf } from "./frontends.ts";
 import { gatewayModel } from "./gateways.ts";
 import type { ListenerModel } from "./model.ts";
 import { listenerTargets, mergeAttached } from "./policies.ts";
@@ -82,7 +82,7 @@ const bindResource = defineQuery<BindResource | undefined>("bindResource", (read
       protocol: protocolOfBind(first),
       tunnelProtocol: "direct",
       mode: "standard",
-      frontend: translateFrontend({}, {}),
+      frontend: read.query(frontendOf, `${gateway} ${first.port}`).frontend,
     },
   };
 });

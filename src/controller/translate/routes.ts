@@ -19,7 +19,7 @@ import { gatewayModel } from "./gateways.ts";
 import { translateGrpcRule } from "./grpc-rules.ts";
 import { type Rule, type RuleBackend, translateHttpRule } from "./http-rules.ts";
 import type { Attachment, ListenerModel, ParentModel, RouteKind, RouteModel } from "./model.ts";
-import { attachedPolicies, policyTarget } from "./policies.ts";
+import { listenerTargets, mergeAttached, policyTarget } from "./policies.ts";
 import { createdAt } from "./precedence.ts";
 
 const NO_ROUTE: RouteModel = { parents: [], services: [] };
@@ -170,7 +170,7 @@ function httpRouteAt(place: Place): Route {
     requestRedirect === undefined
       ? rule.policies
       : { ...others, requestRedirect: redirectAt(requestRedirect, listener) };
-  const policies = mergePolicies(...targetsOf(place).map((target) => read.query(attachedPolicies, target).route), own);
+  const policies = mergeAttached(read, "route", targetsOf(place), own);
   return {
     ...common,
     matches: rule.matches,
@@ -191,25 +191,20 @@ function connectionRouteAt(place: Place): TcpRoute {
 /** What policies attach to around a backend, the outermost first. */
 function targetsOf({ kind, route, rule, listener }: Place): readonly string[] {
   const { namespace, name } = route.metadata;
-  const [gatewayNamespace = "", gateway = ""] = listener.gateway.split("/");
-  const [setNamespace = "", set = ""] = listener.listenerSet?.split("/") ?? [];
   return [
-    policyTarget("Gateway", gatewayNamespace, gateway),
-    ...(listener.listenerSet === undefined
-      ? [policyTarget("Gateway", gatewayNamespace, gateway, listener.name)]
-      : [
-          policyTarget("ListenerSet", setNamespace, set),
-          policyTarget("ListenerSet", setNamespace, set, listener.name),
-        ]),
+    ...listenerTargets(listener),
     policyTarget(kind, namespace, name),
     ...(rule.name === undefined ? [] : [policyTarget(kind, namespace, name, rule.name)]),
   ];
 }
 
-function backendAt(place: Place, { target, weight, policies, filters }: RuleBackend, index: number): RouteBackend {
+function backendAt(
+  place: Place,
+  { target, weight, policies, targets, filters }: RuleBackend,
+  index: number,
+): RouteBackend {
   const { read, kind, listener, common } = place;
-  const around = targetsOf(place).map((each) => read.query(attachedPolicies, each).backend);
-  const merged = mergePolicies(...around, policies, filters);
+  const merged = mergeAttached(read, "backend", [...targetsOf(place), ...targets], mergePolicies(policies, filters));
   const settled = settle(merged, kind, listener, read);
   return {
     key: `/${common.key}/backend${index}`,

@@ -1,0 +1,64 @@
+/** `frontend` of TracegatePolicies: settings of client connections, for the binds of a Gateway. */
+import type { FrontendInput } from "../../config/schema/frontend.ts";
+import type { Frontend } from "../../ir/ir.ts";
+import { defineQuery, type Read } from "../graph.ts";
+import { callContext } from "./policy/calls.ts";
+import { claimantAt } from "./policy/claims.ts";
+import { lostClaims } from "./policy/conflicts.ts";
+import { translateFrontendInput } from "./policy/frontend-input.ts";
+import { policyInput } from "./policy/input.ts";
+import { policyModel } from "./policy/model.ts";
+import type { Callee } from "./policy/names.ts";
+import { policiesOf, policyTarget } from "./policy/targets.ts";
+
+export interface FrontendModel {
+  readonly frontend: Frontend;
+  /** What listeners with TLS have in common. */
+  readonly tls: NonNullable<FrontendInput["tls"]>;
+}
+
+/**
+ * Key: `<namespace>/<gateway> <port>`. Policies of the whole Gateway, replaced field by field by those of its listeners on that port;
+ * of two listeners by those of the first.
+ */
+export const frontendOf = defineQuery<FrontendModel>("frontendOf", (read, key) => {
+  const [gateway = "", port] = key.split(" ");
+  const [namespace = "", name = ""] = gateway.split("/");
+  const target = policyTarget("Gateway", namespace, name);
+  const listeners = read.get("Gateway", gateway)?.spec.listeners ?? [];
+  const sections = listeners.filter((each) => String(each.port) === port).map((each) => `${target}/${each.name}`);
+  const levels = [target, ...sections.reverse()].map((each) => levelOf(read, each));
+  const input: FrontendInput = {};
+  for (const { fields } of levels) Object.assign(input, fields);
+  for (const { override } of [...levels].reverse()) Object.assign(input, override);
+  const callees = levels.flatMap((level) => level.callees);
+  const { frontend } = translateFrontendInput(
+    input,
+    callContext(read, callees, () => {}, []),
+  );
+  return { frontend, tls: input.tls ?? {} };
+});
+
+interface Level {
+  readonly fields: FrontendInput;
+  readonly override: FrontendInput;
+  readonly callees: readonly Callee[];
+}
+
+/** What policies attach to one target. */
+function levelOf(read: Read, target: string): Level {
+  const inputs = read
+    .query(policiesOf, target)
+    .map((key) => read.query(policyInput, key))
+    .filter((input) => input !== undefined)
+    .filter(({ sections }) => sections.includes("frontend"));
+  const lost = lostClaims(inputs.map((input) => claimantAt(input, target)));
+  const level = { fields: {}, override: {} };
+  for (const { key, override } of inputs) {
+    const fields = Object.entries(read.query(policyModel, key)?.frontend ?? {}).filter(
+      ([field]) => !lost.some((each) => each.loser === key && each.phase === "frontend" && each.kind === field),
+    );
+    Object.assign(override ? level.override : level.fields, Object.fromEntries(fields));
+  }
+  return { ...level, callees: inputs.flatMap(({ callees }) => callees) };
+}
