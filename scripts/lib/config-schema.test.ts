@@ -78,7 +78,7 @@ test("in an editor a variable may stand where a number, a choice or a name has t
     pattern: "^\\$[A-Za-z_{]",
   });
   assert.deepEqual(protocol?.anyOf, [
-    { type: "string", enum: ["HTTP", "HTTPS", "TCP", "TLS"] },
+    { type: "string", enum: ["HTTP", "HTTPS", "TCP", "TLS", "UDP"] },
     { type: "string", pattern: "^\\$[A-Za-z_{]" },
   ]);
   assert.match($defs?.Route?.properties?.name?.pattern ?? "", /^\^\\\$\[A-Za-z_\{\]\|\^\[A-Za-z0-9\]/);

@@ -12,3 +12,8 @@ export function nodeTls(): typeof import("node:tls") {
 export function nodeHttp2(): typeof import("node:http2") {
   return process.getBuiltinModule("node:http2");
 }
+
+/** `node:dgram`: for the first UDP listener. */
+export function nodeDgram(): typeof import("node:dgram") {
+  return process.getBuiltinModule("node:dgram");
+}

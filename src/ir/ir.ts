@@ -60,6 +60,8 @@ export interface Frontend extends ConnectionLimits {
    * goes to the bind of its port. Absent: CONNECT is refused.
    */
   readonly connect?: "route" | "tunnel";
+  /** Limits of UDP binds. Absent: the defaults of its fields. */
+  readonly udp?: UdpLimits;
   /** From the accepted connection to the end of its TLS handshake. Absent: 15000. */
   readonly handshakeTimeout?: number;
   /** Who may connect at all; others are cut off. */
@@ -70,6 +72,16 @@ export interface Frontend extends ConnectionLimits {
   readonly accessLog?: AccessLog;
   /** Which requests leave spans, and where they go; absent: none does. */
   readonly tracing?: Tracing;
+}
+
+/** `frontendPolicies.udp`. */
+export interface UdpLimits {
+  /** A session, which is a client's address and port, ends after this silence. Default 60000. */
+  readonly idleTimeout: number;
+  /** Per worker and bind. Default 10000. */
+  readonly maxSessions: number;
+  /** Bytes; larger datagrams are dropped. Default 65507, the most that UDP over IPv4 carries. */
+  readonly maxDatagramSize: number;
 }
 
 /** `frontendPolicies.accessLog` (reference 1.10, 3.29). */
@@ -133,7 +145,7 @@ export interface Keepalives {
 }
 
 export interface Listener {
-  /** File: `<ns>/<gateway>/bind/<port>/<listener>` for binds, `gateway/<gateway>[/<listener>]` for gateways. */
+  /** File: `<ns>/<gateway>/bind/[udp/]<port>/<listener>` for binds, `gateway/<gateway>[/<listener>]` for gateways. */
   readonly key: string;
   /** Of gateways `<gateway>[/<listener>]`, as routes refer to it. */
   readonly name: string;

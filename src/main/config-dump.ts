@@ -247,6 +247,7 @@ const REDACTORS: Redactors = {
   tcp: redactTcp,
   tls: (tls) => withDurations(tls, "handshakeTimeout"),
   tracing: redactTracing,
+  udp: (udp) => withDurations(udp, "idleTimeout"),
 };
 
 /** A field of `frontendPolicies` with secrets redacted and durations as text. An unknown field is redacted as a whole. */

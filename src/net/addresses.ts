@@ -61,6 +61,7 @@ export function socketAddresses(socket: {
   };
 }
 
-function unmapped(address: string): string {
+/** Clients of IPv4 at a dual-stack socket appear with IPv6 addresses that contain theirs (RFC 4291 2.5.5.2). */
+export function unmapped(address: string): string {
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }

@@ -251,8 +251,8 @@ export class IrCompiler {
 
   #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
     const listeners = bind.listeners.map((listener) => ({
-      // Plain TCP names no host: the listener serves all of its port.
-      hostname: listener.protocol === "TCP" ? "" : listener.hostname,
+      // Plain TCP and UDP name no host: the listener serves all of its port.
+      hostname: listener.protocol === "TCP" || listener.protocol === "UDP" ? "" : listener.hostname,
       value: this.#listener(bind, listener),
     }));
     const service = bind.frontend.networkExtAuthz;

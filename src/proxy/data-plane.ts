@@ -7,12 +7,16 @@ import { BindServer } from "./ingress/bind-server.ts";
 import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ingress/drain.ts";
 import type { TunnelTargets } from "./ingress/tunnel.ts";
 import type { Services } from "./services.ts";
+import { UdpServer } from "./udp/udp-server.ts";
 
 /**
  * The data plane of one worker: its binds, and the two phases of a reload (`prepare` builds aside, `commit` swaps; `abort` drops
  * what was built). The worker's commands come in (worker/worker.ts); connections are served by a BindServer for each bind.
  * All workers prepare before any commits, so a configuration that one of them cannot serve changes nothing anywhere.
  */
+
+/** One port with what it serves. */
+type PortServer = BindServer | UdpServer;
 
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
 export type Ports = Readonly<Record<string, number>>;
@@ -25,7 +29,7 @@ const SLICE_MS = 1;
 interface Candidate {
   readonly generation: Generation;
   /** Listening already, not yet part of the configuration in effect. */
-  readonly opened: ReadonlyMap<string, BindServer>;
+  readonly opened: ReadonlyMap<string, PortServer>;
 }
 
 /** Everything of one worker that serves traffic. A configuration is built aside, then put into effect at once or dropped. */
@@ -33,9 +37,9 @@ export class DataPlane implements TunnelTargets {
   readonly #services: Services;
   readonly #endpoints: Endpoints;
   readonly #sweeper: Sweeper;
-  readonly #servers = new Map<string, BindServer>();
+  readonly #servers = new Map<string, PortServer>();
   /** Servers of binds that left the configuration, until their last connection closes. */
-  readonly #leaving = new Set<BindServer>();
+  readonly #leaving = new Set<PortServer>();
   #compiler: IrCompiler | undefined;
   #candidate: Candidate | undefined;
   #current: Generation | undefined;
@@ -79,15 +83,17 @@ export class DataPlane implements TunnelTargets {
 
   /** Ports open before the commit, so that one that is taken rejects the configuration instead of failing later. */
   async #open(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
-    const opened = new Map<string, BindServer>();
+    const opened = new Map<string, PortServer>();
     this.#candidate = { generation, opened };
     this.#compiler = undefined;
     try {
       for (const bind of generation.binds.values()) {
         if (this.#servers.has(bind.key)) continue;
-        const server: BindServer = new BindServer(bind, this, this.#services, this.#sweeper, () =>
-          this.#emptied(server),
-        );
+        const onEmpty = (): void => this.#emptied(server);
+        const server: PortServer =
+          bind.protocol === "udp"
+            ? new UdpServer(bind, this.#services, this.#sweeper, onEmpty)
+            : new BindServer(bind, this, this.#services, this.#sweeper, onEmpty);
         if (bind.mode === "standard") await server.listen(ports[bind.key] ?? bind.port, reusePort);
         opened.set(bind.key, server);
       }
@@ -156,12 +162,12 @@ export class DataPlane implements TunnelTargets {
 
   /** For tunnels: the bind of this port, else the internal bind without a port. */
   findTarget(port: number): BindServer | undefined {
-    const servers = [...this.#servers.values()];
+    const servers = [...this.#servers.values()].filter((server) => server instanceof BindServer);
     return servers.find((server) => server.port === port) ?? servers.find((server) => server.wildcard);
   }
 
   /** The last connection of a bind has closed. */
-  #emptied(server: BindServer): void {
+  #emptied(server: PortServer): void {
     this.#leaving.delete(server);
     this.#checkIdle();
   }

@@ -8,6 +8,7 @@ import type { Workloads } from "../upstream/discovery.ts";
 import type { DynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Locality } from "../upstream/locality.ts";
+import type { Resolver } from "../upstream/resolver.ts";
 import type { BufferBudget } from "./body/buffer-budget.ts";
 import type { TraceLog } from "./trace-log.ts";
 import type { Watchers } from "./watchers.ts";
@@ -44,6 +45,8 @@ export interface Services {
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
   readonly dynamic: DynamicEndpoints;
+  /** Of host names of UDP backends; pools of connections have their own way to it. */
+  readonly resolver: Resolver;
   /** The endpoint of `internal` backends: the admin API in the main thread. */
   readonly internal: () => Endpoint;
 }

@@ -32,7 +32,7 @@ export interface AccessRecord {
   readonly traceId?: string | undefined;
   readonly spanId?: string | undefined;
   readonly jwtSubject?: string | undefined;
-  /** `http`, `tcp` or `tls`. */
+  /** `http`, `tcp`, `tls` or `udp`. */
   readonly protocol: string;
   /** Number of the retry that produced the result; absent or 0 for the first attempt. */
   readonly retryAttempt?: number | undefined;

@@ -22,7 +22,17 @@ export type SeriesNotice =
   | { readonly kind: "request"; readonly labels: readonly string[]; readonly row: number }
   | { readonly kind: "connection"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer }
   | { readonly kind: "connect" | "call"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer }
-  | { readonly kind: "inFlight"; readonly memory: SharedArrayBuffer };
+  | { readonly kind: "inFlight"; readonly memory: SharedArrayBuffer }
+  /** One number. */
+  | {
+      readonly kind: "count";
+      readonly metric: CountedMetric;
+      readonly labels: readonly string[];
+      readonly memory: SharedArrayBuffer;
+    };
+
+/** Metrics whose samples are one number each, with memory of its own. */
+export type CountedMetric = "udp_sessions" | "udp_datagrams_total" | "udp_dropped_datagrams_total";
 
 const CONNECTIONS = 0;
 const RECEIVED = 1;
@@ -31,8 +41,8 @@ const NUMBERS = 3 * Float64Array.BYTES_PER_ELEMENT;
 /** Bytes of a `ConnectionSeries`. */
 const CONNECTION_BYTES = NUMBERS + histogramBytes(HANDSHAKE_BOUNDS);
 
-/** A current number of something. One thread writes; threads that have the memory may read. */
-export class Gauge {
+/** A number of something. One thread writes; threads that have the memory may read. */
+export class Count {
   readonly memory: SharedArrayBuffer;
   readonly #cells: Float64Array;
 
@@ -112,10 +122,14 @@ export class CounterMemory {
     const responseTimes = new HistogramSums();
     for (const series of this.#series) {
       if (series.kind === "inFlight") {
-        add("requests_in_flight", [], new Gauge(series.memory).count);
+        add("requests_in_flight", [], new Count(series.memory).count);
         continue;
       }
       const { labels } = series;
+      if (series.kind === "count") {
+        add(series.metric, labels, new Count(series.memory).count);
+        continue;
+      }
       if (series.kind === "request") {
         const counts = readCounts(this.#table, series.row);
         add("requests_total", labels, counts.requests);

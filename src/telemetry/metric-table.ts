@@ -54,6 +54,21 @@ export const METRICS = {
     labels: CONNECTION_LABELS,
   },
   downstream_sent_bytes_total: { type: "counter", help: "Bytes sent to clients.", labels: CONNECTION_LABELS },
+  udp_sessions: {
+    type: "gauge",
+    help: "Open UDP sessions: clients, by address and port, with a backend.",
+    labels: ["bind"],
+  },
+  udp_datagrams_total: {
+    type: "counter",
+    help: "Datagrams of UDP sessions: `received` from clients, `sent` to them.",
+    labels: ["bind", "gateway", "listener", "direction"],
+  },
+  udp_dropped_datagrams_total: {
+    type: "counter",
+    help: "Datagrams that were not passed on, in either direction.",
+    labels: ["bind", "reason"],
+  },
   tls_handshake_duration_seconds: {
     type: "histogram",
     help: "Time that TLS handshakes with clients took.",

@@ -1,7 +1,8 @@
 import {
   ConnectionSeries,
+  Count,
+  type CountedMetric,
   CounterMemory,
-  Gauge,
   type MetricsSnapshot,
   type SeriesNotice,
   seriesKey,
@@ -13,6 +14,7 @@ import { RequestCounters } from "./request-counters.ts";
 
 export {
   type ConnectionSeries,
+  type Count,
   CounterMemory,
   type MetricsSnapshot,
   mergeSnapshots,
@@ -23,8 +25,14 @@ export type { Histogram, HistogramSnapshot } from "./histogram.ts";
 
 /** Labels of a request. An empty value becomes `unknown`. */
 export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], string>>;
-/** `protocol` is http, https, tcp or tls. */
+/** `protocol` is http, https, tcp, tls or udp; a UDP session counts as a connection. */
 export type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
+
+/** Datagrams of one listener: from clients and to them. */
+export interface DatagramSeries {
+  readonly received: Count;
+  readonly sent: Count;
+}
 
 /**
  * Series with custom labels per thread, at most. Clients choose their values, for example with a header; beyond the limit,
@@ -41,7 +49,7 @@ export class Metrics {
   /** Counts requests by the handles that `requestSeries` returns. */
   readonly requests: RequestCounters;
   /** Requests in progress. */
-  readonly inFlight = new Gauge();
+  readonly inFlight = new Count();
   readonly #memory = new CounterMemory();
   readonly #announce: (notice: SeriesNotice) => void;
   readonly #requests = new Map<string, number>();
@@ -50,6 +58,7 @@ export class Metrics {
   #customSeries = 0;
   readonly #connections = new Map<string, ConnectionSeries>();
   readonly #histograms = new Map<string, Histogram>();
+  readonly #counts = new Map<string, Count>();
 
   /** `customLabels`: number of custom labels. `announce` is invoked once per series. */
   constructor(customLabels = 0, announce: (notice: SeriesNotice) => void = () => {}) {
@@ -98,6 +107,29 @@ export class Metrics {
       const series = new ConnectionSeries();
       this.#announce({ kind: "connection", labels, memory: series.memory });
       return series;
+    });
+  }
+
+  /** Open UDP sessions of a bind. */
+  udpSessions(bind: string): Count {
+    return this.#count("udp_sessions", [bind]);
+  }
+
+  /** `reason`: a word of few. */
+  droppedDatagrams(bind: string, reason: string): Count {
+    return this.#count("udp_dropped_datagrams_total", [bind, reason]);
+  }
+
+  datagrams({ bind, gateway, listener }: Omit<ConnectionLabels, "protocol">): DatagramSeries {
+    const counted = (direction: string) => this.#count("udp_datagrams_total", [bind, gateway, listener, direction]);
+    return { received: counted("received"), sent: counted("sent") };
+  }
+
+  #count(metric: CountedMetric, labels: readonly string[]): Count {
+    return upsert(this.#counts, seriesKey([metric, ...labels]), () => {
+      const count = new Count();
+      this.#announce({ kind: "count", metric, labels, memory: count.memory });
+      return count;
     });
   }
 

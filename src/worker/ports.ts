@@ -2,8 +2,9 @@
  * Ports before a reload: the main thread proves that each new port is free, and has the system choose a number for port 0,
  * before any worker listens. Called by the supervisor.
  */
-import { createServer, type Server } from "node:net";
+import { createServer } from "node:net";
 import type { Bind } from "../ir/ir.ts";
+import { UdpPort } from "../net/udp-socket.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 
 /** A bind's port cannot be opened; the message says which, why, and what to do. */
@@ -24,9 +25,9 @@ export interface ProbedPorts {
  */
 export async function probePorts(binds: readonly Bind[], open: Ports, reusePort: boolean): Promise<ProbedPorts> {
   const ports: Record<string, number> = {};
-  const held: Server[] = [];
+  const held: ProbedPort[] = [];
   const release = (): void => {
-    for (const server of held) server.close();
+    for (const probed of held) void probed.close();
   };
   try {
     for (const bind of binds) {
@@ -37,11 +38,13 @@ export async function probePorts(binds: readonly Bind[], open: Ports, reusePort:
         continue;
       }
       const hold = reusePort && bind.port === 0;
-      const server = await listen(bind, hold);
-      const address = server.address();
-      ports[bind.key] = typeof address === "object" && address !== null ? address.port : bind.port;
-      if (hold) held.push(server);
-      else await new Promise((resolve) => server.close(resolve));
+      const probed = await listen(bind, hold).catch((error: NodeJS.ErrnoException) => {
+        const what = bind.protocol === "udp" ? "UDP port" : "port";
+        throw new PortError(`cannot listen on ${what} ${bind.port} for ${bind.key}: ${explain(error)}`);
+      });
+      ports[bind.key] = probed.port;
+      if (hold) held.push(probed);
+      else await probed.close();
     }
   } catch (error) {
     release();
@@ -50,15 +53,27 @@ export async function probePorts(binds: readonly Bind[], open: Ports, reusePort:
   return { ports, release };
 }
 
-function listen(bind: Bind, reusePort: boolean): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    // A reserved port is not announced yet; a stray connection is closed.
-    const server = createServer((socket) => socket.destroy());
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(new PortError(`cannot listen on port ${bind.port} for ${bind.key}: ${explain(error)}`));
-    });
-    server.listen({ host: bind.host, port: bind.port, exclusive: true, reusePort }, () => resolve(server));
+/** A port that is open for a moment. */
+interface ProbedPort {
+  readonly port: number;
+  close(): Promise<void> | void;
+}
+
+/** Rejects with the system's error. */
+async function listen(bind: Bind, reusePort: boolean): Promise<ProbedPort> {
+  const { host, port } = bind;
+  if (bind.protocol === "udp") return UdpPort.open({ host, port, reusePort }, () => {});
+  // A reserved port is not announced yet; a stray connection is closed.
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port, exclusive: true, reusePort }, resolve);
   });
+  const address = server.address();
+  return {
+    port: typeof address === "object" && address !== null ? address.port : port,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
 }
 
 function explain(error: NodeJS.ErrnoException): string {

@@ -262,7 +262,7 @@ export class Supervisor implements WorkerEvents {
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
     // Gauges end with the thread, counters stay.
-    const { requests_in_flight: _, ...counted } = handle.counters.snapshot();
+    const { requests_in_flight: _requests, udp_sessions: _sessions, ...counted } = handle.counters.snapshot();
     this.#retired = mergeSnapshots([this.#retired, counted]);
     const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
     this.hub.abandon(orphans, "the worker that served the request has died");

@@ -58,12 +58,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const sweeper = new Sweeper();
   const connectTimes = metrics.upstreamConnect("plaintext");
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
-  const pools = new Pools(
-    options.pool,
-    new Resolver(options.lookupFamily, output.logger("upstream::dns")),
-    observer,
-    sweeper,
-  );
+  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"));
+  const pools = new Pools(options.pool, resolver, observer, sweeper);
   const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }));
 
   // ── the services that all requests of this worker share ──
@@ -101,6 +97,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
     dynamic: dynamicEndpoints(endpoints, options.adminPorts),
+    resolver,
     internal: () => {
       internal ??= endpoints.acquire({ path: options.internalSocket }, 1, "internal");
       return internal;

@@ -93,12 +93,8 @@ export class TestPlane {
     this.#sweeper = new Sweeper(options.sweepInterval ?? 10);
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(line));
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-    const pools = new Pools(
-      { ...settings, ...options.pool },
-      new Resolver("All"),
-      { onConnected: () => {} },
-      this.#sweeper,
-    );
+    const resolver = new Resolver("All");
+    const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);
     this.endpoints = new Endpoints(pools);
     this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onTrace(json));
     const services: Services = {
@@ -124,6 +120,7 @@ export class TestPlane {
       buffers: this.buffers,
       random: Math.random,
       dynamic: dynamicEndpoints(this.endpoints, []),
+      resolver,
       internal: () => this.endpoints.acquire({ path: "/nowhere/admin.sock" }, 1, "internal"),
     };
     this.plane = new DataPlane(services, this.endpoints, this.#sweeper);

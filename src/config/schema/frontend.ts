@@ -117,6 +117,26 @@ export const frontendTcp = z.strictObject({
   keepalives: keepalives.prefault({}).describe("TCP keepalives of client connections."),
 });
 
+export const frontendUdp = z.strictObject({
+  idleTimeout: duration
+    .prefault("60s")
+    .describe("Time without a datagram in either direction after which a session ends."),
+  maxSessions: z
+    .int()
+    .min(1)
+    .default(10_000)
+    .describe(
+      "Most sessions per worker and bind. Beyond it a new client takes the place of one that has been silent for at least 5 s; " +
+        "without one, its datagrams are dropped.",
+    ),
+  maxDatagramSize: z
+    .int()
+    .min(1)
+    .max(65_507)
+    .default(65_507)
+    .describe("Largest datagram of a client in bytes. Larger ones are dropped."),
+});
+
 /** A condition on a connection. */
 const networkCondition = condition("network");
 
@@ -155,7 +175,7 @@ const accessLog = z
   .meta({
     id: "AccessLog",
     description:
-      "The access log: one line for each request and TCP connection. `bytes.received` and `bytes.sent` count body bytes without framing, or all bytes of a TCP connection. `duration` is in milliseconds, in JSON a number. Expressions about a TCP connection have no `request`.",
+      "The access log: one line for each request, TCP connection and UDP session. `bytes.received` and `bytes.sent` count body bytes without framing, or all bytes of a TCP connection. `duration` is in milliseconds, in JSON a number. Expressions about a TCP connection have no `request`.",
   });
 
 const networkAuthorization = z
@@ -214,6 +234,7 @@ export const frontendPolicies = z
   .strictObject({
     http: frontendHttp.optional().describe("Limits and timeouts of client connections."),
     tcp: frontendTcp.optional().describe("Socket options of client connections."),
+    udp: frontendUdp.optional().describe("Limits of UDP sessions: the datagrams of one client address and port."),
     tls: tls.optional().describe("Defaults for listeners with `tls`."),
     connect: connect.optional().describe("How CONNECT requests are handled. Default: `deny`."),
     networkAuthorization: networkAuthorization.optional(),

@@ -30,7 +30,7 @@ export const tlsServer = z
   })
   .meta({ id: "TlsServer", description: "TLS of a listener." });
 
-const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS"]);
+const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS", "UDP"]);
 
 export const gatewayListener = z
   .strictObject({
@@ -71,7 +71,8 @@ export const bindListener = z
     protocol: protocol
       .default("HTTP")
       .describe(
-        "Protocol of the clients. `TLS` without `tls` passes connections to the backend without decrypting them.",
+        "Protocol of the clients. `TLS` without `tls` passes connections to the backend without decrypting them. `UDP` has a " +
+          "port of its own, whose number a bind of another protocol may have too.",
       ),
     tls: tlsServer
       .optional()
@@ -79,14 +80,19 @@ export const bindListener = z
         "The listener's certificate. Protocol `TLS` without it routes connections by their SNI without decrypting them.",
       ),
     routes: z.array(route).optional().describe("HTTP routes. Required with HTTP and HTTPS."),
-    tcpRoutes: z.array(tcpRoute).optional().describe("TCP routes. Required with TCP and TLS."),
+    tcpRoutes: z
+      .array(tcpRoute)
+      .optional()
+      .describe("TCP routes. Required with TCP, TLS and UDP; with UDP they route sessions."),
     policies: gatewayPolicies.optional(),
   })
   .meta({ id: "Listener", description: "A set of host names on a port, with their routes." });
 
 export const bind = z
   .strictObject({
-    port: port.optional().describe("TCP port. 0 lets the system choose one. Required unless `mode` is `internal`."),
+    port: port
+      .optional()
+      .describe("TCP or UDP port. 0 lets the system choose one. Required unless `mode` is `internal`."),
     listeners: z.array(bindListener).describe("The listener is selected by the host of the request, or by SNI."),
     tunnelProtocol: z
       .enum(["direct", "proxy", "connect"])

@@ -10,7 +10,7 @@ import { FRAMING } from "../../policies/shared/header-edits.ts";
 import { CIPHER_SUITES } from "../../tls/tls-ciphers.ts";
 import { DynamicTarget } from "../../upstream/dynamic.ts";
 
-export const port = z.int().min(0).max(65535).describe("TCP port. 0 lets the system choose one.");
+export const port = z.int().min(0).max(65535).describe("TCP or UDP port. 0 lets the system choose one.");
 
 export const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
 

@@ -48,6 +48,7 @@ export function translateFrontend(input: FrontendInput, calling: Calling): Front
     keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
     ...(proxyProtocol !== undefined && { proxyProtocol }),
     ...(connect !== undefined && connect.mode !== "deny" && { connect: connect.mode }),
+    ...(input.udp !== undefined && { udp: input.udp }),
     ...(input.tls?.handshakeTimeout !== undefined && { handshakeTimeout: input.tls.handshakeTimeout }),
     ...(networkAuthorization !== undefined && { networkAuthorization: networkAuthorization.rules.map(toRule) }),
     ...calling,
@@ -64,10 +65,11 @@ export function tunnelFrontend(frontend: Frontend, tunnelProtocol: Bind["tunnelP
  * What `frontendPolicies` sets, as the dump shows it among the targeted policies (reference 4.4): the values in effect.
  */
 export function dumpFrontend(input: FrontendInput, calling: Calling): TargetedPolicy[] {
-  const { http, tcp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;
+  const { http, tcp, udp, tls, connect, networkAuthorization, proxyProtocol = input.proxy } = input;
   const fields = {
     http: http && { ...http, headerReadTimeout: headerReadTimeout(http) },
     tcp,
+    udp,
     tls,
     connect,
     networkAuthorization,

@@ -102,7 +102,7 @@ function makeEntry(
     ...(tls !== undefined && { tls: translateTls(tls, [...path, "tls"], context) }),
     policies: mergePolicies(targeted.gateway, own),
   };
-  return { key, targeted, listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
+  return { key, targeted, udp: protocol === "UDP", listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
 }
 
 /** The listeners that a route's `gateways` mean; without one, those of the gateway called `default`. */

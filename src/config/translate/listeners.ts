@@ -17,7 +17,8 @@ type Protocol = Listener["protocol"];
 /** One entry of `binds`. */
 export function translateBind(input: BindInput, path: Path, frontend: Frontend, host: string, context: Context): Bind {
   const { port = 0, mode, tunnelProtocol } = input;
-  const name = mode === "internal" && port === 0 ? "internal" : String(port);
+  const udp = input.listeners.some(({ protocol }) => protocol === "UDP");
+  const name = mode === "internal" && port === 0 ? "internal" : udp ? `udp/${port}` : String(port);
   if (input.port === undefined && mode === "standard")
     context.report(path, { message: "is required; only a bind with mode: internal may leave it out" }, "port");
   const listeners = input.listeners.map((listener, i) =>
@@ -26,6 +27,10 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
   const named = listeners.map(({ key, name }, i) => ({ key, name, path: [...path, "listeners", i] }));
   reportDuplicates("listener", named, context.report);
   const bind = makeBind(port, listeners, path, tunnelFrontend(frontend, tunnelProtocol), host, context);
+  if (bind.protocol === "udp" && (mode === "internal" || tunnelProtocol !== "direct"))
+    context.report(path, {
+      message: "a UDP listener takes neither mode: internal nor a tunnelProtocol, which are for connections",
+    });
   const key = mode === "standard" ? bind.key : port === 0 ? "bind/internal" : `bind/internal/${port}`;
   return { ...bind, key, tunnelProtocol, mode };
 }
@@ -39,11 +44,16 @@ export function makeBind(
   host: string,
   context: Context,
 ): Bind {
+  const udp = listeners.filter((each) => each.protocol === "UDP");
+  if (udp.length > 0 && listeners.length > 1)
+    context.report(path, {
+      message: `port ${port} has a UDP listener and others; datagrams cannot be assigned to one of them, so give it a bind of its own`,
+    });
   const secure = listeners.filter((each) => each.protocol === "HTTPS" || each.protocol === "TLS");
   const tcp = listeners.filter((each) => each.protocol === "TCP");
-  if (secure.length > 0 && secure.length < listeners.length)
+  if (secure.length > 0 && secure.length + udp.length < listeners.length)
     context.report(path, { message: `port ${port} mixes TLS and plaintext listeners; give them ports of their own` });
-  if (tcp.length > 0 && tcp.length < listeners.length && secure.length === 0)
+  if (tcp.length > 0 && tcp.length + udp.length < listeners.length && secure.length === 0)
     context.report(path, { message: `port ${port} mixes HTTP and TCP listeners; give them ports of their own` });
   if (tcp.length > 1)
     context.report(path, {
@@ -55,16 +65,16 @@ export function makeBind(
     const first = hostnames.get(host);
     if (first === undefined) hostnames.set(host, name);
     // TCP listeners cannot be told apart by host. An invalid hostname that was left out is not the default.
-    else if (tcp.length === 0 && (host !== "*" || context.incomplete.size === 0))
+    else if (tcp.length + udp.length === 0 && (host !== "*" || context.incomplete.size === 0))
       context.report([...path, "listeners", i, "hostname"], {
         message: `listener ${first} of this port has hostname ${host} too; only that one would be used`,
       });
   }
   return {
-    key: `bind/${port}`,
+    key: udp.length > 0 ? `bind/udp/${port}` : `bind/${port}`,
     host,
     port,
-    protocol: secure.length > 0 ? "tls" : tcp.length > 0 ? "tcp" : "http",
+    protocol: udp.length > 0 ? "udp" : secure.length > 0 ? "tls" : tcp.length > 0 ? "tcp" : "http",
     tunnelProtocol: "direct",
     mode: "standard",
     frontend,
@@ -72,12 +82,12 @@ export function makeBind(
   };
 }
 
+const INSTEAD = { HTTP: ", or use HTTPS", TCP: ", or use TLS", UDP: "" } as const;
+
 /** Says what is wrong between a listener's protocol and its `tls` (reference 1.4). */
 export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, context: Context): void {
-  if (tls && (protocol === "HTTP" || protocol === "TCP"))
-    context.report([...path, "tls"], {
-      message: `protocol ${protocol} cannot set tls; remove it, or use ${protocol === "HTTP" ? "HTTPS" : "TLS"}`,
-    });
+  if (tls && protocol !== "HTTPS" && protocol !== "TLS")
+    context.report([...path, "tls"], { message: `protocol ${protocol} cannot set tls; remove it${INSTEAD[protocol]}` });
   else if (!tls && protocol === "HTTPS")
     context.report([...path, "protocol"], { message: "protocol HTTPS requires tls; set its cert and key" });
 }
@@ -153,7 +163,7 @@ function translateListener(
   const place = { key, name, gatewayName: "default", gatewayNamespace: input.namespace, port };
   const targeted = context.targeted.forListener(place);
   context.inline.push(...inlineEntries(`listener/${key}`, place, policies));
-  const owner = { key, targeted };
+  const owner = { key, targeted, udp: protocol === "UDP" };
   const translated = (routes ?? []).map((route, i) => translateRoute(route, i, owner, [...path, "routes", i], context));
   const translatedTcp = (tcpRoutes ?? []).map((route, i) =>
     translateTcpRoute(route, i, owner, [...path, "tcpRoutes", i], context),

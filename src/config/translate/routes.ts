@@ -24,6 +24,8 @@ export interface Owner {
   readonly key: string;
   /** What targets attach to it. */
   readonly targeted: Pick<PhaseSets, "route" | "backend">;
+  /** A listener of datagrams. Absent: false. */
+  readonly udp?: boolean;
 }
 
 /** One HTTP route. */
@@ -94,6 +96,7 @@ export function translateTcpRoute(
   const { namespace, ruleName } = input;
   const targeted = context.targeted.forRoute({ kind: "TCPRoute", name, namespace, ...(ruleName && { ruleName }) });
   const common = translatePolicies(input.policies, "backend", [...path, "policies"], context);
+  if (owner.udp === true) reportUnusableWithUdp(input, path, context);
   return {
     key,
     name,
@@ -104,7 +107,8 @@ export function translateTcpRoute(
       const at = [...path, "backends", i];
       const inherited = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, common) };
       const translated = translateBackend(backend, `/${key}/backend${i}`, inherited, at, context);
-      const wrong = backend.backend === undefined ? undefined : unusable(translated.target, context.cel);
+      const wrong =
+        backend.backend === undefined ? undefined : unusable(translated.target, owner.udp === true, context.cel);
       if (wrong !== undefined) context.report([...at, "backend"], { message: wrong });
       return { ...translated, policies: withoutHttp(translated.policies) };
     }),
@@ -118,8 +122,24 @@ export function withoutHttp(policies: PolicySet): PolicySet {
   return set.backendTLS === undefined ? set : { ...set, backendTLS: { alpn: [], ...set.backendTLS } };
 }
 
+/** Sessions have no TLS, no connections to tune and no proxies to go through; a named backend or target may have such settings. */
+function reportUnusableWithUdp({ policies, backends }: TcpRouteInput, path: Path, { report }: Context): void {
+  const parts = [{ policies, at: path }, ...backends.map((each, i) => ({ ...each, at: [...path, "backends", i] }))];
+  for (const { policies: written, at } of parts)
+    for (const kind of Object.keys(written ?? {}))
+      if (kind !== "health")
+        report([...at, "policies", kind], {
+          message: "does not apply to UDP; routes of UDP listeners have health only",
+        });
+  for (const [i, { dynamic, host }] of backends.entries())
+    if (dynamic !== undefined || host?.startsWith("unix:") === true)
+      report([...path, "backends", i], { message: "a UDP listener needs backends with a host and port, or a service" });
+}
+
 /** Why a named backend cannot serve connections without HTTP. */
-function unusable(target: Target, cel: CelEnvironment): string | undefined {
+function unusable(target: Target, udp: boolean, cel: CelEnvironment): string | undefined {
+  if (udp && (target.type === "dynamic" || target.type === "unix"))
+    return "has no address that datagrams can be sent to; a UDP listener needs a host and port, or a service";
   if (target.type === "internal") return "is internal, and the admin API is HTTP; give it an HTTP route";
   if (target.type !== "dynamic" || target.expression === undefined) return undefined;
   try {

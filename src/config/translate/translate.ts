@@ -185,17 +185,18 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
 function translateBinds(config: ConfigFile, frontend: Frontend, enableIpv6: boolean, context: Context): Bind[] {
   const host = enableIpv6 ? "::" : "0.0.0.0";
   const binds: Bind[] = [];
-  const owners = new Map<number, string>();
-  const claim = (port: number, owner: string, path: Path): void => {
-    const other = owners.get(port);
+  const owners = new Map<string, string>();
+  const claim = ({ port, protocol }: Bind, owner: string, path: Path): void => {
+    const udp = protocol === "udp";
+    const other = owners.get(`${port} ${udp}`);
     if (other !== undefined)
       context.report([...path, "port"], {
         message:
           port === 0
             ? `${other} has port 0 too; only one port may be left to the system`
-            : `port ${port} is configured by both ${other} and ${owner}; ports must be unique`,
+            : `${udp ? "UDP " : ""}port ${port} is configured by both ${other} and ${owner}; ports must be unique`,
       });
-    owners.set(port, owner);
+    owners.set(`${port} ${udp}`, owner);
   };
   let wildcard = false;
   const claimWildcard = (path: Path): void => {
@@ -207,13 +208,15 @@ function translateBinds(config: ConfigFile, frontend: Frontend, enableIpv6: bool
   };
   for (const [i, bind] of config.binds.entries()) {
     const path = ["binds", i];
+    const translated = translateBind(bind, path, frontend, host, context);
     if (bind.mode === "internal" && (bind.port ?? 0) === 0) claimWildcard(path);
-    else if (bind.port !== undefined) claim(bind.port, `binds[${i}]`, path);
-    binds.push(translateBind(bind, path, frontend, host, context));
+    else if (bind.port !== undefined) claim(translated, `binds[${i}]`, path);
+    binds.push(translated);
   }
   for (const { port, path, listeners } of translateGateways(config, context)) {
-    claim(port, `gateways.${String(path[1])}`, path);
-    binds.push(makeBind(port, listeners, path, frontend, host, context));
+    const bind = makeBind(port, listeners, path, frontend, host, context);
+    claim(bind, `gateways.${String(path[1])}`, path);
+    binds.push(bind);
   }
   return binds;
 }

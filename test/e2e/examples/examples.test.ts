@@ -19,13 +19,14 @@ import { GrpcServer } from "../../helpers/grpc-server.ts";
 const FOLDER = `${appRoot}/examples`;
 /** `RateLimitResponse.Code.OK` of the protocol. */
 const OK = 1;
-/** What is made when there is no configuration, has two ports, or needs servers that tests of their own start. */
+/** What is made when there is no configuration, has two ports, speaks no HTTP, or needs servers that tests of their own start. */
 const KNOWN_SILENT = [
   "default.yaml",
   "gateways.yaml",
   "opentelemetry.yaml",
   "token-exchange/backend-auth.yaml",
   "token-exchange/config.yaml",
+  "udp.yaml",
 ];
 const run = promisify(execFile);
 /** `#   curl … → 200 with TEXT`: what a reader tries, the status that it gives, and what is in its head or body. */

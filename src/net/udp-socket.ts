@@ -1,0 +1,125 @@
+import type { RemoteInfo, Socket, SocketOptions } from "node:dgram";
+import { isIPv6 } from "node:net";
+import { nodeDgram } from "../base/lazy-node.ts";
+
+/**
+ * Bytes of datagrams that a socket may hold because the system takes no more; further ones are dropped. The system usually takes
+ * them at once, so this bounds memory when a network device stalls.
+ */
+const MAX_QUEUED = 1024 * 1024;
+
+/** Where datagrams of a client come from. */
+export interface DatagramSource {
+  /** As the socket shows it: clients of IPv4 at a dual-stack socket have an address such as `::ffff:192.0.2.1`. */
+  readonly address: string;
+  readonly port: number;
+}
+
+/** The socket of a UDP port, which receives the datagrams of all clients. */
+export class UdpPort {
+  readonly #socket: Socket;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /**
+   * `host`: `::` for both families. `reusePort`: several threads have the same port; the system assigns clients to them by
+   * address and port, so all datagrams of one reach the same thread. Rejects with the system's error (`EADDRINUSE`, …).
+   */
+  static open(
+    { host, port, reusePort }: { readonly host: string; readonly port: number; readonly reusePort: boolean },
+    onDatagram: (bytes: Buffer, from: DatagramSource) => void,
+  ): Promise<UdpPort> {
+    const socket = createSocket(host, { reusePort });
+    const opened = new UdpPort(socket);
+    return new Promise((resolve, reject) => {
+      socket.once("error", reject);
+      socket.bind({ address: host, port, exclusive: true }, () => {
+        socket.removeListener("error", reject);
+        // A datagram that cannot be sent or received is lost, which UDP allows; the port goes on.
+        socket.on("error", () => {});
+        socket.on("message", (bytes: Buffer, from: RemoteInfo) => onDatagram(bytes, from));
+        resolve(opened);
+      });
+    });
+  }
+
+  get address(): string {
+    return this.#socket.address().address;
+  }
+
+  get port(): number {
+    return this.#socket.address().port;
+  }
+
+  /** False: the datagram is dropped, because too many wait to be sent. */
+  send(bytes: Uint8Array, { address, port }: DatagramSource): boolean {
+    if (this.#socket.getSendQueueSize() > MAX_QUEUED) return false;
+    this.#socket.send(bytes, port, address);
+    return true;
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}
+
+/** What happens on a `UdpFlow`. */
+export interface UdpFlowEvents {
+  /** From now on datagrams can be sent. */
+  onOpen(): void;
+  onDatagram(bytes: Buffer): void;
+  /** The system reports an error, such as that nothing listens on the port (ICMP). The flow can still be used. */
+  onError(error: Error): void;
+}
+
+/** A socket that exchanges datagrams with one peer: the system drops those of others, and reports that the peer is unreachable. */
+export class UdpFlow {
+  readonly #socket: Socket;
+  #closed = false;
+
+  /** `address` is an IP address. */
+  constructor(address: string, port: number, events: UdpFlowEvents) {
+    const socket = createSocket(address, {});
+    this.#socket = socket;
+    socket.on("error", (error) => {
+      if (!this.#closed) events.onError(error);
+    });
+    socket.on("message", (bytes: Buffer) => {
+      if (!this.#closed) events.onDatagram(bytes);
+    });
+    socket.once("connect", () => {
+      if (!this.#closed) events.onOpen();
+    });
+    socket.connect(port, address);
+  }
+
+  /** Only once it is open. False: the datagram is dropped, because too many wait to be sent. */
+  send(bytes: Uint8Array): boolean {
+    if (this.#socket.getSendQueueSize() > MAX_QUEUED) return false;
+    this.#socket.send(bytes);
+    return true;
+  }
+
+  /** No event follows. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#socket.close();
+  }
+
+  /** As an event emitter, for what counts open sockets. */
+  once(event: "close", listener: () => void): void {
+    this.#socket.once(event, listener);
+  }
+}
+
+function createSocket(address: string, options: Omit<SocketOptions, "type" | "lookup">): Socket {
+  return nodeDgram().createSocket({
+    ...options,
+    type: isIPv6(address) ? "udp6" : "udp4",
+    // All addresses are IP addresses. The default would pass each of them through the resolver, once per datagram.
+    lookup: (host, _options, callback) => callback(null, host, isIPv6(host) ? 6 : 4),
+  });
+}

@@ -1,0 +1,279 @@
+/**
+ * One UDP port of this thread: the counterpart of BindServer for datagrams. Each datagram belongs to a session, which its client's
+ * address and port identify (udp-session.ts). data-plane.ts makes a server for each bind, puts new configurations into effect,
+ * and drains it.
+ *
+ * Clients of UDP can forge their address, so everything that a datagram can cause is bounded: sessions for each port, datagrams
+ * that a session holds, log lines about clients that may not connect.
+ */
+import { formatHostPort } from "../../base/listen-address.ts";
+import { LogThrottle } from "../../base/log.ts";
+import type { Sweeper } from "../../base/sweeper.ts";
+import { unmapped } from "../../net/addresses.ts";
+import { type DatagramSource, type UdpFlow, UdpPort } from "../../net/udp-socket.ts";
+import type { ConnectionSeries, Count, DatagramSeries } from "../../telemetry/metrics.ts";
+import type { CompiledBind, CompiledListener } from "../compiled.ts";
+import type { DrainablePort } from "../ingress/drain.ts";
+import type { Services } from "../services.ts";
+import { connectionVariables } from "../variables.ts";
+import { type DropReason, type UdpHost, UdpSession } from "./udp-session.ts";
+
+/** Defaults of `Frontend.udp`. */
+export const UDP_DEFAULTS = { idleTimeout: 60_000, maxSessions: 10_000, maxDatagramSize: 65_507 } as const;
+
+/** A session may be evicted for a new client once it has been silent for so many milliseconds. */
+const EVICTABLE_MS = 5000;
+/** Sessions that are looked at for one that may be evicted: a datagram must not cost more than that. */
+const EVICTION_TRIES = 8;
+/** At most one line about clients that may not connect in so many milliseconds. */
+const REFUSALS_LOGGED_MS = 1000;
+
+/** The sessions of one UDP port; outlives configurations that keep the port. */
+export class UdpServer implements UdpHost, DrainablePort {
+  readonly #services: Services;
+  readonly #sweeper: Sweeper;
+  readonly #onEmpty: () => void;
+  /** By address and port of the client. Those at the front were looked at for eviction least recently. */
+  readonly #sessions = new Map<string, UdpSession>();
+  readonly #active: Count;
+  readonly #dropped = new Map<DropReason, Count>();
+  readonly #refusals = new LogThrottle(REFUSALS_LOGGED_MS);
+  #bind: CompiledBind;
+  #listener: CompiledListener | undefined;
+  #connections: ConnectionSeries;
+  #datagrams: DatagramSeries;
+  #port: UdpPort | undefined;
+  #localAddress = "";
+  #accepting = true;
+  #draining = false;
+  /** Sessions that began so far. */
+  accepted = 0;
+
+  /** `onEmpty` is called when the last session has ended. */
+  constructor(bind: CompiledBind, services: Services, sweeper: Sweeper, onEmpty: () => void) {
+    this.#services = services;
+    this.#sweeper = sweeper;
+    this.#onEmpty = onEmpty;
+    this.#bind = bind;
+    this.#active = services.metrics.udpSessions(bind.key);
+    this.#listener = bind.listeners.find("");
+    this.#connections = this.#connectionSeries();
+    this.#datagrams = this.#datagramSeries();
+  }
+
+  /** Open sessions. */
+  get connections(): number {
+    return this.#sessions.size;
+  }
+
+  get port(): number {
+    return this.#port?.port ?? 0;
+  }
+
+  get idleTimeout(): number {
+    return this.#limits.idleTimeout;
+  }
+
+  get accessLogRules(): CompiledBind {
+    return this.#bind;
+  }
+
+  get #limits(): typeof UDP_DEFAULTS | NonNullable<CompiledBind["frontend"]["udp"]> {
+    return this.#bind.frontend.udp ?? UDP_DEFAULTS;
+  }
+
+  /** Rejects with the system's error when the port cannot be had. */
+  async listen(port: number, reusePort: boolean): Promise<void> {
+    this.#port = await UdpPort.open({ host: this.#bind.host, port, reusePort }, (bytes, from) =>
+      this.#onDatagram(bytes, from),
+    );
+    this.#localAddress = unmapped(this.#port.address);
+  }
+
+  /** Sessions whose endpoint is not a backend of the new configuration end; the next datagram of their client begins another. */
+  update(bind: CompiledBind): void {
+    this.#bind = bind;
+    this.#listener = bind.listeners.find("");
+    this.#connections = this.#connectionSeries();
+    this.#datagrams = this.#datagramSeries();
+    const route = this.#listener?.tcpRoutes.find("");
+    const usable = new Set(
+      route?.backends.flatMap(({ weight, balancer }) => (weight === 0 ? [] : (balancer?.endpoints ?? []))),
+    );
+    for (const session of this.#sessions.values())
+      if (session.endpoint === undefined || !usable.has(session.endpoint))
+        session.terminate("the configuration has changed");
+  }
+
+  // ── datagrams ──
+
+  #onDatagram(bytes: Buffer, from: DatagramSource): void {
+    if (bytes.length > this.#limits.maxDatagramSize) {
+      this.onDropped("size");
+      return;
+    }
+    const session = this.#sessions.get(keyOf(from)) ?? this.#begin(from);
+    if (session === undefined) return;
+    this.#datagrams.received.count++;
+    session.onClientDatagram(bytes);
+  }
+
+  answer(bytes: Uint8Array, to: DatagramSource): void {
+    if (this.#port?.send(bytes, to) === true) this.#datagrams.sent.count++;
+    else this.onDropped("queue");
+  }
+
+  onDropped(reason: DropReason): void {
+    let count = this.#dropped.get(reason);
+    if (count === undefined) {
+      count = this.#services.metrics.droppedDatagrams(this.#bind.key, reason);
+      this.#dropped.set(reason, count);
+    }
+    count.count++;
+  }
+
+  // ── sessions ──
+
+  /** Undefined: there is none for this client, and its datagram is dropped. */
+  #begin(client: DatagramSource): UdpSession | undefined {
+    const reason = this.#refusal(client);
+    if (reason !== undefined) {
+      this.onDropped(reason);
+      return undefined;
+    }
+    const session = new UdpSession(client, this.#addressesOf(client), this.#listener, this, this.#services);
+    this.#sessions.set(keyOf(client), session);
+    this.#sweeper.add(session);
+    this.#active.count++;
+    this.#connections.connections++;
+    this.accepted++;
+    if (this.#draining) session.closeIfIdle();
+    session.start(this.#bind.networkAuthorizer);
+    return session;
+  }
+
+  #refusal(client: DatagramSource): DropReason | undefined {
+    if (!this.#accepting) return "draining";
+    const { network } = this.#bind;
+    if (network?.allows(connectionVariables(this.#addressesOf(client), "", this.#services)) === false) {
+      this.#logRefused(client);
+      return "authorization";
+    }
+    return this.#sessions.size < this.#limits.maxSessions || this.#evictOne() ? undefined : "sessions";
+  }
+
+  /**
+   * Makes room for a new client. Active sessions are kept: otherwise a flood from forged addresses would end them. Silent ones
+   * are not: otherwise it would lock new clients out for the idle timeout.
+   */
+  #evictOne(): boolean {
+    const silentSince = performance.now() - EVICTABLE_MS;
+    let tries = EVICTION_TRIES;
+    for (const [key, session] of this.#sessions) {
+      if (session.movedAt <= silentSince) {
+        session.terminate("another client needed its place; see frontendPolicies.udp.maxSessions", "Overload");
+        return true;
+      }
+      this.#sessions.delete(key);
+      this.#sessions.set(key, session);
+      if (--tries === 0) return false;
+    }
+    return false;
+  }
+
+  admit(flow: UdpFlow): boolean {
+    return this.#services.clientSockets.admit(flow);
+  }
+
+  onSessionEnd(session: UdpSession): void {
+    this.#sessions.delete(keyOf(session.client));
+    this.#sweeper.delete(session);
+    this.#active.count--;
+    this.#connections.received += session.bytesReceived;
+    this.#connections.sent += session.bytesSent;
+    if (this.#sessions.size > 0) return;
+    if (!this.#accepting) this.#close();
+    this.#onEmpty();
+  }
+
+  #addressesOf(client: DatagramSource) {
+    const remoteAddress = unmapped(client.address);
+    const local = { localAddress: this.#localAddress, localPort: this.port };
+    const raw = { rawAddress: remoteAddress, rawPort: client.port };
+    return { remoteAddress, remotePort: client.port, ...local, ...raw, tls: undefined };
+  }
+
+  #logRefused({ address, port }: DatagramSource): void {
+    this.#refusals.run((unreported) =>
+      this.#services.accessLog.info("refused", {
+        "src.addr": formatHostPort(unmapped(address), port),
+        protocol: "udp",
+        error: "authorization failed",
+        reason: "Authorization",
+        ...(unreported > 0 && { unreported }),
+      }),
+    );
+  }
+
+  // ── the end of the port (drain.ts) ──
+
+  /** Clients of UDP cannot be asked to leave, so new ones are served until the port closes. */
+  announceDrain(): void {}
+  holdConnections(): void {}
+  serveHeld(): void {}
+
+  /** No session begins any more; the socket stays open for the answers of those that there are. */
+  stopListening(): void {
+    this.#accepting = false;
+    if (this.#sessions.size === 0) this.#close();
+  }
+
+  closeIdle(): void {
+    this.#draining = true;
+    for (const session of this.#sessions.values()) session.closeIfIdle();
+  }
+
+  /** For a bind that the configuration no longer has: its port may be opened anew at once, so it cannot wait for silence. */
+  drain(): void {
+    this.#endAll("the configuration has no such port any more");
+  }
+
+  destroy(): void {
+    this.#endAll("the gateway shut down");
+  }
+
+  #endAll(why: string): void {
+    this.stopListening();
+    for (const session of this.#sessions.values()) session.terminate(why);
+  }
+
+  #close(): void {
+    this.#port?.close();
+    this.#port = undefined;
+  }
+
+  /** Sessions with what they do, for the task dump. */
+  tasks(): unknown[] {
+    return [...this.#sessions.values()].map((session) => ({
+      client: formatHostPort(session.remoteAddress, session.remotePort),
+      ...session.activity,
+    }));
+  }
+
+  #connectionSeries(): ConnectionSeries {
+    return this.#services.metrics.connection({ ...this.#labels(), protocol: "udp" });
+  }
+
+  #datagramSeries(): DatagramSeries {
+    return this.#services.metrics.datagrams(this.#labels());
+  }
+
+  #labels(): { readonly bind: string; readonly gateway: string; readonly listener: string } {
+    const { gateway = "unknown", name = "unknown" } = this.#listener ?? {};
+    return { bind: this.#bind.key, gateway, listener: name };
+  }
+}
+
+function keyOf({ address, port }: DatagramSource): string {
+  return `${address} ${port}`;
+}

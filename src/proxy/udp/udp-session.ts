@@ -1,0 +1,303 @@
+import { asError, ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
+import { formatHostPort } from "../../base/listen-address.ts";
+import type { Sweepable } from "../../base/sweeper.ts";
+import type { Activation } from "../../cel/index.ts";
+import type { Connected } from "../../http/source.ts";
+import { type DatagramSource, UdpFlow, type UdpFlowEvents } from "../../net/udp-socket.ts";
+import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
+import type { Endpoint } from "../../upstream/endpoint.ts";
+import { NO_RESPONSE, SUCCEEDED } from "../../upstream/outlier.ts";
+import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
+import type { LiveConnection } from "../ingress/arrival.ts";
+import { pick } from "../match-route.ts";
+import type { Services } from "../services.ts";
+import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
+import { connectionVariables } from "../variables.ts";
+
+/** Why a datagram was dropped; the label `reason` of the metric. */
+export type DropReason = "authorization" | "backend" | "draining" | "queue" | "sessions" | "size";
+
+/** The port of a session. */
+export interface UdpHost {
+  /** Milliseconds of silence after which a session ends. */
+  readonly idleTimeout: number;
+  /** Of the configuration in effect: a session may outlive the one with which it began. */
+  readonly accessLogRules: AccessLogRules;
+  /** Sends a datagram to a client. */
+  answer(bytes: Uint8Array, to: DatagramSource): void;
+  /** Whether another file may be opened for this session; its end gives it back. */
+  admit(flow: UdpFlow): boolean;
+  onDropped(reason: DropReason): void;
+  onSessionEnd(session: UdpSession): void;
+}
+
+/** Datagrams that wait until the session has a socket: 64 KiB of them is one of the largest size, and many of usual size. */
+const MAX_HELD = 32;
+const MAX_HELD_BYTES = 64 * 1024;
+/** Milliseconds without a datagram after which a session ends during a shutdown. */
+const DRAIN_IDLE_MS = 1000;
+
+/**
+ * The datagrams between one client address and port and one endpoint. The backend and its endpoint are chosen when the session
+ * begins, by weight and by the balancer, and stay; so does the socket towards the endpoint, whose port is how the backend knows
+ * the client. A session ends after silence, with its endpoint, or when the system reports the endpoint as unreachable: the next
+ * datagram of the client then begins another one, with another choice.
+ *
+ * A session without a usable backend, or whose client an authorization service denies, drops the datagrams of its client until
+ * it ends: choosing or asking again for each datagram would let clients multiply work.
+ */
+export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly listener: CompiledListener | undefined;
+  /** From the client, in datagrams that were sent on. */
+  bytesReceived = 0;
+  /** To the client. */
+  bytesSent = 0;
+  /** `performance.now()` ms of the last datagram in either direction. */
+  movedAt: number;
+  readonly #client: DatagramSource;
+  readonly #from: Connected;
+  readonly #host: UdpHost;
+  readonly #services: Services;
+  readonly #startedAt: number;
+  #route: CompiledTcpRoute | undefined;
+  #backend: CompiledBackend | undefined;
+  #endpoint: Endpoint | undefined;
+  #flow: UdpFlow | undefined;
+  #state: "authorizing" | "connecting" | "open" | "dropping" | "closed" = "connecting";
+  #dropped: DropReason = "backend";
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  /** `performance.now()` ms of the first datagram to and from the endpoint; 0 = none yet. */
+  #sentAt = 0;
+  #answeredAt = 0;
+  /** What the access log says of the end; undefined: nothing is wrong. */
+  #error: { readonly message: string; readonly reason: Reason } | undefined;
+  readonly #cancels: (() => void)[] = [];
+  #draining = false;
+
+  constructor(
+    client: DatagramSource,
+    from: Connected,
+    listener: CompiledListener | undefined,
+    host: UdpHost,
+    services: Services,
+  ) {
+    this.#client = client;
+    this.#from = from;
+    this.#host = host;
+    this.#services = services;
+    this.listener = listener;
+    this.remoteAddress = from.remoteAddress;
+    this.remotePort = from.remotePort;
+    this.#startedAt = performance.now();
+    this.movedAt = this.#startedAt;
+  }
+
+  get client(): DatagramSource {
+    return this.#client;
+  }
+
+  /** Undefined until it has been chosen, and where there is none. */
+  get endpoint(): Endpoint | undefined {
+    return this.#endpoint;
+  }
+
+  get activity(): LiveConnection["activity"] {
+    return { state: this.#state, ageMs: performance.now() - this.#startedAt };
+  }
+
+  /** What expressions can read of the session. */
+  get variables(): Activation {
+    return connectionVariables(this.#from, "", this.#services);
+  }
+
+  /** Chooses the endpoint, after the service has allowed the client. */
+  start(authorizer: NetworkAuthorizer | undefined): void {
+    if (authorizer === undefined) {
+      this.#connect();
+      return;
+    }
+    this.#state = "authorizing";
+    authorizer
+      .ask(this.variables, (cancel) => (this.#state === "closed" ? cancel() : this.#cancels.push(cancel)))
+      .then((decision) => {
+        if (this.#state === "closed") return;
+        if (decision.allowed) this.#connect();
+        else this.#fail("TG_EXT_AUTHZ", `${ERRORS.TG_EXT_AUTHZ.message}: ${decision.why}`, "authorization");
+      })
+      .catch((error: unknown) => {
+        this.#services.log.error("a UDP session failed inside the gateway", { error: asError(error) });
+        this.terminate(ERRORS.TG_INTERNAL.message);
+      });
+  }
+
+  // ── from the client ──
+
+  onClientDatagram(bytes: Buffer): void {
+    this.movedAt = performance.now();
+    if (this.#state === "open") this.#send(bytes);
+    else if (this.#state === "dropping") this.#host.onDropped(this.#dropped);
+    else if (this.#held.length >= MAX_HELD || this.#heldBytes + bytes.length > MAX_HELD_BYTES)
+      this.#host.onDropped("queue");
+    else {
+      this.#held.push(bytes);
+      this.#heldBytes += bytes.length;
+    }
+  }
+
+  // ── from the endpoint ──
+
+  onOpen(): void {
+    this.#state = "open";
+    const held = this.#held;
+    this.#held = [];
+    for (const bytes of held) this.#send(bytes);
+  }
+
+  onDatagram(bytes: Buffer): void {
+    this.movedAt = performance.now();
+    this.#answeredAt ||= this.movedAt;
+    this.bytesSent += bytes.length;
+    this.#host.answer(bytes, this.#client);
+  }
+
+  onError(error: Error): void {
+    this.#fault("TG_UPSTREAM_FAILED", `${ERRORS.TG_UPSTREAM_FAILED.message}: ${error.message}`);
+  }
+
+  // ── ends ──
+
+  sweep(now: number): void {
+    const limit = this.#draining ? Math.min(DRAIN_IDLE_MS, this.#host.idleTimeout) : this.#host.idleTimeout;
+    if (now - this.movedAt >= limit) this.#end();
+  }
+
+  /** Datagrams have no end: silence is what tells that a session is over. */
+  closeIfIdle(): void {
+    this.#draining = true;
+  }
+
+  terminate(message: string, reason: Reason = "Internal"): void {
+    this.#error ??= { message, reason };
+    this.#end();
+  }
+
+  // ── the way to the endpoint ──
+
+  #connect(): void {
+    this.#state = "connecting";
+    try {
+      const endpoint = this.#choose();
+      const { target, name } = endpoint.pool;
+      if (!("host" in target)) throw new GatewayError("TG_BACKEND_TYPE", undefined, new Error(name));
+      this.#endpoint = endpoint;
+      endpoint.begin();
+      this.#sentAt = performance.now();
+      if (this.#backend !== undefined) this.#backend.calls.total++;
+      this.#services.resolver.resolve(target.host, ([address], error) => {
+        if (this.#state !== "connecting") return;
+        if (address !== undefined) this.#open(address, target.port);
+        else this.#fault("TG_DNS_FAILED", `${ERRORS.TG_DNS_FAILED.message}: ${error ?? "no address"}`);
+      });
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      const detail = error.cause instanceof Error ? `: ${error.cause.message}` : "";
+      this.#fail(error.code, `${error.message}${detail}`, "backend");
+    }
+  }
+
+  /** Throws a GatewayError when there is no endpoint. */
+  #choose(): Endpoint {
+    this.#route = this.listener?.tcpRoutes.find("");
+    if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+    const backend = pick(this.#route, this.#services.random);
+    if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+    this.#backend = backend;
+    if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
+    if (backend.balancer === undefined) throw new GatewayError("TG_BACKEND_TYPE");
+    const endpoint = backend.balancer.choose();
+    if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    return endpoint;
+  }
+
+  #open(address: string, port: number): void {
+    const flow = new UdpFlow(address, port, this);
+    if (!this.#host.admit(flow)) {
+      flow.close();
+      this.#host.onDropped("sessions");
+      this.terminate("the limit of open files leaves no room for the session", "Overload");
+      return;
+    }
+    this.#flow = flow;
+  }
+
+  #send(bytes: Buffer): void {
+    if (this.#flow?.send(bytes) === true) this.bytesReceived += bytes.length;
+    else this.#host.onDropped("queue");
+  }
+
+  /** The endpoint cannot be reached; the next datagram gets another choice. */
+  #fault(code: ErrorCode, message: string): void {
+    for (const _ of this.#held) this.#host.onDropped("backend");
+    this.terminate(message, ERRORS[code].reason);
+  }
+
+  /** There is nowhere to send to, and asking again would not change that. */
+  #fail(code: ErrorCode, message: string, dropped: DropReason): void {
+    this.#error = { message, reason: ERRORS[code].reason };
+    this.#state = "dropping";
+    this.#dropped = dropped;
+    for (const _ of this.#held) this.#host.onDropped(dropped);
+    this.#held = [];
+  }
+
+  #end(): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#held = [];
+    for (const cancel of this.#cancels) cancel();
+    this.#flow?.close();
+    this.#record();
+    if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#log();
+    this.#host.onSessionEnd(this);
+  }
+
+  /** What the endpoint is taken for: an answer is a success, an error before the first answer a failure; silence says nothing. */
+  #record(): void {
+    const endpoint = this.#endpoint;
+    if (endpoint === undefined) return;
+    const answered = this.#answeredAt !== 0;
+    if (!answered && this.#error?.reason !== "UpstreamFailure" && this.#error?.reason !== "NoHealthyBackend") {
+      endpoint.abandon();
+      return;
+    }
+    const seconds = answered ? (this.#answeredAt - this.#sentAt) / 1000 : 0;
+    const outliers = this.#backend?.outliers;
+    if (outliers === undefined) endpoint.end(answered, seconds);
+    else outliers.record(endpoint, answered ? SUCCEEDED : NO_RESPONSE, seconds, 0);
+  }
+
+  #log(): void {
+    logAccess(
+      {
+        time: Date.now(),
+        gateway: this.listener?.gateway,
+        listener: this.listener?.name,
+        route: this.#route?.label,
+        endpoint: this.#endpoint?.pool.name,
+        source: formatHostPort(this.remoteAddress, this.remotePort),
+        protocol: "udp",
+        error: this.#error?.message,
+        reason: this.#error?.reason,
+        bytesReceived: this.bytesReceived,
+        bytesSent: this.bytesSent,
+        durationMs: performance.now() - this.#startedAt,
+      },
+      this.#host.accessLogRules,
+      this.#services.accessLog,
+      this,
+    );
+  }
+}

@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
+import { UdpPeer } from "../../helpers/udp-peer.ts";
+import { logged, metric } from "../tls/support.ts";
+
+const bind = (backends: readonly object[], frontendPolicies: object = {}): object => ({
+  binds: [{ port: 0, listeners: [{ name: "dns", protocol: "UDP", tcpRoutes: [{ name: "r", backends }] }] }],
+  frontendPolicies,
+});
+const echo = (name: string) => UdpPeer.open((text) => `${name}:${text}`);
+const BIND = "bind/udp/0";
+const dropped = (gateway: LocalGateway, reason: string) =>
+  metric(gateway, "udp_dropped_datagrams_total", `bind="${BIND}"`, `reason="${reason}"`);
+
+/** Waits until that many datagrams have been dropped for the reason. */
+async function untilDropped(gateway: LocalGateway, reason: string, count: number): Promise<void> {
+  const text = `tracegate_udp_dropped_datagrams_total{bind="${BIND}",reason="${reason}"} ${count}\n`;
+  await gateway.until(() => gateway.metricsText().includes(text), `${count} dropped for ${reason}`);
+}
+
+suite("UDP listeners", () => {
+  test("datagrams go both ways, a session keeps its socket, and it is accounted for at its end", async () => {
+    await using server = await echo("a");
+    await using gateway = await LocalGateway.start(bind([{ host: server.address }], { udp: { idleTimeout: "300ms" } }));
+    const port = gateway.port(BIND);
+    await using client = await UdpPeer.open();
+    assert.equal(await client.ask("one", port), "a:one");
+    assert.equal(await client.ask("", port), "a:", "an empty datagram is one too");
+    assert.equal(await client.ask("three", port), "a:three");
+    const ports = server.received.map((each) => each.port);
+    assert.equal(new Set(ports).size, 1, "the backend sees one peer for one client");
+    assert.equal(await metric(gateway, "udp_sessions", `bind="${BIND}"`), 1);
+
+    await using other = await UdpPeer.open();
+    assert.equal(await other.ask("four", port), "a:four");
+    assert.notEqual(server.received.at(-1)?.port, ports[0], "another client is another peer");
+
+    await logged(gateway, {
+      scope: "request",
+      gateway: "default/default",
+      listener: "dns",
+      route: "default/r",
+      endpoint: server.address,
+      "src.addr": client.address,
+      protocol: "udp",
+      error: undefined,
+      "bytes.received": 8,
+      "bytes.sent": 14,
+    });
+    await gateway.until(
+      () => gateway.tasks().every(({ connections }) => connections.length === 0),
+      "all sessions to end",
+    );
+    assert.equal(await metric(gateway, "udp_sessions", `bind="${BIND}"`), 0);
+    const labels = ['listener="dns"', 'protocol="udp"'];
+    assert.equal(await metric(gateway, "downstream_connections_total", ...labels), 2);
+    assert.equal(await metric(gateway, "downstream_received_bytes_total", ...labels), 12);
+    assert.equal(await metric(gateway, "downstream_sent_bytes_total", ...labels), 20);
+    assert.equal(await metric(gateway, "udp_datagrams_total", 'listener="dns"', 'direction="received"'), 4);
+    assert.equal(await metric(gateway, "udp_datagrams_total", 'listener="dns"', 'direction="sent"'), 4);
+  });
+
+  test("the largest datagrams pass whole, larger ones than configured are dropped", async () => {
+    await using server = await UdpPeer.open((text) => text);
+    const backends = [{ host: server.address }];
+    await using gateway = await LocalGateway.start(bind(backends));
+    await using client = await UdpPeer.open();
+    const large = "x".repeat(65_507);
+    assert.equal(await client.ask(large, gateway.port(BIND)), large);
+    await gateway.reconfigure(bind(backends, { udp: { maxDatagramSize: 10 } }));
+    client.send("y".repeat(11), gateway.port(BIND));
+    assert.equal(await client.ask("z".repeat(10), gateway.port(BIND)), "z".repeat(10));
+    assert.equal(await dropped(gateway, "size"), 1);
+  });
+
+  test("sessions are spread by weight, and each stays with its backend", async () => {
+    await using one = await echo("one");
+    await using two = await echo("two");
+    await using never = await echo("never");
+    await using gateway = await LocalGateway.start(
+      bind([{ host: one.address }, { host: two.address }, { host: never.address, weight: 0 }]),
+    );
+    const seen = new Set<string>();
+    for (let i = 0; i < 100 && seen.size < 2; i++) {
+      await using client = await UdpPeer.open();
+      const first = await client.ask("", gateway.port(BIND));
+      for (let j = 0; j < 3; j++) assert.equal(await client.ask("", gateway.port(BIND)), first);
+      seen.add(first);
+    }
+    assert.deepEqual([...seen].sort(), ["one:", "two:"]);
+  });
+
+  test("a service's endpoints share the sessions, a host name is looked up, clients of IPv6 have their own sessions", async () => {
+    await using one = await echo("one");
+    const services = [{ name: "dns", namespace: "default", hostname: "dns.local", ports: { 53: one.port } }];
+    const workloads = [
+      { uid: "w", name: "w", namespace: "default", workloadIps: ["127.0.0.1"], services: { "default/dns.local": {} } },
+    ];
+    const service = { name: "default/dns.local", port: 53 };
+    const { binds } = bind([{ service }]) as { binds: object[] };
+    await using gateway = await LocalGateway.start({ binds, services, workloads });
+    await using client = await UdpPeer.open();
+    assert.equal(await client.ask("q", gateway.port(BIND)), "one:q");
+    await gateway.reconfigure(bind([{ host: `localhost:${one.port}` }]));
+    assert.equal(await client.ask("r", gateway.port(BIND)), "one:r");
+    await using sixth = await UdpPeer.open(undefined, "::1");
+    assert.equal(await sixth.ask("s", gateway.port(BIND), "::1"), "one:s");
+  });
+
+  test("an unreachable backend ends the session, and the next datagram begins another", async () => {
+    const first = await echo("first");
+    const { port } = first;
+    await using gateway = await LocalGateway.start(bind([{ host: first.address }]));
+    await using client = await UdpPeer.open();
+    assert.equal(await client.ask("1", gateway.port(BIND)), "first:1");
+    await first[Symbol.asyncDispose]();
+    client.send("2", gateway.port(BIND));
+    const error = "upstream call failed: recvmsg ECONNREFUSED";
+    await logged(gateway, { protocol: "udp", endpoint: `127.0.0.1:${port}`, reason: "UpstreamFailure", error });
+    await using second = await UdpPeer.open((text) => `second:${text}`, "127.0.0.1", port);
+    assert.equal(await client.ask("3", gateway.port(BIND)), "second:3");
+    assert.equal(second.received.length, 1);
+  });
+
+  test("without a usable backend datagrams are dropped and counted, and a reload that brings one is used at once", async () => {
+    await using server = await echo("a");
+    await using gateway = await LocalGateway.start(bind([]));
+    await using client = await UdpPeer.open();
+    client.send("1", gateway.port(BIND));
+    client.send("2", gateway.port(BIND));
+    await untilDropped(gateway, "backend", 2);
+    await gateway.reconfigure(bind([{ host: server.address }]));
+    assert.equal(await client.ask("3", gateway.port(BIND)), "a:3");
+    await logged(gateway, {
+      protocol: "udp",
+      route: "default/r",
+      reason: "NoHealthyBackend",
+      error: "no valid backends",
+    });
+  });
+
+  test("a reload keeps the sessions whose backend it keeps, and ends the others", async () => {
+    await using kept = await echo("kept");
+    await using gone = await echo("gone");
+    await using gateway = await LocalGateway.start(bind([{ host: kept.address }]));
+    await using client = await UdpPeer.open();
+    await client.ask("1", gateway.port(BIND));
+    await gateway.reconfigure(bind([{ host: gone.address, weight: 0 }, { host: kept.address }]));
+    await client.ask("2", gateway.port(BIND));
+    assert.equal(new Set(kept.received.map(({ port }) => port)).size, 1, "the same session");
+    await gateway.reconfigure(bind([{ host: gone.address }]));
+    assert.equal(await client.ask("3", gateway.port(BIND)), "gone:3");
+    await gateway.reconfigure({ binds: [] });
+    assert.deepEqual(gateway.tasks(), []);
+  });
+
+  test("a silent session makes room for a new client, an active one does not", async (t) => {
+    await using server = await echo("a");
+    await using gateway = await LocalGateway.start(bind([{ host: server.address }], { udp: { maxSessions: 1 } }));
+    await using first = await UdpPeer.open();
+    await using second = await UdpPeer.open();
+    assert.equal(await first.ask("1", gateway.port(BIND)), "a:1");
+    second.send("2", gateway.port(BIND));
+    await untilDropped(gateway, "sessions", 1);
+    assert.equal(await first.ask("3", gateway.port(BIND)), "a:3");
+    const now = performance.now();
+    t.mock.method(performance, "now", () => now + 5001);
+    assert.equal(await second.ask("4", gateway.port(BIND)), "a:4");
+    await logged(gateway, { protocol: "udp", "src.addr": first.address, reason: "Overload" });
+  });
+
+  test("rules about the network decide who begins a session", async () => {
+    await using server = await echo("a");
+    const rules = ['source.address == "127.0.0.1" && destination.port > 0'];
+    await using gateway = await LocalGateway.start(
+      bind([{ host: server.address }], { networkAuthorization: { rules } }),
+    );
+    await using allowed = await UdpPeer.open();
+    assert.equal(await allowed.ask("1", gateway.port(BIND)), "a:1");
+    await using denied = await UdpPeer.open(undefined, "::1");
+    denied.send("2", gateway.port(BIND), "::1");
+    await untilDropped(gateway, "authorization", 1);
+    await logged(gateway, { message: "refused", protocol: "udp", reason: "Authorization" });
+    assert.equal(server.received.length, 1);
+  });
+
+  test("a TCP and a UDP bind have one port number; a port in use is reported", async () => {
+    await using taken = await UdpPeer.open(undefined, "0.0.0.0");
+    const { port } = taken;
+    const http = {
+      port,
+      listeners: [{ protocol: "HTTP", routes: [{ policies: { directResponse: { status: 204 } } }] }],
+    };
+    const udp = { port, listeners: [{ protocol: "UDP", tcpRoutes: [{ backends: [] }] }] };
+    await using refused = await TestGateway.launch({ config: { enableIpv6: false }, binds: [http, udp] });
+    await refused.until(() => refused.stderr.includes("UDP port"), "the error");
+    assert.match(
+      refused.stderr,
+      new RegExp(`cannot listen on UDP port ${port} for bind/udp/${port}: the port is in use`),
+    );
+  });
+
+  test("a client's datagrams reach one worker; a shutdown serves sessions until they are silent", async () => {
+    await using server = await echo("a");
+    await using gateway = await TestGateway.start({
+      config: { workerThreads: 2, connectionMinTerminationDeadline: "0s", connectionTerminationDeadline: "10s" },
+      ...bind([{ host: server.address }]),
+    });
+    const port = gateway.port(BIND);
+    for (let i = 0; i < 10; i++) {
+      await using client = await UdpPeer.open();
+      for (let j = 0; j < 5; j++) assert.equal(await client.ask(`${i}`, port), `a:${i}`);
+    }
+    assert.equal(new Set(server.received.map((each) => each.port)).size, 10, "each client has one session");
+    await using late = await UdpPeer.open();
+    await late.ask("before", port);
+    const exited = new Promise<number | null>((resolve) => gateway.process.once("exit", resolve));
+    gateway.process.kill("SIGTERM");
+    await gateway.until(() => gateway.lines.some(({ message }) => message === "draining"), "the drain");
+    assert.equal(await late.ask("during", port), "a:during");
+    assert.equal(await exited, 0);
+    assert.ok(gateway.lines.filter(({ protocol }) => protocol === "udp").length === 11, "each session is logged");
+  });
+});

@@ -1,0 +1,76 @@
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { once } from "node:events";
+
+/** How long a test waits for a datagram that must come. */
+const PATIENCE_MS = 10_000;
+
+/** A UDP socket of a test: a client, or a server that answers each datagram. */
+export class UdpPeer {
+  readonly socket: Socket;
+  /** What has come, and from which port, until it is taken. */
+  readonly received: { readonly text: string; readonly port: number }[] = [];
+  #onReceived: () => void = () => {};
+
+  private constructor(socket: Socket, answer: ((text: string) => string | undefined) | undefined) {
+    this.socket = socket;
+    socket.on("error", () => {});
+    socket.on("message", (bytes: Buffer, from: RemoteInfo) => {
+      const text = bytes.toString("latin1");
+      this.received.push({ text, port: from.port });
+      this.#onReceived();
+      const answered = answer?.(text);
+      if (answered !== undefined) socket.send(Buffer.from(answered, "latin1"), from.port, from.address);
+    });
+  }
+
+  /** `answer`: what a server sends back for a datagram. */
+  static async open(answer?: (text: string) => string | undefined, host = "127.0.0.1", port = 0): Promise<UdpPeer> {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    const peer = new UdpPeer(socket, answer);
+    socket.bind(port, host);
+    await once(socket, "listening");
+    return peer;
+  }
+
+  get port(): number {
+    return this.socket.address().port;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  send(text: string, port: number, host = "127.0.0.1"): void {
+    this.socket.send(Buffer.from(text, "latin1"), port, host);
+  }
+
+  /** The next datagram. Rejects after a bounded time. */
+  async next(): Promise<{ readonly text: string; readonly port: number }> {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const first = this.received.shift();
+      if (first !== undefined) return first;
+      const left = deadline - Date.now();
+      if (left <= 0) throw new Error("no datagram has come");
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left);
+        this.#onReceived = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+
+  /** Sends and waits for the answer's text. */
+  async ask(text: string, port: number, host?: string): Promise<string> {
+    this.send(text, port, host);
+    return (await this.next()).text;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.socket, "close");
+    this.socket.close();
+    await closed;
+  }
+}
