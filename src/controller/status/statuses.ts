@@ -1,4 +1,5 @@
 import { defineQuery, type Read } from "../graph.ts";
+import { backendTlsStatuses } from "./backend-tls-statuses.ts";
 import type { DesiredStatus } from "./desired.ts";
 import { gatewayClassStatuses, gatewayStatuses, listenerSetStatuses } from "./gateway-statuses.ts";
 import { routeStatuses } from "./route-statuses.ts";
@@ -9,6 +10,7 @@ const STATUSES: readonly ((read: Read) => readonly DesiredStatus[])[] = [
   gatewayStatuses,
   listenerSetStatuses,
   routeStatuses,
+  backendTlsStatuses,
 ];
 
 /**

@@ -1,0 +1,70 @@
+/** Which routes, and so which Gateways, call a Service. */
+import type {
+  BackendReference,
+  GrpcRoute,
+  HttpRoute,
+  KubeObject,
+  TcpRoute,
+  TlsRoute,
+  UdpRoute,
+} from "../../kube/objects.ts";
+import { keyOfObject, objectKey } from "../../kube/objects.ts";
+import { defineIndex, defineQuery, type Index } from "../graph.ts";
+import { ROUTE_KINDS, type RouteKind } from "./model.ts";
+import { routeModel } from "./routes.ts";
+
+/** Routes by `<namespace>/<name>` of the Services that they refer to. */
+const BY_SERVICE: { readonly [Kind in RouteKind]: Index<Kind> } = {
+  HTTPRoute: defineIndex("HTTPRoute", ofHttp),
+  GRPCRoute: defineIndex("GRPCRoute", ofHttp),
+  TLSRoute: defineIndex("TLSRoute", ofConnections),
+  TCPRoute: defineIndex("TCPRoute", ofConnections),
+  UDPRoute: defineIndex("UDPRoute", ofConnections),
+};
+
+function ofHttp({ metadata, spec }: HttpRoute | GrpcRoute): readonly string[] {
+  return servicesOf(
+    metadata.namespace,
+    (spec.rules ?? []).flatMap(({ backendRefs = [], filters = [] }) => [
+      ...backendRefs,
+      ...[...filters, ...backendRefs.flatMap((ref) => ref.filters ?? [])].flatMap(
+        ({ requestMirror }) => requestMirror?.backendRef ?? [],
+      ),
+    ]),
+  );
+}
+
+function ofConnections({ metadata, spec }: TlsRoute | TcpRoute | UdpRoute): readonly string[] {
+  return servicesOf(
+    metadata.namespace,
+    (spec.rules ?? []).flatMap(({ backendRefs = [] }) => backendRefs),
+  );
+}
+
+function servicesOf(owner: string, refs: readonly BackendReference[]): readonly string[] {
+  const services = refs
+    .filter(({ group = "", kind = "Service" }) => group === "" && kind === "Service")
+    .map(({ namespace = owner, name }) => objectKey({ namespace, name }));
+  return [...new Set(services)];
+}
+
+/** Keys of the Gateways of ours that routes connect with a Service (`<namespace>/<name>`). */
+export const gatewaysOfService = defineQuery<readonly string[]>("gatewaysOfService", (read, service) => {
+  const gateways = read.query(routesOfService, service).flatMap((route) => read.query(gatewaysOfRoute, route));
+  return [...new Set(gateways)].sort();
+});
+
+/** Keys (`<kind>/<namespace>/<name>`) of the routes that refer to a Service. */
+const routesOfService = defineQuery<readonly string[]>("routesOfService", (read, service) =>
+  ROUTE_KINDS.flatMap((kind) => {
+    const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SERVICE[kind] as Index<RouteKind>, service);
+    return routes.map((route) => `${kind}/${keyOfObject(route)}`);
+  }),
+);
+
+/** Of the Gateways that accept the route. A query of its own: most changes of a route leave them as they are. */
+const gatewaysOfRoute = defineQuery<readonly string[]>("gatewaysOfRoute", (read, route) =>
+  read
+    .query(routeModel, route)
+    .parents.flatMap(({ gateway, attachments }) => (gateway !== undefined && attachments.length > 0 ? gateway : [])),
+);
