@@ -5,20 +5,49 @@ import { type TraceRecord, toRecord } from "./trace/source.ts";
 
 const DEFAULT_PORT = 15000;
 
-/**
- * The admin server that a command talks to: a port of this machine when one is given, else the address in `TGCTL_ADMIN`,
- * else port 15000 of this machine. Throws a usage error for an invalid address.
- */
-export function localAdmin(port: number | undefined, env: Context["env"]): AdminClient {
-  const address = env.TGCTL_ADMIN ?? "";
-  return new AdminClient(
-    port === undefined && address !== "" ? parseAdmin(address) : `http://localhost:${port ?? DEFAULT_PORT}`,
-  );
+/** A proxy, on this machine or in a pod, as commands see it. */
+export interface ProxyAdmin {
+  /** `http://localhost:15000`, or `<pod>.<namespace>`. */
+  readonly name: string;
+  /** Where it runs; undefined for the proxy at the local admin address. */
+  readonly pod: { readonly name: string; readonly namespace: string } | undefined;
+  readonly client: AdminClient;
+  /** The port of 127.0.0.1 that leads to this port of the proxy. */
+  reach(port: number): Promise<number>;
+  /** Why nothing was reached at the admin address, as the user can mend it. */
+  unreachable(error: AdminClientError): CliError;
+  /** Why a request to `reach(port)` failed, if that is known. */
+  failureAt(port: number): Promise<CliError | undefined>;
 }
 
-/** Whether a listener beside that admin server can be reached at 127.0.0.1. */
-export function isOnThisMachine(client: AdminClient): boolean {
-  return /^unix:|^http:\/\/(?:localhost|127\.[\d.]+|\[::1\]):/.test(client.address);
+/**
+ * The proxy at a port of this machine when one is given, else at the address in `TGCTL_ADMIN`, else at port 15000 of this
+ * machine. Throws a usage error for an invalid address.
+ */
+export function localProxy(port: number | undefined, env: Context["env"]): ProxyAdmin {
+  const address = env.TGCTL_ADMIN ?? "";
+  const client = new AdminClient(
+    port === undefined && address !== "" ? parseAdmin(address) : `http://localhost:${port ?? DEFAULT_PORT}`,
+  );
+  return {
+    name: client.address,
+    pod: undefined,
+    client,
+    async reach(listener) {
+      if (/^unix:|^http:\/\/(?:localhost|127\.[\d.]+|\[::1\]):/.test(client.address)) return listener;
+      throw usage(
+        `a request URL needs a proxy on this machine, TGCTL_ADMIN is ${address}`,
+        "send the request yourself; without a URL the next request is traced",
+      );
+    },
+    unreachable(error) {
+      return new CliError("unreachable", error.message, {
+        hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
+        cause: error,
+      });
+    },
+    failureAt: async () => undefined,
+  };
 }
 
 /** `unix:/path`, `host:port` or `http://host:port`. */
@@ -36,23 +65,30 @@ function parseAdmin(text: string): AdminAddress {
 }
 
 /**
- * The result of an admin call; failures become a `CliError`. `statusError` makes the error for a response with another status
- * than 200.
+ * The result of a call to the proxy's admin server; failures become a `CliError`. `statusError` makes the error for a response
+ * with another status than 200.
  */
 export async function adminResult<T>(
+  proxy: Pick<ProxyAdmin, "unreachable">,
   call: Promise<T>,
-  statusError: (status: number, body: string) => CliError,
+  statusError: (status: number, body: string) => CliError = unexpectedStatus,
 ): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    throw asCliError(error, statusError);
+    if (!(error instanceof AdminClientError)) throw CliError.from(error);
+    if (error.kind === "status") throw withHint(statusError(error.status ?? 0, error.body ?? ""), error.status);
+    throw error.kind === "unreachable" || error.kind === "timeout" ? proxy.unreachable(error) : CliError.from(error);
   }
+}
+
+function unexpectedStatus(status: number, body: string): CliError {
+  return new CliError("failure", `unexpected status code: ${status}`, { why: body });
 }
 
 /** Resolves with the events of the next request once the proxy is ready to trace it. */
 export async function openTrace(
-  client: AdminClient,
+  proxy: ProxyAdmin,
   request: {
     readonly expression: string | undefined;
     readonly token: string | undefined;
@@ -60,8 +96,9 @@ export async function openTrace(
     readonly signal: AbortSignal;
   },
 ): Promise<AsyncGenerator<TraceRecord>> {
-  const stream = client.trace(request);
+  const stream = proxy.client.trace(request);
   await adminResult(
+    proxy,
     stream.opened,
     (status, body) => new CliError("failure", `trace stream returned ${status}: ${body}`, hintFor(status)),
   );
@@ -92,15 +129,5 @@ function withHint(error: CliError, status: number | undefined): CliError {
   return new CliError(error.kind, error.message, {
     ...(error.why !== undefined && { why: error.why }),
     hint: "this address is not an admin server; give its port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
-  });
-}
-
-function asCliError(error: unknown, statusError: (status: number, body: string) => CliError): CliError {
-  if (!(error instanceof AdminClientError)) return CliError.from(error);
-  if (error.kind === "status") return withHint(statusError(error.status ?? 0, error.body ?? ""), error.status);
-  if (error.kind !== "unreachable" && error.kind !== "timeout") return CliError.from(error);
-  return new CliError("unreachable", error.message, {
-    hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
-    cause: error,
   });
 }

@@ -40,6 +40,7 @@ export type Action =
   | { readonly type: "event"; readonly event: Fields }
   | { readonly type: "problem"; readonly text: string }
   | { readonly type: "progress"; readonly text: string }
+  | { readonly type: "titled"; readonly title: string }
   | { readonly type: "ended" }
   | { readonly type: "resized"; readonly size: Size }
   | { readonly type: "paneSwitched" }
@@ -82,6 +83,8 @@ export function reduce(state: State, action: Action): State {
       return append(state, problemRow(action.text, state.rows.at(-1)));
     case "progress":
       return { ...state, progress: action.text };
+    case "titled":
+      return { ...state, title: action.title };
     case "ended":
       return { ...state, ended: true };
     case "resized":

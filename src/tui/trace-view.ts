@@ -127,6 +127,8 @@ function actionOf(item: TraceItem): Action {
       return { type: "progress", text: item.text };
     case "problem":
       return { type: "problem", text: item.text };
+    case "source":
+      return { type: "titled", title: harmless(item.text) };
   }
 }
 

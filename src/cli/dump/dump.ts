@@ -1,26 +1,25 @@
 import { readFile } from "node:fs/promises";
 import { text as readText } from "node:stream/consumers";
 import { parse, stringify } from "yaml";
-import { adminResult, localAdmin } from "../admin.ts";
+import { adminResult } from "../admin.ts";
 import { type Context, write, writeJson } from "../context.ts";
 import { CliError, describe } from "../errors.ts";
+import { chooseTarget, openProxies, type TargetWords } from "../proxies.ts";
 
 /** Keys of which a dump has at least one, whichever version wrote it. */
 const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
 
-/** The configuration dump of a file (JSON or YAML, `-` is standard input), or of the local proxy when none is given. */
-export async function loadDump(
-  file: string | undefined,
-  adminPort: number | undefined,
-  context: Context,
-): Promise<unknown> {
-  if (file === undefined) {
-    const { signal } = context;
-    return adminResult(
-      localAdmin(adminPort, context.env).configDump({ signal }),
-      (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
-    );
-  }
+/** The configuration dump of `--file` (JSON or YAML, `-` is standard input), or of the proxy that the command line names. */
+export async function loadDump(words: TargetWords, context: Context): Promise<unknown> {
+  const { file } = words.options;
+  chooseTarget(words, context.env);
+  if (file !== undefined) return readDump(file, context);
+  await using proxies = await openProxies(words, context);
+  const proxy = await proxies.first();
+  return adminResult(proxy, proxy.client.configDump({ signal: context.signal }));
+}
+
+async function readDump(file: string, context: Context): Promise<unknown> {
   const name = file === "-" ? "standard input" : file;
   try {
     const content = file === "-" ? await readText(context.stdin) : await readFile(file, "utf8");

@@ -6,8 +6,8 @@ import { CliError, describe, usage } from "../errors.ts";
 export interface InjectedRequest {
   /** Binds the trace to this request: it shows no other request, and no other watcher can claim this one. */
   readonly token: string;
-  /** Arguments for curl before the user's own: where to connect instead of the URLs' host. */
-  readonly connectTo: readonly string[];
+  /** `host:port` of the URLs. */
+  readonly targets: readonly string[];
   readonly args: readonly string[];
 }
 
@@ -15,11 +15,8 @@ export interface InjectedRequest {
 const TAKES_VALUE =
   /^(?:-[AbdeFHx]|--(?:user-agent|cookie|data|data-(?:raw|binary|ascii|urlencode)|json|referer|form|form-string|header|proxy|preproxy|doh-url|variable))$/;
 
-/**
- * Reads what follows `--`: curl arguments with at least one http or https URL. The URLs' host only becomes `Host` and
- * SNI; the connection goes to `127.0.0.1:<port>`. Throws usage errors.
- */
-export function injectedRequest(args: readonly string[], port: number): InjectedRequest {
+/** Reads what follows `--`: curl arguments with at least one http or https URL. Throws usage errors. */
+export function injectedRequest(args: readonly string[]): InjectedRequest {
   const urls = args.filter((arg, index) => /^https?:\/\//i.test(arg) && !TAKES_VALUE.test(args[index - 1] ?? ""));
   if (urls.length === 0) throw usage("request args after -- must include at least one http:// or https:// URL");
   const parsed = urls.map((url) => {
@@ -29,24 +26,28 @@ export function injectedRequest(args: readonly string[], port: number): Injected
   const hosts = new Set(parsed.map((url) => url.hostname));
   if (hosts.size > 1) throw usage(`all request URLs must have the same host, found ${[...hosts].join(" and ")}`);
   const targets = new Set(parsed.map((url) => `${url.hostname}:${url.port || (url.protocol === "https:" ? 443 : 80)}`));
-  const connectTo = [...targets].flatMap((target) => ["--connect-to", `${target}:127.0.0.1:${port}`]);
-  return { token: newTraceToken(), connectTo, args };
+  return { token: newTraceToken(), targets: [...targets], args };
+}
+
+/** Arguments for curl before the user's own: the URLs' host only becomes `Host` and SNI, the connection goes to the port. */
+export function connectTo({ targets }: InjectedRequest, port: number): string[] {
+  return targets.flatMap((target) => ["--connect-to", `${target}:127.0.0.1:${port}`]);
 }
 
 /** Characters of curl's output that are kept: the status. */
 const STATUS_LENGTH = 3;
 
 /**
- * Sends the request with the system's curl and resolves with the status of the response, such as `431`, if there is one.
+ * Sends the request to this port of 127.0.0.1 with the system's curl and resolves with the status of the response, such as `431`, if there is one.
  * Rejects with a `CliError` when curl is missing or fails; its own message is part of it.
  */
-export function sendRequest(request: InjectedRequest, signal: AbortSignal): Promise<string> {
+export function sendRequest(request: InjectedRequest, port: number, signal: AbortSignal): Promise<string> {
   // With a proxy of the environment (http_proxy), the request would not reach the gateway.
   const fixed = ["--silent", "--show-error", "--output", "/dev/null", "--noproxy", "*"];
   const status = ["--write-out", "%{http_code}"];
   const token = ["--header", `${TRACE_TOKEN_HEADER}: ${request.token}`];
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const curl = spawn("curl", [...fixed, ...status, ...token, ...request.connectTo, ...request.args], {
+  const curl = spawn("curl", [...fixed, ...status, ...token, ...connectTo(request, port), ...request.args], {
     stdio: ["inherit", "pipe", "pipe"],
     signal,
   });

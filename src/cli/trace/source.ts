@@ -2,7 +2,6 @@ import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { TraceTextParser } from "../../admin/sse.ts";
 import { CliError, describe } from "../errors.ts";
-import { type InjectedRequest, sendRequest } from "./inject.ts";
 
 /** One trace event: its JSON on one line, and parsed. Its type may be one of a later version. */
 export interface TraceRecord {
@@ -11,11 +10,12 @@ export interface TraceRecord {
   readonly event: Readonly<Record<string, unknown>>;
 }
 
-/** An item of a trace: an event, progress of the client, or a problem. */
+/** An item of a trace: an event, progress of the client, a problem, or which replica the trace turned out to be from. */
 export type TraceItem =
   | TraceRecord
   | { readonly kind: "progress"; readonly text: string }
-  | { readonly kind: "problem"; readonly text: string };
+  | { readonly kind: "problem"; readonly text: string }
+  | { readonly kind: "source"; readonly text: string };
 
 /** Parses one event's JSON text, which may span lines. Throws a `CliError` that names the text. */
 export function toRecord(text: string): TraceRecord {
@@ -38,7 +38,7 @@ function undecodable(raw: string, why: string): CliError {
 
 /** The items of one trace, for a view or a printer. */
 export interface TraceSource {
-  /** Shown in the title: `localhost:15000`, a file name. */
+  /** Shown in the title until an item of kind `source`: `http://localhost:15000`, `gateway/web`, a file name. */
   readonly title: string;
   /** Ends when the stream does; throws when it breaks. */
   readonly items: AsyncIterable<TraceItem>;
@@ -83,22 +83,21 @@ async function* eventTexts(input: Readable, name: string): AsyncGenerator<string
 }
 
 /**
- * The items of an open trace. A request, if there is one, is sent only now, so its trace cannot be missed. If it fails, its error
- * is a problem item while events still arrive, and rejects at the end. If curl ends and no event arrives, the wait ends with
- * an error: the request reached another program.
+ * The items of an open trace. A request, if there is one, is sent only now, so its trace cannot be missed; `send` resolves with
+ * its status. If it fails, its error is a problem item while events still arrive, and rejects at the end. If it ends and no
+ * event arrives, the wait ends with an error: the request reached another program.
  */
 export async function* liveItems(
   records: AsyncGenerator<TraceRecord>,
-  request: InjectedRequest | undefined,
-  signal: AbortSignal,
+  send: (() => Promise<string>) | undefined,
 ): AsyncGenerator<TraceItem> {
-  if (request === undefined) {
+  if (send === undefined) {
     yield* records;
     return;
   }
   let failure: CliError | undefined;
   let status = "";
-  const sent = sendRequest(request, signal).then(
+  const sent = send().then(
     (received) => {
       status = received;
     },

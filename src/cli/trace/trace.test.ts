@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { appRoot } from "../../base/app-root.ts";
 import { closedPort, serve } from "../fixtures/admin.ts";
 import { invoke } from "../fixtures/invoke.ts";
-import { injectedRequest } from "./inject.ts";
+import { connectTo, injectedRequest } from "./inject.ts";
 
 const STARTED = '{"eventStart":null,"eventEnd":1,"severity":"info","message":{"type":"requestStarted"}}';
 const FINISHED = '{"eventStart":null,"eventEnd":9,"severity":"info","message":{"type":"requestFinished"}}';
@@ -102,17 +102,20 @@ test("a request that reaches no listener ends the wait", async (t) => {
 });
 
 test("the URLs decide where curl connects from, the port where to", () => {
-  const { connectTo } = injectedRequest(
-    ["http://A.example/x", "-e", "http://other/", "http://a.example:81/", "https://a.example"],
-    3000,
-  );
+  const request = injectedRequest([
+    "http://A.example/x",
+    "-e",
+    "http://other/",
+    "http://a.example:81/",
+    "https://a.example",
+  ]);
   assert.deepEqual(
-    connectTo.filter((arg) => arg !== "--connect-to"),
+    connectTo(request, 3000).filter((arg) => arg !== "--connect-to"),
     ["a.example:80:127.0.0.1:3000", "a.example:81:127.0.0.1:3000", "a.example:443:127.0.0.1:3000"],
   );
-  assert.deepEqual(injectedRequest(["http://[::1]:8080/"], 1).connectTo, ["--connect-to", "[::1]:8080:127.0.0.1:1"]);
-  assert.throws(() => injectedRequest(["http://a/", "http://b/"], 1), /must have the same host, found a and b/);
-  assert.throws(() => injectedRequest(["http://"], 1), /http:\/\/ is not valid/);
+  assert.deepEqual(connectTo(injectedRequest(["http://[::1]:8080/"]), 1), ["--connect-to", "[::1]:8080:127.0.0.1:1"]);
+  assert.throws(() => injectedRequest(["http://a/", "http://b/"]), /must have the same host, found a and b/);
+  assert.throws(() => injectedRequest(["http://"]), /http:\/\/ is not valid/);
 });
 
 test("a rejected trace prints the reason; a stream without an event is an error", async (t) => {

@@ -2,7 +2,7 @@ import { type Command, defineCommand, type Example } from "../../define-command.
 import { loadDump, OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
 import { type EndpointRow, endpointRows } from "../../dump/endpoints.ts";
 import { type SectionName, sectionItems, sectionTable, summarize } from "../../dump/summary.ts";
-import { fileOption, RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+import { fileOption, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
 
 /** How the column MATCHES reads. */
 const MATCHES_HELP =
@@ -24,10 +24,8 @@ export const configAll = defineCommand({
     { does: "A saved dump", run: "proxy config all --file dump.json" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation);
-    const { file, output, "proxy-admin-port": port } = invocation.options;
-    const dump = await loadDump(file, port, context);
-    await print(dump, output, context, () => summarize(dump));
+    const dump = await loadDump(invocation, context);
+    await print(dump, invocation.options.output, context, () => summarize(dump));
   },
 });
 
@@ -51,10 +49,8 @@ function sectionCommand({ example, ...named }: SectionCommand): Command {
     },
     examples: [example, { does: "As JSON, for scripts", run: `proxy config ${named.name} -o json` }],
     async run(invocation, context) {
-      requireTarget(invocation);
-      const { file, output, "proxy-admin-port": port } = invocation.options;
-      const dump = await loadDump(file, port, context);
-      await print(sectionItems(dump, named.name), output, context, () => sectionTable(dump, named.name));
+      const dump = await loadDump(invocation, context);
+      await print(sectionItems(dump, named.name), invocation.options.output, context, () => sectionTable(dump, named.name));
     },
   });
 }
@@ -101,9 +97,8 @@ export const configBackends = defineCommand({
     { does: "All of them as JSON", run: "proxy config backends --all -o json" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation);
-    const { file, output, all, "proxy-admin-port": port } = invocation.options;
-    const rows = endpointRows(await loadDump(file, port, context));
+    const { output, all } = invocation.options;
+    const rows = endpointRows(await loadDump(invocation, context));
     const shown = all ? rows : rows.filter((row) => row.requests > 0);
     await print(shown, output, context, () => endpointTable(shown, rows.length - shown.length));
   },

@@ -1,8 +1,8 @@
-import { adminResult, localAdmin } from "../../admin.ts";
+import { adminResult } from "../../admin.ts";
 import { write, writeJson } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
-import { CliError, usage } from "../../errors.ts";
-import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+import { usage } from "../../errors.ts";
+import { failureOf, openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
 
 const LEVELS = ["error", "warn", "info", "debug", "trace", "off"] as const;
 
@@ -40,22 +40,39 @@ export const log = defineCommand({
     { does: "Back to the filter of the start", run: "proxy log --reset" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation);
-    const { level, set, reset, "proxy-admin-port": port } = invocation.options;
+    const { level, set, reset } = invocation.options;
     if (level !== undefined && set.length > 0) throw usage("--level and --set are mutually exclusive");
     for (const directive of set) checkDirective(directive);
     const directives = set.length > 0 ? set.join(",") : (level ?? "");
     const change = directives !== "" || reset;
-    const client = localAdmin(port, context.env);
     const { signal } = context;
-    const response = await adminResult(
-      change ? client.setLogging(directives, { reset, signal }) : client.logging({ signal }),
-      (status, body) => new CliError("failure", `unexpected status code: ${status}`, { why: body }),
+    await using proxies = await openProxies(invocation, context);
+    const outcomes = await proxies.each(async (proxy) => {
+      const { client } = proxy;
+      const response = await adminResult(
+        proxy,
+        change ? client.setLogging(directives, { reset, signal }) : client.logging({ signal }),
+      );
+      const [current = "", ...warnings] = response.trim().split("\n");
+      for (const warning of warnings) await write(context.stderr, `Warning: ${warning}\n`);
+      return current;
+    });
+    const levels = outcomes.flatMap(({ name, pod, result }) =>
+      result.status === "fulfilled" ? [{ name, pod, text: result.value }] : [],
     );
-    const [current = "", ...warnings] = response.trim().split("\n");
-    for (const warning of warnings) await write(context.stderr, `Warning: ${warning}\n`);
-    if (!context.json) return write(context.stdout, `${current}\n`);
-    await writeJson(context, { level: current.replace(/^current log level is /, "") });
+    if (context.json) {
+      const found = levels.map(({ pod, text }) => ({
+        ...(pod !== undefined && { pod: pod.name, namespace: pod.namespace }),
+        level: text.replace(/^current log level is /, ""),
+      }));
+      // Of pods it is always a list, so that a script need not care how many there are.
+      if (found.length > 0) await writeJson(context, found[0]?.pod === undefined ? found[0] : found);
+    } else {
+      for (const { name, text } of levels)
+        await write(context.stdout, outcomes.length > 1 ? `${name}:\n${text}\n` : `${text}\n`);
+    }
+    const failure = failureOf(outcomes);
+    if (failure !== undefined) throw failure;
   },
 });
 

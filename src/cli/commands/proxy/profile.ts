@@ -1,9 +1,10 @@
 import { open, rm } from "node:fs/promises";
-import { adminResult, localAdmin } from "../../admin.ts";
+import type { AdminClient } from "../../../admin/client.ts";
+import { adminResult } from "../../admin.ts";
 import { type Context, write, writeJson } from "../../context.ts";
 import { defineCommand, type OptionSpecs } from "../../define-command.ts";
 import { CliError, describe } from "../../errors.ts";
-import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+import { openProxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxies.ts";
 
 const PROFILE_OPTIONS = {
   ...TARGET_OPTIONS,
@@ -30,14 +31,8 @@ export const profileCpu = defineCommand({
     { does: "Five seconds, to a named file", run: "proxy profile cpu --seconds 5 -o cpu.pb.gz" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation);
-    const { "proxy-admin-port": port, seconds, output } = invocation.options;
-    await record(
-      "cpu",
-      () => localAdmin(port, context.env).cpuProfile(seconds, { signal: context.signal }),
-      output,
-      context,
-    );
+    const { seconds, output } = invocation.options;
+    await record("cpu", invocation, (client) => client.cpuProfile(seconds, { signal: context.signal }), output, context);
   },
 });
 
@@ -49,26 +44,29 @@ export const profileHeap = defineCommand({
   options: PROFILE_OPTIONS,
   examples: [{ does: "The heap of the proxy on this machine", run: "proxy profile heap -o heap.pb.gz" }],
   async run(invocation, context) {
-    requireTarget(invocation);
-    const { "proxy-admin-port": port, output } = invocation.options;
-    await record("heap", () => localAdmin(port, context.env).heapProfile({ signal: context.signal }), output, context);
+    const { output } = invocation.options;
+    await record("heap", invocation, (client) => client.heapProfile({ signal: context.signal }), output, context);
   },
 });
 
 /** Opens the file before the recording, so that a path that cannot be written fails at once; removes it on failure. */
 async function record(
   kind: "cpu" | "heap",
-  recorded: () => Promise<Uint8Array>,
+  words: TargetWords,
+  recorded: (client: AdminClient) => Promise<Uint8Array>,
   output: string | undefined,
   context: Context,
 ): Promise<void> {
+  await using proxies = await openProxies(words, context);
+  const proxy = await proxies.first();
   const path = output ?? `tracegate-${kind}-${stamp(new Date())}.pb.gz`;
   const file = await open(path, "w").catch((error: unknown) => {
     throw new CliError("failure", `failed to create output file ${path}: ${describe(error)}`, { cause: error });
   });
   try {
     const profile = await adminResult(
-      recorded(),
+      proxy,
+      recorded(proxy.client),
       (status, body) => new CliError("failure", `${kind} profile returned ${status}: ${body}`),
     );
     await file.writeFile(profile);

@@ -1,8 +1,8 @@
-import { adminResult, localAdmin } from "../../admin.ts";
+import { adminResult } from "../../admin.ts";
 import { defineCommand } from "../../define-command.ts";
 import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
 import { CliError } from "../../errors.ts";
-import { RESOURCE, requireTarget, TARGET_OPTIONS } from "./target.ts";
+import { openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
 
 export const status = defineCommand({
   name: "status",
@@ -17,13 +17,10 @@ export const status = defineCommand({
     { does: "As JSON, for scripts", run: "status -o json" },
   ],
   async run(invocation, context) {
-    requireTarget(invocation);
-    const { output, "proxy-admin-port": port } = invocation.options;
-    const found = await adminResult(
-      localAdmin(port, context.env).configStatus({ signal: context.signal }),
-      (code, body) => new CliError("failure", `unexpected status code: ${code}`, { why: body }),
-    );
-    await print(found, output, context, () => statusLines(record(found)));
+    await using proxies = await openProxies(invocation, context);
+    const proxy = await proxies.first();
+    const found = await adminResult(proxy, proxy.client.configStatus({ signal: context.signal }));
+    await print(found, invocation.options.output, context, () => statusLines(record(found)));
     if (found.synchronized) return;
     throw new CliError("failure", "the newest configuration is not in effect", {
       why:

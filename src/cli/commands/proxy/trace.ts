@@ -1,10 +1,11 @@
-import { isOnThisMachine, localAdmin, openTrace } from "../../admin.ts";
+import { openTrace, type ProxyAdmin } from "../../admin.ts";
 import { type Context, write } from "../../context.ts";
 import { type Command, defineCommand } from "../../define-command.ts";
 import { usage } from "../../errors.ts";
-import { injectedRequest } from "../../trace/inject.ts";
+import { chooseTarget, fileOption, openProxies, RESOURCE, requestHint, TARGET_OPTIONS } from "../../proxies.ts";
+import { injectedRequest, sendRequest } from "../../trace/inject.ts";
+import { replicaItems } from "../../trace/replicas.ts";
 import { liveItems, recordsOfFile, type TraceSource, type TraceView } from "../../trace/source.ts";
-import { fileOption, RESOURCE, requestHint, requireTarget, TARGET_OPTIONS } from "./target.ts";
 
 /** `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
 export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =>
@@ -59,7 +60,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
     ],
     async run(invocation, context) {
       const { rest, options } = invocation;
-      requireTarget(invocation);
+      chooseTarget(invocation, context.env);
       if (options.raw && options.output === "text") throw usage("--raw and -o text are mutually exclusive");
       const format = options.raw || (context.json && options.output === undefined) ? "json" : options.output;
       if (options.file !== undefined) {
@@ -80,28 +81,38 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
       if (rest !== undefined && options.port === undefined)
         throw usage("a request URL requires --port", requestHint(rest[0]));
       if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
-      const client = localAdmin(options["proxy-admin-port"], context.env);
-      if (rest !== undefined && !isOnThisMachine(client)) {
-        throw usage(
-          `a request URL needs a proxy on this machine, TGCTL_ADMIN is ${context.env.TGCTL_ADMIN}`,
-          "send the request yourself; without a URL the next request is traced",
-        );
-      }
-      const request =
-        rest !== undefined && options.port !== undefined ? injectedRequest(rest, options.port) : undefined;
+      const request = rest === undefined ? undefined : injectedRequest(rest);
 
-      // Ends the stream when the reader quits the view before the trace is complete.
+      // Ends the streams when the reader quits the view before the trace is complete.
       const done = new AbortController();
       const signal = AbortSignal.any([context.signal, done.signal]);
+      const open = (proxy: ProxyAdmin, stop: AbortSignal) =>
+        openTrace(proxy, {
+          expression: options.expression,
+          token: request?.token,
+          reveal: options.reveal,
+          signal: stop,
+        });
+      await using proxies = await openProxies(invocation, context);
       try {
-        const { expression, reveal } = options;
-        const records = await openTrace(client, { expression, token: request?.token, reveal, signal });
-        await present(
-          { title: client.address, items: liveItems(records, request, signal) },
-          format,
-          context,
-          loadTraceView,
-        );
+        const { serving } = proxies;
+        if (request === undefined && serving !== undefined) {
+          const { name } = proxies;
+          const items = replicaItems({ name, serving, open, signal });
+          return await present({ title: name, items }, format, context, loadTraceView);
+        }
+        const proxy = await proxies.first();
+        const { port } = options;
+        const local = port === undefined ? undefined : await proxy.reach(port);
+        const send = async () => {
+          if (request === undefined || port === undefined || local === undefined) return "";
+          return sendRequest(request, local, signal).catch(async (error: unknown) => {
+            throw (await proxy.failureAt(port)) ?? error;
+          });
+        };
+        const items = liveItems(await open(proxy, signal), request && send);
+        const title = proxies.name === proxy.name ? proxy.name : `${proxies.name} · ${proxy.name}`;
+        await present({ title, items }, format, context, loadTraceView);
       } finally {
         done.abort();
       }

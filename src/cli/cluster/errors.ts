@@ -1,0 +1,39 @@
+import { KubeError } from "../../kube/client.ts";
+import { CliError, describe } from "../errors.ts";
+
+/** A failure of the API server while doing `what`, with what to do about it. */
+export function kubeFailure(what: string, error: unknown): unknown {
+  if (!(error instanceof KubeError)) return error;
+  if (error.reason === "Configuration") {
+    return new CliError("usage", `failed to build Kubernetes client config: ${error.message}`, {
+      hint: "--kubeconfig <file> and --context <name> choose a cluster; --local uses the proxy on this machine",
+      cause: error,
+    });
+  }
+  const kind = error.status === 0 ? "unreachable" : "failure";
+  return new CliError(kind, `${what}: ${describe(error)}`, { ...hintFor(error), cause: error });
+}
+
+/** The message of the server names user, verb, resource and namespace already. */
+function hintFor({ status, message }: KubeError): { hint?: string } {
+  if (status === 0) {
+    return {
+      hint: "check that the cluster runs and can be reached from here; --context <name> and --kubeconfig <file> choose another",
+    };
+  }
+  if (status === 401) return { hint: "the credentials of the kubeconfig are not valid (any more): log in again" };
+  if (status === 403) return { hint: `${missingRule(message)}; docs/kubernetes.md lists what tgctl needs` };
+  if (status === 404 && message.includes("could not find the requested resource")) {
+    return { hint: "the cluster lacks this type of object: install the CRDs of the Gateway API" };
+  }
+  if (status === 404) return { hint: "kubectl get gateways -A lists Gateways with their namespaces; -n chooses one" };
+  return {};
+}
+
+/** `cannot get resource "gateways" in API group "gateway.networking.k8s.io" in the namespace "shop"` as what a Role must allow. */
+function missingRule(message: string): string {
+  const [, verb, resource] = /cannot (\w+) resource "([\w./-]+)"/.exec(message) ?? [];
+  const [, namespace] = /in the namespace "([\w.-]+)"/.exec(message) ?? [];
+  if (verb === undefined) return "a Role must allow it";
+  return `a Role must allow ${verb} on ${resource}${namespace === undefined ? "" : ` in namespace ${namespace}`}`;
+}

@@ -1,0 +1,172 @@
+import { AdminClient, type AdminClientError } from "../../admin/client.ts";
+import { KubeError } from "../../kube/client.ts";
+import type { Pod } from "../../kube/objects.ts";
+import type { PortForward } from "../../kube/port-forward.ts";
+import { adminResult, type ProxyAdmin } from "../admin.ts";
+import { type Context, write } from "../context.ts";
+import { list, record, text } from "../dump/dump.ts";
+import { CliError } from "../errors.ts";
+import type { Outcome, Proxies, TargetWords } from "../proxies.ts";
+import { Cluster } from "./cluster.ts";
+import { kubeFailure } from "./errors.ts";
+import { noPods, onlyGateway, parseResource, podName, podsOf, type Resource, resourceName } from "./resource.ts";
+
+/** Port of a proxy's admin server in its pod. */
+const ADMIN_PORT = 15000;
+
+/** The pods that a command line names, as proxies. */
+export async function openClusterProxies({ argument, options }: TargetWords, context: Context): Promise<Proxies> {
+  const cluster = await Cluster.connect(options, context);
+  const resource =
+    argument === undefined
+      ? await onlyGateway(cluster.client, cluster.namespace, context.signal)
+      : parseResource(argument, cluster.namespace);
+  return new ClusterProxies(cluster, resource, options.pod, options["proxy-admin-port"] ?? ADMIN_PORT, context);
+}
+
+class ClusterProxies implements Proxies {
+  readonly #cluster: Cluster;
+  readonly #resource: Resource;
+  /** `--pod`: only this one. */
+  readonly #pinned: string | undefined;
+  readonly #adminPort: number;
+  readonly #context: Context;
+  /** By pod; a proxy keeps its forwarded ports. */
+  readonly #proxies = new Map<string, Promise<ProxyAdmin>>();
+  readonly name: string;
+  readonly serving: Proxies["serving"];
+
+  constructor(
+    cluster: Cluster,
+    resource: Resource,
+    pinned: string | undefined,
+    adminPort: number,
+    context: Context,
+  ) {
+    this.#cluster = cluster;
+    this.#resource = resource;
+    this.#pinned = pinned;
+    this.#adminPort = adminPort;
+    this.#context = context;
+    this.name = resourceName(resource);
+    this.serving = pinned === undefined && resource.type !== "pod" ? () => this.#serving() : undefined;
+  }
+
+  async first(): Promise<ProxyAdmin> {
+    const pods = await this.#pods();
+    const pod = pods.find(isRunning) ?? pods[0];
+    if (pod === undefined) throw noPods(this.#resource);
+    const { stderr } = this.#context;
+    if (pods.length > 1 && stderr.isTTY === true)
+      await write(stderr, `${podName(pod)}, one of ${pods.length} pods of ${this.name}; --pod chooses another\n`);
+    return this.#proxy(pod);
+  }
+
+  async each<T>(call: (proxy: ProxyAdmin) => Promise<T>): Promise<readonly Outcome<T>[]> {
+    const pods = await this.#pods();
+    // Evicted pods stay as objects; they matter only where nothing else is.
+    const living = pods.filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
+    return Promise.all(
+      (living.length > 0 ? living : pods).map(async (pod) => {
+        const [result] = await Promise.allSettled([this.#proxy(pod).then(call)]);
+        const { name, namespace } = pod.metadata;
+        return { name: podName(pod), pod: { name, namespace }, result };
+      }),
+    );
+  }
+
+  async #serving(): Promise<readonly ProxyAdmin[]> {
+    const ready = (await this.#pods()).filter(isReady);
+    return Promise.all(ready.map((pod) => this.#proxy(pod)));
+  }
+
+  /** Sorted by name. @throws CliError if there are none */
+  async #pods(): Promise<readonly Pod[]> {
+    const pods = await podsOf(this.#cluster.client, this.#resource, this.#context.signal);
+    if (this.#pinned === undefined) return pods;
+    const pinned = pods.filter(({ metadata }) => metadata.name === this.#pinned);
+    if (pinned.length > 0) return pinned;
+    const names = pods.map(({ metadata }) => metadata.name).join(", ");
+    throw new CliError("failure", `${this.name} has no pod "${this.#pinned}"`, {
+      hint: `its pods are ${names}`,
+    });
+  }
+
+  #proxy(pod: Pod): Promise<ProxyAdmin> {
+    const known = this.#proxies.get(pod.metadata.name);
+    if (known !== undefined) return known;
+    const proxy = podProxy(this.#cluster, pod, this.#adminPort, this.#context.signal);
+    this.#proxies.set(pod.metadata.name, proxy);
+    // A pod that is not running yet is tried again.
+    proxy.catch(() => this.#proxies.delete(pod.metadata.name));
+    return proxy;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#cluster[Symbol.asyncDispose]();
+  }
+}
+
+/** Follows the first failure that a pod's forwarded port reported. */
+function forwardFailure(forward: PortForward, pod: Pod, port: number, hint: string): CliError | undefined {
+  const { failure } = forward;
+  if (failure === undefined) return undefined;
+  const what = `failure running port forward process: port ${port} of pod ${podName(pod)}`;
+  if (failure instanceof KubeError) return CliError.from(kubeFailure(what, failure));
+  return new CliError("unreachable", `${what}: ${lastReason(failure.message)}`, { hint, cause: failure });
+}
+
+/** The kubelet's texts are long and begin with ids of the container runtime; what went wrong stands at the end. */
+function lastReason(message: string): string {
+  return /connect: connection refused/.test(message) ? "connection refused" : message;
+}
+
+/** @throws CliError if the pod is not running */
+async function podProxy(cluster: Cluster, pod: Pod, adminPort: number, signal: AbortSignal): Promise<ProxyAdmin> {
+  const admin = await cluster.forward(pod, adminPort);
+  const forwards = new Map<number, PortForward>();
+  const { name, namespace } = pod.metadata;
+  const proxy: ProxyAdmin = {
+    name: podName(pod),
+    pod: { name, namespace },
+    client: new AdminClient(`http://127.0.0.1:${admin.port}`),
+    async reach(port) {
+      const forward = forwards.get(port) ?? (await cluster.forward(pod, port));
+      forwards.set(port, forward);
+      return forward.port;
+    },
+    unreachable(error: AdminClientError) {
+      const hint = `is tracegate running in it, with its admin server at this port? --proxy-admin-port gives another; kubectl logs ${name} -n ${namespace}`;
+      return (
+        forwardFailure(admin, pod, adminPort, hint) ??
+        new CliError("unreachable", `the admin server of pod ${podName(pod)} cannot be reached`, {
+          why: error.message,
+          hint,
+          cause: error,
+        })
+      );
+    },
+    async failureAt(port) {
+      const forward = forwards.get(port);
+      if (forward?.failure === undefined) return undefined;
+      const ports = await adminResult(proxy, proxy.client.configDump({ signal })).then(listenerPorts, () => []);
+      const hint = ports.length === 0 ? "this proxy has no listeners yet" : `its listeners use ports ${ports.join(", ")}`;
+      return forwardFailure(forward, pod, port, hint);
+    },
+  };
+  return proxy;
+}
+
+/** The ports of the binds of a configuration dump. */
+function listenerPorts(dump: unknown): readonly number[] {
+  const ports = list(record(dump).binds).map((bind) => Number(/(\d+)$/.exec(text(record(bind).address))?.[1]));
+  return [...new Set(ports)].filter(Number.isInteger).sort((a, b) => a - b);
+}
+
+function isRunning({ metadata, status }: Pod): boolean {
+  return status?.phase === "Running" && metadata.deletionTimestamp === undefined;
+}
+
+function isReady(pod: Pod): boolean {
+  return isRunning(pod) && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
+}

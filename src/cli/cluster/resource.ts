@@ -1,0 +1,221 @@
+/**
+ * Which pods a command line names (reference 5.1): `gateway/<name>`, another object with a pod selector, a pod by its name, or
+ * nothing, which means the only Gateway of the namespace.
+ */
+import { type KubeClient, resourcePath } from "../../kube/client.ts";
+import { type LabelSelector, type Pod, RESOURCES, type ResourceName } from "../../kube/objects.ts";
+import { CliError } from "../errors.ts";
+import { kubeFailure } from "./errors.ts";
+
+/** Pods of a Gateway carry its name in this label. */
+export const GATEWAY_NAME_LABEL = "gateway.networking.k8s.io/gateway-name";
+/** Pods of the controller carry this label. */
+export const CONTROLLER_LABEL = "tracegate=tracegate";
+
+const TYPES = ["gateway", "pod", "service", "deployment", "replicaset", "statefulset", "daemonset"] as const;
+export type ResourceType = (typeof TYPES)[number];
+
+/** Other names of the types, as in kubectl. */
+const ALIASES: Readonly<Record<string, ResourceType>> = {
+  gateways: "gateway",
+  gtw: "gateway",
+  pods: "pod",
+  po: "pod",
+  services: "service",
+  svc: "service",
+  deployments: "deployment",
+  deploy: "deployment",
+  replicasets: "replicaset",
+  rs: "replicaset",
+  statefulsets: "statefulset",
+  sts: "statefulset",
+  daemonsets: "daemonset",
+  ds: "daemonset",
+};
+
+const apps = (plural: string): ResourceName => ({ group: "apps", version: "v1", plural, namespaced: true });
+const NAMES: Readonly<Record<ResourceType, ResourceName>> = {
+  gateway: RESOURCES.Gateway,
+  pod: RESOURCES.Pod,
+  service: RESOURCES.Service,
+  deployment: RESOURCES.Deployment,
+  replicaset: apps("replicasets"),
+  statefulset: apps("statefulsets"),
+  daemonset: apps("daemonsets"),
+};
+
+/** An object of the cluster that a command line names. */
+export interface Resource {
+  readonly type: ResourceType;
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/** `gateway/web`, for messages; the same words that a user may write. */
+export function resourceName({ type, name }: Pick<Resource, "type" | "name">): string {
+  return `${type}/${name}`;
+}
+
+/** `<pod>.<namespace>`, as commands name a pod in their output. */
+export function podName({ metadata }: Pod): string {
+  return `${metadata.name}.${metadata.namespace}`;
+}
+
+/**
+ * Reads `name`, `type/name`, each with an optional suffix `.<namespace>`, which takes precedence over `namespace`. Without a type
+ * it is a pod.
+ * @throws CliError for a type without pods
+ */
+export function parseResource(text: string, namespace: string): Resource {
+  const slash = text.indexOf("/");
+  const word = slash === -1 ? "pod" : text.slice(0, slash).toLowerCase();
+  const rest = text.slice(slash + 1);
+  const type = TYPES.find((known) => known === word) ?? ALIASES[word];
+  const dot = rest.lastIndexOf(".");
+  const name = dot === -1 ? rest : rest.slice(0, dot);
+  const suffix = dot === -1 ? undefined : rest.slice(dot + 1);
+  if (type === undefined || name === "" || suffix === "" || name.includes("/")) {
+    throw new CliError("usage", `"${text}" does not refer to a supported pod resource`, {
+      hint: `gateway/<name>, or another of ${TYPES.slice(1).join(", ")}`,
+    });
+  }
+  return { type, name, namespace: suffix ?? namespace };
+}
+
+/** The only Gateway of the namespace. @throws CliError if there is none, or more than one */
+export async function onlyGateway(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Resource> {
+  const gateways = await list<{ readonly metadata: { readonly name: string } }>(
+    client,
+    RESOURCES.Gateway,
+    namespace,
+    undefined,
+    signal,
+  ).catch((error: unknown) => {
+    throw kubeFailure(`failed to list Gateways in namespace "${namespace}"`, error);
+  });
+  const [gateway] = gateways;
+  if (gateway !== undefined && gateways.length === 1) return { type: "gateway", name: gateway.metadata.name, namespace };
+  const names = gateways.map(({ metadata }) => `gateway/${metadata.name}`).sort();
+  throw gateway === undefined
+    ? new CliError("failure", `no Gateways found in namespace "${namespace}"; pass a resource explicitly`, {
+        hint: "-n <namespace> for another namespace, or --local for the proxy on this machine",
+      })
+    : new CliError(
+        "failure",
+        `found ${gateways.length} Gateways in namespace "${namespace}"; pass a resource explicitly`,
+        { hint: names.length > 5 ? `${names.slice(0, 5).join(", ")}, …` : names.join(", ") },
+      );
+}
+
+/** The pods of the resource, sorted by name. @throws CliError if it does not exist, has no selector or no pods */
+export async function podsOf(client: KubeClient, resource: Resource, signal: AbortSignal): Promise<readonly Pod[]> {
+  const { type, name, namespace } = resource;
+  const object = await client
+    .request<Selecting>("GET", resourcePath(NAMES[type], namespace, name), { signal })
+    .catch((error: unknown) => {
+      throw kubeFailure(`failed retrieving ${resourceName(resource)} in namespace "${namespace}"`, error);
+    });
+  // An object that is read alone is complete, with its namespace.
+  if (type === "pod") return [object as unknown as Pod];
+  const pods = await podsWith(client, namespace, selectorOf(type, name, object), signal);
+  if (pods.length === 0) throw noPods(resource);
+  return pods;
+}
+
+/** The pods of the namespace with these labels, sorted by name. @throws CliError */
+export async function podsWith(
+  client: KubeClient,
+  namespace: string,
+  labelSelector: string,
+  signal: AbortSignal,
+): Promise<readonly Pod[]> {
+  const pods = await list<Pod>(client, RESOURCES.Pod, namespace, labelSelector, signal).catch((error: unknown) => {
+    throw kubeFailure(`failed to list pods in namespace "${namespace}"`, error);
+  });
+  return sorted(pods);
+}
+
+/** The pods of the controller, sorted by name. @throws CliError if there are none */
+export async function controllerPods(
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly Pod[]> {
+  const pods = await list<Pod>(client, RESOURCES.Pod, namespace, CONTROLLER_LABEL, signal).catch((error: unknown) => {
+    throw kubeFailure(`failed to list controller pods in namespace "${namespace}"`, error);
+  });
+  if (pods.length > 0) return sorted(pods);
+  throw new CliError(
+    "failure",
+    `no controller pods found in namespace "${namespace}" (label ${CONTROLLER_LABEL})`,
+    { hint: "-n <namespace> where the controller is installed" },
+  );
+}
+
+/** The selector of the pods of a Gateway, or of another object that has been read. */
+function selectorOf(type: ResourceType, name: string, { spec }: Selecting): string {
+  if (type === "gateway") return `${GATEWAY_NAME_LABEL}=${name}`;
+  const selector = spec?.selector;
+  if (selector === undefined || selector === null) throw new CliError("failure", "resource has no pod selector");
+  const terms = type === "service" ? equals(selector as Labels) : labelTerms(selector as LabelSelector);
+  if (terms.length === 0) throw new CliError("failure", "resource has empty pod selector");
+  return terms.join(",");
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Any object with a selector: a map of labels in a Service, a LabelSelector in workloads. */
+interface Selecting {
+  readonly spec?: { readonly selector?: Labels | LabelSelector | null };
+}
+
+function equals(labels: Labels): string[] {
+  return Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+}
+
+function labelTerms({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string[] {
+  const expressions = matchExpressions.map(({ key, operator, values = [] }) => {
+    switch (operator) {
+      case "In":
+        return `${key} in (${values.join(",")})`;
+      case "NotIn":
+        return `${key} notin (${values.join(",")})`;
+      case "Exists":
+        return key;
+      case "DoesNotExist":
+        return `!${key}`;
+    }
+  });
+  return [...equals(matchLabels), ...expressions];
+}
+
+interface List<T> {
+  readonly items: readonly T[];
+}
+
+/** Objects of a list come without kind, but with name and namespace. */
+async function list<T>(
+  client: KubeClient,
+  resource: ResourceName,
+  namespace: string,
+  labelSelector: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly T[]> {
+  const query = labelSelector === undefined ? {} : { labelSelector };
+  const { items } = await client.request<List<T>>("GET", resourcePath(resource, namespace), { query, signal });
+  return items;
+}
+
+function sorted(pods: readonly Pod[]): readonly Pod[] {
+  return pods.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+}
+
+export function noPods(resource: Resource): CliError {
+  const { type, name, namespace } = resource;
+  return new CliError("failure", `no pods found for resource "${resourceName(resource)}"`, {
+    hint:
+      type === "gateway"
+        ? `see its conditions: kubectl describe gateway ${name} -n ${namespace}; its pods have the label ${GATEWAY_NAME_LABEL}=${name}`
+        : `kubectl get pods -n ${namespace}`,
+  });
+}
