@@ -39,7 +39,7 @@ const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"]
 /** Libraries that only some rooms may import, because they are large or tie the code to one place. */
 const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly string[] }[] = [
   { library: /^(ink|react|ink-[\w-]+)(\/|$)/, rooms: ["tui"] },
-  { library: /^@kubernetes\//, rooms: ["kube"] },
+  { library: /^(@kubernetes\/|ws$)/, rooms: ["kube"] },
   // Calls of policies and telemetry go through upstream/grpc.
   { library: /^@grpc\//, rooms: ["xds"] },
 ];

@@ -87,7 +87,9 @@ export function requestHint(url: string | undefined): string | undefined {
  */
 export function chooseTarget({ argument, options }: TargetWords, env: Context["env"]): "file" | "local" | "cluster" {
   const { local, file } = options;
-  const ofCluster = (["namespace", "pod", "kubeconfig", "context"] as const).find((name) => options[name] !== undefined);
+  const ofCluster = (["namespace", "pod", "kubeconfig", "context"] as const).find(
+    (name) => options[name] !== undefined,
+  );
   if (local && file !== undefined) throw usage("at most one of --file or --local may be passed");
   for (const [given, name] of [
     [local, "--local"],

@@ -134,7 +134,9 @@ async function connect(access: ClusterAccess, { namespace, pod, port }: PodPort)
     socket.pause();
     resolve(socket);
   });
-  socket.once("error", (error) => reject(new KubeError(0, "Connection", `GET ${path}: ${messageOf(error)}`, { cause: error })));
+  socket.once("error", (error) =>
+    reject(new KubeError(0, "Connection", `GET ${path}: ${messageOf(error)}`, { cause: error })),
+  );
   socket.once("unexpected-response", (request, response) => {
     let text = "";
     response.setEncoding("utf8");

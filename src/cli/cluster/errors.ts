@@ -23,7 +23,7 @@ function hintFor({ status, message }: KubeError): { hint?: string } {
   }
   if (status === 401) return { hint: "the credentials of the kubeconfig are not valid (any more): log in again" };
   if (status === 403) return { hint: `${missingRule(message)}; docs/kubernetes.md lists what tgctl needs` };
-  if (status === 404 && message.includes("could not find the requested resource")) {
+  if (status === 404 && /could not find the requested resource|404 page not found/.test(message)) {
     return { hint: "the cluster lacks this type of object: install the CRDs of the Gateway API" };
   }
   if (status === 404) return { hint: "kubectl get gateways -A lists Gateways with their namespaces; -n chooses one" };

@@ -16,11 +16,12 @@ const ADMIN_PORT = 15000;
 
 /** The pods that a command line names, as proxies. */
 export async function openClusterProxies({ argument, options }: TargetWords, context: Context): Promise<Proxies> {
+  const named = argument === undefined ? undefined : parseResource(argument);
   const cluster = await Cluster.connect(options, context);
   const resource =
-    argument === undefined
+    named === undefined
       ? await onlyGateway(cluster.client, cluster.namespace, context.signal)
-      : parseResource(argument, cluster.namespace);
+      : { ...named, namespace: named.namespace ?? cluster.namespace };
   return new ClusterProxies(cluster, resource, options.pod, options["proxy-admin-port"] ?? ADMIN_PORT, context);
 }
 
@@ -36,13 +37,7 @@ class ClusterProxies implements Proxies {
   readonly name: string;
   readonly serving: Proxies["serving"];
 
-  constructor(
-    cluster: Cluster,
-    resource: Resource,
-    pinned: string | undefined,
-    adminPort: number,
-    context: Context,
-  ) {
+  constructor(cluster: Cluster, resource: Resource, pinned: string | undefined, adminPort: number, context: Context) {
     this.#cluster = cluster;
     this.#resource = resource;
     this.#pinned = pinned;
@@ -150,7 +145,8 @@ async function podProxy(cluster: Cluster, pod: Pod, adminPort: number, signal: A
       const forward = forwards.get(port);
       if (forward?.failure === undefined) return undefined;
       const ports = await adminResult(proxy, proxy.client.configDump({ signal })).then(listenerPorts, () => []);
-      const hint = ports.length === 0 ? "this proxy has no listeners yet" : `its listeners use ports ${ports.join(", ")}`;
+      const hint =
+        ports.length === 0 ? "this proxy has no listeners yet" : `its listeners use ports ${ports.join(", ")}`;
       return forwardFailure(forward, pod, port, hint);
     },
   };
@@ -168,5 +164,7 @@ function isRunning({ metadata, status }: Pod): boolean {
 }
 
 function isReady(pod: Pod): boolean {
-  return isRunning(pod) && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
+  return (
+    isRunning(pod) && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true
+  );
 }

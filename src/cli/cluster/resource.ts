@@ -16,22 +16,24 @@ const TYPES = ["gateway", "pod", "service", "deployment", "replicaset", "statefu
 export type ResourceType = (typeof TYPES)[number];
 
 /** Other names of the types, as in kubectl. */
-const ALIASES: Readonly<Record<string, ResourceType>> = {
-  gateways: "gateway",
-  gtw: "gateway",
-  pods: "pod",
-  po: "pod",
-  services: "service",
-  svc: "service",
-  deployments: "deployment",
-  deploy: "deployment",
-  replicasets: "replicaset",
-  rs: "replicaset",
-  statefulsets: "statefulset",
-  sts: "statefulset",
-  daemonsets: "daemonset",
-  ds: "daemonset",
-};
+const ALIASES: ReadonlyMap<string, ResourceType> = new Map(
+  Object.entries({
+    gateways: "gateway",
+    gtw: "gateway",
+    pods: "pod",
+    po: "pod",
+    services: "service",
+    svc: "service",
+    deployments: "deployment",
+    deploy: "deployment",
+    replicasets: "replicaset",
+    rs: "replicaset",
+    statefulsets: "statefulset",
+    sts: "statefulset",
+    daemonsets: "daemonset",
+    ds: "daemonset",
+  } as const),
+);
 
 const apps = (plural: string): ResourceName => ({ group: "apps", version: "v1", plural, namespaced: true });
 const NAMES: Readonly<Record<ResourceType, ResourceName>> = {
@@ -62,15 +64,15 @@ export function podName({ metadata }: Pod): string {
 }
 
 /**
- * Reads `name`, `type/name`, each with an optional suffix `.<namespace>`, which takes precedence over `namespace`. Without a type
+ * Reads `name`, `type/name`, each with an optional suffix `.<namespace>`, which takes precedence over the option. Without a type
  * it is a pod.
  * @throws CliError for a type without pods
  */
-export function parseResource(text: string, namespace: string): Resource {
+export function parseResource(text: string): Omit<Resource, "namespace"> & { readonly namespace: string | undefined } {
   const slash = text.indexOf("/");
   const word = slash === -1 ? "pod" : text.slice(0, slash).toLowerCase();
   const rest = text.slice(slash + 1);
-  const type = TYPES.find((known) => known === word) ?? ALIASES[word];
+  const type = TYPES.find((known) => known === word) ?? ALIASES.get(word);
   const dot = rest.lastIndexOf(".");
   const name = dot === -1 ? rest : rest.slice(0, dot);
   const suffix = dot === -1 ? undefined : rest.slice(dot + 1);
@@ -79,7 +81,7 @@ export function parseResource(text: string, namespace: string): Resource {
       hint: `gateway/<name>, or another of ${TYPES.slice(1).join(", ")}`,
     });
   }
-  return { type, name, namespace: suffix ?? namespace };
+  return { type, name, namespace: suffix };
 }
 
 /** The only Gateway of the namespace. @throws CliError if there is none, or more than one */
@@ -94,7 +96,8 @@ export async function onlyGateway(client: KubeClient, namespace: string, signal:
     throw kubeFailure(`failed to list Gateways in namespace "${namespace}"`, error);
   });
   const [gateway] = gateways;
-  if (gateway !== undefined && gateways.length === 1) return { type: "gateway", name: gateway.metadata.name, namespace };
+  if (gateway !== undefined && gateways.length === 1)
+    return { type: "gateway", name: gateway.metadata.name, namespace };
   const names = gateways.map(({ metadata }) => `gateway/${metadata.name}`).sort();
   throw gateway === undefined
     ? new CliError("failure", `no Gateways found in namespace "${namespace}"; pass a resource explicitly`, {
@@ -145,11 +148,9 @@ export async function controllerPods(
     throw kubeFailure(`failed to list controller pods in namespace "${namespace}"`, error);
   });
   if (pods.length > 0) return sorted(pods);
-  throw new CliError(
-    "failure",
-    `no controller pods found in namespace "${namespace}" (label ${CONTROLLER_LABEL})`,
-    { hint: "-n <namespace> where the controller is installed" },
-  );
+  throw new CliError("failure", `no controller pods found in namespace "${namespace}" (label ${CONTROLLER_LABEL})`, {
+    hint: "-n <namespace> where the controller is installed",
+  });
 }
 
 /** The selector of the pods of a Gateway, or of another object that has been read. */
@@ -164,6 +165,8 @@ function selectorOf(type: ResourceType, name: string, { spec }: Selecting): stri
 
 type Labels = Readonly<Record<string, string>>;
 
+type Expression = NonNullable<LabelSelector["matchExpressions"]>[number];
+
 /** Any object with a selector: a map of labels in a Service, a LabelSelector in workloads. */
 interface Selecting {
   readonly spec?: { readonly selector?: Labels | LabelSelector | null };
@@ -174,19 +177,20 @@ function equals(labels: Labels): string[] {
 }
 
 function labelTerms({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string[] {
-  const expressions = matchExpressions.map(({ key, operator, values = [] }) => {
-    switch (operator) {
-      case "In":
-        return `${key} in (${values.join(",")})`;
-      case "NotIn":
-        return `${key} notin (${values.join(",")})`;
-      case "Exists":
-        return key;
-      case "DoesNotExist":
-        return `!${key}`;
-    }
-  });
-  return [...equals(matchLabels), ...expressions];
+  return [...equals(matchLabels), ...matchExpressions.map(labelTerm)];
+}
+
+function labelTerm({ key, operator, values = [] }: Expression): string {
+  switch (operator) {
+    case "In":
+      return `${key} in (${values.join(",")})`;
+    case "NotIn":
+      return `${key} notin (${values.join(",")})`;
+    case "Exists":
+      return key;
+    case "DoesNotExist":
+      return `!${key}`;
+  }
 }
 
 interface List<T> {

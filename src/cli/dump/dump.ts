@@ -16,7 +16,7 @@ export async function loadDump(words: TargetWords, context: Context): Promise<un
   if (file !== undefined) return readDump(file, context);
   await using proxies = await openProxies(words, context);
   const proxy = await proxies.first();
-  return adminResult(proxy, proxy.client.configDump({ signal: context.signal }));
+  return await adminResult(proxy, proxy.client.configDump({ signal: context.signal }));
 }
 
 async function readDump(file: string, context: Context): Promise<unknown> {

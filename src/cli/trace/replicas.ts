@@ -6,6 +6,8 @@ import type { TraceItem, TraceRecord } from "./source.ts";
 
 /** Milliseconds between two looks at which replicas there are. */
 const POLL_MS = 1000;
+/** What waiting for the next look results in. */
+const PAUSED = Symbol("paused");
 
 interface Winner {
   readonly proxy: ProxyAdmin;
@@ -32,9 +34,8 @@ export async function* replicaItems({ name, serving, open, signal }: ReplicaTrac
   const watches = new Map<string, AbortController>();
   const waiting = new Set<string>();
   const won = Promise.withResolvers<Winner>();
-  // The race below may be over, or not have begun, when it rejects.
-  won.promise.catch(() => undefined);
   let changed = Promise.withResolvers<undefined>();
+  let watched = false;
   let failure: unknown;
 
   const watch = async (proxy: ProxyAdmin): Promise<void> => {
@@ -42,6 +43,7 @@ export async function* replicaItems({ name, serving, open, signal }: ReplicaTrac
     watches.set(proxy.name, stop);
     try {
       const rest = await open(proxy, AbortSignal.any([signal, stop.signal]));
+      watched = true;
       waiting.add(proxy.name);
       changed.resolve(undefined);
       const { value, done } = await rest.next();
@@ -54,25 +56,32 @@ export async function* replicaItems({ name, serving, open, signal }: ReplicaTrac
     changed.resolve(undefined);
   };
 
+  const over = new AbortController();
   try {
     let shown = "";
-    for (let proxies = await serving(); ; proxies = await serving().catch((error: unknown) => keep(error))) {
+    for (let proxies = await serving(); ; proxies = await serving().catch(keep)) {
       for (const proxy of proxies) if (!watches.has(proxy.name)) void watch(proxy);
-      const next = await Promise.race([won.promise, changed.promise, delay(POLL_MS, undefined, { signal })]);
-      changed = Promise.withResolvers();
-      if (next !== undefined) {
-        for (const [other, stop] of watches) if (other !== next.proxy.name) stop.abort();
-        yield { kind: "source", text: `${name} · ${next.proxy.name}` };
-        yield next.first;
-        yield* next.rest;
-        return;
+      const pause = delay(POLL_MS, PAUSED, { signal: AbortSignal.any([signal, over.signal]) });
+      for (let next: Winner | typeof PAUSED | undefined; next !== PAUSED; ) {
+        next = await Promise.race([won.promise, changed.promise, pause]);
+        if (next !== undefined && next !== PAUSED) {
+          for (const [other, stop] of watches) if (other !== next.proxy.name) stop.abort();
+          yield { kind: "source", text: `${name} · ${next.proxy.name}` };
+          yield next.first;
+          yield* next.rest;
+          return;
+        }
+        changed = Promise.withResolvers();
+        if (!watched && watches.size === 0 && failure !== undefined) throw failure;
+        const text = progress(waiting, failure);
+        if (text !== shown && (waiting.size > 0 || next === PAUSED)) {
+          shown = text;
+          yield { kind: "progress", text };
+        }
       }
-      if (shown === "" && failure !== undefined && watches.size === 0) throw failure;
-      const text = progress(waiting, failure);
-      if (text !== shown) yield { kind: "progress", text };
-      shown = text;
     }
   } finally {
+    over.abort();
     for (const stop of watches.values()) stop.abort();
   }
 

@@ -1,15 +1,17 @@
 /**
  * A small API server for tests, over real HTTP: list with pages, watch with bookmarks and compaction, get, create, update, merge
- * patch, server-side apply, status subresources, Lease conflicts, TokenReview. Any kind may be stored. What it does not do:
+ * patch, server-side apply, status subresources, Lease conflicts, TokenReview, port forwarding. Any kind may be stored. What it does not do:
  * validation, defaults, conflicts between field managers, garbage collection, finalizers.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { HttpKubeClient } from "../../../src/kube/connect.ts";
 import type { ClusterAccess } from "../../../src/kube/credentials.ts";
 import { type Kind, type KubeObject, type Objects, objectKey, RESOURCES } from "../../../src/kube/objects.ts";
 import { applied, isJson, type Json, mergePatch } from "./merge.ts";
+import { servePortForward } from "./port-forward.ts";
 import { type Change, Refused, Store, type Stored } from "./store.ts";
 
 /** One request that the server has received, for assertions on how much was written. */
@@ -54,6 +56,8 @@ export class TestApiServer {
     string,
     { readonly username: string; readonly audiences: readonly string[]; readonly extra?: Json }
   >();
+  /** Where a port of a pod leads: `<namespace>/<pod>:<port>` to a port of this machine. */
+  readonly ports = new Map<string, number>();
   /** If set, requests without this bearer token get 401. */
   bearer: string | undefined;
   /** How many further requests get 429. */
@@ -61,12 +65,16 @@ export class TestApiServer {
   /** Called before each request; may wait, or throw `Refused`. */
   intercept: ((request: Received) => Promise<void> | void) | undefined;
   readonly #watchers = new Set<Watcher>();
+  readonly #upgraded = new Set<Duplex>();
   readonly #applied = new Map<string, Json>();
   #port = 0;
 
   private constructor() {
     this.http = createServer((request, response) => {
       this.#serve(request, response).catch((error: unknown) => fail(response, error));
+    });
+    this.http.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      this.#upgrade(request, socket, head).catch((error: unknown) => refuseUpgrade(socket, error));
     });
     this.store.onChange((change) => this.#notify(change));
   }
@@ -89,6 +97,7 @@ export class TestApiServer {
     const closed = once(this.http, "close");
     this.http.close();
     this.http.closeAllConnections();
+    for (const socket of this.#upgraded) socket.destroy();
     await closed;
   }
 
@@ -165,6 +174,28 @@ export class TestApiServer {
     for (const watcher of this.#watchers) if (watcher.bookmarks) this.#bookmark(watcher);
   }
 
+  /** `portforward` of a pod; other upgrades are refused. */
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { pathname: path, searchParams: query } = new URL(request.url ?? "/", this.url);
+    const received = { method: "GET", path, query, contentType: "", body: undefined };
+    this.received.push(received);
+    this.#authenticate(request);
+    await this.intercept?.(received);
+    const target = targetOf(path);
+    if (target?.collection !== "v1/pods" || target.subresource !== "portforward")
+      throw new Refused(400, "BadRequest", `${path} cannot be upgraded`);
+    this.#existing(target);
+    this.#upgraded.add(socket);
+    socket.once("close", () => this.#upgraded.delete(socket));
+    const port = Number(query.get("ports"));
+    servePortForward(request, socket, head, port, this.ports.get(`${keyOf(target)}:${port}`));
+  }
+
+  #authenticate({ headers }: IncomingMessage): void {
+    if (this.bearer !== undefined && headers.authorization !== `Bearer ${this.bearer}`)
+      throw new Refused(401, "Unauthorized", "Unauthorized");
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", this.url);
     const text = await textOf(request);
@@ -178,8 +209,7 @@ export class TestApiServer {
       body,
     };
     this.received.push(received);
-    if (this.bearer !== undefined && request.headers.authorization !== `Bearer ${this.bearer}`)
-      throw new Refused(401, "Unauthorized", "Unauthorized");
+    this.#authenticate(request);
     await this.intercept?.(received);
     if (this.busy-- > 0) {
       response.writeHead(429, { "retry-after": "0.05" }).end();
@@ -447,6 +477,15 @@ async function textOf(request: IncomingMessage): Promise<string> {
 
 function statusOf({ code, reason, message }: Refused): Json {
   return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
+}
+
+/** The answer to an upgrade that is refused. */
+function refuseUpgrade(socket: Duplex, error: unknown): void {
+  const refused = error instanceof Refused ? error : new Refused(500, "InternalError", String(error));
+  const body = JSON.stringify(statusOf(refused));
+  socket.end(
+    `HTTP/1.1 ${refused.code} ${refused.reason}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+  );
 }
 
 function reply(response: ServerResponse, status: number, body: Json): void {

@@ -50,7 +50,9 @@ function sectionCommand({ example, ...named }: SectionCommand): Command {
     examples: [example, { does: "As JSON, for scripts", run: `proxy config ${named.name} -o json` }],
     async run(invocation, context) {
       const dump = await loadDump(invocation, context);
-      await print(sectionItems(dump, named.name), invocation.options.output, context, () => sectionTable(dump, named.name));
+      await print(sectionItems(dump, named.name), invocation.options.output, context, () =>
+        sectionTable(dump, named.name),
+      );
     },
   });
 }

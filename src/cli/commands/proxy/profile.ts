@@ -32,7 +32,13 @@ export const profileCpu = defineCommand({
   ],
   async run(invocation, context) {
     const { seconds, output } = invocation.options;
-    await record("cpu", invocation, (client) => client.cpuProfile(seconds, { signal: context.signal }), output, context);
+    await record(
+      "cpu",
+      invocation,
+      (client) => client.cpuProfile(seconds, { signal: context.signal }),
+      output,
+      context,
+    );
   },
 });
 
