@@ -38,9 +38,9 @@ export interface PeerCertificate {
 export interface TlsSession {
   /** The name that the client asked for (SNI), lower-case; `` = none. */
   readonly serverName: string;
-  /** PEM of the CA that the client's certificate was checked against; undefined = none was asked for. */
-  readonly clientCa: string | undefined;
-  /** Of a client that was asked for one. */
+  /** Tells how the client's certificate was validated: by which CAs, and whether it had to be valid; undefined = none was asked for. */
+  readonly clientValidation: string | undefined;
+  /** Verified; undefined where none was asked for, or the client may connect without a valid one. */
   readonly client: PeerCertificate | undefined;
 }
 

@@ -14,6 +14,7 @@ import type { PolicySet } from "../policies/policy-set.ts";
 import type { CalloutContext } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { TlsServer } from "../tls/tls-settings.ts";
 import { TlsTerminator } from "../tls/tls-terminator.ts";
 import { AffinityKey } from "../upstream/balancers/rendezvous.ts";
 import { Callout, NO_UPSTREAM } from "../upstream/callout.ts";
@@ -46,6 +47,8 @@ export interface Generation {
   readonly endpoints: readonly Endpoint[];
   readonly calls: ReadonlyMap<string, BackendCalls>;
   readonly workloads: readonly Workload[];
+  /** By the key of the listener. */
+  readonly terminators: ReadonlyMap<string, KnownTerminator>;
   /** Of `PackedIr`: what its routes were compiled with. */
   readonly surroundings: string;
   /** For the next configuration, by owner and labels, then by digest. */
@@ -53,6 +56,12 @@ export interface Generation {
 }
 
 type KnownRoutes = Map<string, KnownRoute<CompiledRoute>>;
+
+interface KnownTerminator {
+  /** Its settings and protocol, to compare. */
+  readonly settings: string;
+  readonly terminator: TlsTerminator;
+}
 
 interface Link {
   compiler: IrCompiler | undefined;
@@ -101,6 +110,9 @@ export class IrCompiler {
   readonly #callouts = new Map<string, KnownCallout>();
   readonly #owners = new Map<string, Owner>();
   readonly #routes = new Map<string, KnownRoutes>();
+  readonly #terminators = new Map<string, KnownTerminator>();
+  /** Of the configuration in effect; unchanged ones keep their contexts and the sessions that clients resume. */
+  readonly #terminatorsBefore: Generation["terminators"] | undefined;
   readonly #merged: CompiledBind["merged"] = new WeakMap();
   readonly #surroundings: string;
   /** Of the whole configuration. */
@@ -140,6 +152,7 @@ export class IrCompiler {
     this.#endpoints = endpoints;
     this.#services = new ServiceIndex(ir.services, ir.workloads);
     this.#destinations = new Destinations(endpoints, this.#services, locality, random);
+    this.#terminatorsBefore = before?.terminators;
     const reusable = before?.surroundings === surroundings ? before.routes : undefined;
     const addOwner = (key: string, labels: FixedLabels): void => {
       const known: KnownRoutes = new Map();
@@ -239,6 +252,7 @@ export class IrCompiler {
       endpoints,
       calls: this.#calls,
       workloads: this.#ir.workloads,
+      terminators: this.#terminators,
       surroundings: this.#surroundings,
       routes: this.#routes,
     };
@@ -299,12 +313,23 @@ export class IrCompiler {
       name: listener.name,
       gateway: labels.gateway,
       protocol: listener.protocol,
-      terminator: terminatorOf(listener, this.#policies.log),
+      terminator: this.#terminatorOf(listener),
       tcpRoutes: new TcpRouteTable(listener.tcpRoutes.map((route) => this.#tcpRoute(route, labels))),
       policies: compilePolicies(listener.policies, "gateway", this.#recording, listener.key),
       router: (this.#owners.get(listener.key)?.router ?? new RouterBuilder<CompiledRoute>()).finish(),
       series: new SeriesCache(this.#metrics, labels),
     };
+  }
+
+  #terminatorOf(listener: Listener): TlsTerminator | undefined {
+    const { key, protocol, tls } = listener;
+    if (tls === undefined) return undefined;
+    const settings = `${protocol} ${JSON.stringify(tls)}`;
+    const before = this.#terminatorsBefore?.get(key);
+    const terminator =
+      before?.settings === settings ? before.terminator : makeTerminator(key, protocol, tls, this.#policies.log);
+    this.#terminators.set(key, { settings, terminator });
+    return terminator;
   }
 
   #route(route: Route, owner: FixedLabels): CompiledRoute {
@@ -414,12 +439,13 @@ function listenerLabels(bind: Bind, listener: Listener): FixedLabels {
   };
 }
 
-/** Terminates TLS for a listener; undefined for plaintext and passthrough. Certificates that it makes are logged. */
-function terminatorOf(
-  { key, protocol, tls }: Pick<Listener, "key" | "protocol" | "tls">,
+/** Certificates that it makes are logged. */
+function makeTerminator(
+  key: string,
+  protocol: Listener["protocol"],
+  tls: TlsServer,
   log: Logger | undefined,
-): TlsTerminator | undefined {
-  if (tls === undefined) return undefined;
+): TlsTerminator {
   return new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : [], (name, { serialNumber, notAfter }) => {
     const expires = new Date(notAfter).toISOString();
     log?.debug("certificate made", { listener: key, "tls.sni": name, serial: serialNumber, expires });

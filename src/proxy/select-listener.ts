@@ -19,10 +19,10 @@ export function selectListener(exchange: Exchange): undefined {
  * Connections outlive configurations. One whose handshake did not ask for the client certificates that the listener now requires
  * gets 421, so that the client connects again.
  */
-function listenerOf(exchange: Exchange, { serverName, clientCa }: TlsSession): CompiledListener | undefined {
+function listenerOf(exchange: Exchange, { serverName, clientValidation }: TlsSession): CompiledListener | undefined {
   const listener = exchange.bind.listeners.find(serverName);
   if (listener === undefined) return undefined;
-  if (listener.protocol === "HTTPS" && listener.terminator?.clientCa === clientCa) return listener;
+  if (listener.protocol === "HTTPS" && listener.terminator?.clientValidation === clientValidation) return listener;
   throw new GatewayError("TG_MISDIRECTED");
 }
 

@@ -6,6 +6,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
+import type { ServerIdentity } from "./certificate-choice.ts";
 import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
 import { serverContext } from "./tls-terminator.ts";
@@ -16,6 +17,8 @@ import { mintLeaf } from "./x509/leaf.ts";
 export interface TlsProblem {
   readonly field: "cert" | "key" | "clientCa" | "minVersion" | "cipherSuites" | undefined;
   readonly suite?: number;
+  /** The field is one of this entry of `otherCertificates`. */
+  readonly other?: number;
   readonly message: string;
 }
 
@@ -36,25 +39,42 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   if (tls.minVersion === "TLSv1.3" && tls.maxVersion === "TLSv1.2")
     return { field: "minVersion", message: "minTLSVersion is above maxTLSVersion; no version would be left" };
   const certificate = readCertificate(tls.cert);
-  if (certificate === undefined)
-    return { field: "cert", message: "the file has no certificate; expected PEM, the server's certificate first" };
   const key = readKey(tls.key);
-  if (key === undefined)
-    return { field: "key", message: "the file has no private key; expected PEM without a passphrase" };
-  if (!certificate.checkPrivateKey(key))
-    return { field: "key", message: "the private key does not belong to the certificate of cert" };
+  const mismatch = pairProblem(certificate, key);
+  if (mismatch !== undefined) return mismatch;
+  if (certificate === undefined || key === undefined) return undefined;
+  for (const [other, pair] of (tls.otherCertificates ?? []).entries()) {
+    const problem = pairProblem(readCertificate(pair.cert), readKey(pair.key)) ?? contextProblem(tls, pair);
+    if (problem !== undefined) return { ...problem, other };
+  }
   if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)
     return { field: "clientCa", message: "the file has no certificate; expected the client CA in PEM" };
   const { dynamicCa } = tls;
   const problem = dynamicCa && (issuerProblem(certificate, key, Date.now()) ?? leafProblem(tls));
   if (problem !== undefined) return problem;
+  return contextProblem(
+    tls,
+    dynamicCa === undefined ? tls : mintLeaf(readIssuer(tls.cert, tls.key), PROBE, Date.now()),
+  );
+}
+
+/** What OpenSSL has against a certificate and the other settings. */
+function contextProblem(tls: TlsServer, identity: ServerIdentity): TlsProblem | undefined {
   try {
-    const identity = dynamicCa === undefined ? tls : mintLeaf(readIssuer(tls.cert, tls.key), PROBE, Date.now());
     nodeTls().createSecureContext(serverContext(tls, identity));
     return undefined;
   } catch (error) {
     return { field: undefined, message: `cannot be used: ${messageOf(error)}` };
   }
+}
+
+function pairProblem(certificate: X509Certificate | undefined, key: KeyObject | undefined): TlsProblem | undefined {
+  if (certificate === undefined)
+    return { field: "cert", message: "the file has no certificate; expected PEM, the server's certificate first" };
+  if (key === undefined)
+    return { field: "key", message: "the file has no private key; expected PEM without a passphrase" };
+  if (certificate.checkPrivateKey(key)) return undefined;
+  return { field: "key", message: "the private key does not belong to the certificate of cert" };
 }
 
 /**

@@ -4,10 +4,11 @@ import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import { type Addresses, Peer } from "../net/addresses.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
+import { CertificateChoice, type ServerIdentity } from "./certificate-choice.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
-import { LeafCache, type LeafListener, type ServerIdentity } from "./x509/leaf-cache.ts";
+import { LeafCache, type LeafListener } from "./x509/leaf-cache.ts";
 
 /** Receives the result of a handshake; exactly one of the two is called. */
 export interface HandshakeWaiter {
@@ -54,6 +55,8 @@ export class TlsTerminator {
   /** Made with the first connection of a CA: reading keys for thousands of listeners would delay a reload. */
   #leaves: LeafCache | undefined;
   /** Made with the first connection that is shown this identity, kept for as long as the identity. */
+  /** Of listeners with several certificates; made with the first connection. */
+  #certificates: CertificateChoice | undefined;
   readonly #servers = new WeakMap<ServerIdentity, Server>();
   /** By the four-tuple of the connection: Node's server does not say which of the sockets it was given has failed. */
   readonly #pending = new Map<string, Pending>();
@@ -68,9 +71,10 @@ export class TlsTerminator {
     this.#onMade = onMade;
   }
 
-  /** PEM of the CA that clients must have a certificate of. */
-  get clientCa(): string | undefined {
-    return this.#settings.clientCa;
+  /** Tells how client certificates are validated; undefined = clients are not asked for one. */
+  get clientValidation(): string | undefined {
+    const { clientCa, clientCertificates = "required" } = this.#settings;
+    return clientCa === undefined ? undefined : `${clientCertificates} ${clientCa}`;
   }
 
   /** Takes over a connection of which `hello` has been read. Destroying `transport` gives the handshake up. */
@@ -85,7 +89,7 @@ export class TlsTerminator {
     }
     const from = new Peer(transport);
     const carrier = transport.release(hello);
-    const session = { serverName, clientCa: this.clientCa, client: undefined };
+    const session = { serverName, clientValidation: this.clientValidation, client: undefined };
     const tunnelled = !("remoteAddress" in carrier);
     const key = tunnelled ? `tunnel ${++this.#tunnels}` : identify(carrier as Socket);
     this.#pending.set(key, { waiter, session, from, carrier });
@@ -105,9 +109,18 @@ export class TlsTerminator {
     server.emit("connection", carrier);
   }
 
+  /** Clients without a valid certificate may connect too. */
+  get #admitsAll(): boolean {
+    return this.#settings.clientCertificates === "optional";
+  }
+
   /** Throws an Error when there is no certificate for this name. */
   #identityFor(serverName: string): ServerIdentity {
-    const { cert, key, dynamicCa } = this.#settings;
+    const { cert, key, otherCertificates = [], dynamicCa } = this.#settings;
+    if (otherCertificates.length > 0) {
+      this.#certificates ??= new CertificateChoice([{ cert, key }, ...otherCertificates]);
+      return this.#certificates.for(serverName);
+    }
     if (dynamicCa === undefined) return this.#settings;
     this.#leaves ??= new LeafCache(cert, key, dynamicCa, this.#onMade);
     return this.#leaves.get(serverName);
@@ -116,14 +129,16 @@ export class TlsTerminator {
   /** Node reports no reason when it refuses a client's certificate: it just closes the connection. */
   get #closed(): string {
     const closed = "the connection closed during the handshake";
-    return this.clientCa === undefined ? closed : `${closed}, or the client's certificate was refused`;
+    return this.#settings.clientCa === undefined || this.#admitsAll
+      ? closed
+      : `${closed}, or the client's certificate was refused`;
   }
 
   #createServer(identity: ServerIdentity, keyOf: (socket: Socket) => string): Server {
     const server = nodeTls().createServer({
       ...serverContext(this.#settings, identity),
       requestCert: this.#settings.clientCa !== undefined,
-      rejectUnauthorized: true,
+      rejectUnauthorized: !this.#admitsAll,
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
     server.on("secureConnection", (socket) => this.#secured(socket, keyOf(socket)));
@@ -139,7 +154,8 @@ export class TlsTerminator {
     }
     this.#pending.delete(key);
     const { waiter, session, from, carrier } = pending;
-    const certificate = this.clientCa === undefined ? undefined : socket.getPeerX509Certificate();
+    const verified = this.#settings.clientCa !== undefined && socket.authorized;
+    const certificate = verified ? socket.getPeerX509Certificate() : undefined;
     const client = certificate === undefined ? undefined : new ClientCertificate(certificate);
     carrier.allowHalfOpen = true;
     socket.allowHalfOpen = true;

@@ -55,15 +55,20 @@ export class TestCa implements Disposable {
     return this.#sign(names[0] ?? "", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`);
   }
 
+  /** The same with another type of key. */
+  issueWith(key: KeyKind, ...names: string[]): Identity {
+    return this.#sign(names[0] ?? "", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`, key);
+  }
+
   /** A CA below this one, without an identifier of its key. */
   issueCa(name: string): Identity {
     return this.#sign(name, "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n");
   }
 
-  #sign(name: string, extensions: string): Identity {
+  #sign(name: string, extensions: string, key: KeyKind = "P-256"): Identity {
     const base = join(this.folder, String(this.#issued++));
     const [certFile, keyFile, requestFile] = [`${base}.pem`, `${base}.key`, `${base}.csr`];
-    openssl("req", ...newKey("P-256"), "-subj", `/CN=${name}`, "-keyout", keyFile, "-out", requestFile);
+    openssl("req", ...newKey(key), "-subj", `/CN=${name}`, "-keyout", keyFile, "-out", requestFile);
     writeFileSync(`${base}.ext`, extensions);
     const signer = ["-CA", this.certFile, "-CAkey", this.keyFile, "-CAcreateserial", "-days", "2"];
     openssl("x509", "-req", "-in", requestFile, ...signer, "-extfile", `${base}.ext`, "-out", certFile);

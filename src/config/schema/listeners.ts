@@ -17,10 +17,31 @@ export const tlsServer = z
       .string()
       .describe("Path of the certificate chain (PEM), relative to this file. `~/` is the home directory."),
     key: z.string().describe("Path of the private key (PEM)."),
+    otherCertificates: z
+      .array(
+        z.strictObject({
+          cert: z.string().describe("Path of the certificate chain (PEM)."),
+          key: z.string().describe("Path of the private key (PEM)."),
+        }),
+      )
+      .optional()
+      .describe(
+        "Further certificates. Clients get one that is valid for the server name (SNI), of a type of key that they support; if " +
+          "several are, the first. Not with `mode: dynamicCa`.",
+      ),
     root: z
       .string()
       .optional()
-      .describe("Path of the CA that must have issued the client's certificate (mTLS). Not with `mode: dynamicCa`."),
+      .describe(
+        "Path of the CAs, one of which must have issued the client's certificate (mTLS). Not with `mode: dynamicCa`.",
+      ),
+    clientCertificates: z
+      .enum(["required", "optional"])
+      .default("required")
+      .describe(
+        "With `root`. `optional` also serves clients without a certificate or with an invalid one; expressions then read none of " +
+          "the fields of `source` that come from certificates.",
+      ),
     cipherSuites: cipherSuites.optional(),
     keyExchangeGroups: keyExchangeGroups.optional(),
     minTLSVersion: tlsVersion.optional().describe("Oldest TLS version. Default: `TLS_V1_2`."),

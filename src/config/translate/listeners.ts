@@ -106,11 +106,17 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
   const cert = context.sources.readFile([...path, "cert"], input.cert);
   const key = context.sources.readFile([...path, "key"], input.key);
+  const others = (input.otherCertificates ?? []).map((other, i) => ({
+    cert: context.sources.readFile([...path, "otherCertificates", i, "cert"], other.cert) ?? "",
+    key: context.sources.readFile([...path, "otherCertificates", i, "key"], other.key) ?? "",
+  }));
   const clientCa = input.root === undefined ? undefined : context.sources.readFile([...path, "root"], input.root);
   const tls: TlsServer = {
     cert: cert ?? "",
     key: key ?? "",
+    ...(others.length > 0 && { otherCertificates: others }),
     ...(clientCa !== undefined && { clientCa }),
+    ...(input.clientCertificates === "optional" && { clientCertificates: "optional" as const }),
     ...(minTLSVersion !== undefined && { minVersion: version(minTLSVersion) }),
     ...(maxTLSVersion !== undefined && { maxVersion: version(maxTLSVersion) }),
     ...(cipherSuites !== undefined && { cipherSuites }),
@@ -122,6 +128,15 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
       message:
         "cannot be set with mode: dynamicCa, which asks for no client certificates; remove it, or use mode: static",
     });
+  if (input.mode === "dynamicCa" && others.length > 0)
+    context.report([...path, "otherCertificates"], {
+      message: "cannot be set with mode: dynamicCa, which signs a certificate for each server name; remove it",
+    });
+  if (input.clientCertificates === "optional" && input.root === undefined)
+    context.report([...path, "clientCertificates"], {
+      message: "needs root, the CAs by which client certificates are verified",
+    });
+  if (others.some((other) => other.cert === "" || other.key === "")) return tls;
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
   if (problem !== undefined) context.report([...path, ...locate(problem)], { message: problem.message });
@@ -136,8 +151,11 @@ const TLS_FIELDS = {
   cipherSuites: ["cipherSuites"],
 } as const;
 
-function locate({ field, suite }: TlsProblem): Path {
-  const path = field === undefined ? [] : TLS_FIELDS[field];
+function locate({ field, suite, other }: TlsProblem): Path {
+  const path = [
+    ...(other === undefined ? [] : ["otherCertificates", other]),
+    ...(field === undefined ? [] : TLS_FIELDS[field]),
+  ];
   return suite === undefined ? path : [...path, suite];
 }
 

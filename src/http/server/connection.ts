@@ -22,7 +22,7 @@ import {
 import { BodyReader } from "./body-reader.ts";
 import { ClientPeer } from "./client-peer.ts";
 import { HeadReader } from "./head-reader.ts";
-import { BACKLOG_LIMIT, Deadline, HELD_LIMIT, LINGER_BYTES, LINGER_MS, Turns } from "./pace.ts";
+import { BACKLOG_LIMIT, Deadline, HELD_LIMIT, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, Turns } from "./pace.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
 /**
@@ -60,6 +60,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   /** The client has closed its sending side while requests that it had sent before were still waiting. */
   #endWaits = false;
   #lingerLeft = 0;
+  #leaving = false;
   requestLength = 0;
 
   /** `metadata`: what the network authorization has returned about the connection. */
@@ -202,7 +203,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (length === TUNNEL) {
       this.#state = "tunnel";
       this.#requestDone = false;
-    } else if (this.#host.draining || this.#heads.head.method === "CONNECT") {
+    } else if (this.#host.draining || this.#leaving || this.#heads.head.method === "CONNECT") {
       // After a CONNECT that was refused, what follows may be meant for the tunnel and must not be read as requests.
       this.#keepAlive = false;
     }
@@ -390,7 +391,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     const state = this.#state;
     // A lingering client gets as long as it makes progress to take the response, and LINGER_MS more to stop sending.
     if (state !== "linger")
-      this.#deadline.renew(now, state === "head" ? frontend.idleTimeout : frontend.streamIdleTimeout, state === "head");
+      this.#deadline.renew(now, state === "head" ? this.#idleTimeout : frontend.streamIdleTimeout, state === "head");
     else if (this.#transport.backlog === 0) this.#deadline.renew(now, LINGER_MS, false);
     if (state === "body" && this.#body.tooSlow(now, frontend.minBodyRate)) {
       this.#refuse("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
@@ -427,6 +428,17 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (!this.#idle) return;
     if (this.#transport.backlog > 0) this.#finish();
     else this.#destroy();
+  }
+
+  /** Not closed at once: a request may be on its way, and its client could not know whether it was served. */
+  leave(): void {
+    this.#leaving = true;
+    if (this.#idle) this.#deadline.after(this.#idleTimeout);
+  }
+
+  get #idleTimeout(): number {
+    const { idleTimeout } = this.#host.frontend;
+    return this.#leaving ? Math.min(idleTimeout, LEAVE_IDLE_MS) : idleTimeout;
   }
 
   terminate(reason: string): void {

@@ -8,6 +8,9 @@ export const HELD_LIMIT = 64 * 1024;
 export const LINGER_MS = 2000;
 export const LINGER_BYTES = 1024 * 1024;
 
+/** A client that is asked to leave, and sends no request that could be answered with it, gets so many milliseconds. */
+export const LEAVE_IDLE_MS = 5000;
+
 /**
  * Requests of one connection that are begun in one turn of the event loop. A read can bring thousands, and every other
  * connection of the worker waits while they are answered.

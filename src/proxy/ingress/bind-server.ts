@@ -12,13 +12,14 @@ import { formatHostPort } from "../../base/listen-address.ts";
 import type { Sweepable, Sweeper } from "../../base/sweeper.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import { serveHttp } from "../../http/server/serve-http.ts";
-import type { ClientConnection, Downstream, HttpHost, StreamAcceptor } from "../../http/stream.ts";
+import type { ClientConnection, Downstream, HttpConnection, HttpHost, StreamAcceptor } from "../../http/stream.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { ConnectionStage } from "../../net/connection-stage.ts";
 import { type ByteStream, Transport, type TransportHandler } from "../../net/transport.ts";
 import type { ConnectionSeries } from "../../telemetry/metrics.ts";
+import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledBind, CompiledListener } from "../compiled.ts";
 import type { Exchange } from "../exchange.ts";
 import { recordRefused } from "../finish.ts";
@@ -47,6 +48,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   readonly #tunnels: StreamAcceptor;
   /** Every open connection; those that are served with the counters that they count with. */
   readonly #live = new Map<LiveConnection, ConnectionSeries | undefined>();
+  /** HTTP connections whose TLS ends here, with what ended it. */
+  readonly #secured = new Map<HttpConnection, TlsTerminator | undefined>();
   /** Counters of connections without a listener of their own. */
   readonly #series: ConnectionSeries;
   #bind: CompiledBind;
@@ -98,9 +101,17 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     return this.#bind.mode === "internal" && this.#bind.port === 0;
   }
 
-  /** Requests from now on see the new configuration; those under way keep theirs. */
+  /**
+   * Requests from now on see the new configuration; those under way keep theirs. Clients of a listener whose TLS has changed are
+   * asked to connect again (reference 1.1): what they negotiated, and how they were authenticated, is that of the old one.
+   */
   update(bind: CompiledBind): void {
     this.#bind = bind;
+    for (const [connection, terminator] of this.#secured) this.#leaveIfChanged(connection, terminator);
+  }
+
+  #leaveIfChanged(connection: HttpConnection, terminator: TlsTerminator | undefined): void {
+    if (this.#bind.listeners.find(connection.tls?.serverName ?? "")?.terminator !== terminator) connection.leave();
   }
 
   // ── the listening socket and its drain (drain.ts) ──
@@ -213,6 +224,12 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     }
     const connection = serveHttp(transport, this, protocol === "connect" ? this.#tunnels : this, metadata);
     this.#enter(connection, arrival);
+    if (connection.tls !== undefined) {
+      const terminator = arrival.listener?.terminator;
+      this.#secured.set(connection, terminator);
+      // The configuration may have changed during the handshake.
+      this.#leaveIfChanged(connection, terminator);
+    }
     return connection;
   }
 
@@ -238,10 +255,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   // ── the end of connections ──
 
-  onConnectionClose(connection: ServedConnection): void {
+  onConnectionClose(connection: HttpConnection | TcpConnection): void {
     const series = this.#live.get(connection);
     this.#live.delete(connection);
     this.#sweeper.delete(connection);
+    if (!(connection instanceof TcpConnection)) this.#secured.delete(connection);
     if (series !== undefined) {
       series.received += connection.bytesReceived;
       series.sent += connection.bytesSent;

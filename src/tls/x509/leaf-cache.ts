@@ -1,19 +1,13 @@
 import { isIPv4 } from "node:net";
-import type { LeafCaching } from "../tls-settings.ts";
+import type { CertificateAndKey, LeafCaching } from "../tls-settings.ts";
 import { type Issuer, readIssuer } from "./issuer.ts";
 import { type Leaf, mintLeaf } from "./leaf.ts";
-
-/** What a server shows its clients: the chain, its own certificate first, and the key; both PEM. */
-export interface ServerIdentity {
-  readonly cert: string;
-  readonly key: string;
-}
 
 /** Called for each certificate that is made for `name`; for the log. */
 export type LeafListener = (name: string, leaf: Leaf) => void;
 
 interface Entry {
-  readonly identity: ServerIdentity;
+  readonly identity: CertificateAndKey;
   /** Milliseconds since 1970. */
   readonly until: number;
 }
@@ -41,7 +35,7 @@ export class LeafCache {
   }
 
   /** The same object for a name as long as it is kept. Throws an Error that says why there can be none. */
-  get(name: string): ServerIdentity {
+  get(name: string): CertificateAndKey {
     const now = this.#now();
     const known = this.#entries.get(name);
     this.#entries.delete(name);

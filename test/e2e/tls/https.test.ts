@@ -218,16 +218,18 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     const serial = socket.getPeerCertificate().serialNumber;
     await gateway.reconfigure(bind(listener("one", "one.host.example", renewed, { body: "two" })));
     peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
-    assert.equal((await peer.message()).body, "two");
+    const answer = await peer.message();
+    assert.equal(answer.body, "two");
+    assert.deepEqual(valuesOf(answer, "connection"), ["close"], "its TLS has changed");
+    peer.socket.destroy();
     const next = await tlsConnect(port, options);
     assert.notEqual(next.socket.getPeerCertificate().serialNumber, serial);
-    next.socket.destroy();
     // A connection made without a certificate does not outlive the moment from which one is asked for.
     const strict = listener("one", "one.host.example", renewed, { tls: { root: ca.certFile } });
     await gateway.reconfigure(bind(strict));
-    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
-    assert.equal(statusOf(await peer.message()), 421);
-    peer.socket.destroy();
+    next.peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    assert.equal(statusOf(await next.peer.message()), 421);
+    next.peer.socket.destroy();
   });
 
   test("a reload with a key that does not fit is refused and names the place", async () => {
