@@ -157,9 +157,13 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
 function shownState(state: GatewayState | undefined): unknown {
   if (state === undefined) return "not ours";
   return {
-    resources: Object.fromEntries([...state.resources].map(([name, resource]) => [name, shownResource(resource)])),
-    ...(state.addresses.size > 0 && { addresses: Object.fromEntries(state.addresses) }),
+    resources: Object.fromEntries(byName(state.resources).map(([name, resource]) => [name, shownResource(resource)])),
+    ...(state.addresses.size > 0 && { addresses: Object.fromEntries(byName(state.addresses)) }),
   };
+}
+
+function byName<T>(map: ReadonlyMap<string, T>): readonly (readonly [string, T])[] {
+  return [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 /** Without what the name says already, and without defaults. */

@@ -4,12 +4,11 @@ import { defineQuery, type Query, type Read } from "../graph.ts";
 import { isFalse, isTrue } from "../translate/conditions.ts";
 import { SUPPORTED_FEATURES } from "../translate/features.ts";
 import { controllerName } from "../translate/gateway-class.ts";
+import { contributionsOf } from "../translate/gateway-routes.ts";
 import { gatewayModel } from "../translate/gateways.ts";
 import { gatewayOfSet } from "../translate/listener-sets.ts";
 import type { ConditionDraft, GatewayModel, ListenerModel } from "../translate/model.ts";
 import { classParametersProblem } from "../translate/parameters.ts";
-import { routesOfGateway } from "../translate/route-keys.ts";
-import { routeModel } from "../translate/routes.ts";
 import type { DesiredStatus } from "./desired.ts";
 import { gatewayProgramming, whilePending } from "./gateway-programmed.ts";
 
@@ -39,13 +38,8 @@ function statusesOf(
 /** How many routes attach to each listener of a Gateway, by the key of the listener. */
 const attachedRoutes = defineQuery<Readonly<Record<string, number>>>("attachedRoutes", (read, gateway) => {
   const counts: Record<string, number> = {};
-  for (const route of read.query(routesOfGateway, gateway)) {
-    // A route may name a listener by several parentRefs.
-    const listeners = new Set(
-      read.query(routeModel, route).parents.flatMap(({ attachments }) => attachments.map(({ listener }) => listener)),
-    );
+  for (const { listeners } of contributionsOf(read, gateway))
     for (const listener of listeners) counts[listener] = (counts[listener] ?? 0) + 1;
-  }
   return counts;
 });
 

@@ -95,7 +95,7 @@ function among(
   });
   if (listeners.length === 0) {
     const taken = allowing.map(({ name, hostname }) => `${name} (${hostname})`).join(", ");
-    return refuse("NoMatchingListenerHostname", `No hostname of the route is one of the listeners ${taken}`);
+    return refuse("NoMatchingListenerHostname", `No hostname of the route overlaps with that of listener ${taken}`);
   }
   return { gateway: gateway.key, listeners, condition: isTrue("Accepted", "Accepted", "Route is accepted") };
 }

@@ -7,11 +7,11 @@ import { type Address, type GatewayState, nameOfResource, type Resource } from "
 import { defineQuery } from "../graph.ts";
 import { addressesOf } from "./addresses.ts";
 import { frontendOf } from "./frontends.ts";
+import { contributionsOf } from "./gateway-routes.ts";
 import { gatewayModel } from "./gateways.ts";
 import type { ListenerModel } from "./model.ts";
 import { listenerTargets, mergeAttached } from "./policies.ts";
-import { routesOfGateway } from "./route-keys.ts";
-import { collectServiceKeys, routeModel } from "./routes.ts";
+import { collectServiceKeys } from "./routes.ts";
 
 /** Of a key of a Gateway (`<namespace>/<name>`); undefined: it does not exist or is not ours. */
 export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState", (read, key) => {
@@ -30,8 +30,9 @@ export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState"
     add(resource);
     served.add(listener.key);
   }
-  for (const route of read.query(routesOfGateway, key))
-    for (const resource of read.query(routeResources, route)) if (served.has(resource.listener)) add(resource);
+  for (const contribution of contributionsOf(read, key))
+    for (const [name, resource] of contribution.resources)
+      if (served.has(resource.listener)) resources.set(name, resource);
   return { resources, addresses: read.query(gatewayAddresses, key) };
 });
 
@@ -41,9 +42,14 @@ const gatewayAddresses = defineQuery<ReadonlyMap<string, Address>>("gatewayAddre
 );
 
 const gatewayServices = defineQuery<readonly string[]>("gatewayServices", (read, key) => {
-  const services = new Set(read.query(routesOfGateway, key).flatMap((route) => read.query(routeModel, route).services));
-  for (const listener of read.query(listenerKeys, key))
+  const services = new Set<string>();
+  for (const contribution of contributionsOf(read, key))
+    for (const service of contribution.services) services.add(service);
+  const listeners = read.query(listenerKeys, key);
+  for (const listener of listeners)
     collectServiceKeys(read.query(listenerResource, `${key} ${listener.key}`)?.listener.policies, services);
+  for (const bind of new Set(listeners.map(({ bind }) => bind)))
+    collectServiceKeys(read.query(bindResource, `${key} ${bind}`)?.bind.frontend, services);
   return [...services].sort();
 });
 
@@ -63,7 +69,6 @@ function bindKey({ protocol, port }: ListenerModel): string {
 
 type BindResource = Extract<Resource, { kind: "bind" }>;
 type ListenerResource = Extract<Resource, { kind: "listener" }>;
-type RouteResource = Extract<Resource, { kind: "route" | "tcpRoute" }>;
 
 /** Key: `<gateway> <bind>`. */
 const bindResource = defineQuery<BindResource | undefined>("bindResource", (read, key) => {
@@ -123,15 +128,3 @@ const listenerResource = defineQuery<ListenerResource | undefined>("listenerReso
     },
   };
 });
-
-/** The rules of a route at all its listeners, also those of other Gateways. */
-const routeResources = defineQuery<readonly RouteResource[]>("routeResources", (read, key) =>
-  read
-    .query(routeModel, key)
-    .parents.flatMap(({ attachments }) =>
-      attachments.flatMap(({ listener, routes, tcpRoutes }) => [
-        ...routes.map(({ order, route }): RouteResource => ({ kind: "route", listener, order, route })),
-        ...tcpRoutes.map(({ order, route }): RouteResource => ({ kind: "tcpRoute", listener, order, route })),
-      ]),
-    ),
-);

@@ -1,0 +1,69 @@
+/**
+ * What the routes of a Gateway add to it. Routes are divided into shards, so that a change of one among thousands runs again for
+ * its shard only; the results of all others are as before.
+ */
+import { nameOfResource, type Resource } from "../../xds/resources.ts";
+import { defineQuery, type Read } from "../graph.ts";
+import { routesOfGateway } from "./route-keys.ts";
+import { routeModel } from "./routes.ts";
+
+export type RouteResource = Extract<Resource, { kind: "route" | "tcpRoute" }>;
+
+interface Contribution {
+  /** With their names, also at listeners of other Gateways. */
+  readonly resources: readonly (readonly [string, RouteResource])[];
+  /** Keys of the listeners that a route attaches to, each once for each route. */
+  readonly listeners: readonly string[];
+  /** Keys of the services that are called. */
+  readonly services: readonly string[];
+}
+
+/** What the routes add that name the Gateway or one of its ListenerSets; of each kind, one shard after the other. */
+export function contributionsOf(read: Read, gateway: string): readonly Contribution[] {
+  return SHARD_NUMBERS.map((shard) => read.query(contributionOfShard, `${gateway} ${shard}`));
+}
+
+/** A change costs what one shard costs, and a look at each of them. */
+const SHARDS = 64;
+const SHARD_NUMBERS = Array.from({ length: SHARDS }, (_, shard) => shard);
+
+/** Key: `<gateway> <shard>`. */
+const contributionOfShard = defineQuery<Contribution>("contributionOfShard", (read, key) => {
+  const [gateway = "", shard] = key.split(" ");
+  const routes = read.query(shardsOfGateway, gateway)[Number(shard)] ?? [];
+  const parts = routes.map((route) => read.query(contributionOfRoute, route));
+  return {
+    resources: parts.flatMap(({ resources }) => resources),
+    listeners: parts.flatMap(({ listeners }) => listeners),
+    services: [...new Set(parts.flatMap(({ services }) => services))],
+  };
+});
+
+const shardsOfGateway = defineQuery<readonly (readonly string[])[]>("shardsOfGateway", (read, gateway) => {
+  const shards: string[][] = SHARD_NUMBERS.map(() => []);
+  for (const route of read.query(routesOfGateway, gateway)) shards[shardOf(route)]?.push(route);
+  return shards;
+});
+
+/** FNV-1a: names that differ in their last characters are spread evenly. */
+function shardOf(key: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  return (hash >>> 0) % SHARDS;
+}
+
+/** The rules of a route at all its listeners. */
+const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (read, key) => {
+  const { parents, services } = read.query(routeModel, key);
+  const attachments = parents.flatMap((parent) => parent.attachments);
+  const resources = attachments.flatMap(({ listener, routes, tcpRoutes }) => [
+    ...routes.map(({ order, route }): RouteResource => ({ kind: "route", listener, order, route })),
+    ...tcpRoutes.map(({ order, route }): RouteResource => ({ kind: "tcpRoute", listener, order, route })),
+  ]);
+  return {
+    resources: resources.map((resource) => [nameOfResource(resource), resource] as const),
+    // A route may name a listener by several parentRefs.
+    listeners: [...new Set(attachments.map(({ listener }) => listener))],
+    services,
+  };
+});
