@@ -141,6 +141,23 @@ export interface Deployment extends KubeObject {
   };
 }
 
+export interface DaemonSet extends KubeObject {
+  readonly kind: "DaemonSet";
+  readonly status?: { readonly observedGeneration?: number; readonly numberAvailable?: number };
+}
+
+export interface ServiceAccount extends KubeObject {
+  readonly kind: "ServiceAccount";
+}
+
+export interface PodDisruptionBudget extends KubeObject {
+  readonly kind: "PodDisruptionBudget";
+}
+
+export interface HorizontalPodAutoscaler extends KubeObject {
+  readonly kind: "HorizontalPodAutoscaler";
+}
+
 // Gateway API
 
 export interface GatewayClass extends KubeObject {
@@ -476,7 +493,7 @@ export interface TracegateParameters extends KubeObject {
   readonly spec: unknown;
 }
 
-/** The kinds that the controller watches. */
+/** The kinds that the controller watches; of those from Deployment to HorizontalPodAutoscaler only the objects that it made. */
 export interface Objects {
   readonly Namespace: Namespace;
   readonly Service: Service;
@@ -486,6 +503,10 @@ export interface Objects {
   readonly Pod: Pod;
   readonly Node: Node;
   readonly Deployment: Deployment;
+  readonly DaemonSet: DaemonSet;
+  readonly ServiceAccount: ServiceAccount;
+  readonly PodDisruptionBudget: PodDisruptionBudget;
+  readonly HorizontalPodAutoscaler: HorizontalPodAutoscaler;
   readonly GatewayClass: GatewayClass;
   readonly Gateway: Gateway;
   readonly ListenerSet: ListenerSet;
@@ -524,6 +545,15 @@ export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
   Pod: { group: "", version: "v1", plural: "pods", namespaced: true },
   Node: { group: "", version: "v1", plural: "nodes", namespaced: false },
   Deployment: { group: "apps", version: "v1", plural: "deployments", namespaced: true },
+  DaemonSet: { group: "apps", version: "v1", plural: "daemonsets", namespaced: true },
+  ServiceAccount: { group: "", version: "v1", plural: "serviceaccounts", namespaced: true },
+  PodDisruptionBudget: { group: "policy", version: "v1", plural: "poddisruptionbudgets", namespaced: true },
+  HorizontalPodAutoscaler: {
+    group: "autoscaling",
+    version: "v2",
+    plural: "horizontalpodautoscalers",
+    namespaced: true,
+  },
   GatewayClass: { group: GATEWAY, version: "v1", plural: "gatewayclasses", namespaced: false },
   Gateway: { group: GATEWAY, version: "v1", plural: "gateways", namespaced: true },
   ListenerSet: { group: GATEWAY, version: "v1", plural: "listenersets", namespaced: true },

@@ -1,6 +1,6 @@
 /** What the deployer writes to the cluster for a Gateway. */
 import { createHash } from "node:crypto";
-import type { OwnerReference, ResourceName } from "../../kube/objects.ts";
+import { type Kind, type OwnerReference, RESOURCES } from "../../kube/objects.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type JsonObject = { readonly [key: string]: Json };
@@ -20,28 +20,22 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-/** The kinds that a Gateway owns, in the order in which they are applied: what pods need comes before what makes pods. */
-export const OWNED_RESOURCES = {
-  ServiceAccount: { group: "", version: "v1", plural: "serviceaccounts", namespaced: true },
-  ConfigMap: { group: "", version: "v1", plural: "configmaps", namespaced: true },
-  Secret: { group: "", version: "v1", plural: "secrets", namespaced: true },
-  Service: { group: "", version: "v1", plural: "services", namespaced: true },
-  Deployment: { group: "apps", version: "v1", plural: "deployments", namespaced: true },
-  DaemonSet: { group: "apps", version: "v1", plural: "daemonsets", namespaced: true },
-  PodDisruptionBudget: { group: "policy", version: "v1", plural: "poddisruptionbudgets", namespaced: true },
-  HorizontalPodAutoscaler: {
-    group: "autoscaling",
-    version: "v2",
-    plural: "horizontalpodautoscalers",
-    namespaced: true,
-  },
-} as const satisfies Readonly<Record<string, ResourceName>>;
+/** The kinds that a Gateway owns. */
+export const OWNED_KINDS = [
+  "ServiceAccount",
+  "ConfigMap",
+  "Secret",
+  "Service",
+  "Deployment",
+  "DaemonSet",
+  "PodDisruptionBudget",
+  "HorizontalPodAutoscaler",
+] as const satisfies readonly Kind[];
 
-export type OwnedKind = keyof typeof OWNED_RESOURCES;
-export const OWNED_KINDS = Object.keys(OWNED_RESOURCES) as readonly OwnedKind[];
+export type OwnedKind = (typeof OWNED_KINDS)[number];
 
 export function apiVersionOf(kind: OwnedKind): string {
-  const { group, version } = OWNED_RESOURCES[kind];
+  const { group, version } = RESOURCES[kind];
   return group === "" ? version : `${group}/${version}`;
 }
 

@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
+import { Refused } from "../../../test/helpers/kube/store.ts";
+import { LogOutput } from "../../base/log.ts";
+import { parseLogFilter } from "../../base/log-filter.ts";
+import type { Gateway } from "../../kube/objects.ts";
+import type { Parameters } from "../crd/parameters.ts";
+import { controllerSettings } from "../settings.ts";
+import { Deployer } from "./deployer.ts";
+import type { GatewayDeployment } from "./deployments.ts";
+import { gatewayObjects } from "./gateway-objects.ts";
+
+const GATEWAY: Gateway = {
+  apiVersion: "gateway.networking.k8s.io/v1",
+  kind: "Gateway",
+  metadata: { name: "web", namespace: "apps", uid: "uid-of-web" },
+  spec: { gatewayClassName: "tracegate" },
+};
+const KEY = "apps/web";
+
+function deployment(layers: readonly Parameters[] = [], ports = [80]): GatewayDeployment {
+  const objects = gatewayObjects({
+    gateway: GATEWAY,
+    ports: ports.map((port) => ({ port, protocol: "TCP" })),
+    layers,
+    settings: controllerSettings({}, "1.2.3", "host"),
+    version: "1.2.3",
+    xdsCa: "PEM",
+  });
+  return { key: KEY, gateway: GATEWAY, action: "apply", objects };
+}
+
+/** A deployer that runs until the end of the test. */
+async function start(t: TestContext) {
+  const server = await TestApiServer.start();
+  const reports: (string | undefined)[] = [];
+  const lines: string[] = [];
+  const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("deployer");
+  const report = (gateway: string, error: string | undefined): void => {
+    assert.equal(gateway, KEY);
+    reports.push(error);
+  };
+  const deployer = new Deployer({ client: server.client(), version: "1.2.3", log, report });
+  const stop = new AbortController();
+  const running = deployer.run(stop.signal);
+  t.after(async () => {
+    stop.abort();
+    await running;
+    await server.stop();
+  });
+  return { server, deployer, reports, lines };
+}
+
+/** Waits until `value` returns something other than undefined or false. */
+async function eventually<T>(value: () => T | undefined | false, what: string): Promise<T> {
+  const end = performance.now() + 10_000;
+  for (;;) {
+    const found = value();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > end) throw new Error(`never: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+const writes = (server: TestApiServer): readonly string[] =>
+  server.received.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
+
+/** Waits until nothing has been written for a while, as long as the watches need to report what was. */
+async function quiet(server: TestApiServer): Promise<number> {
+  let count = -1;
+  while (count !== writes(server).length) {
+    count = writes(server).length;
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  }
+  return count;
+}
+
+const serviceOf = (server: TestApiServer) => server.get("Service", KEY);
+const portOf = (server: TestApiServer): number | undefined => serviceOf(server)?.spec.ports?.[0]?.port;
+
+test("everything that a Gateway needs is applied once, with the Gateway as its owner", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await quiet(server);
+  for (const [kind, key] of [
+    ["ServiceAccount", KEY],
+    ["ConfigMap", KEY],
+    ["ConfigMap", `${KEY}-xds-ca`],
+    ["Secret", `${KEY}-session`],
+    ["Service", KEY],
+    ["Deployment", KEY],
+  ] as const) {
+    const object = server.get(kind, key);
+    assert.ok(object !== undefined, `${kind} ${key}`);
+    assert.deepEqual(
+      object.metadata.ownerReferences?.map(({ kind, uid }) => `${kind} ${uid}`),
+      ["Gateway uid-of-web"],
+    );
+  }
+  assert.equal(writes(server).length, 6);
+  // Again, the same: nothing to do.
+  deployer.update([deployment()]);
+  assert.equal(await quiet(server), 6);
+});
+
+test("what changes is applied, and nothing else", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  const before = await quiet(server);
+  deployer.update([deployment([], [8080])]);
+  await eventually(() => portOf(server) === 8080, "another port");
+  assert.equal(await quiet(server), before + 1);
+});
+
+test("what somebody changes or deletes is made again", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await quiet(server);
+  const service = serviceOf(server);
+  assert.ok(service !== undefined);
+  server.set({ ...service, spec: { ...service.spec, type: "ClusterIP" } } as typeof service);
+  await eventually(() => serviceOf(server)?.spec.type === "LoadBalancer", "the type is back");
+  server.delete("Deployment", KEY);
+  await eventually(() => server.get("Deployment", KEY), "the Deployment is back");
+  const account = server.get("ServiceAccount", KEY);
+  assert.ok(account !== undefined);
+  const label = "app.kubernetes.io/name";
+  const labels = { ...account.metadata.labels, [label]: "other" };
+  server.set({ ...account, metadata: { ...account.metadata, labels } });
+  await eventually(() => server.get("ServiceAccount", KEY)?.metadata.labels?.[label] === "web", "the label is back");
+});
+
+test("a change of the status is not answered", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  const live = await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  const before = await quiet(server);
+  server.set({ ...live, status: { replicas: 1, availableReplicas: 1 } } as typeof live);
+  assert.equal(await quiet(server), before);
+});
+
+test("the key of login cookies is made once and survives changes", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  const secret = await eventually(() => server.get("Secret", `${KEY}-session`), "a Secret");
+  const { stringData } = secret as unknown as { readonly stringData: Record<string, string> };
+  assert.match(stringData["oidc-cookie-secret"] ?? "", /^[0-9a-f]{64}$/);
+  deployer.update([deployment([], [81])]);
+  await eventually(() => portOf(server) === 81, "another port");
+  await quiet(server);
+  assert.deepEqual(server.get("Secret", `${KEY}-session`), secret);
+});
+
+test("what is not wanted any more is deleted", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment([{ podDisruptionBudget: { spec: { minAvailable: 1 } } }])]);
+  await eventually(() => server.get("PodDisruptionBudget", KEY), "a PodDisruptionBudget");
+  await quiet(server);
+  deployer.update([deployment()]);
+  await eventually(() => server.get("PodDisruptionBudget", KEY) === undefined, "the PodDisruptionBudget is gone");
+  assert.ok(server.get("Deployment", KEY) !== undefined);
+});
+
+test("a Deployment serves until the DaemonSet that replaces it does", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await quiet(server);
+  deployer.update([deployment([{ workload: { kind: "DaemonSet" } }])]);
+  const made = await eventually(() => server.get("DaemonSet", KEY), "a DaemonSet");
+  await quiet(server);
+  assert.ok(server.get("Deployment", KEY) !== undefined);
+  server.set({ ...made, status: { observedGeneration: 1, numberAvailable: 1 } } as typeof made);
+  await eventually(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
+});
+
+test("a Gateway that another controller takes over loses its objects; one that is broken keeps them", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  const before = await quiet(server);
+  deployer.update([{ ...deployment(), action: "keep", objects: [] }]);
+  assert.equal(await quiet(server), before);
+  deployer.update([{ ...deployment(), action: "remove", objects: [] }]);
+  await eventually(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
+  await eventually(() => serviceOf(server) === undefined, "the Service is gone");
+});
+
+test("objects of somebody else with the same name are left alone, and the Gateway says so", async (t) => {
+  const { server, deployer, reports } = await start(t);
+  const theirs = server.set({
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "web", namespace: "apps" },
+    ...{ spec: { ports: [{ port: 9 }] } },
+  });
+  deployer.update([deployment()]);
+  await eventually(() => reports.length > 0, "a report");
+  assert.match(reports[0] ?? "", /^Service apps\/web: exists already and does not belong to the Gateway; delete it/);
+  assert.deepEqual(serviceOf(server), theirs);
+  server.delete("Service", KEY);
+  deployer.update([deployment()]);
+  await eventually(() => reports.at(-1) === undefined, "the report is withdrawn");
+  assert.equal(portOf(server), 80);
+});
+
+test("what the API server rejects is reported at once, what may pass is not, and both are repeated", async (t) => {
+  const { server, deployer, reports } = await start(t);
+  let [status, refusals] = [500, 1];
+  server.intercept = ({ method, path }) => {
+    if (method === "PATCH" && path.includes("/deployments/") && refusals-- > 0)
+      throw new Refused(status, "Refused", "the webhook says no");
+  };
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment after a failure that passes");
+  assert.deepEqual(reports, []);
+  [status, refusals] = [422, 1];
+  deployer.update([deployment([{ deployment: { spec: { replicas: 2 } } }])]);
+  await eventually(() => reports.length === 2, "a report, and its end");
+  assert.deepEqual(reports, ["Deployment apps/web: the webhook says no", undefined]);
+  assert.equal(server.get("Deployment", KEY)?.spec?.replicas, 2);
+});
+
+test("after a restart objects are applied once more, without changing them", async (t) => {
+  const { server, deployer } = await start(t);
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  const before = await quiet(server);
+  const version = server.get("Deployment", KEY)?.metadata.resourceVersion;
+  const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("deployer");
+  const second = new Deployer({ client: server.client(), version: "1.2.3", log, report: () => {} });
+  const stop = new AbortController();
+  const running = second.run(stop.signal);
+  second.update([deployment()]);
+  await eventually(() => writes(server).length > before, "it applies");
+  await quiet(server);
+  stop.abort();
+  await running;
+  assert.equal(server.get("Deployment", KEY)?.metadata.resourceVersion, version);
+  assert.ok(
+    !writes(server)
+      .slice(before)
+      .some((each) => each.startsWith("DELETE") || each.startsWith("POST")),
+  );
+});

@@ -1,0 +1,277 @@
+/**
+ * Makes the objects that run the proxies of each Gateway what they should be, and keeps them so: by server-side apply whenever
+ * what is wanted or what exists changes. In: all deployments, and the watched objects of ours. Out: requests, and for each Gateway
+ * why it could not be deployed. To be run by the leader.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { asError, messageOf } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
+import { type Kind, type KubeObject, objectKey, RESOURCES } from "../../kube/objects.ts";
+import { Reflector, type Sink } from "../../kube/reflector.ts";
+import { isOlder } from "../resource-version.ts";
+import { WorkQueue } from "../work-queue.ts";
+import type { GatewayDeployment } from "./deployments.ts";
+import { manifest } from "./gateway-objects.ts";
+import { MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind } from "./manifest.ts";
+import { type OwnedObject, ownedId, ownedObject } from "./owned-objects.ts";
+import { COOKIE_KEY, secretName } from "./workload.ts";
+
+/** Gateways at once. */
+const PARALLEL = 4;
+const RESTS = {
+  failure: { first: 500, longest: 60_000 },
+  // Somebody who changes our objects back and forth is not followed as fast as they can.
+  change: { first: 50, longest: 10_000, quiet: 10_000 },
+};
+/** Failures in a row after which a Gateway's status shows one that may pass, such as that of a busy API server. */
+const LASTING_FAILURES = 3;
+
+export interface DeployerOptions {
+  readonly client: KubeClient;
+  readonly version: string;
+  readonly log: Logger;
+  /** Told whenever it changes why a Gateway (`<namespace>/<name>`) cannot be deployed; undefined: nothing fails. */
+  readonly report: (gateway: string, error: string | undefined) => void;
+}
+
+/** What was last applied of an object. */
+interface Applied {
+  readonly digest: string;
+  readonly object: OwnedObject;
+}
+
+export class Deployer {
+  /** Since the start. */
+  readonly counters = { applied: 0, deleted: 0, failures: 0 };
+  readonly #options: DeployerOptions;
+  readonly #queue: WorkQueue;
+  #deployments: ReadonlyMap<string, GatewayDeployment> = new Map();
+  /** By `ownedId`, as the watches know them. */
+  readonly #owned = new Map<string, OwnedObject>();
+  /** By `ownedId`. Only as long as nobody has changed the object since. */
+  readonly #applied = new Map<string, Applied>();
+  readonly #reported = new Map<string, string>();
+  /** All owned objects are known. Before that, everything would look new. */
+  #synced = false;
+
+  constructor(options: DeployerOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue(
+      PARALLEL,
+      RESTS,
+      (key, signal) => this.#reconcile(key, signal),
+      (key, error, failures) => this.#failed(key, error, failures),
+    );
+  }
+
+  /** Takes the deployments of all Gateways. To be called once everything that they depend on has been read, and after changes. */
+  update(deployments: readonly GatewayDeployment[]): void {
+    const before = this.#deployments;
+    this.#deployments = new Map(deployments.map((each) => [each.key, each]));
+    for (const key of this.#reported.keys()) if (!this.#deployments.has(key)) this.#report(key, undefined);
+    if (!this.#synced) return;
+    // A change may mend what made the last attempt fail.
+    for (const [key, deployment] of this.#deployments) if (before.get(key) !== deployment) this.#queue.retry(key);
+  }
+
+  /** Follows the objects of ours until `signal` aborts. Resolves when no request is under way. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { client, log } = this.#options;
+    const selectors = { labelSelector: `${MANAGED_BY}=${MANAGER}` };
+    const reflectors = OWNED_KINDS.map(
+      (kind) => new Reflector<Kind>({ client, kind, selectors, sink: this.#sink, log }),
+    );
+    const running = reflectors.map((reflector) => reflector.run(signal));
+    void Promise.all(reflectors.map(({ synced }) => synced)).then(() => {
+      this.#synced = true;
+      for (const key of this.#deployments.keys()) this.#queue.add(key);
+    });
+    await Promise.all(running);
+    await this.#queue.close();
+  }
+
+  readonly #sink: Sink = {
+    replace: (kind, objects) => {
+      const seen = new Set(objects.map((object) => this.#seen(object)));
+      for (const [id, object] of this.#owned) if (object.kind === kind && !seen.has(id)) this.#lost(id);
+    },
+    set: (object) => {
+      this.#seen(object);
+    },
+    delete: (kind, key) => this.#lost(`${kind}/${key}`),
+  };
+
+  #seen(object: KubeObject): string {
+    const kind = object.kind as OwnedKind;
+    const owned = ownedObject(kind, object);
+    const id = ownedId(owned);
+    const before = this.#owned.get(id);
+    this.#owned.set(id, owned);
+    const applied = this.#applied.get(id);
+    if (applied !== undefined && applied.object.fingerprint !== owned.fingerprint && !isOlder(owned, applied.object)) {
+      this.#applied.delete(id);
+      this.#again(applied.object.gateway);
+    }
+    // A workload of the other kind may wait for this one.
+    if (owned.available && before?.available !== true) this.#again(owned.gateway);
+    return id;
+  }
+
+  #lost(id: string): void {
+    const owned = this.#owned.get(id);
+    this.#owned.delete(id);
+    const applied = this.#applied.get(id);
+    this.#applied.delete(id);
+    this.#again(applied?.object.gateway ?? owned?.gateway);
+  }
+
+  #again(gateway: string | undefined): void {
+    if (this.#synced && gateway !== undefined && this.#deployments.has(gateway)) this.#queue.add(gateway);
+  }
+
+  /** Resolves with whether anything was changed. */
+  async #reconcile(key: string, signal: AbortSignal): Promise<boolean> {
+    const deployment = this.#deployments.get(key);
+    if (deployment === undefined) return false;
+    if (deployment.problem !== undefined) throw new Error(deployment.problem);
+    if (deployment.action === "keep") return false;
+    const done = this.counters.applied + this.counters.deleted;
+    const wanted = new Set<string>();
+    const failures: unknown[] = [];
+    if (deployment.action === "apply") {
+      const secret = this.#secret(deployment);
+      for (const object of [secret, ...deployment.objects]) {
+        wanted.add(ownedId(object));
+        try {
+          if (object === secret) await this.#create(object, signal);
+          else await this.#apply(object, signal);
+        } catch (cause) {
+          if (signal.aborted) throw cause;
+          failures.push(new Error(`${object.kind} ${objectKey(object.metadata)}: ${messageOf(cause)}`, { cause }));
+        }
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+    await this.#deleteOthers(key, wanted, signal);
+    this.#report(key, undefined);
+    return this.counters.applied + this.counters.deleted > done;
+  }
+
+  async #apply(object: Manifest, signal: AbortSignal): Promise<void> {
+    const id = ownedId(object);
+    const digest = createHash("sha1").update(JSON.stringify(object)).digest("base64");
+    if (this.#applied.get(id)?.digest === digest) return;
+    if (!this.#owned.has(id)) await this.#checkFree(object, signal);
+    const { client, log } = this.#options;
+    const live = await client.request<KubeObject>("PATCH", pathOf(object), {
+      query: { fieldManager: MANAGER, force: "true" },
+      contentType: "application/apply-patch+yaml",
+      body: object,
+      signal,
+    });
+    this.#applied.set(id, { digest, object: ownedObject(object.kind, live) });
+    this.counters.applied++;
+    log.debug("applied", { kind: object.kind, object: objectKey(object.metadata) });
+  }
+
+  /** The key of login cookies is made once: a new one would end all sessions. */
+  #secret({ gateway }: GatewayDeployment): Manifest {
+    return manifest({ gateway, version: this.#options.version }, "Secret", secretName(gateway.metadata.name), {
+      type: "Opaque",
+    });
+  }
+
+  async #create(secret: Manifest, signal: AbortSignal): Promise<void> {
+    const id = ownedId(secret);
+    if (this.#owned.has(id) || this.#applied.has(id)) return;
+    const { namespace } = secret.metadata;
+    const body = { ...secret, stringData: { [COOKIE_KEY]: randomBytes(32).toString("hex") } };
+    try {
+      const options = { query: { fieldManager: MANAGER }, body, signal };
+      const live = await this.#options.client.request<KubeObject>(
+        "POST",
+        resourcePath(RESOURCES.Secret, namespace),
+        options,
+      );
+      this.#applied.set(id, { digest: "", object: ownedObject("Secret", live) });
+      this.counters.applied++;
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.reason !== "AlreadyExists") throw error;
+      await this.#checkFree(secret, signal);
+    }
+  }
+
+  /** An object of somebody else that has the name already is not taken over. */
+  async #checkFree(object: Manifest, signal: AbortSignal): Promise<void> {
+    try {
+      const { metadata } = await this.#options.client.request<KubeObject>("GET", pathOf(object), { signal });
+      const [owner] = object.metadata.ownerReferences;
+      if (metadata.labels?.[MANAGED_BY] === MANAGER) return;
+      if (metadata.ownerReferences?.some(({ uid }) => uid === owner?.uid)) return;
+    } catch (error) {
+      if (error instanceof KubeError && error.status === 404) return;
+      throw error;
+    }
+    throw new TakenError(
+      "exists already and does not belong to the Gateway; delete it, or give the Gateway another name",
+    );
+  }
+
+  /** Deletes what belongs to a Gateway and is not wanted any more. */
+  async #deleteOthers(key: string, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const owned = [...this.#owned].filter(([, { gateway }]) => gateway === key);
+    const workload = owned.find(([id, { kind }]) => wanted.has(id) && isWorkload(kind))?.[1];
+    const replaced = [...wanted].some((id) => isWorkload(id.slice(0, id.indexOf("/")))) && workload?.available !== true;
+    for (const [id, object] of owned) {
+      // Old pods serve until new ones do.
+      if (wanted.has(id) || (replaced && isWorkload(object.kind))) continue;
+      const { metadata } = object;
+      const body = { preconditions: { uid: metadata.uid }, propagationPolicy: "Background" };
+      try {
+        await this.#options.client.request("DELETE", pathOf(object), { body, signal });
+        this.counters.deleted++;
+        this.#options.log.info("deleted what is not wanted any more", {
+          kind: object.kind,
+          object: objectKey(metadata),
+        });
+      } catch (error) {
+        // Gone, or another one has its name.
+        if (!(error instanceof KubeError) || (error.status !== 404 && error.status !== 409)) throw error;
+      }
+      this.#applied.delete(id);
+    }
+  }
+
+  #failed(key: string, error: unknown, failures: number): void {
+    this.counters.failures++;
+    const { log } = this.#options;
+    if (failures === 1 || failures === LASTING_FAILURES)
+      log.warn("cannot deploy a Gateway, trying on", { gateway: key, failures, error: asError(error) });
+    if (failures >= LASTING_FAILURES || isLasting(error)) this.#report(key, messageOf(error));
+  }
+
+  #report(gateway: string, error: string | undefined): void {
+    if (this.#reported.get(gateway) === error) return;
+    if (error === undefined) this.#reported.delete(gateway);
+    else this.#reported.set(gateway, error);
+    this.#options.report(gateway, error);
+  }
+}
+
+class TakenError extends Error {}
+
+/** What only a change in the cluster can mend. */
+function isLasting(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof TakenError) return true;
+  return cause instanceof KubeError && cause.status >= 400 && cause.status < 500 && ![409, 429].includes(cause.status);
+}
+
+function isWorkload(kind: string): boolean {
+  return kind === "Deployment" || kind === "DaemonSet";
+}
+
+function pathOf({ kind, metadata }: Pick<OwnedObject, "kind" | "metadata">): string {
+  return resourcePath(RESOURCES[kind], metadata.namespace, metadata.name);
+}

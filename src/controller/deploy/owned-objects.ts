@@ -1,0 +1,63 @@
+import { createHash } from "node:crypto";
+import type { DaemonSet, Deployment, KubeObject, ObjectMeta } from "../../kube/objects.ts";
+import type { OwnedKind } from "./manifest.ts";
+
+/** What the deployer keeps of an object in the cluster that tracegate made. */
+export interface OwnedObject {
+  readonly kind: OwnedKind;
+  readonly metadata: Pick<ObjectMeta, "name" | "namespace" | "uid" | "resourceVersion">;
+  /** `<namespace>/<name>` of the Gateway that it belongs to. */
+  readonly gateway: string | undefined;
+  /** Changes with everything but the status. */
+  readonly fingerprint: string;
+  /** Of a workload: the latest version of it serves. */
+  readonly available: boolean;
+}
+
+/** Identifies an object among all that are owned: `<kind>/<namespace>/<name>`. */
+export function ownedId({ kind, metadata }: { readonly kind: string; readonly metadata: ObjectName }): string {
+  return `${kind}/${metadata.namespace}/${metadata.name}`;
+}
+
+type ObjectName = Pick<ObjectMeta, "name" | "namespace">;
+
+export function ownedObject(kind: OwnedKind, object: KubeObject): OwnedObject {
+  const { name, namespace, uid, resourceVersion } = object.metadata;
+  return {
+    kind,
+    metadata: {
+      name,
+      namespace,
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    },
+    gateway: gatewayOf(object.metadata),
+    fingerprint: fingerprintOf(object),
+    available: isAvailable(object as Deployment | DaemonSet),
+  };
+}
+
+function gatewayOf({ namespace, ownerReferences }: ObjectMeta): string | undefined {
+  const owner = ownerReferences?.find(({ kind, controller }) => kind === "Gateway" && controller === true);
+  return owner && `${namespace}/${owner.name}`;
+}
+
+/** Annotations that others keep for themselves: the Deployment controller counts its rollouts, kubectl remembers what it applied. */
+const BOOKKEEPING = ["deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration"];
+
+/** Two versions of an object with the same fingerprint differ at most in status and bookkeeping. */
+function fingerprintOf(object: KubeObject): string {
+  const { apiVersion: _version, kind: _kind, metadata, ...rest } = object;
+  const { status: _status, ...content } = rest as { readonly status?: unknown };
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => !BOOKKEEPING.includes(name));
+  const compared = [metadata.labels ?? {}, annotations, metadata.ownerReferences ?? [], content];
+  return createHash("sha1").update(JSON.stringify(compared)).digest("base64");
+}
+
+function isAvailable(workload: Deployment | DaemonSet): boolean {
+  const { generation = 0 } = workload.metadata;
+  const { observedGeneration = -1, ...status } = workload.status ?? {};
+  const pods =
+    "numberAvailable" in status ? status.numberAvailable : "availableReplicas" in status ? status.availableReplicas : 0;
+  return observedGeneration >= generation && (pods ?? 0) > 0;
+}
