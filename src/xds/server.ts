@@ -55,6 +55,7 @@ export class XdsServer {
   readonly #server: Server;
   readonly #metrics = new XdsMetrics();
   readonly #states = new Map<string, EncodedState>();
+  readonly #calls = new Set<Call>();
   /** Streams by the key of their Gateway. */
   readonly #streams = new Map<string, Set<ProxyStream>>();
 
@@ -111,6 +112,7 @@ export class XdsServer {
 
   /** Ends all streams in good order; proxies connect to another replica and resume there. */
   async close(): Promise<void> {
+    for (const call of this.#calls) call.end();
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => {
         this.#server.forceShutdown();
@@ -127,8 +129,10 @@ export class XdsServer {
     let stream: ProxyStream | undefined;
     let left = (): void => {};
     let gone = false;
+    this.#calls.add(call);
     const end = (): void => {
       gone = true;
+      this.#calls.delete(call);
       left();
       left = () => {};
     };

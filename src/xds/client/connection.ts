@@ -103,11 +103,13 @@ export class Connection {
       if (problem !== undefined) this.#end(problem.message);
     });
     stream.on("error", (error) => this.#end(messageOf(error)));
-    stream.on("close", () => {
+    const over = (): void => {
       const status = statusIn(trailers);
       const known = status === undefined || (status.code === 0 && status.message === "");
       this.#end(known ? "the controller has ended the stream" : `gRPC status ${status.code}: ${status.message}`);
-    });
+    };
+    stream.on("end", over);
+    stream.on("close", over);
   }
 
   #ping(): void {

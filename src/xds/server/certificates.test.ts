@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, suite, test } from "node:test";
+import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
+import { GATEWAY, stateOf, TestXdsServer } from "../../../test/helpers/xds.ts";
+import { NODE, XdsPeer } from "../../../test/helpers/xds-peer.ts";
+import { LogOutput } from "../../base/log.ts";
+import { parseLogFilter } from "../../base/log-filter.ts";
+import { resourcePath } from "../../kube/client.ts";
+import { RESOURCES } from "../../kube/objects.ts";
+import { tokenReviewer } from "./authenticator.ts";
+import { CERTIFICATE_SECRET, XdsCertificates } from "./certificates.ts";
+
+const log = new LogOutput(parseLogFilter("off"), "text", () => {}).logger("xds");
+const YEAR = 365 * 24 * 3_600_000;
+const folder = mkdtempSync(join(tmpdir(), "tracegate-xds-"));
+after(() => rmSync(folder, { recursive: true }));
+const STATE = stateOf({ binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes: [{ name: "r" }] }] }] });
+const SECRET = resourcePath(RESOURCES.Secret, "system", CERTIFICATE_SECRET);
+
+/** Proxies of the tests connect to localhost, so that is the name of the Service. */
+function certificatesOf(api: TestApiServer, now?: () => number): XdsCertificates {
+  const options = { client: api.client(), namespace: "system", service: "localhost", log };
+  return new XdsCertificates({ ...options, ...(now !== undefined && { now }) });
+}
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+suite("TLS of the stream", () => {
+  test("proxies that trust the CA are served, others do not connect", async () => {
+    await using api = await TestApiServer.start();
+    const certificates = certificatesOf(api);
+    await certificates.start();
+    await using server = await TestXdsServer.start({ credentials: certificates.credentials });
+    server.server.publish(GATEWAY, STATE);
+    const address = `https://localhost:${server.port}`;
+    using trusting = new XdsPeer({ address, rootCa: file("ca", certificates.ca ?? "") });
+    assert.equal((await trusting.batch()).length, 1);
+    using other = new XdsPeer({ address });
+    assert.match(await other.end(), /self-signed certificate/);
+    certificates.close();
+  });
+
+  test("replicas share one CA, which is restored as it was when its Secret is deleted", async () => {
+    await using api = await TestApiServer.start();
+    const replicas = [certificatesOf(api), certificatesOf(api)];
+    await Promise.all(replicas.map((each) => each.start()));
+    const [one, other] = replicas;
+    assert.ok(one?.ca !== undefined);
+    assert.equal(one.ca, other?.ca);
+    await api.client().request("DELETE", SECRET);
+    assert.equal(await one.check(), true);
+    assert.equal(await other?.check(), true);
+    const restarted = certificatesOf(api);
+    await restarted.start();
+    assert.equal(restarted.ca, one.ca);
+    for (const each of [...replicas, restarted]) each.close();
+  });
+
+  test("the certificate is renewed without a restart, and the CA while the former one is still trusted", async () => {
+    await using api = await TestApiServer.start();
+    let now = Date.now();
+    const bundles: string[] = [];
+    const certificates = new XdsCertificates({
+      client: api.client(),
+      namespace: "system",
+      service: "localhost",
+      log,
+      now: () => now,
+      onCa: (bundle) => bundles.push(bundle),
+    });
+    await certificates.start();
+    const served = (): string =>
+      new X509Certificate(String(certificates.credentials._getSecureContextOptions()?.cert)).serialNumber;
+    const first = served();
+    now += 11 * 3_600_000;
+    await certificates.check();
+    assert.equal(served(), first);
+    now += 2 * 3_600_000;
+    await certificates.check();
+    assert.notEqual(served(), first);
+    assert.equal(bundles.length, 1);
+    now += 10 * YEAR - 30 * 24 * 3_600_000;
+    await certificates.check();
+    assert.equal(bundles.length, 2);
+    assert.ok(bundles[1]?.endsWith(bundles[0] ?? "?"));
+    certificates.close();
+  });
+
+  test("without the API server the known CA goes on signing", async () => {
+    await using api = await TestApiServer.start();
+    let now = Date.now();
+    const certificates = certificatesOf(api, () => now);
+    await certificates.start();
+    const served = (): unknown => certificates.credentials._getSecureContextOptions()?.cert;
+    const first = served();
+    await api.stop();
+    now += 13 * 3_600_000;
+    assert.equal(await certificates.check(), false);
+    assert.notEqual(served(), first);
+    certificates.close();
+  });
+});
+
+suite("tokens of proxies", () => {
+  const users = {
+    right: { username: "system:serviceaccount:ns:gw", audiences: ["tracegate"] },
+    neighbour: { username: "system:serviceaccount:ns:other", audiences: ["tracegate"] },
+    elsewhere: { username: "system:serviceaccount:else:gw", audiences: ["tracegate"] },
+    audience: { username: "system:serviceaccount:ns:gw", audiences: ["vault"] },
+    person: { username: "alice", audiences: ["tracegate"] },
+  };
+  const refusals: readonly (readonly [token: string, reason: RegExp])[] = [
+    ["unknown", /^gRPC status 16: the token is not valid/],
+    ["audience", /^gRPC status 16: the token (is not valid|was not made for the audience tracegate)/],
+    ["person", /^gRPC status 16: the token does not belong to a ServiceAccount/],
+    ["neighbour", /^gRPC status 7: ServiceAccount ns\/other may not read the configuration of Gateway ns\/gw/],
+    ["elsewhere", /^gRPC status 7: ServiceAccount else\/gw may not read the configuration of Gateway ns\/gw/],
+  ];
+
+  test("the token of the Gateway's own ServiceAccount is accepted, others are refused and counted", async () => {
+    await using api = await TestApiServer.start();
+    for (const [token, user] of Object.entries(users)) api.tokens.set(token, user);
+    const authenticate = tokenReviewer(api.client(), "tracegate");
+    await using server = await TestXdsServer.start({ authenticate });
+    server.server.publish(GATEWAY, STATE);
+    const { address } = server;
+    for (let i = 0; i < 3; i++) {
+      using peer = new XdsPeer({ address, token: file("right", "right\n") });
+      assert.equal((await peer.batch()).length, 1);
+    }
+    const reviews = (): number => api.received.filter(({ path }) => path.endsWith("/tokenreviews")).length;
+    assert.equal(reviews(), 1);
+    using without = new XdsPeer({ address });
+    assert.match(await without.end(), /^gRPC status 16: a ServiceAccount token is required/);
+    for (const [token, reason] of refusals) {
+      using peer = new XdsPeer({ address, token: file(token, token) }, NODE);
+      assert.match(await peer.end(), reason);
+      assert.deepEqual(peer.responses, []);
+    }
+    const counts = Object.fromEntries(server.server.metrics().map(({ name, samples }) => [name, samples[0]?.value]));
+    assert.equal(counts.tracegate_xds_auth_rq_total, 9);
+    assert.equal(counts.tracegate_xds_auth_rq_success_total, 3);
+    assert.equal(counts.tracegate_xds_auth_rq_failure_total, 6);
+    assert.ok(!server.lines.some((line) => Object.keys(users).some((token) => line.includes(` ${token} `))));
+  });
+
+  test("a token that cannot be checked is refused for now", async () => {
+    const api = await TestApiServer.start();
+    const authenticate = tokenReviewer(api.client(), "tracegate");
+    await api.stop();
+    await using server = await TestXdsServer.start({ authenticate });
+    using peer = new XdsPeer({ address: server.address, token: file("right", "right") });
+    assert.match(await peer.end(), /^gRPC status 14: the token could not be checked/);
+  });
+});

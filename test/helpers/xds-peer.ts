@@ -1,0 +1,101 @@
+import { Connection, type ConnectionOptions } from "../../src/xds/client/connection.ts";
+import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "../../src/xds/client/messages.ts";
+import { ADDRESS_TYPE, RESOURCE_TYPE } from "../../src/xds/resources.ts";
+
+/** How long a test waits for something that must happen. */
+const PATIENCE_MS = 20_000;
+
+export const NODE: ProxyNode = {
+  id: "gw-1",
+  cluster: "ns/gw",
+  metadata: { NAMESPACE: "ns", GATEWAY: "gw", POD_NAME: "gw-1" },
+};
+
+type Versions = ReadonlyMap<string, string>;
+
+/** A proxy as the server sees it, which answers only when the test says so. */
+export class XdsPeer {
+  readonly responses: DeltaResponse[] = [];
+  /** Why the stream has ended. */
+  ended: string | undefined;
+  /** What has been received, by type: name to version. */
+  readonly known = { [RESOURCE_TYPE]: new Map<string, string>(), [ADDRESS_TYPE]: new Map<string, string>() };
+  readonly #connection: Connection;
+  #read = 0;
+  #wake = (): void => {};
+
+  constructor(options: ConnectionOptions, node: ProxyNode = NODE, known: { readonly [type: string]: Versions } = {}) {
+    this.#connection = new Connection(options, {
+      onMessage: (message) => {
+        this.responses.push(readResponse(message));
+        this.#wake();
+      },
+      onEnd: (reason) => {
+        this.ended = reason;
+        this.#wake();
+      },
+    });
+    for (const typeUrl of [ADDRESS_TYPE, RESOURCE_TYPE])
+      this.#connection.send(
+        writeRequest({
+          typeUrl,
+          ...(typeUrl === ADDRESS_TYPE && { node }),
+          subscribe: ["*"],
+          initialVersions: known[typeUrl] ?? [],
+        }),
+      );
+  }
+
+  /** The responses of the next batch. Rejects when the stream ends instead, or after a bounded time. */
+  async batch(): Promise<readonly DeltaResponse[]> {
+    await this.#until(() => this.responses.slice(this.#read).some(({ version }) => version !== ""));
+    if (this.ended !== undefined) throw new Error(this.ended);
+    const end = this.responses.findIndex(({ version }, i) => i >= this.#read && version !== "") + 1;
+    const batch = this.responses.slice(this.#read, end);
+    this.#read = end;
+    for (const { typeUrl, resources, removed } of batch) {
+      const known = typeUrl === ADDRESS_TYPE ? this.known[ADDRESS_TYPE] : this.known[RESOURCE_TYPE];
+      for (const { name, version } of resources) known.set(name, version);
+      for (const name of removed) known.delete(name);
+    }
+    return batch;
+  }
+
+  /** Answers all responses of a batch; with `error` it is rejected. */
+  answer(batch: readonly DeltaResponse[], error?: string): void {
+    for (const { typeUrl, nonce } of batch)
+      this.#connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));
+  }
+
+  async end(): Promise<string> {
+    await this.#until(() => this.ended !== undefined);
+    return this.ended ?? "";
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    while (!condition() && this.ended === undefined) {
+      await new Promise<void>((resolve, reject) => {
+        this.#wake = resolve;
+        signal.addEventListener("abort", () => reject(new Error("waited too long for the server")), { once: true });
+      });
+    }
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+/** Waits until `condition` holds. Rejects after a bounded time. */
+export async function until(condition: () => boolean, what: string): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`waited too long for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
