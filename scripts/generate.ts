@@ -5,6 +5,7 @@ import { celPage } from "./lib/cel-docs.ts";
 import { commandPage } from "./lib/command-page.ts";
 import { ConfigReference } from "./lib/config-docs.ts";
 import { configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
+import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import { generatedPart } from "./lib/generated-part.ts";
@@ -22,6 +23,7 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
+    ...crdFiles(),
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
   ]);
 }
