@@ -1,0 +1,233 @@
+/** The objects of tracegate.dev on a real cluster: policies and backends, and what becomes of objects that make no sense. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { get } from "./lib/http.ts";
+import { echoYaml, gatewayYaml, namespaceYaml, routeYaml } from "./lib/objects.ts";
+import { apply, eventually, gatewayAddress, getJson, kubectl, run } from "./lib/tools.ts";
+
+const NS = "e2e-policies";
+const HOST = "www.example.com";
+let address = "";
+
+before(async () => {
+  await apply(
+    namespaceYaml(NS) +
+      echoYaml(NS, "echo") +
+      gatewayYaml(NS, "web") +
+      routeYaml(NS, "main", "web", HOST, "/main", "echo") +
+      routeYaml(NS, "keyed", "web", HOST, "/keyed", "echo"),
+  );
+  address = await gatewayAddress(NS, "web");
+  await eventually("traffic", async () => (await get({ address, host: HOST, path: "/main" })).status === 200);
+});
+
+after(() => kubectl("delete", "namespace", NS, "--wait=false"));
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+interface WithConditions {
+  readonly status?: {
+    readonly conditions?: readonly Condition[];
+    readonly parents?: readonly { readonly conditions: readonly Condition[] }[];
+    readonly ancestors?: readonly { readonly conditions: readonly Condition[] }[];
+    readonly listeners?: readonly { readonly name: string; readonly conditions: readonly Condition[] }[];
+  };
+}
+
+/** A condition of an object, or of its first parent or ancestor. */
+function conditionOf({ status }: WithConditions, type: string): Condition | undefined {
+  const conditions = status?.parents?.[0]?.conditions ?? status?.ancestors?.[0]?.conditions ?? status?.conditions;
+  return conditions?.find((each) => each.type === type);
+}
+
+function condition(kind: string, name: string, type: string, status: string): Promise<Condition> {
+  return eventually(`${type}=${status} of ${kind} ${name}`, async () => {
+    const found = conditionOf(await getJson<WithConditions>("-n", NS, kind, name), type);
+    return found?.status === status ? found : undefined;
+  });
+}
+
+test("a policy takes effect on its route, says that it is attached, and ends with its object", async () => {
+  await apply(`
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, namespace: ${NS}}
+stringData: {alice: correct-horse}
+---
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegatePolicy
+metadata: {name: keys, namespace: ${NS}}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: keyed}]
+  traffic:
+    apiKey:
+      mode: strict
+      keys: [{key: {secretKeyRef: {name: keys, key: alice}}}]
+`);
+  await condition("tracegatepolicy", "keys", "Attached", "True");
+  await eventually("401", async () => (await get({ address, host: HOST, path: "/keyed" })).status === 401);
+  const authorization = "Bearer correct-horse";
+  assert.equal((await get({ address, host: HOST, path: "/keyed", headers: { authorization } })).status, 200);
+  assert.equal((await get({ address, host: HOST, path: "/main" })).status, 200);
+  await kubectl("-n", NS, "delete", "tracegatepolicy", "keys");
+  await eventually("200", async () => (await get({ address, host: HOST, path: "/keyed" })).status === 200);
+});
+
+test("a policy of the Gateway applies to all its routes", async () => {
+  await apply(`
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegatePolicy
+metadata: {name: headers, namespace: ${NS}}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
+  traffic: {responseHeaderModifier: {set: {x-policy: everywhere}}}
+`);
+  for (const path of ["/main", "/keyed"])
+    await eventually(path, async () => (await get({ address, host: HOST, path })).headers["x-policy"] === "everywhere");
+  await kubectl("-n", NS, "delete", "tracegatepolicy", "headers");
+});
+
+test("of two policies for one target the older applies, and the younger says so", async () => {
+  const policy = (name: string) => `
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegatePolicy
+metadata: {name: ${name}, namespace: ${NS}}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: main}]
+  traffic: {responseHeaderModifier: {set: {x-policy: ${name}}}}
+`;
+  await apply(policy("b-older"));
+  // Creation times are in seconds.
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  await apply(policy("a-younger"));
+  await eventually(
+    "the older",
+    async () => (await get({ address, host: HOST, path: "/main" })).headers["x-policy"] === "b-older",
+  );
+  const { status } = await eventually("its status", async () => {
+    const found = await getJson<WithConditions>("-n", NS, "tracegatepolicy", "a-younger");
+    return JSON.stringify(found.status ?? {}).includes("b-older") ? found : undefined;
+  });
+  assert.match(JSON.stringify(status), /b-older/);
+  await kubectl("-n", NS, "delete", "tracegatepolicy", "b-older", "a-younger");
+});
+
+test("a route can send to a host outside of the cluster by a TracegateBackend", async () => {
+  await apply(
+    `
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegateBackend
+metadata: {name: outside, namespace: ${NS}}
+spec: {static: {host: echo.${NS}.svc.cluster.local, port: 80}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: outside, namespace: ${NS}}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [${HOST}]
+  rules:
+    - matches: [{path: {type: PathPrefix, value: /outside}}]
+      backendRefs: [{group: tracegate.dev, kind: TracegateBackend, name: outside}]
+`,
+  );
+  await eventually("200", async () => (await get({ address, host: HOST, path: "/outside" })).status === 200);
+});
+
+test("what makes no sense says so on its object, and the rest of the Gateway is served", async () => {
+  await apply(
+    `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: bad-regex, namespace: ${NS}}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [${HOST}]
+  rules:
+    - matches: [{path: {type: RegularExpression, value: "/[a"}}]
+      backendRefs: [{name: echo, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: no-service, namespace: ${NS}}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [${HOST}]
+  rules:
+    - matches: [{path: {type: PathPrefix, value: /missing}}]
+      backendRefs: [{name: nowhere, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: not-granted, namespace: ${NS}}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [${HOST}]
+  rules:
+    - matches: [{path: {type: PathPrefix, value: /foreign}}]
+      backendRefs: [{name: kubernetes, namespace: default, port: 443}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: broken, namespace: ${NS}}
+spec:
+  gatewayClassName: tracegate
+  listeners:
+    - {name: http, port: 80, protocol: HTTP}
+    - {name: admin, port: 15000, protocol: HTTP}
+    - {name: no-secret, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: nowhere}]}}
+    - {name: bad-secret, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: bad}]}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: bad, namespace: ${NS}}
+type: kubernetes.io/tls
+stringData: {tls.crt: this is no certificate, tls.key: nor is this a key}
+`,
+  );
+  const regex = await condition("httproute", "bad-regex", "Accepted", "False");
+  assert.equal(regex.reason, "UnsupportedValue");
+  assert.match(regex.message, /\[a/);
+  const missing = await condition("httproute", "no-service", "ResolvedRefs", "False");
+  assert.equal(missing.reason, "BackendNotFound");
+  assert.match(missing.message, /nowhere/);
+  assert.equal((await condition("httproute", "not-granted", "ResolvedRefs", "False")).reason, "RefNotPermitted");
+  await eventually("500", async () => (await get({ address, host: HOST, path: "/missing" })).status === 500);
+  assert.equal((await get({ address, host: HOST, path: "/main" })).status, 200);
+  const listeners = await eventually("statuses of listeners", async () => {
+    const { status } = await getJson<WithConditions>("-n", NS, "gateway", "broken");
+    return status?.listeners?.length === 4 ? status.listeners : undefined;
+  });
+  const reasons = Object.fromEntries(
+    listeners.map(({ name, conditions }) => [
+      name,
+      conditions
+        .filter(({ type, status }) => type !== "Conflicted" && status === "False")
+        .map(({ reason }) => reason)[0],
+    ]),
+  );
+  assert.deepEqual(reasons, {
+    http: undefined,
+    admin: "PortUnavailable",
+    "no-secret": "InvalidCertificateRef",
+    "bad-secret": "InvalidCertificateRef",
+  });
+});
+
+test("the API server rejects policies that cannot be, and says why", async () => {
+  const { code, stderr } = await run("kubectl", ["apply", "-f", "-"], {
+    input: `
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegatePolicy
+metadata: {name: aimless, namespace: ${NS}}
+spec: {traffic: {delay: {duration: 1s}}}
+`,
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /exactly one of targetRefs and targetSelectors/);
+});
