@@ -9,6 +9,7 @@ import { addressesOf } from "./addresses.ts";
 import { frontendOf } from "./frontends.ts";
 import { contributionsOf } from "./gateway-routes.ts";
 import { gatewayModel } from "./gateways.ts";
+import { withFrontendTls } from "./listener-tls.ts";
 import type { ListenerModel } from "./model.ts";
 import { listenerTargets, mergeAttached } from "./policies.ts";
 import { collectServiceKeys } from "./routes.ts";
@@ -123,7 +124,10 @@ const listenerResource = defineQuery<ListenerResource | undefined>("listenerReso
       gatewayNamespace,
       hostname: listener.hostname,
       protocol: listener.protocol,
-      ...(listener.tls !== undefined && listener.tls !== "passthrough" && { tls: listener.tls }),
+      ...(listener.tls !== undefined &&
+        listener.tls !== "passthrough" && {
+          tls: withFrontendTls(listener.tls, read.query(frontendOf, `${gateway} ${listener.port}`).tls),
+        }),
       policies: mergeAttached(read, "gateway", listenerTargets(listener)),
     },
   };

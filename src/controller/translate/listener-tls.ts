@@ -1,5 +1,7 @@
 /** TLS of listeners: their certificates, and the client certificates that `spec.tls.frontend` of the Gateway demands. */
+import type { FrontendInput } from "../../config/schema/frontend.ts";
 import type { FrontendTls, Gateway } from "../../kube/objects.ts";
+import { checkTlsServer } from "../../tls/tls-check.ts";
 import type { CertificateAndKey, TlsServer } from "../../tls/tls-settings.ts";
 import type { Read } from "../graph.ts";
 import type { Declaration, Problem } from "./listeners.ts";
@@ -83,6 +85,30 @@ function frontendTls({ spec }: Gateway, port: number): FrontendTls | undefined {
   const { default: common, perPort = [] } = spec.tls?.frontend ?? {};
   const own = perPort.find((each) => each.port === port);
   return own === undefined ? common : own.tls;
+}
+
+/**
+ * With the versions, suites and groups of the frontend. If they leave nothing to agree on, such as a lowest version above the
+ * highest, only the lowest version is applied: the listener would not start.
+ */
+export function withFrontendTls(
+  tls: TlsServer,
+  { minVersion, maxVersion, cipherSuites, keyExchangeGroups }: FrontendDefaults,
+): TlsServer {
+  const lowest: TlsServer = { ...tls, ...(minVersion !== undefined && { minVersion: versionOf(minVersion) }) };
+  const merged: TlsServer = {
+    ...lowest,
+    ...(maxVersion !== undefined && { maxVersion: versionOf(maxVersion) }),
+    ...(cipherSuites !== undefined && { cipherSuites }),
+    ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
+  };
+  return checkTlsServer(merged) === undefined ? merged : lowest;
+}
+
+type FrontendDefaults = NonNullable<FrontendInput["tls"]>;
+
+function versionOf(text: NonNullable<FrontendDefaults["minVersion"]>): NonNullable<TlsServer["minVersion"]> {
+  return text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2";
 }
 
 /** Whether some clients need no valid certificate although certificates are validated. */
