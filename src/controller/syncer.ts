@@ -1,0 +1,128 @@
+/**
+ * Turns changes of the graph into what follows from them. In: objects, from reflectors, and reports. Out: the state of each Gateway
+ * to the stream, then a call of whatever writes to the cluster. A burst of changes becomes one run.
+ */
+import { asError } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { type Kind, keyOfObject, type Objects } from "../kube/objects.ts";
+import type { Sink } from "../kube/reflector.ts";
+import type { GatewayState } from "../xds/resources.ts";
+import type { Graph } from "./graph.ts";
+import type { InputKind, Inputs } from "./inputs.ts";
+import type { ReconcileMetrics } from "./metrics.ts";
+import { gatewayState } from "./translate/gateway-state.ts";
+
+/** Milliseconds without a change after which a burst is over, and its longest duration. */
+const QUIET_MS = 2;
+const BURST_MS = 20;
+/** Results about objects that have gone are dropped after so many changes. */
+const COLLECT_AFTER = 2000;
+
+export interface SyncerOptions {
+  readonly graph: Graph;
+  /** undefined: there is no such Gateway of ours any more. */
+  readonly publish: (gateway: string, state: GatewayState | undefined) => void;
+  /** Called after each run: compares what is in the cluster with what should be there. */
+  readonly write: (graph: Graph) => void;
+  readonly metrics: ReconcileMetrics;
+  readonly log: Logger;
+}
+
+export class Syncer implements Sink {
+  readonly #options: SyncerOptions;
+  readonly #published = new Map<string, GatewayState>();
+  /** Gateways whose translation has failed, so that the log says so once. */
+  readonly #failing = new Set<string>();
+  #started = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** When the burst has to end. */
+  #deadline = 0;
+  #changes = 0;
+
+  constructor(options: SyncerOptions) {
+    this.#options = options;
+  }
+
+  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void {
+    this.#options.graph.replace(kind, objects as unknown as readonly Inputs[K][]);
+    this.changed();
+  }
+
+  set(object: Inputs[InputKind]): void {
+    this.#options.graph.set(object);
+    this.changed();
+  }
+
+  delete(kind: InputKind, key: string): void {
+    this.#options.graph.delete(kind, key);
+    this.changed();
+  }
+
+  /** Everything has been listed: runs now, and from now on after changes. Before, results would be those of half a cluster. */
+  start(): void {
+    this.#started = true;
+    this.#run();
+  }
+
+  stop(): void {
+    this.#started = false;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Something else than the graph has changed that writers depend on. */
+  changed(): void {
+    if (!this.#started) return;
+    const now = performance.now();
+    if (this.#timer === undefined) this.#deadline = now + BURST_MS;
+    else clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#run(), Math.max(0, Math.min(QUIET_MS, this.#deadline - now)));
+  }
+
+  /** What the stream was given last. */
+  get published(): ReadonlyMap<string, GatewayState> {
+    return this.#published;
+  }
+
+  #run(): void {
+    this.#timer = undefined;
+    const { graph, publish, write, metrics } = this.#options;
+    this.#changes++;
+    const gone = new Set(this.#published.keys());
+    for (const gateway of graph.list("Gateway")) {
+      const key = keyOfObject(gateway);
+      const state = this.#translate(key);
+      if (state === undefined) continue;
+      gone.delete(key);
+      if (state === "failed" || this.#published.get(key) === state) continue;
+      this.#published.set(key, state);
+      publish(key, state);
+    }
+    for (const key of gone) {
+      this.#published.delete(key);
+      publish(key, undefined);
+    }
+    try {
+      write(graph);
+    } catch (error) {
+      this.#options.log.error("statuses or deployments could not be computed", { error: asError(error) });
+    }
+    if (this.#changes < COLLECT_AFTER) return;
+    this.#changes = 0;
+    metrics.run("gateway", () => graph.collect());
+  }
+
+  /** `failed`: an error of ours. It must not take other Gateways with it; this one keeps its last state. */
+  #translate(key: string): GatewayState | undefined | "failed" {
+    const { graph, metrics, log } = this.#options;
+    try {
+      const state = metrics.run("gateway", () => graph.query(gatewayState, key));
+      this.#failing.delete(key);
+      return state;
+    } catch (error) {
+      if (!this.#failing.has(key)) log.error("translation failed", { gateway: key, error: asError(error) });
+      this.#failing.add(key);
+      return "failed";
+    }
+  }
+}

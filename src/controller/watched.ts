@@ -1,0 +1,86 @@
+/** Which objects of each kind the controller follows, and what it keeps of them. Nothing that a query reads may be missing. */
+import type { Kind, Objects } from "../kube/objects.ts";
+import { GATEWAY_NAME } from "./deploy/manifest.ts";
+
+export interface Watched<K extends Kind> {
+  /** The API server sends only these. */
+  readonly selectors?: Readonly<Record<string, string>>;
+  /** Drops what nobody reads; most of a Pod is of no use here. */
+  readonly trim?: (object: Objects[K]) => Objects[K];
+}
+
+/** Types of Secrets that hold nothing that a Gateway could use. Helm keeps whole releases in them, a megabyte each. */
+const UNUSED_SECRETS = [
+  "helm.sh/release.v1",
+  "kubernetes.io/service-account-token",
+  "kubernetes.io/dockerconfigjson",
+  "kubernetes.io/dockercfg",
+  "bootstrap.kubernetes.io/token",
+];
+
+export const WATCHED: { readonly [K in Kind]: Watched<K> } = {
+  Namespace: { trim: withMetadataOnly },
+  Service: {},
+  EndpointSlice: {},
+  Secret: { selectors: { fieldSelector: UNUSED_SECRETS.map((type) => `type!=${type}`).join(",") } },
+  ConfigMap: {},
+  Pod: {
+    selectors: { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" },
+    trim: trimPod,
+  },
+  Node: { trim: withMetadataOnly },
+  Deployment: { selectors: { labelSelector: GATEWAY_NAME }, trim: trimDeployment },
+  GatewayClass: {},
+  Gateway: {},
+  ListenerSet: {},
+  HTTPRoute: {},
+  GRPCRoute: {},
+  TLSRoute: {},
+  TCPRoute: {},
+  UDPRoute: {},
+  ReferenceGrant: {},
+  BackendTLSPolicy: {},
+  TracegatePolicy: {},
+  TracegateBackend: {},
+  TracegateParameters: {},
+};
+
+/** With labels; annotations of nodes are large and change often. */
+function withMetadataOnly<T extends Objects["Namespace" | "Node"]>({ apiVersion, kind, metadata }: T): T {
+  const { annotations: _annotations, ...kept } = metadata;
+  return { apiVersion, kind, metadata: kept } as T;
+}
+
+function trimPod({ apiVersion, kind, metadata, spec = {}, status = {} }: Objects["Pod"]): Objects["Pod"] {
+  const { annotations: _annotations, ...kept } = metadata;
+  const { nodeName, serviceAccountName } = spec;
+  const { phase, podIP, podIPs, conditions } = status;
+  const ready = conditions?.filter(({ type }) => type === "Ready").map(({ type, status }) => ({ type, status }));
+  return {
+    apiVersion,
+    kind,
+    metadata: kept,
+    spec: {
+      ...(nodeName !== undefined && { nodeName }),
+      ...(serviceAccountName !== undefined && { serviceAccountName }),
+    },
+    status: {
+      ...(phase !== undefined && { phase }),
+      ...(podIP !== undefined && { podIP }),
+      ...(podIPs !== undefined && { podIPs }),
+      ...(ready !== undefined && { conditions: ready }),
+    },
+  };
+}
+
+/** Without the pod template. */
+function trimDeployment({ apiVersion, kind, metadata, spec, status }: Objects["Deployment"]): Objects["Deployment"] {
+  const replicas = spec?.replicas;
+  return {
+    apiVersion,
+    kind,
+    metadata,
+    ...(replicas !== undefined && { spec: { replicas } }),
+    ...(status !== undefined && { status }),
+  };
+}
