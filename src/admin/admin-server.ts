@@ -11,7 +11,14 @@ import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 /** Bytes. No endpoint reads a body; a body up to this size is dropped, a larger one gets 413. */
 const MAX_BODY = 64 * 1024;
 
-const ROUTES = new Map(ADMIN_ROUTES.map((route) => [route.path, route]));
+export type AdminRoutes<Plane> = ReadonlyMap<string, AdminRoute<Plane>>;
+
+/** Routes by their path. */
+export function routesByPath<Plane>(routes: readonly AdminRoute<Plane>[]): AdminRoutes<Plane> {
+  return new Map(routes.map((route) => [route.path, route]));
+}
+
+const ROUTES = routesByPath(ADMIN_ROUTES);
 
 /**
  * Starts the admin server (reference 4.3).
@@ -45,13 +52,23 @@ export function adminHeaders(request: IncomingMessage): Readonly<Record<string, 
 }
 
 /** Answers a request that has passed the guard. What it throws becomes an error response. */
-export async function dispatch(plane: AdminPlane, request: IncomingMessage, signal: AbortSignal): Promise<Reply> {
+export function dispatch(plane: AdminPlane, request: IncomingMessage, signal: AbortSignal): Promise<Reply> {
+  return dispatchTo(ROUTES, plane, request, signal);
+}
+
+/** The same for other routes. */
+export async function dispatchTo<Plane>(
+  routes: AdminRoutes<Plane>,
+  plane: Plane,
+  request: IncomingMessage,
+  signal: AbortSignal,
+): Promise<Reply> {
   const [path = "", query = ""] = split(request.url ?? "");
-  const route = ROUTES.get(path);
+  const route = routes.get(path);
   if (route === undefined) return textReply(404, `no such endpoint: ${path}; GET / lists all\n`);
   if (request.method === "OPTIONS" && "access-control-allow-origin" in corsHeaders(request)) return textReply(204, "");
   const method = route.methods.find((known) => known === request.method);
-  if (method === undefined) return methodNotAllowed(path, route.methods);
+  if (method === undefined) return route.otherMethod ?? methodNotAllowed(path, route.methods);
   const refusal = await dropBody(request);
   if (refusal !== undefined) return refusal;
   const parameters = new URLSearchParams(query);
@@ -59,7 +76,11 @@ export async function dispatch(plane: AdminPlane, request: IncomingMessage, sign
 }
 
 /** A misspelled parameter must not silently do something else: `?levl=debug` would only show the level. */
-function unknownParameter({ path, parameters = [] }: AdminRoute, query: URLSearchParams): PlainReply | undefined {
+function unknownParameter<Plane>(
+  { path, parameters = [] }: AdminRoute<Plane>,
+  query: URLSearchParams,
+): PlainReply | undefined {
+  if (parameters === "any") return undefined;
   const unknown = [...query.keys()].find((name) => !parameters.includes(name));
   if (unknown === undefined) return undefined;
   const known = parameters.length === 0 ? "no query parameters" : `the query parameters ${parameters.join(", ")}`;

@@ -118,6 +118,15 @@ export class Graph {
     return this.#all(this.#table(kind)) as unknown as readonly Inputs[K][];
   }
 
+  /** The kinds of which there are objects. */
+  get kinds(): readonly InputKind[] {
+    return [...this.#tables].filter(([, { objects }]) => objects.size > 0).map(([kind]) => kind);
+  }
+
+  count(kind: InputKind): number {
+    return this.#tables.get(kind)?.objects.size ?? 0;
+  }
+
   query<Result>(query: Query<Result>, key: string): Result {
     return this.#memo(query, key).value();
   }

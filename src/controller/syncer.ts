@@ -15,15 +15,15 @@ import { gatewayState } from "./translate/gateway-state.ts";
 /** Milliseconds without a change after which a burst is over, and its longest duration. */
 const QUIET_MS = 2;
 const BURST_MS = 20;
-/** Results about objects that have gone are dropped after so many changes. */
-const COLLECT_AFTER = 2000;
+/** Results about objects that have gone are dropped after so many runs. */
+const COLLECT_AFTER = 500;
 
 export interface SyncerOptions {
   readonly graph: Graph;
   /** undefined: there is no such Gateway of ours any more. */
   readonly publish: (gateway: string, state: GatewayState | undefined) => void;
   /** Called after each run: compares what is in the cluster with what should be there. */
-  readonly write: (graph: Graph) => void;
+  readonly write: () => void;
   readonly metrics: ReconcileMetrics;
   readonly log: Logger;
 }
@@ -37,7 +37,7 @@ export class Syncer implements Sink {
   #timer: NodeJS.Timeout | undefined;
   /** When the burst has to end. */
   #deadline = 0;
-  #changes = 0;
+  #runs = 0;
 
   constructor(options: SyncerOptions) {
     this.#options = options;
@@ -86,8 +86,8 @@ export class Syncer implements Sink {
 
   #run(): void {
     this.#timer = undefined;
-    const { graph, publish, write, metrics } = this.#options;
-    this.#changes++;
+    const { graph, publish, write } = this.#options;
+    this.#runs++;
     const gone = new Set(this.#published.keys());
     for (const gateway of graph.list("Gateway")) {
       const key = keyOfObject(gateway);
@@ -103,13 +103,13 @@ export class Syncer implements Sink {
       publish(key, undefined);
     }
     try {
-      write(graph);
+      write();
     } catch (error) {
       this.#options.log.error("statuses or deployments could not be computed", { error: asError(error) });
     }
-    if (this.#changes < COLLECT_AFTER) return;
-    this.#changes = 0;
-    metrics.run("gateway", () => graph.collect());
+    if (this.#runs < COLLECT_AFTER) return;
+    this.#runs = 0;
+    graph.collect();
   }
 
   /** `failed`: an error of ours. It must not take other Gateways with it; this one keeps its last state. */

@@ -1,6 +1,5 @@
 /** Which objects of each kind the controller follows, and what it keeps of them. Nothing that a query reads may be missing. */
 import type { Kind, Objects } from "../kube/objects.ts";
-import { GATEWAY_NAME } from "./deploy/manifest.ts";
 
 export interface Watched<K extends Kind> {
   /** The API server sends only these. */
@@ -18,7 +17,8 @@ const UNUSED_SECRETS = [
   "bootstrap.kubernetes.io/token",
 ];
 
-export const WATCHED: { readonly [K in Kind]: Watched<K> } = {
+/** The deployer follows what it has made itself. */
+export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   Namespace: { trim: withMetadataOnly },
   Service: {},
   EndpointSlice: {},
@@ -29,7 +29,6 @@ export const WATCHED: { readonly [K in Kind]: Watched<K> } = {
     trim: trimPod,
   },
   Node: { trim: withMetadataOnly },
-  Deployment: { selectors: { labelSelector: GATEWAY_NAME }, trim: trimDeployment },
   GatewayClass: {},
   Gateway: {},
   ListenerSet: {},
@@ -70,17 +69,5 @@ function trimPod({ apiVersion, kind, metadata, spec = {}, status = {} }: Objects
       ...(podIPs !== undefined && { podIPs }),
       ...(ready !== undefined && { conditions: ready }),
     },
-  };
-}
-
-/** Without the pod template. */
-function trimDeployment({ apiVersion, kind, metadata, spec, status }: Objects["Deployment"]): Objects["Deployment"] {
-  const replicas = spec?.replicas;
-  return {
-    apiVersion,
-    kind,
-    metadata,
-    ...(replicas !== undefined && { spec: { replicas } }),
-    ...(status !== undefined && { status }),
   };
 }

@@ -123,7 +123,39 @@ const quickstart = defineCommand({
   },
 });
 
-const own: readonly Command[] = [run, check, oneshot, migrate, quickstart];
+const controller = defineCommand({
+  name: "controller",
+  summary: "Run the Kubernetes controller: Gateway API objects in, running proxies out",
+  description: [
+    "Uses the ServiceAccount of its pod, or a kubeconfig: KUBECONFIG, then ~/.kube/config. Serves the configuration stream on port 9978, metrics on 9092, /healthz and /readyz on 9093, and the admin server on 9095 of the loopback address. SIGTERM gives up the leadership and ends the streams.",
+    "Environment variables:",
+    "TRACEGATE_CONTROLLER_NAME: spec.controllerName of its GatewayClasses (default tracegate.dev/gateway-controller).",
+    "TRACEGATE_CLASS_NAME: the GatewayClass that it creates (default tracegate).",
+    "TRACEGATE_LEADER_ELECTION: false if there is never more than one replica (default true).",
+    "TRACEGATE_XDS_SERVICE: the Service by which proxies reach it (default tracegate).",
+    "TRACEGATE_XDS_MODE: tls or plaintext (default tls). TRACEGATE_XDS_AUTH: false accepts proxies without a token (default true).",
+    "TRACEGATE_PROXY_IMAGE, TRACEGATE_PROXY_IMAGE_PULL_POLICY: the image of proxies.",
+    "POD_NAMESPACE, POD_NAME: where it runs, and its identity (default tracegate-system, the host name).",
+    "LOG_LEVEL: error, warn, info, debug or trace (default info). LOG_FORMAT: json or text (default json).",
+  ],
+  options: {
+    kubeconfig: { type: "text", value: "file", completes: "file", summary: "Path of a kubeconfig" },
+    context: { type: "text", value: "name", summary: "Context of the kubeconfig" },
+  },
+  examples: [
+    { does: "In a pod", run: "controller" },
+    { does: "Against a cluster, from outside", run: "controller --kubeconfig ~/.kube/config --context kind" },
+  ],
+  async run({ options: { kubeconfig, context: chosen } }, { env }) {
+    const { runController } = await import("./controller.ts");
+    return runController(env, {
+      ...(kubeconfig !== undefined && { kubeconfig }),
+      ...(chosen !== undefined && { context: chosen }),
+    });
+  },
+});
+
+const own: readonly Command[] = [run, check, oneshot, migrate, quickstart, controller];
 
 /** `tracegate` with all its commands. */
 export const tracegate: Program = {

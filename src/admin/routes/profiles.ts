@@ -1,8 +1,8 @@
-import { AdminBadRequest } from "../plane.ts";
+import { AdminBadRequest, type AdminPlane } from "../plane.ts";
 import { fileReply } from "../server/reply.ts";
 import type { AdminRoute } from "./route.ts";
 
-export const profileRoutes: readonly AdminRoute[] = [
+export const profileRoutes: readonly AdminRoute<Pick<AdminPlane, "cpuProfile" | "heapProfile">>[] = [
   {
     path: "/debug/pprof/profile",
     methods: ["GET"],

@@ -1,22 +1,24 @@
 import type { AdminPlane } from "../plane.ts";
-import type { Reply } from "../server/reply.ts";
+import type { PlainReply, Reply } from "../server/reply.ts";
 
-export type AdminMethod = "GET" | "POST";
+export type AdminMethod = "GET" | "POST" | "PUT";
 
-/** One endpoint of the admin server: data that the server dispatches on and lists at `/`. */
-export interface AdminRoute {
+/** One endpoint of an admin server: data that the server dispatches on and lists at `/`. `Plane`: what it sees of the process. */
+export interface AdminRoute<Plane = AdminPlane> {
   readonly path: string;
   readonly methods: readonly AdminMethod[];
+  /** The response to another method. Default: 405 with the methods. */
+  readonly otherMethod?: PlainReply;
   /** Names of the query parameters; any other gets 400. Default: none. */
-  readonly parameters?: readonly string[];
+  readonly parameters?: readonly string[] | "any";
   /** One line for the index: what it returns, and its parameters. */
   readonly summary: string;
   /** @throws AdminBadRequest for a wrong parameter */
-  readonly handle: (call: AdminCall) => Reply | Promise<Reply>;
+  readonly handle: (call: AdminCall<Plane>) => Reply | Promise<Reply>;
 }
 
-export interface AdminCall {
-  readonly plane: AdminPlane;
+export interface AdminCall<Plane = AdminPlane> {
+  readonly plane: Plane;
   readonly method: AdminMethod;
   readonly query: URLSearchParams;
   /** Aborts when the client disconnects or the server closes. */

@@ -1,0 +1,231 @@
+/**
+ * The controller: follows the cluster, computes what each Gateway's proxies run, sends it to them, and — on one of its replicas —
+ * deploys proxies and writes statuses. Composed here; run by `tracegate controller`.
+ */
+import { ServerCredentials } from "@grpc/grpc-js";
+import type { RunningServer } from "../admin/server/http-server.ts";
+import type { ListenAddress } from "../base/listen-address.ts";
+import type { Logger, LogOutput } from "../base/log.ts";
+import { HttpKubeClient } from "../kube/connect.ts";
+import type { ClusterAccess } from "../kube/credentials.ts";
+import { EventRecorder } from "../kube/events.ts";
+import type { Kind } from "../kube/objects.ts";
+import { Reflector } from "../kube/reflector.ts";
+import { tokenReviewer } from "../xds/server/authenticator.ts";
+import { XdsServer } from "../xds/server.ts";
+import { ownProfiles, startControllerAdmin } from "./admin.ts";
+import { deploymentName } from "./deploy/manifest.ts";
+import { Graph } from "./graph.ts";
+import { startHealthServer } from "./health.ts";
+import { controllerIdentity, type Rejection } from "./inputs.ts";
+import { LeaderElection } from "./leader.ts";
+import { ReconcileMetrics } from "./metrics.ts";
+import { type ControllerCounters, startMetricsServer } from "./metrics-server.ts";
+import { ProxyReports } from "./proxy-reports.ts";
+import type { ControllerSettings } from "./settings.ts";
+import { gatewaySnapshot, objectSnapshot } from "./snapshots.ts";
+import { Syncer } from "./syncer.ts";
+import { WATCHED } from "./watched.ts";
+import { ClusterWriters } from "./writers.ts";
+
+/** The Lease, and the source of Events. */
+const NAME = "tracegate";
+/** Milliseconds for what is under way at a shutdown: the last writes, and the release of the lease. */
+const CLOSE_MS = 5000;
+
+export interface ControllerOptions {
+  readonly settings: ControllerSettings;
+  readonly access: ClusterAccess;
+  readonly version: { readonly version: string };
+  readonly output: LogOutput;
+}
+
+export class Controller {
+  readonly #options: ControllerOptions;
+  readonly #log: Logger;
+  readonly #graph = new Graph();
+  readonly #metrics = new ReconcileMetrics();
+  /** Reads, and writes that are many. */
+  readonly #client: HttpKubeClient;
+  /** Lease, tokens and events: not to wait for statuses. */
+  readonly #urgent: HttpKubeClient;
+  readonly #syncer: Syncer;
+  readonly #reflectors: readonly Reflector<Kind>[];
+  readonly #stream: XdsServer;
+  readonly #reports: ProxyReports;
+  readonly #events: EventRecorder;
+  readonly #election: LeaderElection;
+  readonly #servers: RunningServer[] = [];
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>[] = [];
+  #writers: ClusterWriters | undefined;
+  #synced = false;
+  #port = 0;
+
+  private constructor(options: ControllerOptions) {
+    const { settings, access, output } = options;
+    this.#options = options;
+    this.#log = output.logger("default");
+    this.#client = new HttpKubeClient(access);
+    this.#urgent = new HttpKubeClient(access);
+    this.#events = new EventRecorder(this.#urgent, NAME, settings.podName, this.#log);
+    this.#syncer = new Syncer({
+      graph: this.#graph,
+      publish: (gateway, state) => this.#stream.publish(gateway, state),
+      write: () => this.#writers?.update(),
+      metrics: this.#metrics,
+      log: output.logger("tracegate/translator"),
+    });
+    this.#reports = new ProxyReports({
+      graph: this.#graph,
+      changed: () => this.#syncer.changed(),
+      rejected: (gateway, rejection) => this.#rejected(gateway, rejection),
+    });
+    this.#stream = new XdsServer({
+      credentials: ServerCredentials.createInsecure(),
+      authenticate: settings.xds.auth ? tokenReviewer(this.#urgent, settings.xds.audience) : undefined,
+      serviceAccountOf: deploymentName,
+      log: output.logger("tracegate/syncer"),
+      onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
+    });
+    this.#reflectors = (Object.keys(WATCHED) as Kind[]).map((kind) => this.#reflector(kind));
+    this.#election = new LeaderElection({
+      client: this.#urgent,
+      namespace: settings.namespace,
+      name: NAME,
+      identity: settings.podName,
+      log: this.#log,
+      onChange: (leading) => this.#lead(leading),
+    });
+    this.#graph.set(controllerIdentity(settings.controllerName));
+  }
+
+  /** Resolves when the servers listen; the cluster may be out of reach. Rejects if a port is taken. */
+  static async start(options: ControllerOptions): Promise<Controller> {
+    const controller = new Controller(options);
+    try {
+      await controller.#listen();
+    } catch (error) {
+      await controller.close();
+      throw error;
+    }
+    controller.#follow();
+    return controller;
+  }
+
+  /** Whether everything has been read once. */
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  get leading(): boolean {
+    return this.#election.leading;
+  }
+
+  /** Ports by server: `health`, `metrics`, `admin`, `xds`. */
+  get ports(): Readonly<Record<string, number>> {
+    const [health = 0, metrics = 0, admin = 0] = this.#servers.map(({ addresses }) =>
+      Number(addresses[0]?.split(":").at(-1)),
+    );
+    return { health, metrics, admin, xds: this.#port };
+  }
+
+  /** Gives up the lease, and ends streams so that proxies connect to another replica. */
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    this.#syncer.stop();
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, CLOSE_MS);
+    await Promise.race([Promise.all([this.#stream.close(), this.#writers?.close(), ...this.#running]), late]);
+    clearTimeout(timer);
+    await Promise.all(this.#servers.map((server) => server.close()));
+    this.#client.close();
+    this.#urgent.close();
+  }
+
+  async #listen(): Promise<void> {
+    const { ports } = this.#options.settings;
+    const any = (port: number): ListenAddress => ({ type: "socket", host: "::", port });
+    const plane = {
+      ...ownProfiles,
+      version: this.#options.version,
+      output: this.#options.output,
+      objects: () => objectSnapshot(this.#graph),
+      gateways: () => gatewaySnapshot(this.#graph, this.#syncer.published),
+      proxies: () => this.#stream.proxies,
+    };
+    const problem = (): string | undefined =>
+      this.#closing.signal.aborted ? "shutting down" : this.#synced ? undefined : "not synced";
+    this.#servers.push(await startHealthServer(problem, any(ports.health), this.#log));
+    this.#servers.push(await startMetricsServer(() => this.#render(), any(ports.metrics), this.#log));
+    this.#servers.push(await startControllerAdmin(plane, { type: "localhost", port: ports.admin }, this.#log));
+    this.#port = await this.#stream.listen(`[::]:${ports.xds}`);
+    this.#log.info("listening", this.ports);
+  }
+
+  #follow(): void {
+    const { signal } = this.#closing;
+    for (const reflector of this.#reflectors) this.#running.push(reflector.run(signal));
+    void Promise.all(this.#reflectors.map(({ synced }) => synced)).then(() => {
+      if (signal.aborted) return;
+      this.#synced = true;
+      this.#log.info("synced", {
+        objects: this.#reflectors.reduce((sum, { kind }) => sum + this.#graph.count(kind), 0),
+      });
+      this.#syncer.start();
+      // Who leads must be able to write at once.
+      if (this.#options.settings.leaderElection) this.#running.push(this.#election.run(signal));
+      else this.#lead(true);
+    });
+  }
+
+  #reflector<K extends Kind>(kind: K): Reflector<Kind> {
+    const { selectors, trim } = WATCHED[kind] ?? {};
+    return new Reflector<K>({
+      client: this.#client,
+      kind,
+      sink: this.#syncer,
+      log: this.#options.output.logger("gateway-controller"),
+      ...(selectors !== undefined && { selectors }),
+      ...(trim !== undefined && { trim }),
+    }) as unknown as Reflector<Kind>;
+  }
+
+  #lead(leading: boolean): void {
+    const former = this.#writers;
+    this.#writers = undefined;
+    if (former !== undefined) this.#running.push(former.close());
+    if (!leading || this.#closing.signal.aborted) return;
+    const { settings, version, output } = this.#options;
+    const input = { changed: () => this.#syncer.changed(), metrics: this.#metrics };
+    this.#writers = new ClusterWriters({
+      client: this.#client,
+      graph: this.#graph,
+      settings,
+      version: version.version,
+      output,
+      ...input,
+    });
+    this.#syncer.changed();
+  }
+
+  #rejected(gateway: string, { pod, message }: Rejection): void {
+    this.#options.output
+      .logger("tracegate/syncer")
+      .warn("a proxy rejected its configuration", { gateway, pod, message });
+    const object = this.#graph.get("Gateway", gateway);
+    if (object === undefined) return;
+    const text = `Proxy ${pod} rejected its configuration and keeps the former one: ${message}`;
+    void this.#events.record(object, { type: "Warning", reason: "TracegateNackError", message: text });
+  }
+
+  #render(): ControllerCounters {
+    return {
+      version: this.#options.version.version,
+      leading: this.#election.leading,
+      objects: this.#reflectors.map(({ kind, state }) => ({ kind, state, count: this.#graph.count(kind) })),
+      extra: [...this.#metrics.render(), ...this.#stream.metrics(), ...(this.#writers?.render() ?? [])],
+    };
+  }
+}

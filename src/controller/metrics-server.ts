@@ -1,0 +1,58 @@
+import { type RunningServer, startHttpServer } from "../admin/server/http-server.ts";
+import { textReply } from "../admin/server/reply.ts";
+import { metricsReply } from "../admin/stats-server.ts";
+import type { ListenAddress } from "../base/listen-address.ts";
+import type { Logger } from "../base/log.ts";
+import type { Kind } from "../kube/objects.ts";
+import type { ReflectorState } from "../kube/reflector.ts";
+import { processMetrics } from "../telemetry/process-metrics.ts";
+import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
+
+/** What the metrics are made of. */
+export interface ControllerCounters {
+  readonly version: string;
+  readonly leading: boolean;
+  readonly objects: readonly { readonly kind: Kind; readonly state: ReflectorState; readonly count: number }[];
+  /** Of parts of the controller. */
+  readonly extra: readonly ExtraMetric[];
+}
+
+/** Starts the server for Prometheus. @throws Error when the address cannot be used */
+export function startMetricsServer(
+  counters: () => ControllerCounters,
+  address: ListenAddress,
+  log: Logger,
+): Promise<RunningServer> {
+  const metricsText = async (): Promise<string> => renderPrometheus({}, await metricsOf(counters()), []);
+  return startHttpServer(address, {
+    name: "metrics",
+    setting: "the metrics port",
+    log,
+    handle: async (request) =>
+      (await metricsReply({ metricsText }, request)) ?? textReply(404, "not found; the metrics are at /metrics\n"),
+  });
+}
+
+async function metricsOf({ version, leading, objects, extra }: ControllerCounters): Promise<ExtraMetric[]> {
+  const all = await processMetrics({ tag: version, synchronized: true });
+  return [
+    ...all.filter(({ name }) => name.startsWith("process_")),
+    gauge("build_info", "Version of the controller.", [{ labels: { version }, value: 1 }]),
+    gauge("leader", "1 while this replica writes statuses and deployments.", [{ labels: {}, value: leading ? 1 : 0 }]),
+    gauge(
+      "objects",
+      "Objects of the cluster that the controller holds.",
+      objects.map(({ kind, count }) => ({ labels: { kind }, value: count })),
+    ),
+    gauge(
+      "watch_healthy",
+      "1 while a kind is followed, 0 while it is out of reach or not installed.",
+      objects.map(({ kind, state }) => ({ labels: { kind }, value: state === "following" ? 1 : 0 })),
+    ),
+    ...extra,
+  ];
+}
+
+function gauge(name: string, help: string, samples: ExtraMetric["samples"]): ExtraMetric {
+  return { name: `tracegate_controller_${name}`, type: "gauge", help, samples };
+}

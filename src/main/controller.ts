@@ -1,0 +1,53 @@
+/** Runs the Kubernetes controller in this process: settings, log and signals. Called by `tracegate controller`. */
+import { hostname } from "node:os";
+import { messageOf } from "../base/errors.ts";
+import { formatLine, LogOutput } from "../base/log.ts";
+import { CliError } from "../cli/errors.ts";
+import { Controller } from "../controller/controller.ts";
+import { componentFilter } from "../controller/log-levels.ts";
+import { controllerSettings } from "../controller/settings.ts";
+import { type ClusterChoice, findCluster } from "../kube/credentials.ts";
+import { LogSink } from "./log-sink.ts";
+import { versionInfo } from "./version.ts";
+
+/** Milliseconds for a slow reader of the log to read the last lines. */
+const LOG_FLUSH_MS = 1000;
+
+/** Runs until SIGTERM or SIGINT; resolves with the exit code, 0. A second signal ends the process at once. */
+export async function runController(
+  env: Readonly<Record<string, string | undefined>>,
+  choice: ClusterChoice,
+): Promise<number> {
+  const version = versionInfo();
+  const settings = controllerSettings(env, version.version, hostname());
+  const format = env.LOG_FORMAT === "text" ? "text" : "json";
+  const sink = new LogSink((lines) =>
+    formatLine(format, "warn", "default", "log lines were dropped", { lines }, "component"),
+  );
+  const { promise: signalled, resolve: stop } = Promise.withResolvers<void>();
+  let signals = 0;
+  const onSignal = (exitCode: number): void => {
+    if (++signals > 1) process.exit(exitCode);
+    stop();
+  };
+  process.on("SIGTERM", () => onSignal(143));
+  process.on("SIGINT", () => onSignal(130));
+  try {
+    const output = new LogOutput(componentFilter(settings.logLevel), format, (line) => sink.write(line), "component");
+    const log = output.logger("default");
+    const access = await findCluster(env, choice);
+    log.info("starting", {
+      version: version.version,
+      server: access.server.href,
+      controllerName: settings.controllerName,
+    });
+    const controller = await Controller.start({ settings, access, version, output });
+    await signalled;
+    log.info("stopping");
+    await controller.close();
+  } catch (error) {
+    throw new CliError("failure", messageOf(error));
+  }
+  await sink.flush(LOG_FLUSH_MS);
+  return 0;
+}
