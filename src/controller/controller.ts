@@ -2,7 +2,6 @@
  * The controller: follows the cluster, computes what each Gateway's proxies run, sends it to them, and — on one of its replicas —
  * deploys proxies and writes statuses. Composed here; run by `tracegate controller`.
  */
-import { ServerCredentials } from "@grpc/grpc-js";
 import type { RunningServer } from "../admin/server/http-server.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
@@ -12,12 +11,13 @@ import { EventRecorder } from "../kube/events.ts";
 import type { Kind } from "../kube/objects.ts";
 import { Reflector } from "../kube/reflector.ts";
 import { tokenReviewer } from "../xds/server/authenticator.ts";
+import { XdsCertificates } from "../xds/server/certificates.ts";
 import { XdsServer } from "../xds/server.ts";
 import { ownProfiles, startControllerAdmin } from "./admin.ts";
 import { deploymentName } from "./deploy/manifest.ts";
 import { Graph } from "./graph.ts";
 import { startHealthServer } from "./health.ts";
-import { controllerIdentity, type Rejection } from "./inputs.ts";
+import { controllerIdentity, type Rejection, streamAuthority } from "./inputs.ts";
 import { LeaderElection } from "./leader.ts";
 import { ReconcileMetrics } from "./metrics.ts";
 import { type ControllerCounters, startMetricsServer } from "./metrics-server.ts";
@@ -52,6 +52,8 @@ export class Controller {
   readonly #syncer: Syncer;
   readonly #reflectors: readonly Reflector<Kind>[];
   readonly #stream: XdsServer;
+  /** undefined: the stream is in plaintext. */
+  readonly #certificates: XdsCertificates | undefined;
   readonly #reports: ProxyReports;
   readonly #events: EventRecorder;
   readonly #election: LeaderElection;
@@ -81,11 +83,21 @@ export class Controller {
       changed: () => this.#syncer.changed(),
       rejected: (gateway, rejection) => this.#rejected(gateway, rejection),
     });
+    const log = output.logger("tracegate/syncer");
+    const { namespace, xds } = settings;
+    if (xds.mode === "tls")
+      this.#certificates = new XdsCertificates({
+        client: this.#urgent,
+        namespace,
+        service: xds.service,
+        log,
+        onCa: (ca) => this.#syncer.set(streamAuthority(ca)),
+      });
     this.#stream = new XdsServer({
-      credentials: ServerCredentials.createInsecure(),
-      authenticate: settings.xds.auth ? tokenReviewer(this.#urgent, settings.xds.audience) : undefined,
+      credentials: this.#certificates?.credentials,
+      authenticate: xds.auth ? tokenReviewer(this.#urgent, xds.audience) : undefined,
       serviceAccountOf: deploymentName,
-      log: output.logger("tracegate/syncer"),
+      log,
       onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
     });
     this.#reflectors = (Object.keys(WATCHED) as Kind[]).map((kind) => this.#reflector(kind));
@@ -135,6 +147,7 @@ export class Controller {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
     this.#syncer.stop();
+    this.#certificates?.close();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
     await Promise.race([Promise.all([this.#stream.close(), this.#writers?.close(), ...this.#running]), late]);
@@ -166,6 +179,7 @@ export class Controller {
 
   #follow(): void {
     const { signal } = this.#closing;
+    void this.#certificates?.start();
     for (const reflector of this.#reflectors) this.#running.push(reflector.run(signal));
     void Promise.all(this.#reflectors.map(({ synced }) => synced)).then(() => {
       if (signal.aborted) return;

@@ -6,6 +6,7 @@ export interface Inputs extends Objects {
   readonly ProxyReport: ProxyReport;
   readonly DeploymentReport: DeploymentReport;
   readonly ControllerIdentity: ControllerIdentity;
+  readonly StreamAuthority: StreamAuthority;
   readonly FetchedDocument: FetchedDocument;
 }
 
@@ -61,6 +62,17 @@ export function controllerIdentity(controllerName: string): ControllerIdentity {
 export interface FetchedDocument extends KubeObject {
   readonly kind: "FetchedDocument";
   readonly document: Resource;
+}
+
+/** What proxies trust as the controller. There is one, named `controller`, once the stream has a certificate. */
+export interface StreamAuthority extends KubeObject {
+  readonly kind: "StreamAuthority";
+  /** PEM */
+  readonly ca: string;
+}
+
+export function streamAuthority(ca: string): StreamAuthority {
+  return { apiVersion: "", kind: "StreamAuthority", metadata: { namespace: "", name: "controller" }, ca };
 }
 
 export const CONTROLLER_NAME = "tracegate.dev/gateway-controller";

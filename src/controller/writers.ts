@@ -1,8 +1,12 @@
 import type { LogOutput } from "../base/log.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
-import type { Graph } from "./graph.ts";
-import type { ReconcileMetrics } from "./metrics.ts";
+import { ClassKeeper } from "./deploy/class-keeper.ts";
+import { Deployer } from "./deploy/deployer.ts";
+import { deploymentsQuery, type GatewayDeployment } from "./deploy/deployments.ts";
+import type { Graph, Query, Read } from "./graph.ts";
+import { deploymentReport } from "./inputs.ts";
+import type { ControllerName, ReconcileMetrics } from "./metrics.ts";
 import type { ControllerSettings } from "./settings.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { StatusWriter } from "./status/writer.ts";
@@ -22,10 +26,21 @@ export interface ClusterWritersOptions {
 export class ClusterWriters {
   readonly #options: ClusterWritersOptions;
   readonly #statuses: StatusWriter;
+  readonly #deployments: Query<readonly GatewayDeployment[]>;
+  readonly #deployer: Deployer;
+  readonly #classes: ClassKeeper;
+  readonly #closing = new AbortController();
+  readonly #deploying: Promise<void>;
 
   constructor(options: ClusterWritersOptions) {
-    const { client, graph, settings, output } = options;
+    const { client, graph, settings, version, output } = options;
     this.#options = options;
+    const xdsCa = (read: Read): string | undefined => read.get("StreamAuthority", "controller")?.ca;
+    this.#deployments = deploymentsQuery({ settings, version, xdsCa });
+    const log = output.logger("deployer");
+    this.#deployer = new Deployer({ client, version, log, report: (gateway, error) => this.#report(gateway, error) });
+    this.#deploying = this.#deployer.run(this.#closing.signal);
+    this.#classes = new ClassKeeper(client, settings, log);
     this.#statuses = new StatusWriter({
       client,
       controllerName: settings.controllerName,
@@ -36,14 +51,36 @@ export class ClusterWriters {
 
   /** Compares what is with what should be. */
   update(): void {
-    const { graph, metrics } = this.#options;
-    metrics.run("status", () => this.#statuses.update(graph.query(desiredStatuses, "")));
+    const { graph, metrics, settings } = this.#options;
+    this.#classes.update(graph.get("GatewayClass", settings.className));
+    // Each for itself: an error of ours in one must not stop the other.
+    const errors: unknown[] = [];
+    const attempt = (controller: ControllerName, work: () => void): void => {
+      try {
+        metrics.run(controller, work);
+      } catch (error) {
+        errors.push(error);
+      }
+    };
+    attempt("deployer", () => this.#deployer.update(graph.query(this.#deployments, "")));
+    attempt("status", () => this.#statuses.update(graph.query(desiredStatuses, "")));
+    if (errors.length > 0) throw errors[0];
   }
 
   render(): ExtraMetric[] {
     const { writes, failures, conflicts } = this.#statuses.counters;
     const counts = { writes, failures, conflicts };
+    const { applied, deleted, failures: failed } = this.#deployer.counters;
     return [
+      {
+        name: "tracegate_controller_deployments_total",
+        type: "counter",
+        help: "Objects of Gateways that were applied or deleted, and runs that failed.",
+        samples: Object.entries({ applied, deleted, failures: failed }).map(([result, value]) => ({
+          labels: { result },
+          value,
+        })),
+      },
       {
         name: "tracegate_controller_status_writes_total",
         type: "counter",
@@ -55,6 +92,15 @@ export class ClusterWriters {
 
   /** Resolves when nothing is written any more. */
   async close(): Promise<void> {
-    await this.#statuses.close();
+    this.#closing.abort();
+    await Promise.all([this.#statuses.close(), this.#classes.close(), this.#deploying]);
+  }
+
+  #report(gateway: string, error: string | undefined): void {
+    const { graph, changed } = this.#options;
+    const [namespace = "", name = ""] = gateway.split("/");
+    if (error === undefined) graph.delete("DeploymentReport", gateway);
+    else graph.set(deploymentReport(namespace, name, error));
+    changed();
   }
 }

@@ -5,7 +5,7 @@
  */
 
 import { fromBinary } from "@bufbuild/protobuf";
-import { Metadata, Server, type ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
+import { Metadata, Server, ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import {
@@ -29,7 +29,8 @@ const PING_TIMEOUT = 10_000;
 const DRAIN_MS = 1000;
 
 export interface XdsServerOptions {
-  readonly credentials: ServerCredentials;
+  /** Default: plaintext. */
+  readonly credentials?: ServerCredentials | undefined;
   /** Absent: proxies need no token. */
   readonly authenticate?: Authenticate | undefined;
   /** The ServiceAccount of the proxies of a Gateway, by the name of the Gateway. */
@@ -81,9 +82,8 @@ export class XdsServer {
   /** `address`: `host:port`, port 0 lets the system choose. Resolves with the port; rejects if it is taken. */
   listen(address: string): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#server.bindAsync(address, this.#options.credentials, (error, port) =>
-        error === null ? resolve(port) : reject(error),
-      );
+      const credentials = this.#options.credentials ?? ServerCredentials.createInsecure();
+      this.#server.bindAsync(address, credentials, (error, port) => (error === null ? resolve(port) : reject(error)));
     });
   }
 
