@@ -163,11 +163,13 @@ export interface Listener {
 }
 
 export interface Route {
-  /** `<listenerKey>/<ns>/<name>` */
+  /** `<listenerKey>/<ns>/<name>`, in Kubernetes `<ns>/<name>.<rule, 2 digits>.http`. */
   readonly key: string;
   readonly name: string;
   readonly namespace: string;
   readonly ruleName?: string;
+  /** Seconds since 1970. Of two routes that match equally well the older one goes first; absent: the key decides. */
+  readonly createdAt?: number;
   /** Lower-case; empty = any host. */
   readonly hostnames: readonly string[];
   /** The default is one path prefix `/`; a route without any matches no request. */

@@ -340,6 +340,7 @@ export class IrCompiler {
       only: onlyBackend(backends),
       policies: compilePolicies(route.policies, "route", this.#recording, route.key),
       key: route.key,
+      createdAt: route.createdAt ?? 0,
       label,
       rule: route.ruleName,
       policySet: Object.keys(route.policies).length === 0 ? NO_POLICY_SET : route.policies,

@@ -71,6 +71,7 @@ export interface CompiledListener {
 
 export interface CompiledRoute {
   readonly key: string;
+  readonly createdAt: number;
   /** `<namespace>/<name>` */
   readonly label: string;
   /** The name of the rule among those of the route. */

@@ -65,9 +65,11 @@ function oneLine(name: string): string {
   return name.trimEnd().replaceAll("\n", ", ");
 }
 
-/** Node writes `DNS:a, URI:b`, and as a JSON string what holds a comma or a quote. */
-function altNames(text: string): string[] {
-  return [...text.matchAll(/(?:^|, )[A-Za-z ]+:("(?:[^"\\]|\\.)*"|[^,]*)/g)].map(([, value = ""]) =>
-    value.startsWith('"') ? String(JSON.parse(value)) : value,
-  );
+/**
+ * Names of a certificate, of all kinds or of one. Node writes `DNS:a, URI:b`, and as a JSON string what holds a comma or a quote.
+ */
+export function altNames(text: string, kind?: "DNS" | "URI"): string[] {
+  return [...text.matchAll(/(?:^|, )([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,]*)/g)]
+    .filter(([, each]) => kind === undefined || each === kind)
+    .map(([, , value = ""]) => (value.startsWith('"') ? String(JSON.parse(value)) : value));
 }

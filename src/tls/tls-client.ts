@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
-import type { ConnectionOptions, SecureContext, TLSSocket } from "node:tls";
+import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
 import { nodeTls } from "../base/lazy-node.ts";
 import { socketAddresses } from "../net/addresses.ts";
 import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "../net/transport.ts";
+import { altNames } from "./client-certificate.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
 import type { BackendTls } from "./tls-settings.ts";
 
@@ -113,11 +114,24 @@ export class TlsClient {
       checkServerIdentity: (_name, certificate) => {
         if (insecureHost) return undefined;
         const names = subjectAltNames ?? [hostname];
-        const errors = names.map((name) => nodeTls().checkServerIdentity(name, certificate));
+        const errors = names.map((name) => checkName(name, certificate));
         return errors.includes(undefined) ? undefined : errors[0];
       },
     };
   }
+}
+
+/** As `tls.checkServerIdentity`, which knows no URIs (RFC 6125 6.4): they are compared as they are. */
+function checkName(name: string, certificate: PeerCertificate): Error | undefined {
+  if (!isUri(name)) return nodeTls().checkServerIdentity(name, certificate);
+  const { subjectaltname = "" } = certificate;
+  if (altNames(subjectaltname, "URI").includes(name)) return undefined;
+  return new Error(`the certificate is not for the URI ${name}, only for ${subjectaltname || "no alternative names"}`);
+}
+
+/** Host names have no colon. */
+function isUri(name: string): boolean {
+  return name.includes(":") && isIP(name) === 0;
 }
 
 /** Key of a pool: connections made with different settings must not be shared. A hash, because settings hold private keys. */

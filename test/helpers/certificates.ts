@@ -50,9 +50,10 @@ export class TestCa implements Disposable {
     return readFileSync(this.keyFile, "utf8");
   }
 
-  /** A certificate for these DNS names; the first is its common name too. */
+  /** A certificate for these DNS names and URIs; the first is its common name too. */
   issue(...names: string[]): Identity {
-    return this.#sign(names[0] ?? "", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`);
+    const typed = names.map((name) => (name.includes(":") ? `URI:${name}` : `DNS:${name}`));
+    return this.#sign(names[0] ?? "", `subjectAltName=${typed.join(",")}\n`);
   }
 
   /** The same with another type of key. */

@@ -124,7 +124,7 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
   const { kind, route, rules } = translation;
   const { namespace, name } = route.metadata;
   const isHttp = kind === "HTTPRoute" || kind === "GRPCRoute";
-  const seconds = String(createdAt(route)).padStart(10, "0");
+  const age = createdAt(route);
   const placed = rules.map((rule) => {
     const number = String(rule.index).padStart(2, "0");
     const place: Place = {
@@ -136,10 +136,11 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
         name,
         namespace,
         ...(rule.name !== undefined && { ruleName: rule.name }),
+        ...(isHttp && { createdAt: age }),
         hostnames,
       },
     };
-    return { order: `${seconds}/${namespace}/${name}.${number}`, place };
+    return { order: `${String(age).padStart(10, "0")}/${namespace}/${name}.${number}`, place };
   });
   return {
     listener: listener.key,
@@ -160,7 +161,7 @@ const SUFFIXES: Readonly<Record<RouteKind, string>> = {
 interface Place extends Translation {
   readonly listener: ListenerModel;
   readonly rule: Rule;
-  readonly common: Pick<Route, "key" | "name" | "namespace" | "ruleName" | "hostnames">;
+  readonly common: Pick<Route, "key" | "name" | "namespace" | "ruleName" | "createdAt" | "hostnames">;
 }
 
 function httpRouteAt(place: Place): Route {

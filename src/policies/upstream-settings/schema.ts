@@ -35,7 +35,7 @@ export const backendTLS = z
     subjectAltNames: z
       .array(z.string().min(1))
       .optional()
-      .describe("The certificate must have one of these names, instead of `hostname`."),
+      .describe("The certificate must have one of these host names or URIs, instead of `hostname`."),
     keyExchangeGroups: z
       .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))
       .min(1)

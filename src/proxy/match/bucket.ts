@@ -4,7 +4,7 @@ import { conditionsHold, type Entry, withoutTrailingSlashes } from "./entry.ts";
 import { insertSorted } from "./precedence.ts";
 import type { PrefixTable } from "./prefix-table.ts";
 
-type Keyed = { readonly key: string };
+type Keyed = { readonly key: string; readonly createdAt?: number };
 
 /** A route as explanations see it. */
 export interface KnownRoute<R> {

@@ -42,6 +42,7 @@ describe("reasons", () => {
   for (const [route, reason] of cases) test(reason, () => assert.equal(reasonFor(route), reason));
 
   const details: [winner: Route, loser: Route, because: string][] = [
+    [{ ...routeOf("w", [], "/foo"), createdAt: 1 }, { ...routeOf("a", [], "/foo"), createdAt: 2 }, "older route"],
     [routeOf("w", [], "/foo"), routeOf("a", [], "/"), "longer path"],
     [routeOf("w", [], "/foo"), routeOf("a", [], "~ /foo"), "path prefix before regex"],
     [routeOf("w", [], matchOn("/foo", { method: "GET" })), routeOf("a", [], "/foo"), "has a method"],

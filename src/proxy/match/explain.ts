@@ -20,7 +20,7 @@ export interface Explanation<R> {
   readonly omitted: number;
 }
 
-type Keyed = { readonly key: string };
+type Keyed = { readonly key: string; readonly createdAt?: number };
 interface Evaluation extends Candidate {
   /** Nearness to being chosen. */
   readonly stage: number;

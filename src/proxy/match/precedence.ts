@@ -1,6 +1,6 @@
 import type { Entry } from "./entry.ts";
 
-type Keyed = { readonly key: string };
+type Keyed = { readonly key: string; readonly createdAt?: number };
 type Rule = { readonly because: string; readonly compare: (a: Entry<Keyed>, b: Entry<Keyed>) => number };
 
 /** Precedence inside one hostname (reference 2.2), the first rule that tells two matches apart decides; negative = `a` goes first. */
@@ -14,6 +14,7 @@ const RULES: readonly Rule[] = [
   { because: "has a method", compare: (a, b) => rank(b.method !== undefined) - rank(a.method !== undefined) },
   { because: "more headers", compare: (a, b) => b.headers.length - a.headers.length },
   { because: "more query parameters", compare: (a, b) => b.query.length - a.query.length },
+  { because: "older route", compare: (a, b) => (a.route.createdAt ?? 0) - (b.route.createdAt ?? 0) },
   { because: "route key sorts first", compare: (a, b) => compareText(a.route.key, b.route.key) },
   { because: "earlier match", compare: (a, b) => a.matchIndex - b.matchIndex },
 ];

@@ -8,7 +8,7 @@ import { type Explanation, explain } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
 import { PrefixTable } from "./prefix-table.ts";
 
-type Keyed = { readonly key: string };
+type Keyed = { readonly key: string; readonly createdAt?: number };
 
 const ALWAYS_HIDDEN = sensitiveHeaders([]);
 

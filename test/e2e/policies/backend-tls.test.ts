@@ -96,6 +96,20 @@ test("hostname, subjectAltNames, insecureHost and insecure say what is checked",
     assert.equal((await ask(gateway, `/${i}`)).status, 200, JSON.stringify(tls));
 });
 
+test("of subjectAltNames, URIs are compared with the URIs of the certificate", { skip: noOpenssl }, async () => {
+  const identity = ca.issue("localhost", "spiffe://example.com/shop");
+  const port = await backend({ cert: identity.cert, key: identity.key });
+  await using gateway = await gatewayTo(
+    `localhost:${port}`,
+    { root: ca.certFile, subjectAltNames: ["spiffe://example.com/shop"] },
+    { root: ca.certFile, subjectAltNames: ["spiffe://example.com/other", "spiffe://example.com/SHOP"] },
+    { root: ca.certFile, subjectAltNames: ["spiffe://example.com/other", "localhost"] },
+  );
+  const statuses = [];
+  for (const path of ["/0", "/1", "/2"]) statuses.push((await ask(gateway, path)).status);
+  assert.deepEqual(statuses, [200, 503, 200]);
+});
+
 test("the gateway shows its certificate to a backend that asks for one", { skip: noOpenssl }, async () => {
   const [server, client] = [ca.issue("localhost"), ca.issue("gateway.example")];
   const port = await backend({
