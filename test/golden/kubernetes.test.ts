@@ -19,8 +19,11 @@ import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import { type Gateway, keyOfObject } from "../../src/kube/objects.ts";
-import type { GatewayState, Resource } from "../../src/xds/resources.ts";
+import { Assembly } from "../../src/xds/client/assembly.ts";
+import { ADDRESS_TYPE, type GatewayState, RESOURCE_TYPE, type Resource } from "../../src/xds/resources.ts";
+import { encodeState } from "../../src/xds/server/encoded-state.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
+import { TestPlane } from "../helpers/data-plane.ts";
 
 const FOLDER = new URL("kubernetes/", import.meta.url);
 
@@ -40,8 +43,9 @@ before(() => {
 for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"))) {
   const name = file.slice(0, -".in.yaml".length);
   const input = readFileSync(new URL(file, FOLDER), "utf8");
-  test(name, { skip: /\$(CA|CERT|KEY)/.test(input) && noOpenssl }, () => {
-    const text = outcome(input);
+  test(name, { skip: /\$(CA|CERT|KEY)/.test(input) && noOpenssl }, async () => {
+    const { text, states } = outcome(input);
+    await assertServed(states);
     const path = new URL(`${name}.out.yaml`, FOLDER);
     if (process.env.UPDATE_GOLDEN !== undefined) {
       writeFileSync(path, text);
@@ -68,7 +72,7 @@ const CLASS = {
 } as const;
 const CLUSTER_SCOPED = ["Namespace", "Node", "GatewayClass", "ControllerIdentity"];
 
-function outcome(text: string): string {
+function outcome(text: string): { readonly text: string; readonly states: readonly GatewayState[] } {
   const graph = new Graph();
   graph.set(CLASS);
   for (const document of parseAllDocuments(text)) {
@@ -77,16 +81,43 @@ function outcome(text: string): string {
   }
   if (!text.includes("# no proxies"))
     for (const gateway of graph.list("Gateway")) for (const each of deployed(gateway)) setNew(graph, each);
-  const gateways = graph.list("Gateway").map((gateway) => {
+  const states = graph.list("Gateway").map((gateway) => {
     const key = keyOfObject(gateway);
-    return [key, shownState(graph.query(gatewayState, key))] as const;
+    return [key, graph.query(gatewayState, key)] as const;
   });
+  const gateways = states.map(([key, state]) => [key, shownState(state)]);
   const statuses = graph
     .query(desiredStatuses, "")
     .filter(({ kind, generation }) => kind !== "GatewayClass" || generation !== CLASS.metadata.generation)
     .map(shownStatus);
   const shown = { gateways: Object.fromEntries(gateways), statuses: Object.fromEntries(statuses) };
-  return stringify(withoutPems(shown), { aliasDuplicateObjects: false, lineWidth: 0 });
+  return {
+    text: stringify(withoutPems(shown), { aliasDuplicateObjects: false, lineWidth: 0 }),
+    states: states.flatMap(([, state]) => state ?? []),
+  };
+}
+
+/** Proxies can serve what they are sent: it goes through the messages of the stream into a data plane, which opens its ports. */
+async function assertServed(states: readonly GatewayState[]): Promise<void> {
+  await using plane = new TestPlane({ oidcCookieKey: new Uint8Array(32) });
+  for (const state of states) {
+    const { types } = encodeState(state);
+    const assembly = new Assembly();
+    const batch = [RESOURCE_TYPE, ADDRESS_TYPE] as const;
+    assembly.update(
+      batch.map((typeUrl) => ({
+        version: "",
+        nonce: "",
+        typeUrl,
+        resources: [...types[typeUrl]].map(([name, { version, bytes }]) => ({ name, version, payload: bytes })),
+        removed: [],
+      })),
+    );
+    const packed = assembly.pack(undefined);
+    const anyPort = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
+    await plane.plane.prepare(1, packed, anyPort, false);
+    plane.plane.abort();
+  }
 }
 
 /** What runs the proxies of a Gateway, as far as it matters. */
