@@ -101,6 +101,29 @@ export async function readAnswer(response: IncomingMessage, signal?: AbortSignal
   return Buffer.concat(chunks);
 }
 
+/** Sends a request and reads the whole response. @throws AdminClientError */
+export async function adminText(address: AdminAddress, request: AdminRequest): Promise<string> {
+  return (await readAnswer(await openAdminRequest(address, request), request.signal)).toString("utf8");
+}
+
+/** The same of a response in JSON. @throws AdminClientError */
+export async function adminJson(address: AdminAddress, request: AdminRequest): Promise<unknown> {
+  const text = await adminText(address, request);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const shown = describeAddress(address);
+    throw new AdminClientError("protocol", `${shown} answered ${request.path} with something other than JSON`, {
+      cause: error,
+    });
+  }
+}
+
+/** `path` with the query, if there is one. */
+export function withQuery(path: string, query: URLSearchParams): string {
+  return query.size === 0 ? path : `${path}?${query}`;
+}
+
 /** Classifies a failure while reading a response. */
 export function readError(error: unknown, signal?: AbortSignal): AdminClientError {
   if (error instanceof AdminClientError) return error;

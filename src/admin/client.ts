@@ -2,9 +2,12 @@ import {
   type AdminAddress,
   AdminClientError,
   type AdminRequest,
+  adminJson,
+  adminText,
   describeAddress,
   openAdminRequest,
   readAnswer,
+  withQuery,
 } from "./client-request.ts";
 import type { ConfigStatus } from "./config-status.ts";
 import { TraceStream } from "./trace-stream.ts";
@@ -119,24 +122,13 @@ export class AdminClient {
     return readAnswer(await this.#open(request), request.signal);
   }
 
-  async #text(request: AdminRequest): Promise<string> {
-    return (await this.#bytes(request)).toString("utf8");
+  #text(request: AdminRequest): Promise<string> {
+    return adminText(this.#address, request);
   }
 
-  async #json(path: string, { signal }: CallOptions): Promise<unknown> {
-    const text = await this.#text({ method: "GET", path, timeout: TIMEOUT, signal });
-    try {
-      return JSON.parse(text);
-    } catch (error) {
-      throw new AdminClientError("protocol", `${this.address} answered ${path} with something other than JSON`, {
-        cause: error,
-      });
-    }
+  #json(path: string, { signal }: CallOptions): Promise<unknown> {
+    return adminJson(this.#address, { method: "GET", path, timeout: TIMEOUT, signal });
   }
-}
-
-function withQuery(path: string, query: URLSearchParams): string {
-  return query.size === 0 ? path : `${path}?${query}`;
 }
 
 function isConfigStatus(value: unknown): value is ConfigStatus {

@@ -3,7 +3,7 @@ export const EXIT_CODES = [
   { code: 0, name: "ok", meaning: "success" },
   { code: 1, name: "failure", meaning: "the command ran and failed" },
   { code: 2, name: "usage", meaning: "the command line is wrong" },
-  { code: 3, name: "unreachable", meaning: "no proxy is reachable at the admin address" },
+  { code: 3, name: "unreachable", meaning: "no proxy, or no cluster, can be reached" },
   { code: 129, name: "hangup", meaning: "the terminal was closed (SIGHUP)" },
   { code: 130, name: "interrupted", meaning: "interrupted by Ctrl-C (SIGINT)" },
   { code: 143, name: "terminated", meaning: "terminated (SIGTERM)" },

@@ -63,6 +63,7 @@ export interface Outcome<T> {
 export interface Proxies extends AsyncDisposable {
   /** `http://localhost:15000` or `gateway/web`. */
   readonly name: string;
+  readonly inCluster: boolean;
   /** The first proxy by name, of those that run if any does. @throws CliError */
   first(): Promise<ProxyAdmin>;
   /** Calls all of them, at least one, and waits for all results. @throws CliError if they cannot be looked up */
@@ -118,6 +119,7 @@ export async function openProxies(words: TargetWords, context: Context): Promise
   const proxy = localProxy(options["proxy-admin-port"], context.env);
   return {
     name: proxy.name,
+    inCluster: false,
     first: async () => proxy,
     async each(call) {
       const [result] = await Promise.allSettled([call(proxy)]);

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { appRoot } from "../base/app-root.ts";
 import { completionCommand, helpCommand } from "./builtin.ts";
+import { controllerGroup } from "./commands/controller/index.ts";
 import { proxyGroup } from "./commands/proxy/index.ts";
 import { type Context, write } from "./context.ts";
 import { defineCommand, type Program } from "./define-command.ts";
@@ -10,15 +11,22 @@ import type { TraceView } from "./trace/source.ts";
 /** `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
 export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
   const proxy = proxyGroup(loadTraceView);
-  const topics = ["version", "completion", ...[proxy, ...proxy.commands].map((node) => node.name)];
+  const topics = ["version", "completion", ...[proxy, ...proxy.commands, controllerGroup].map((node) => node.name)];
   const program: Program = {
     name: "tgctl",
-    summary: "Inspect a running tracegate proxy: traces, configuration, log levels, profiles",
-    commands: [proxy, version, helpCommand(() => program, topics, "proxy trace"), completionCommand("tgctl")],
+    summary: "Inspect tracegate proxies, on this machine or in Kubernetes: traces, configuration, log levels, profiles",
+    commands: [
+      proxy,
+      controllerGroup,
+      version,
+      helpCommand(() => program, topics, "proxy trace"),
+      completionCommand("tgctl"),
+    ],
     shortcuts: "proxy",
     errorPrefix: "Error",
     environment: [
-      ["TGCTL_ADMIN", "Address of the admin server, host:port or unix:/path; default localhost:15000"],
+      ["TGCTL_ADMIN", "Address of the admin server on this machine, host:port or unix:/path; default localhost:15000"],
+      ["KUBECONFIG", "Kubeconfig; if there is one, commands without --local are about the cluster"],
       ["NO_COLOR", "When set, the full-screen view uses no colors"],
     ],
     exitCodes: EXIT_CODES.map(({ code, meaning }) => [code, meaning]),

@@ -1,5 +1,4 @@
-import { AdminClient, type AdminClientError } from "../../admin/client.ts";
-import { KubeError } from "../../kube/client.ts";
+import { AdminClient } from "../../admin/client.ts";
 import type { Pod } from "../../kube/objects.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
 import { adminResult, type ProxyAdmin } from "../admin.ts";
@@ -8,7 +7,7 @@ import { list, record, text } from "../dump/dump.ts";
 import { CliError } from "../errors.ts";
 import type { Outcome, Proxies, TargetWords } from "../proxies.ts";
 import { Cluster } from "./cluster.ts";
-import { kubeFailure } from "./errors.ts";
+import { eachPod, firstRunning, forwardFailure, isReady, podAdmin } from "./pod-admin.ts";
 import { noPods, onlyGateway, parseResource, podName, podsOf, type Resource, resourceName } from "./resource.ts";
 
 /** Port of a proxy's admin server in its pod. */
@@ -35,6 +34,7 @@ class ClusterProxies implements Proxies {
   /** By pod; a proxy keeps its forwarded ports. */
   readonly #proxies = new Map<string, Promise<ProxyAdmin>>();
   readonly name: string;
+  readonly inCluster = true;
   readonly serving: Proxies["serving"];
 
   constructor(cluster: Cluster, resource: Resource, pinned: string | undefined, adminPort: number, context: Context) {
@@ -49,7 +49,7 @@ class ClusterProxies implements Proxies {
 
   async first(): Promise<ProxyAdmin> {
     const pods = await this.#pods();
-    const pod = pods.find(isRunning) ?? pods[0];
+    const pod = firstRunning(pods);
     if (pod === undefined) throw noPods(this.#resource);
     const { stderr } = this.#context;
     if (pods.length > 1 && stderr.isTTY === true)
@@ -58,16 +58,7 @@ class ClusterProxies implements Proxies {
   }
 
   async each<T>(call: (proxy: ProxyAdmin) => Promise<T>): Promise<readonly Outcome<T>[]> {
-    const pods = await this.#pods();
-    // Evicted pods stay as objects; they matter only where nothing else is.
-    const living = pods.filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
-    return Promise.all(
-      (living.length > 0 ? living : pods).map(async (pod) => {
-        const [result] = await Promise.allSettled([this.#proxy(pod).then(call)]);
-        const { name, namespace } = pod.metadata;
-        return { name: podName(pod), pod: { name, namespace }, result };
-      }),
-    );
+    return eachPod(await this.#pods(), (pod) => this.#proxy(pod), call);
   }
 
   async #serving(): Promise<readonly ProxyAdmin[]> {
@@ -102,44 +93,17 @@ class ClusterProxies implements Proxies {
   }
 }
 
-/** Follows the first failure that a pod's forwarded port reported. */
-function forwardFailure(forward: PortForward, pod: Pod, port: number, hint: string): CliError | undefined {
-  const { failure } = forward;
-  if (failure === undefined) return undefined;
-  const what = `failure running port forward process: port ${port} of pod ${podName(pod)}`;
-  if (failure instanceof KubeError) return CliError.from(kubeFailure(what, failure));
-  return new CliError("unreachable", `${what}: ${lastReason(failure.message)}`, { hint, cause: failure });
-}
-
-/** The kubelet's texts are long and begin with ids of the container runtime; what went wrong stands at the end. */
-function lastReason(message: string): string {
-  return /connect: connection refused/.test(message) ? "connection refused" : message;
-}
-
 /** @throws CliError if the pod is not running */
 async function podProxy(cluster: Cluster, pod: Pod, adminPort: number, signal: AbortSignal): Promise<ProxyAdmin> {
-  const admin = await cluster.forward(pod, adminPort);
+  const admin = await podAdmin(cluster, pod, adminPort, "--proxy-admin-port");
   const forwards = new Map<number, PortForward>();
-  const { name, namespace } = pod.metadata;
   const proxy: ProxyAdmin = {
-    name: podName(pod),
-    pod: { name, namespace },
-    client: new AdminClient(`http://127.0.0.1:${admin.port}`),
+    ...admin,
+    client: new AdminClient(admin.address),
     async reach(port) {
       const forward = forwards.get(port) ?? (await cluster.forward(pod, port));
       forwards.set(port, forward);
       return forward.port;
-    },
-    unreachable(error: AdminClientError) {
-      const hint = `is tracegate running in it, with its admin server at this port? --proxy-admin-port gives another; kubectl logs ${name} -n ${namespace}`;
-      return (
-        forwardFailure(admin, pod, adminPort, hint) ??
-        new CliError("unreachable", `the admin server of pod ${podName(pod)} cannot be reached`, {
-          why: error.message,
-          hint,
-          cause: error,
-        })
-      );
     },
     async failureAt(port) {
       const forward = forwards.get(port);
@@ -157,14 +121,4 @@ async function podProxy(cluster: Cluster, pod: Pod, adminPort: number, signal: A
 function listenerPorts(dump: unknown): readonly number[] {
   const ports = list(record(dump).binds).map((bind) => Number(/(\d+)$/.exec(text(record(bind).address))?.[1]));
   return [...new Set(ports)].filter(Number.isInteger).sort((a, b) => a - b);
-}
-
-function isRunning({ metadata, status }: Pod): boolean {
-  return status?.phase === "Running" && metadata.deletionTimestamp === undefined;
-}
-
-function isReady(pod: Pod): boolean {
-  return (
-    isRunning(pod) && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true
-  );
 }

@@ -1,14 +1,10 @@
 import { adminResult } from "../../admin.ts";
 import { write, writeJson } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
-import { usage } from "../../errors.ts";
+import { levelOption, readDirectives } from "../../log-levels.ts";
 import { failureOf, openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
 
 const LEVELS = ["error", "warn", "info", "debug", "trace", "off"] as const;
-
-function unknownLevel(level: string): string {
-  return `unknown level "${level}"`;
-}
 
 export const log = defineCommand({
   name: "log",
@@ -19,13 +15,7 @@ export const log = defineCommand({
   argument: RESOURCE,
   options: {
     ...TARGET_OPTIONS,
-    level: {
-      type: "text",
-      value: "level",
-      choices: LEVELS,
-      invalid: unknownLevel,
-      summary: "Set the level of all modules",
-    },
+    level: levelOption(LEVELS, "Set the level of all modules"),
     set: {
       type: "list",
       value: "module=level",
@@ -40,10 +30,9 @@ export const log = defineCommand({
     { does: "Back to the filter of the start", run: "proxy log --reset" },
   ],
   async run(invocation, context) {
-    const { level, set, reset } = invocation.options;
-    if (level !== undefined && set.length > 0) throw usage("--level and --set are mutually exclusive");
-    for (const directive of set) checkDirective(directive);
-    const directives = set.length > 0 ? set.join(",") : (level ?? "");
+    const { level, reset } = invocation.options;
+    const set = readDirectives(invocation.options, "module", LEVELS, "--set proxy=debug");
+    const directives = level ?? set.map((pair) => pair.join("=")).join(",");
     const change = directives !== "" || reset;
     const { signal } = context;
     await using proxies = await openProxies(invocation, context);
@@ -75,11 +64,3 @@ export const log = defineCommand({
     if (failure !== undefined) throw failure;
   },
 });
-
-function checkDirective(directive: string): void {
-  const [module = "", level = "", ...more] = directive.split("=");
-  if (module === "" || level === "" || more.length > 0) {
-    throw usage(`invalid --set value "${directive}": expected module=level`, "--set proxy=debug");
-  }
-  if (!LEVELS.some((known) => known === level)) throw usage(unknownLevel(level), `one of ${LEVELS.join(", ")}`);
-}

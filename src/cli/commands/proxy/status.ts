@@ -1,23 +1,46 @@
 import { adminResult } from "../../admin.ts";
+import type { ClusterOptions } from "../../cluster/options.ts";
+import type { ControllerOptions } from "../../cluster/status.ts";
+import type { Context } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
 import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
 import { CliError } from "../../errors.ts";
-import { openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
+import { openProxies, type Proxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
 
 export const status = defineCommand({
   name: "status",
   summary: "Show which configuration is in effect, and whether it is the newest one",
   description: [
     "Exits with 1 when the proxy is not synchronized: the newest configuration was rejected, or is not in effect in every worker yet. The lines above the error give the reason.",
+    "In Kubernetes, compares what the controller has sent to each pod with what the pod runs. STATE is synchronized, pending, rejected, disconnected or unreachable; SENT and RUNS are versions.",
   ],
   argument: RESOURCE,
-  options: { ...TARGET_OPTIONS, output: OUTPUT_OPTION },
+  options: {
+    ...TARGET_OPTIONS,
+    "controller-namespace": {
+      type: "text",
+      value: "namespace",
+      default: "tracegate-system",
+      summary: "Namespace of the controller",
+    },
+    "controller-admin-port": {
+      type: "integer",
+      value: "port",
+      min: 1,
+      max: 65535,
+      default: 9095,
+      summary: "Port of the controller's admin server",
+    },
+    output: OUTPUT_OPTION,
+  },
   examples: [
     { does: "Is the last change of the file in effect?", run: "proxy status" },
     { does: "As JSON, for scripts", run: "status -o json" },
+    { does: "Does every pod of a Gateway run what the controller sent?", run: "status gateway/web -n shop" },
   ],
   async run(invocation, context) {
     await using proxies = await openProxies(invocation, context);
+    if (proxies.inCluster) return await clusterStatus(proxies, invocation.options, context);
     const proxy = await proxies.first();
     const found = await adminResult(proxy, proxy.client.configStatus({ signal: context.signal }));
     await print(found, invocation.options.output, context, () => statusLines(record(found)));
@@ -29,6 +52,18 @@ export const status = defineCommand({
     });
   },
 });
+
+async function clusterStatus(
+  proxies: Proxies,
+  options: Pick<ClusterOptions, "kubeconfig" | "context"> & ControllerOptions & { readonly output: string },
+  context: Context,
+): Promise<void> {
+  const { proxySyncs, syncFailure, syncTable } = await import("../../cluster/status.ts");
+  const rows = await proxySyncs(proxies, options, context);
+  await print(rows, options.output, context, () => syncTable(rows));
+  const failure = syncFailure(proxies.name, rows);
+  if (failure !== undefined) throw failure;
+}
 
 /** The most wanted fields in their order; others follow as received. */
 const FIRST = ["synchronized", "generation", "source", "appliedAt", "loadedAt"];

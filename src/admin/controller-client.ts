@@ -1,0 +1,56 @@
+import {
+  type AdminAddress,
+  type AdminRequest,
+  adminJson,
+  adminText,
+  openAdminRequest,
+  readAnswer,
+  withQuery,
+} from "./client-request.ts";
+
+const TIMEOUT = 10_000;
+const HEAP_TIMEOUT = 30_000;
+
+interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The admin interface of one replica of the controller (reference 6.5). Every method throws `AdminClientError`. */
+export class ControllerClient {
+  readonly #address: AdminAddress;
+
+  constructor(address: AdminAddress) {
+    this.#address = address;
+  }
+
+  /** The text `current log levels:`, `---` and a line `<component>: <level>` for each component. */
+  logging(options: CallOptions = {}): Promise<string> {
+    return this.setLogging(new Map(), options);
+  }
+
+  /** Sets the level of components by name, of all under the name `level`; returns the server's text about it. */
+  setLogging(levels: ReadonlyMap<string, string>, { signal }: CallOptions = {}): Promise<string> {
+    const path = withQuery("/logging", new URLSearchParams([...levels]));
+    return adminText(this.#address, { method: "POST", path, timeout: TIMEOUT, signal });
+  }
+
+  /** What `/snapshots/<name>` has: `objects`, `gateways` or `proxies`. */
+  snapshot(name: string, { signal }: CallOptions = {}): Promise<unknown> {
+    return adminJson(this.#address, { method: "GET", path: `/snapshots/${name}`, timeout: HEAP_TIMEOUT, signal });
+  }
+
+  /** A gzipped pprof CPU profile; takes `seconds` (1–300) to answer. */
+  cpuProfile(seconds: number, { signal }: CallOptions = {}): Promise<Uint8Array> {
+    const path = `/debug/pprof/profile?seconds=${seconds}`;
+    return this.#bytes({ method: "GET", path, timeout: seconds * 1000 + TIMEOUT, signal });
+  }
+
+  /** A gzipped pprof heap profile. */
+  heapProfile({ signal }: CallOptions = {}): Promise<Uint8Array> {
+    return this.#bytes({ method: "GET", path: "/debug/pprof/heap", timeout: HEAP_TIMEOUT, signal });
+  }
+
+  async #bytes(request: AdminRequest): Promise<Uint8Array> {
+    return readAnswer(await openAdminRequest(this.#address, request), request.signal);
+  }
+}

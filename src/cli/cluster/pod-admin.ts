@@ -1,0 +1,88 @@
+import type { AdminClientError } from "../../admin/client.ts";
+import { KubeError } from "../../kube/client.ts";
+import type { Pod } from "../../kube/objects.ts";
+import type { PortForward } from "../../kube/port-forward.ts";
+import { CliError } from "../errors.ts";
+import type { Outcome } from "../proxies.ts";
+import type { Cluster } from "./cluster.ts";
+import { kubeFailure } from "./errors.ts";
+import { podName } from "./resource.ts";
+
+/** The admin server of a pod, at a forwarded port. */
+export interface PodAdmin {
+  /** `<pod>.<namespace>` */
+  readonly name: string;
+  readonly pod: { readonly name: string; readonly namespace: string };
+  /** `http://127.0.0.1:<port>` */
+  readonly address: string;
+  /** Why nothing was reached there. */
+  unreachable(error: AdminClientError): CliError;
+}
+
+/** `portOption` is the option that gives another port. @throws CliError if the pod is not running */
+export async function podAdmin(cluster: Cluster, pod: Pod, port: number, portOption: string): Promise<PodAdmin> {
+  const forward = await cluster.forward(pod, port);
+  const { name, namespace } = pod.metadata;
+  return {
+    name: podName(pod),
+    pod: { name, namespace },
+    address: `http://127.0.0.1:${forward.port}`,
+    unreachable(error) {
+      const hint = `${portOption} gives another admin port; is tracegate running in the pod? kubectl logs ${name} -n ${namespace}`;
+      return (
+        forwardFailure(forward, pod, port, hint) ??
+        new CliError("unreachable", `the admin server of pod ${podName(pod)} cannot be reached`, {
+          why: error.message,
+          hint,
+          cause: error,
+        })
+      );
+    },
+  };
+}
+
+/** Why the last connection to a forwarded port failed; undefined if it did not. */
+export function forwardFailure(forward: PortForward, pod: Pod, port: number, hint: string): CliError | undefined {
+  const { failure } = forward;
+  if (failure === undefined) return undefined;
+  const what = `failure running port forward process: port ${port} of pod ${podName(pod)}`;
+  if (failure instanceof KubeError) return CliError.from(kubeFailure(what, failure));
+  return new CliError("unreachable", `${what}: ${shortReason(failure.message)}`, { hint, cause: failure });
+}
+
+/** The kubelet's texts are long and begin with ids of the container runtime. */
+function shortReason(message: string): string {
+  return message.includes("connect: connection refused") ? "connection refused" : message;
+}
+
+/** Calls the admin servers of all pods that run, and waits for all results. */
+export function eachPod<A, T>(
+  pods: readonly Pod[],
+  open: (pod: Pod) => Promise<A>,
+  call: (admin: A) => Promise<T>,
+): Promise<readonly Outcome<T>[]> {
+  // Evicted pods stay as objects; they matter only where nothing else is.
+  const living = pods.filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
+  return Promise.all(
+    (living.length > 0 ? living : pods).map(async (pod) => {
+      const [result] = await Promise.allSettled([open(pod).then(call)]);
+      const { name, namespace } = pod.metadata;
+      return { name: podName(pod), pod: { name, namespace }, result };
+    }),
+  );
+}
+
+/** The first pod by name, of those that run if any does. */
+export function firstRunning(pods: readonly Pod[]): Pod | undefined {
+  return pods.find(isRunning) ?? pods[0];
+}
+
+export function isRunning({ metadata, status }: Pod): boolean {
+  return status?.phase === "Running" && metadata.deletionTimestamp === undefined;
+}
+
+export function isReady(pod: Pod): boolean {
+  return (
+    isRunning(pod) && pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true
+  );
+}

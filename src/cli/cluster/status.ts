@@ -1,0 +1,185 @@
+/** What the controller has sent to each proxy of a Gateway, and what each proxy runs. */
+import type { ConfigStatus } from "../../admin/client.ts";
+import { adminResult } from "../admin.ts";
+import { type Context, write } from "../context.ts";
+import { list, record, table, text } from "../dump/dump.ts";
+import { CliError } from "../errors.ts";
+import type { Proxies } from "../proxies.ts";
+import { Controllers } from "./controllers.ts";
+import type { ClusterOptions } from "./options.ts";
+
+/** `synchronized`: the proxy runs the newest state of its Gateway. The others are explained by `problem`. */
+export type SyncState = "synchronized" | "pending" | "rejected" | "disconnected" | "unreachable";
+
+/** One proxy, for the table and for `-o json`. */
+export interface ProxySync {
+  readonly pod: string;
+  readonly namespace: string;
+  readonly state: SyncState;
+  readonly problem: string | null;
+  /** The replica of the controller that the proxy is connected to; null: none, or the controller was not asked. */
+  readonly controller: string | null;
+  /** Version of the state that the controller has sent last. */
+  readonly sent: string | null;
+  /** Version of the state that the proxy runs. */
+  readonly running: string | null;
+  /** States that the proxy has applied since it started. */
+  readonly generation: number | null;
+  /** ISO 8601 */
+  readonly appliedAt: string | null;
+}
+
+/** What the controller knows of a connected proxy; see `ProxyStatus` of the stream. */
+interface Sent {
+  readonly controller: string;
+  readonly connectedAt: string;
+  readonly version: string;
+  readonly synchronized: boolean;
+  readonly rejection: string | undefined;
+}
+
+export interface ControllerOptions {
+  readonly "controller-namespace": string;
+  readonly "controller-admin-port": number;
+}
+
+/** The proxies in the order of their names. @throws CliError if they cannot be looked up */
+export async function proxySyncs(
+  proxies: Proxies,
+  options: Pick<ClusterOptions, "kubeconfig" | "context"> & ControllerOptions,
+  context: Context,
+): Promise<readonly ProxySync[]> {
+  const { signal } = context;
+  const [outcomes, sent] = await Promise.all([
+    proxies.each((proxy) => adminResult(proxy, proxy.client.configStatus({ signal }))),
+    sentStates(options, context),
+  ]);
+  return outcomes.map(({ name, pod, result }) => {
+    const { name: podName = name, namespace = "" } = pod ?? {};
+    const row = { pod: podName, namespace };
+    // Without the controller's word, the proxy's own has to do.
+    const of = sent?.get(`${namespace}/${podName}`);
+    const known = { ...row, controller: of?.controller ?? null, sent: of?.version ?? null };
+    if (result.status === "rejected") {
+      const problem = CliError.from(result.reason).message;
+      return { ...known, state: "unreachable", problem, running: null, generation: null, appliedAt: null };
+    }
+    const { generation, appliedAt, hash } = result.value;
+    return {
+      ...known,
+      ...judge(result.value, sent === undefined ? "unknown" : of),
+      running: hash,
+      generation,
+      appliedAt,
+    };
+  });
+}
+
+function judge(
+  status: ConfigStatus,
+  sent: Sent | "unknown" | undefined,
+): { readonly state: SyncState; readonly problem: string | null } {
+  const { stream, lastError, hash, synchronized } = status;
+  const rejection = lastError?.message ?? (sent === "unknown" ? undefined : sent?.rejection);
+  if (rejection !== undefined) return { state: "rejected", problem: rejection };
+  if (stream !== undefined && !stream.connected) {
+    return { state: "disconnected", problem: `no connection to the controller: ${stream.problem ?? "connecting"}` };
+  }
+  if (sent === undefined)
+    return { state: "disconnected", problem: "no replica of the controller has a stream from it" };
+  if (sent === "unknown") {
+    return synchronized
+      ? { state: "synchronized", problem: null }
+      : { state: "pending", problem: "it has not applied the newest state yet" };
+  }
+  if (sent.version === hash && sent.synchronized) return { state: "synchronized", problem: null };
+  return { state: "pending", problem: "it has not applied the newest state yet" };
+}
+
+/** By `<namespace>/<pod>`; undefined, with a warning, if the controller cannot be asked: not everybody may read its namespace. */
+async function sentStates(
+  { kubeconfig, context: name, ...options }: Parameters<typeof proxySyncs>[1],
+  context: Context,
+): Promise<ReadonlyMap<string, Sent> | undefined> {
+  const namespace = options["controller-namespace"];
+  const sent = new Map<string, Sent>();
+  try {
+    await using controllers = await Controllers.open(
+      { kubeconfig, context: name, namespace, "controller-admin-port": options["controller-admin-port"] },
+      context,
+    );
+    const outcomes = await controllers.each(async (controller) => ({
+      controller: controller.pod.name,
+      proxies: await adminResult(controller, controller.client.snapshot("proxies", { signal: context.signal })),
+    }));
+    for (const { result } of outcomes) {
+      // A proxy of this replica may be connected to another one by now; without an answer nothing can be said.
+      if (result.status === "rejected") throw result.reason;
+      const { controller, proxies } = result.value;
+      for (const proxy of list(proxies).map(record)) {
+        const [gatewayNamespace] = text(proxy.gateway).split("/");
+        const key = `${gatewayNamespace}/${text(proxy.pod)}`;
+        const connectedAt = text(proxy.connectedAt);
+        // After a reconnection, the old stream may not have ended yet.
+        if ((sent.get(key)?.connectedAt ?? "") > connectedAt) continue;
+        const rejection = text(record(proxy.rejection).message);
+        sent.set(key, {
+          controller,
+          connectedAt,
+          version: text(proxy.sent),
+          synchronized: proxy.synchronized === true,
+          rejection: rejection === "" ? undefined : rejection,
+        });
+      }
+    }
+    return sent;
+  } catch (error) {
+    if (context.signal.aborted) throw error;
+    const { message, hint } = CliError.from(error);
+    const advice = hint === undefined ? "" : `; ${hint}`;
+    await write(context.stderr, `Warning: only the proxies were asked: ${message}${advice}\n`);
+    return undefined;
+  }
+}
+
+/** Characters of a version that the table shows. */
+const VERSION_LENGTH = 12;
+
+export function syncTable(rows: readonly ProxySync[]): string {
+  const version = (of: string | null) => (of === null || of === "" ? "-" : of.slice(0, VERSION_LENGTH));
+  const lines = table(
+    ["POD", "STATE", "CONTROLLER", "SENT", "RUNS", "GENERATION", "APPLIED"],
+    rows.map(({ pod, state, controller, sent, running, generation, appliedAt }) => [
+      pod,
+      state,
+      controller ?? "-",
+      version(sent),
+      version(running),
+      String(generation ?? "-"),
+      appliedAt ?? "-",
+    ]),
+  );
+  const problems = rows.flatMap(({ pod, problem }) => (problem === null ? [] : [`${pod}: ${problem}\n`]));
+  return problems.length === 0 ? lines : `${lines}\n${problems.join("")}`;
+}
+
+/** Why not all proxies run the same newest state; undefined if they do. */
+export function syncFailure(name: string, rows: readonly ProxySync[]): CliError | undefined {
+  const behind = rows.filter(({ state }) => state !== "synchronized");
+  const [first] = behind;
+  if (first !== undefined) {
+    const count = rows.length === 1 ? "the proxy" : `${behind.length} of ${rows.length} proxies`;
+    return new CliError(
+      "failure",
+      `${count} of ${name} ${behind.length > 1 ? "do" : "does"} not run the newest state`,
+      {
+        why: `${first.pod} is ${first.state}: ${first.problem?.split("\n")[0] ?? ""}`,
+      },
+    );
+  }
+  const versions = new Set(rows.map(({ running }) => running));
+  if (versions.size <= 1) return undefined;
+  return new CliError("failure", `the proxies of ${name} run ${versions.size} different states`, {
+    why: "the replicas of the controller have not sent the same state yet",
+  });
+}

@@ -1,0 +1,40 @@
+import { adminResult } from "../../admin.ts";
+import { defineCommand } from "../../define-command.ts";
+import { print } from "../../dump/dump.ts";
+import { usage } from "../../errors.ts";
+import { CONTROLLER_OPTIONS } from "./options.ts";
+
+const SNAPSHOTS = ["objects", "gateways", "proxies"] as const;
+
+export const controllerSnapshot = defineCommand({
+  name: "snapshot",
+  summary: "Show what the controller holds: objects of the cluster, what each Gateway is sent, connected proxies",
+  description: ["It is of the first replica that runs. Secrets are not in it."],
+  argument: { name: "snapshot", summary: `One of ${SNAPSHOTS.join(", ")}`, required: true, choices: SNAPSHOTS },
+  options: {
+    ...CONTROLLER_OPTIONS,
+    output: {
+      type: "text",
+      short: "o",
+      value: "format",
+      default: "json",
+      choices: ["json", "yaml"],
+      invalid: (value: string) => `output format "${value}" not supported`,
+      summary: "Output format",
+    },
+  },
+  examples: [
+    { does: "What the proxies of each Gateway are sent", run: "controller snapshot gateways" },
+    { does: "Which proxies are connected", run: "controller snapshot proxies -o yaml" },
+  ],
+  async run({ argument = "", options }, context) {
+    if (!SNAPSHOTS.some((known) => known === argument))
+      throw usage(`there is no snapshot "${argument}"`, `one of ${SNAPSHOTS.join(", ")}`);
+    const { Controllers } = await import("../../cluster/controllers.ts");
+    await using controllers = await Controllers.open(options, context);
+    const controller = await controllers.first();
+    const { signal } = context;
+    const snapshot = await adminResult(controller, controller.client.snapshot(argument, { signal }));
+    await print(snapshot, options.output, context, () => "");
+  },
+});
