@@ -9,6 +9,7 @@ import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import { generatedPart } from "./lib/generated-part.ts";
+import { installManifest } from "./lib/install-manifest.ts";
 import { KINDS, policyPages } from "./lib/policy-docs.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
@@ -24,6 +25,7 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
     ...crdFiles(),
+    ...installManifest(),
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
   ]);
 }
