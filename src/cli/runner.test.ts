@@ -92,7 +92,7 @@ test("--json, wherever it stands, turns an error into one line of JSON", async (
 test("a group without a command, and --help, print help to stdout", async () => {
   const root = await invoke([]);
   assert.equal(root.code, 0);
-  assert.match(root.stdout, /^Inspect a running .*\n\nUsage:\n {2}tgctl <command>[\s\S]*130 {2}interrupted/);
+  assert.match(root.stdout, /^Inspect tracegate proxies.*\n\nUsage:\n {2}tgctl <command>[\s\S]*130 {2}interrupted/);
   assert.deepEqual(await invoke(["--help"]), root);
   const trace = await invoke(["proxy", "trace", "--local", "-h"]);
   assert.equal(trace.code, 0);
