@@ -30,7 +30,9 @@ export function parseAt<S extends z.ZodType>(
 /** One line about a problem, without line breaks: statuses are read in tables. */
 export function problemText(path: Path, { message, expected, suggestion }: Problem, key?: string): string {
   const place = formatPath(key === undefined ? path : [...path, key]);
-  const what = place === "" ? message : `${place}: ${message}`;
+  // Messages about expressions show them in further lines.
+  const [text = ""] = message.split("\n");
+  const what = place === "" ? text : `${place}: ${text}`;
   const wanted = expected === undefined ? "" : `; expected ${expected}`;
   return `${what}${wanted}${suggestion === undefined ? "" : `; did you mean ${JSON.stringify(suggestion)}?`}`;
 }

@@ -104,7 +104,13 @@ export function toFileSyntax(value: unknown, path: Path, names: ClusterNames, re
   const fields = value as Readonly<Record<string, unknown>>;
   const kind = textField(fields);
   if (kind !== undefined) return rewriteTextReference(fields[kind], kind, path, names, report);
-  const { backendRef: ref, ...others } = fields;
+  const { backendRef: ref, service, ...others } = fields;
+  if (typeof service === "object" && service !== null) {
+    // Otherwise a policy could call a Service of another namespace without a ReferenceGrant.
+    report([...path, "service"], { message: "names an entry of a configuration file", expected: "backendRef" });
+    return { ...others, ...NO_BACKEND };
+  }
+  if (service !== undefined) Object.assign(others, { service });
   const rest = Object.fromEntries(
     Object.entries(others).map(([name, each]) => [name, toFileSyntax(each, [...path, name], names, report)]),
   );

@@ -2,6 +2,7 @@ import { defineQuery, type Read } from "../graph.ts";
 import { backendTlsStatuses } from "./backend-tls-statuses.ts";
 import type { DesiredStatus } from "./desired.ts";
 import { gatewayClassStatuses, gatewayStatuses, listenerSetStatuses } from "./gateway-statuses.ts";
+import { backendStatuses, policyStatuses } from "./policy-statuses.ts";
 import { routeStatuses } from "./route-statuses.ts";
 
 /** Each returns the statuses of some kinds of objects. */
@@ -11,6 +12,8 @@ const STATUSES: readonly ((read: Read) => readonly DesiredStatus[])[] = [
   listenerSetStatuses,
   routeStatuses,
   backendTlsStatuses,
+  policyStatuses,
+  backendStatuses,
 ];
 
 /**

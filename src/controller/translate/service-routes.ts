@@ -8,12 +8,12 @@ import type {
   TlsRoute,
   UdpRoute,
 } from "../../kube/objects.ts";
-import { keyOfObject, objectKey } from "../../kube/objects.ts";
+import { keyOfObject, objectKey, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index } from "../graph.ts";
 import { ROUTE_KINDS, type RouteKind } from "./model.ts";
 import { routeModel } from "./routes.ts";
 
-/** Routes by `<namespace>/<name>` of the Services that they refer to. */
+/** Routes by `<namespace>/<name>` of the Services, and by `TracegateBackend/<namespace>/<name>` of those that they refer to. */
 const BY_SERVICE: { readonly [Kind in RouteKind]: Index<Kind> } = {
   HTTPRoute: defineIndex("HTTPRoute", ofHttp),
   GRPCRoute: defineIndex("GRPCRoute", ofHttp),
@@ -42,13 +42,15 @@ function ofConnections({ metadata, spec }: TlsRoute | TcpRoute | UdpRoute): read
 }
 
 function servicesOf(owner: string, refs: readonly BackendReference[]): readonly string[] {
-  const services = refs
-    .filter(({ group = "", kind = "Service" }) => group === "" && kind === "Service")
-    .map(({ namespace = owner, name }) => objectKey({ namespace, name }));
+  const services = refs.flatMap(({ group = "", kind = "Service", namespace = owner, name }) => {
+    const key = objectKey({ namespace, name });
+    if (group === "" && kind === "Service") return key;
+    return group === TRACEGATE_GROUP && kind === "TracegateBackend" ? `${kind}/${key}` : [];
+  });
   return [...new Set(services)];
 }
 
-/** Keys of the Gateways of ours that routes connect with a Service (`<namespace>/<name>`). */
+/** Keys of the Gateways of ours that routes connect with a Service (`<namespace>/<name>`) or `TracegateBackend/…`. */
 export const gatewaysOfService = defineQuery<readonly string[]>("gatewaysOfService", (read, service) => {
   const gateways = read.query(routesOfService, service).flatMap((route) => read.query(gatewaysOfRoute, route));
   return [...new Set(gateways)].sort();
@@ -63,7 +65,7 @@ const routesOfService = defineQuery<readonly string[]>("routesOfService", (read,
 );
 
 /** Of the Gateways that accept the route. A query of its own: most changes of a route leave them as they are. */
-const gatewaysOfRoute = defineQuery<readonly string[]>("gatewaysOfRoute", (read, route) =>
+export const gatewaysOfRoute = defineQuery<readonly string[]>("gatewaysOfRoute", (read, route) =>
   read
     .query(routeModel, route)
     .parents.flatMap(({ gateway, attachments }) => (gateway !== undefined && attachments.length > 0 ? gateway : [])),

@@ -20,8 +20,21 @@ const DENYING: readonly PolicyKind[] = [
   "backendAuth",
 ];
 
+const CLOSING: readonly string[] = [
+  ...DENYING,
+  "backendTLS",
+  "backendTunnel",
+  "networkAuthorization",
+  "networkExtAuthz",
+];
+
 /** No certificate has this name (RFC 6761, section 6.4), so that no connection can be verified. */
 const NO_NAME = "policy.invalid";
+
+/** Whether the place of one of these kinds is taken by something that denies, or that no connection passes. */
+export function denies(invalid: readonly (PolicyKind | FrontendField)[]): boolean {
+  return invalid.some((kind) => CLOSING.includes(kind));
+}
 
 /** `owner`: the object with the policies, for traces: `TracegatePolicy apps/login`. */
 export function failClosed(set: PolicySet, invalid: readonly PolicyKind[], owner: string): PolicySet {

@@ -12,7 +12,7 @@ import type { FrontendField } from "../../crd/policy.ts";
 import { defineQuery } from "../../graph.ts";
 import type { PhaseSets } from "../model.ts";
 import { callContext } from "./calls.ts";
-import { failClosed, failClosedFrontend } from "./fail-closed.ts";
+import { denies, failClosed, failClosedFrontend } from "./fail-closed.ts";
 import { translateFrontendInput } from "./frontend-input.ts";
 import { policyInput } from "./input.ts";
 import { Problems } from "./problems.ts";
@@ -25,6 +25,8 @@ export interface PolicyModel {
   readonly warnings: readonly string[];
   /** Something of it can be used as it was written. */
   readonly usable: boolean;
+  /** Something that restricts access is invalid, so access is denied until it is corrected. */
+  readonly denying: boolean;
   /** Documents that it needs. */
   readonly urls: readonly string[];
 }
@@ -52,6 +54,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
     problems: [...new Set([...input.problems, ...problems.errors])],
     warnings: problems.warnings,
     usable: traffic.usable || backend.usable || Object.keys(frontend.valid).length > 0,
+    denying: denies([...traffic.invalid, ...backend.invalid, ...invalidFields]),
     urls,
   };
 });
@@ -65,7 +68,7 @@ export function translateKinds(
   context: CallContext,
   problems: Problems,
   owner: string,
-): { readonly set: PolicySet; readonly usable: boolean } {
+): { readonly set: PolicySet; readonly invalid: readonly PolicyKind[]; readonly usable: boolean } {
   const invalid = [...unparsed];
   const valid: PolicySet = {};
   for (const kind of kindsOf(inputs)) {
@@ -76,7 +79,7 @@ export function translateKinds(
     if (unverified || checkPolicies(set, phase, STANDARD_ENVIRONMENT).length > 0) invalid.push(kind);
     else Object.assign(valid, set);
   }
-  return { set: failClosed(valid, invalid, owner), usable: Object.keys(valid).length > 0 };
+  return { set: failClosed(valid, invalid, owner), invalid, usable: Object.keys(valid).length > 0 };
 }
 
 /** The fields of `frontend` that can be translated. Those with problems are reported. */

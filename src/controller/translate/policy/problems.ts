@@ -2,6 +2,9 @@ import type { Problem, Report } from "../../../config/parse/document.ts";
 import { formatPath, type Path } from "../../../config/parse/paths.ts";
 import { problemText } from "../../crd/parse-spec.ts";
 
+/** About what stands for a backendRef that has been reported (`NO_BACKEND` of `references.ts`). */
+const MISSING_BACKEND = "unknown backend reference /";
+
 /** Problems of one object, each once, as lines of text with the path of the field. */
 export class Problems {
   readonly errors: string[] = [];
@@ -11,7 +14,7 @@ export class Problems {
   /** Notes and advice are for authors of files, and are left out. */
   readonly report: Report = (at, problem, key) => {
     const path = inSpec(at);
-    if (problem.note === true || problem.advice === true) return;
+    if (problem.note === true || problem.advice === true || problem.message === MISSING_BACKEND) return;
     const last = path.at(-1);
     if (isReference(last)) this.#references.add(formatPath(path.slice(0, -1)));
     else if (this.#follows(path)) return;

@@ -41,7 +41,11 @@ export class ObjectSources implements Sources {
   readUrl(path: Path, url: string): string | undefined {
     if (!this.urls.includes(url)) this.urls.push(url);
     const document = this.#read.get("FetchedDocument", url)?.document;
-    if (document === undefined || "text" in document) return document?.text;
+    if (document === undefined) {
+      this.#report(path, { message: `${url} has not been fetched yet`, warning: true });
+      return undefined;
+    }
+    if ("text" in document) return document.text;
     this.#report(path, { message: `cannot fetch ${url}: ${document.problem}` });
     return undefined;
   }

@@ -1,0 +1,159 @@
+/** Statuses of TracegatePolicies and TracegateBackends (reference 6.3). */
+import { keyOfObject, type ParentReference, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import { SECTIONS, TARGET_KINDS } from "../crd/policy.ts";
+import { defineQuery, type Read } from "../graph.ts";
+import { backendModel } from "../translate/backends.ts";
+import { isFalse, isTrue } from "../translate/conditions.ts";
+import { controllerName, GATEWAY_GROUP } from "../translate/gateway-class.ts";
+import type { ConditionDraft } from "../translate/model.ts";
+import { gatewaysOf } from "../translate/policy/ancestors.ts";
+import { claimantAt, isAttachable } from "../translate/policy/claims.ts";
+import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
+import { policyModel } from "../translate/policy/model.ts";
+import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
+import { policyTarget, type ResolvedTarget, targetsOf } from "../translate/policy/targets.ts";
+import type { DesiredStatus } from "./desired.ts";
+
+/** The API server takes no more (PolicyStatus.ancestors). */
+const MAX_ANCESTORS = 16;
+/** Characters of a message; further problems are counted. */
+const MAX_MESSAGE = 2000;
+
+export function policyStatuses(read: Read): readonly DesiredStatus[] {
+  return read
+    .list("TracegatePolicy")
+    .map((policy) => read.query(policyStatus, keyOfObject(policy)))
+    .filter((status) => status !== undefined);
+}
+
+export function backendStatuses(read: Read): readonly DesiredStatus[] {
+  return read
+    .list("TracegateBackend")
+    .map((backend) => read.query(backendStatus, keyOfObject(backend)))
+    .filter((status) => status !== undefined);
+}
+
+const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (read, key) => {
+  const input = read.query(policyInput, key);
+  const model = read.query(policyModel, key);
+  if (input === undefined || model === undefined) return undefined;
+  const targets = targetsOf(read, input).map((target) => {
+    const gateways = target.problem === undefined ? gatewaysOf(read, target) : [];
+    return { target, gateways, problem: attachmentProblem(read, input, target, gateways) };
+  });
+  const overridden = targets.flatMap(({ target, gateways }) => overriddenAt(read, key, target, gateways));
+  const claims = targets.flatMap(({ target }) => claimantAt(input, targetText(target)).claims).length;
+  const accepted = acceptance(model, overridden, claims);
+  const problems = targets.map(({ problem }) => problem).filter((problem) => problem !== undefined);
+  if (targets.length === 0)
+    problems.push(input.problems.length > 0 ? "No target" : "No object has the labels of targetSelectors");
+  const conditions = [accepted, attachment(accepted, problems, model.denying), ...overriding(overridden)];
+  const gateways = [...new Set(targets.flatMap((each) => each.gateways))].sort().slice(0, MAX_ANCESTORS);
+  const refs = gateways.length > 0 ? gateways.map(gatewayReference) : [fallbackReference(input)];
+  return {
+    kind: "TracegatePolicy",
+    key,
+    generation: input.generation,
+    status: { ancestors: refs.map((ancestorRef) => ({ ancestorRef, conditions })) },
+  };
+});
+
+type Model = NonNullable<ReturnType<(typeof policyModel)["run"]>>;
+
+function acceptance(
+  { problems, warnings, usable }: Model,
+  overridden: readonly Overridden[],
+  claims: number,
+): ConditionDraft {
+  if (problems.length > 0)
+    return usable
+      ? isTrue("Accepted", "PartiallyValid", joined(problems))
+      : isFalse("Accepted", "Invalid", joined(problems));
+  const conflicts = overridden.filter(({ wider }) => wider === undefined);
+  if (claims > 0 && conflicts.length === claims)
+    return isFalse("Accepted", "Conflicted", joined(overridden.map(overriddenText)));
+  return isTrue("Accepted", "Valid", warnings.length === 0 ? "Policy is valid" : joined(warnings));
+}
+
+function attachment(accepted: ConditionDraft, problems: readonly string[], denying: boolean): ConditionDraft {
+  if (accepted.reason === "Invalid") {
+    const effect = denying ? "; what it protects is denied until it is corrected" : "";
+    return isFalse("Attached", "Pending", `Policy is not attached due to invalid status${effect}`);
+  }
+  if (problems.length > 0) return isFalse("Attached", "Pending", joined(problems));
+  return isTrue("Attached", "Attached", "Attached to all targets");
+}
+
+function overriding(overridden: readonly Overridden[]): readonly ConditionDraft[] {
+  return overridden.length === 0 ? [] : [isTrue("Overridden", "Overridden", joined(overridden.map(overriddenText)))];
+}
+
+/** `timeout of HTTPRoute apps/web is overridden by TracegatePolicy apps/older`. */
+function overriddenText({ kind, target, by, wider }: Overridden): string {
+  const how = wider === undefined ? "" : ` of ${inWords(wider)} with the inheritance Override`;
+  return `${kind} of ${inWords(target)} is overridden by TracegatePolicy ${by}${how}`;
+}
+
+/** `HTTPRoute/apps/web/main` → `HTTPRoute apps/web (main)`. */
+function inWords(target: string): string {
+  const [kind, namespace, name, section] = target.split("/");
+  return `${kind} ${namespace}/${name}${section === undefined ? "" : ` (${section})`}`;
+}
+
+function targetText({ kind, namespace, name, section }: ResolvedTarget): string {
+  return policyTarget(kind, namespace, name, section);
+}
+
+/** Why a policy has no effect at a target, or not the whole of it. */
+function attachmentProblem(
+  read: Read,
+  input: PolicyInput,
+  target: ResolvedTarget,
+  gateways: readonly string[],
+): string | undefined {
+  if (target.problem !== undefined) return target.problem;
+  const what = inWords(targetText(target));
+  const misplaced = SECTIONS.filter((name) => input.sections.includes(name) && !isAttachable(name, input, target.kind));
+  if (misplaced.length > 0) return `${misplaced.join(", ")} cannot be attached to ${what}`;
+  if (claimantAt(input, targetText(target)).claims.length === 0) return `No policy has an effect on ${what}`;
+  if (gateways.length > 0) return undefined;
+  if (target.kind === "Gateway") return `${what} does not belong to ${controllerName(read)}`;
+  const use =
+    target.kind === "Service" || target.kind === "TracegateBackend" ? "is used by no route of" : "is attached to";
+  return `${what} ${use} ${use.endsWith("of") ? "a Gateway" : "no Gateway"} of ${controllerName(read)}`;
+}
+
+function joined(texts: readonly string[]): string {
+  let message = "";
+  for (const [i, text] of texts.entries()) {
+    if (message.length + text.length > MAX_MESSAGE) return `${message}; and ${texts.length - i} more`;
+    message += message === "" ? text : `; ${text}`;
+  }
+  return message;
+}
+
+function gatewayReference(gateway: string): ParentReference {
+  const [namespace = "", name = ""] = gateway.split("/");
+  return { group: GATEWAY_GROUP, kind: "Gateway", namespace, name };
+}
+
+/** For a policy that affects no Gateway: its first target, or the policy itself. */
+function fallbackReference({ key, namespace, targetRefs }: PolicyInput): ParentReference {
+  const [first] = targetRefs;
+  if (first !== undefined) return { group: TARGET_KINDS[first.kind], kind: first.kind, namespace, name: first.name };
+  return { group: TRACEGATE_GROUP, kind: "TracegatePolicy", namespace, name: key.slice(namespace.length + 1) };
+}
+
+const backendStatus = defineQuery<DesiredStatus | undefined>("backendStatus", (read, key) => {
+  const model = read.query(backendModel, key);
+  if (model === undefined) return undefined;
+  const { target, problems } = model;
+  const generation = read.get("TracegateBackend", key)?.metadata.generation ?? 0;
+  const condition =
+    problems.length === 0
+      ? isTrue("Accepted", "Accepted", "Backend is accepted")
+      : target.type === "invalid"
+        ? isFalse("Accepted", "Invalid", joined(problems))
+        : isTrue("Accepted", "PartiallyValid", joined(problems));
+  return { kind: "TracegateBackend", key, generation, status: { conditions: [condition] } };
+});
