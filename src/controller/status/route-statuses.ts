@@ -1,9 +1,12 @@
 /** Statuses of routes: what each of their parents that is ours makes of them. */
 import { keyOfObject, type RouteParentStatus } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph.ts";
+import { isTrue } from "../translate/conditions.ts";
+import { joined } from "../translate/findings.ts";
 import { controllerName } from "../translate/gateway-class.ts";
-import { ROUTE_KINDS, type RouteKind } from "../translate/model.ts";
+import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model.ts";
 import { routeModel } from "../translate/routes.ts";
+import { shadowedRules } from "../translate/shadowed.ts";
 import type { DesiredStatus } from "./desired.ts";
 
 export function routeStatuses(read: Read): readonly DesiredStatus[] {
@@ -29,6 +32,20 @@ const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read,
     kind,
     key: name,
     generation: route.metadata.generation ?? 0,
-    status: { parents: parents.map(({ parentRef, conditions }) => ({ parentRef, conditions })) },
+    status: {
+      parents: parents.map((parent) => ({
+        parentRef: parent.parentRef,
+        conditions: [...parent.conditions, ...shadowing(parent, read.query(shadowedRules, key))],
+      })),
+    },
   };
 });
+
+/** A condition of ours, only where a rule is of no use. */
+function shadowing(
+  { attachments }: ParentModel,
+  shadowed: ReadonlyMap<string, readonly string[]>,
+): readonly ConditionDraft[] {
+  const messages = attachments.flatMap(({ listener }) => shadowed.get(listener) ?? []);
+  return messages.length === 0 ? [] : [isTrue("Shadowed", "Shadowed", joined(messages))];
+}

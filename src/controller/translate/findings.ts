@@ -47,17 +47,17 @@ export function routeConditions(
   const resolved =
     worst === undefined
       ? isTrue("ResolvedRefs", "ResolvedRefs", "All references are resolved")
-      : isFalse("ResolvedRefs", worst.reason, join(broken.map(({ message }) => message)));
+      : isFalse("ResolvedRefs", worst.reason, joined(broken.map(({ message }) => message)));
   const [first] = invalid;
   if (first === undefined || accepted.status !== "True") return [accepted, resolved];
   const dropped = new Set(invalid.map(({ index }) => index)).size;
-  const why = join(invalid.map(({ index, message }) => `rules[${index}].${message}`));
+  const why = joined(invalid.map(({ index, message }) => `rules[${index}].${message}`));
   if (dropped === rules) return [isFalse("Accepted", first.reason, why), resolved];
   return [accepted, resolved, isTrue("PartiallyInvalid", first.reason, `Dropped Rule ${why}`)];
 }
 
-/** Each message once. */
-function join(messages: readonly string[]): string {
+/** Messages as one, each once and not too long. */
+export function joined(messages: readonly string[]): string {
   const text = [...new Set(messages)].join("; ");
   return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE - 1)}…`;
 }
