@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
+import { LogOutput } from "../base/log.ts";
+import type { Gateway, HttpRoute } from "../kube/objects.ts";
+import { Controller } from "./controller.ts";
+import { componentFilter } from "./log-levels.ts";
+import { controllerSettings } from "./settings.ts";
+
+const GATEWAY_API = "gateway.networking.k8s.io/v1";
+
+const gateway = {
+  apiVersion: GATEWAY_API,
+  kind: "Gateway",
+  metadata: { namespace: "apps", name: "web" },
+  spec: { gatewayClassName: "tracegate", listeners: [{ name: "http", port: 8080, protocol: "HTTP" }] },
+} as const;
+
+const route = {
+  apiVersion: GATEWAY_API,
+  kind: "HTTPRoute",
+  metadata: { namespace: "apps", name: "shop" },
+  spec: { parentRefs: [{ name: "web" }], rules: [{ backendRefs: [{ name: "shop", port: 80 }] }] },
+} as const;
+
+interface Run extends AsyncDisposable {
+  readonly controller: Controller;
+  readonly lines: string[];
+  get(port: string, path: string, method?: string): Promise<{ status: number; text: string }>;
+}
+
+async function run(server: TestApiServer, name = "one"): Promise<Run> {
+  const lines: string[] = [];
+  const output = new LogOutput(componentFilter("info"), "json", (line) => lines.push(line), "component");
+  const env = { POD_NAME: name, POD_NAMESPACE: "tracegate-system", TRACEGATE_XDS_MODE: "plaintext" };
+  const settings = {
+    ...controllerSettings(env, "0.0.0", "host"),
+    ports: { admin: 0, metrics: 0, health: 0, xds: 0 },
+  };
+  const controller = await Controller.start({ settings, access: server.access, version: { version: "0.0.0" }, output });
+  return {
+    controller,
+    lines,
+    async get(port, path, method = "GET") {
+      const response = await fetch(`http://127.0.0.1:${controller.ports[port]}${path}`, { method });
+      return { status: response.status, text: await response.text() };
+    },
+    [Symbol.asyncDispose]: () => controller.close(),
+  };
+}
+
+async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const end = performance.now() + 15_000;
+  while (!(await holds())) {
+    assert.ok(performance.now() < end, `took too long: ${what}`);
+    await delay(5);
+  }
+}
+
+function accepted(object: Gateway | undefined): string | undefined {
+  return object?.status?.conditions?.find(({ type }) => type === "Accepted")?.status;
+}
+
+test("objects become states, statuses and deployments", async () => {
+  await using server = await TestApiServer.start();
+  server.set({ apiVersion: "v1", kind: "Namespace", metadata: { name: "apps" } });
+  server.set(gateway);
+  await using running = await run(server);
+  await until(() => accepted(server.get("Gateway", "apps/web")) === "True", "status of the Gateway");
+  // It has created its class itself.
+  assert.equal(server.get("GatewayClass", "tracegate")?.spec.controllerName, "tracegate.dev/gateway-controller");
+  await until(() => server.get("Deployment", "apps/web") !== undefined, "the Deployment");
+  assert.equal(running.lines.filter((line) => line.includes("created the GatewayClass")).length, 1);
+
+  server.set(route);
+  const reasons = (): (string | undefined)[] | undefined =>
+    (server.get("HTTPRoute", "apps/shop") as HttpRoute | undefined)?.status?.parents?.[0]?.conditions.map(
+      ({ reason }) => reason,
+    );
+  await until(() => reasons()?.includes("BackendNotFound") === true, "status of the route");
+  const { text } = await running.get("admin", "/snapshots/gateways");
+  const { gateways } = JSON.parse(text) as { gateways: Record<string, { resources: string[] }> };
+  assert.ok(gateways["apps/web"]?.resources.includes("route/apps/web.http/apps/shop.00.http"), text);
+
+  server.delete("Gateway", "apps/web");
+  await until(
+    async () => !(await running.get("admin", "/snapshots/gateways")).text.includes("apps/web.http"),
+    "the end",
+  );
+});
+
+test("probes, metrics and the admin server", async () => {
+  await using server = await TestApiServer.start();
+  const held = Promise.withResolvers<void>();
+  server.intercept = ({ path, query }) => (path.endsWith("/secrets") && !query.has("watch") ? held.promise : undefined);
+  await using running = await run(server);
+  assert.deepEqual(await running.get("health", "/healthz"), { status: 200, text: "ok\n" });
+  assert.deepEqual(await running.get("health", "/readyz"), { status: 500, text: "not synced\n" });
+  held.resolve();
+  await until(async () => (await running.get("health", "/readyz")).status === 200, "ready");
+  server.set({
+    ...gateway,
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { namespace: "apps", name: "key" },
+    data: { "tls.key": "c2VjcmV0" },
+  } as never);
+  await until(async () => (await running.get("admin", "/snapshots/objects")).text.includes("apps/key"), "the Secret");
+  const { text: objects } = await running.get("admin", "/snapshots/objects");
+  assert.match(objects, /"tls.key": "<redacted>"/);
+  assert.doesNotMatch(objects, /c2VjcmV0/);
+  const { text: metrics } = await running.get("metrics", "/metrics");
+  assert.match(metrics, /tracegate_controller_build_info\{version="0.0.0"\} 1/);
+  assert.match(metrics, /tracegate_controller_objects\{kind="Secret"\} 1/);
+  assert.match(await running.get("admin", "/").then(({ text }) => text), /GET +\/snapshots\/proxies/);
+  assert.deepEqual(JSON.parse((await running.get("admin", "/version")).text), { version: "0.0.0" });
+});
+
+test("log levels are shown and set by component, or not at all", async () => {
+  await using server = await TestApiServer.start();
+  await using running = await run(server);
+  const post = (query: string): ReturnType<Run["get"]> => running.get("admin", `/logging${query}`, "POST");
+  const listed = (levels: readonly string[]): string =>
+    `current log levels:\n---\ntracegate/syncer: ${levels[0]}\ntracegate/translator: ${levels[1]}\ngateway-controller: ${levels[2]}\ndeployer: ${levels[3]}\ndefault: ${levels[4]}\n`;
+  assert.deepEqual(await post(""), { status: 200, text: listed(["info", "info", "info", "info", "info"]) });
+  assert.equal((await post("?level=debug")).text, "all logger levels updated to level: debug\n");
+  assert.equal((await post("?deployer=warn")).text, "component deployer log level set to: warn\n");
+  assert.deepEqual((await post("")).text, listed(["debug", "debug", "debug", "warn", "debug"]));
+  assert.deepEqual(await post("?default=error&deployer=loud"), {
+    status: 400,
+    text: 'unknown log level "loud"; must be one of error, warn, info, debug, trace\n',
+  });
+  assert.deepEqual(await post("?krt=info"), { status: 400, text: "logger not found for component: krt\n" });
+  assert.deepEqual(await post("?deployer="), { status: 400, text: "component deployer: empty value\n" });
+  assert.deepEqual((await post("")).text, listed(["debug", "debug", "debug", "warn", "debug"]));
+  assert.deepEqual(await running.get("admin", "/logging"), { status: 405, text: "method must be one of POST|PUT\n" });
+  assert.equal((await running.get("admin", "/logging?level=info", "PUT")).status, 200);
+});
+
+test("one replica writes; when it stops, the other takes over at once", async () => {
+  await using server = await TestApiServer.start();
+  server.set(gateway);
+  const first = await run(server, "one");
+  await until(() => first.controller.leading, "the first leads");
+  await using second = await run(server, "two");
+  await until(() => second.controller.synced, "the second has synced");
+  assert.equal(second.controller.leading, false);
+  await first.controller.close();
+  await until(() => second.controller.leading, "the second leads");
+  server.set({ ...gateway, metadata: { namespace: "apps", name: "other" } });
+  await until(() => accepted(server.get("Gateway", "apps/other")) === "True", "status by the second");
+});
+
+test("the controller outlives the API server", async () => {
+  await using server = await TestApiServer.start();
+  await using running = await run(server);
+  await until(() => running.controller.leading, "leading");
+  await server.stop();
+  assert.equal((await running.get("health", "/readyz")).status, 200);
+  server.set(gateway);
+  server.compact();
+  await server.listen();
+  await until(() => accepted(server.get("Gateway", "apps/web")) === "True", "status after the outage");
+});
