@@ -150,11 +150,10 @@ export class LeaderElection {
 
   #failed(error: unknown): void {
     const { log } = this.#options;
-    // Read it again: another replica may have written it, or this one without hearing of it.
     if (error instanceof KubeError && error.status === 409) {
-      const leading = this.#leading;
+      // Another has written it, or this replica without hearing of it: read it again. Until `renewWithin` is over, nobody else
+      // can have found it expired.
       this.#observed = undefined;
-      if (leading) this.#set(false, "another replica has changed the lease");
       return;
     }
     log.warn("leader election: request failed", { error: messageOf(error) });
@@ -169,21 +168,18 @@ export class LeaderElection {
 
   async #release(): Promise<void> {
     clearTimeout(this.#expiry);
-    const lease = this.#observed?.lease;
-    if (!this.#leading || lease === undefined) return;
+    if (!this.#leading) return;
     this.#set(false);
-    const { client, log } = this.#options;
-    const now = microTime();
-    const { leaseTransitions = 0 } = lease.spec;
-    const spec: LeaseSpec = {
-      holderIdentity: "",
-      leaseDurationSeconds: 1,
-      acquireTime: now,
-      renewTime: now,
-      leaseTransitions,
-    };
+    const { client, identity, log } = this.#options;
+    const limit = AbortSignal.timeout(this.#times.retryEvery);
     try {
-      await this.#write(lease, spec, AbortSignal.timeout(this.#times.retryEvery), client);
+      // Read it: the renewal that was cut short may have arrived.
+      const lease = await this.#read(limit);
+      if (lease?.spec.holderIdentity !== identity) return;
+      const now = microTime();
+      const { leaseTransitions = 0 } = lease.spec;
+      const times = { leaseDurationSeconds: 1, acquireTime: now, renewTime: now, leaseTransitions };
+      await this.#write(lease, { holderIdentity: "", ...times }, limit, client);
       log.info("gave up the lease");
     } catch (error) {
       log.warn("the lease could not be given up; another replica waits until it expires", { error: messageOf(error) });
