@@ -173,7 +173,7 @@ test("what the API server forbids is named, with the rule that is missing", asyn
     forward.stderr,
     /^Error: failure running port forward process: port 15000 of pod web-1.shop: .*"ann" cannot/,
   );
-  assert.match(forward.stderr, /\nTry: a Role must allow create on pods\/portforward in namespace shop/);
+  assert.match(forward.stderr, /\nTry: a Role must allow create and get on pods\/portforward in namespace shop/);
   server.intercept = undefined;
   server.bearer = "another";
   const stranger = await tgctl("proxy", "config", "all", "gateway/web", "-n", "shop");

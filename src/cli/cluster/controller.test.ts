@@ -211,7 +211,7 @@ test("status without access to the controller goes by what the proxies say", asy
   assert.match(stdout, /^web-1 +synchronized +- +- +0123456789ab/m);
   assert.match(
     stderr,
-    /^Warning: only the proxies were asked: no controller pods found in namespace "tracegate-system"/,
+    /^Warning: only the proxies were asked, not the controller: no controller pods found in namespace "tracegate-system"/,
   );
   says["web-1"] = running({ synchronized: false });
   assert.equal((await status()).code, 1);

@@ -1,6 +1,8 @@
 import { KubeError } from "../../kube/client.ts";
 import { CliError, describe } from "../errors.ts";
 
+export const RBAC_PAGE = "docs/kubernetes.md lists what tgctl needs";
+
 /** A failure of the API server while doing `what`, with what to do about it. */
 export function kubeFailure(what: string, error: unknown): unknown {
   if (!(error instanceof KubeError)) return error;
@@ -22,7 +24,7 @@ function hintFor({ status, message }: KubeError): { hint?: string } {
     };
   }
   if (status === 401) return { hint: "the credentials of the kubeconfig are not valid (any more): log in again" };
-  if (status === 403) return { hint: `${missingRule(message)}; docs/kubernetes.md lists what tgctl needs` };
+  if (status === 403) return { hint: `${missingRule(message)}; ${RBAC_PAGE}` };
   if (status === 404 && /could not find the requested resource|404 page not found/.test(message)) {
     return { hint: "the cluster lacks this type of object: install the CRDs of the Gateway API" };
   }

@@ -5,7 +5,7 @@ import type { PortForward } from "../../kube/port-forward.ts";
 import { CliError } from "../errors.ts";
 import type { Outcome } from "../proxies.ts";
 import type { Cluster } from "./cluster.ts";
-import { kubeFailure } from "./errors.ts";
+import { kubeFailure, RBAC_PAGE } from "./errors.ts";
 import { podName } from "./resource.ts";
 
 /** The admin server of a pod, at a forwarded port. */
@@ -46,6 +46,14 @@ export function forwardFailure(forward: PortForward, pod: Pod, port: number, hin
   const { failure } = forward;
   if (failure === undefined) return undefined;
   const what = `failure running port forward process: port ${port} of pod ${podName(pod)}`;
+  // For a WebSocket the API server wants both verbs, and does not always say which one is missing.
+  if (failure instanceof KubeError && failure.status === 403) {
+    const rule = `a Role must allow create and get on pods/portforward in namespace ${pod.metadata.namespace}`;
+    return new CliError("failure", `${what}: ${failure.message.trim()}`, {
+      hint: `${rule}; ${RBAC_PAGE}`,
+      cause: failure,
+    });
+  }
   if (failure instanceof KubeError) return CliError.from(kubeFailure(what, failure));
   return new CliError("unreachable", `${what}: ${shortReason(failure.message)}`, { hint, cause: failure });
 }

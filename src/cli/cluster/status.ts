@@ -135,9 +135,8 @@ async function sentStates(
     return sent;
   } catch (error) {
     if (context.signal.aborted) throw error;
-    const { message, hint } = CliError.from(error);
-    const advice = hint === undefined ? "" : `; ${hint}`;
-    await write(context.stderr, `Warning: only the proxies were asked: ${message}${advice}\n`);
+    const { message } = CliError.from(error);
+    await write(context.stderr, `Warning: only the proxies were asked, not the controller: ${message}\n`);
     return undefined;
   }
 }
