@@ -109,16 +109,18 @@ const LAZY = new Set(["crypto", "zlib", "child_process", "inspector/promises", "
  * Rewrites rolldown's `let node_x = require("node:x")` and each `node_x.y`. Leaves a module alone of which anything else is done,
  * such as one that is imported as a whole.
  */
-function withLazyModules(code: string): string {
+export function withLazyModules(code: string): string {
   const declarations = [...code.matchAll(/^let (node_\w+) = require\("node:([^"]+)"\);$/gm)];
   return declarations.reduce((text, [declaration, name, id = ""]) => {
     const whole = new RegExp(`(?<![\\w$.])${name}\\b(?!\\.)`, "g");
     if (!LAZY.has(id) || text.match(whole)?.length !== 1) return text;
-    const uses = new RegExp(`(?<![\\w$.])${name}\\b`, "g");
+    // `new node_x().Y()` would construct node_x: a class needs parentheses.
+    const classes = new RegExp(`\\bnew ${name}\\.([\\w$.]+)`, "g");
+    const uses = new RegExp(`(?<![\\w$.])${name}\\b(?!\\(\\))`, "g");
     const load = `let loaded_${name}; function ${name}() { return (loaded_${name} ??= require("node:${id}")); }`;
     // In the place of the declaration, so that lines stay what they are.
     const [before = "", after = ""] = text.split(declaration);
-    return before + load + after.replace(uses, `${name}()`);
+    return before + load + after.replace(classes, `new (${name}().$1)`).replace(uses, `${name}()`);
   }, code);
 }
 
