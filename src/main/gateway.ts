@@ -198,11 +198,11 @@ export class Gateway {
 
   async #apply(generation: number, configuration: PackedIr): Promise<void> {
     await this.#internal.prepare(configuration, this.#plane, this.#output.logger("admin"));
-    this.exports.use(configuration.frame);
+    this.exports.use(configuration);
     try {
       await this.supervisor.apply(generation, configuration);
     } catch (error) {
-      this.exports.use(this.#configuration.frame);
+      this.exports.use(this.#configuration);
       throw error;
     }
   }

@@ -1,7 +1,8 @@
 import type { Logger } from "../base/log.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
-import type { Collector, Ir } from "../ir/ir.ts";
+import type { Collector } from "../ir/ir.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
 import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { type CompilerServices, IrCompiler } from "../proxy/compile-ir.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -64,9 +65,11 @@ export class TelemetryExport {
   }
 
   /** Connects the collectors of this configuration. Called before workers commit it. */
-  use(ir: Ir): void {
+  use({ frame: ir, addresses }: Pick<PackedIr, "frame" | "addresses">): void {
+    const used = ir.binds.some(({ frontend }) => frontend.tracing ?? frontend.accessLog?.otlp);
+    if (!used && this.#held.length === 0) return;
     const frame = { ...ir, binds: [], routeGroups: [] };
-    const compiler = new IrCompiler(0, { frame, surroundings: "" }, this.#services, this.#endpoints);
+    const compiler = new IrCompiler(0, { frame, addresses }, this.#services, this.#endpoints);
     const cel = CelEnvironment.defining(ir.customFunctions ?? "");
     for (const { frontend } of ir.binds) {
       if (frontend.tracing !== undefined) this.#connect("traces", frontend.tracing.collector, compiler, cel);

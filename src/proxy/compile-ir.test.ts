@@ -36,11 +36,17 @@ class TestWorker {
     };
   }
 
+  /** Compiles the routes of a configuration, which is not in effect yet. */
+  prepare(configuration: PackedIr): IrCompiler {
+    const compiler = new IrCompiler(1, configuration, this.#services, this.endpoints, this.#current);
+    for (const routes of configuration.routes) compiler.addRoutes(routes, 0, routes.count);
+    return compiler;
+  }
+
   apply(configuration: PackedIr): Generation {
     const before = this.#current;
-    const compiler = new IrCompiler(1, configuration, this.#services, this.endpoints, before);
-    for (const routes of configuration.routes) compiler.addRoutes(routes, 0, routes.count);
-    this.#current = compiler.finish();
+    this.#current = this.prepare(configuration).finish();
+    this.#current.destinations.commit();
     this.endpoints.calls = this.#current.calls;
     if (before !== undefined) this.endpoints.release(before.endpoints);
     return this.#current;
@@ -173,19 +179,94 @@ test("fields that belong to the gateway do so as long as a route says it, taken 
   assert.deepEqual(policiesOf(worker.apply(configurationOf([{ name: "new" }]))), [false, false]);
 });
 
-test("what a route is compiled with is part of it: services, functions and the names of its listener", () => {
+test("what a route is compiled with is part of it: functions and the names of its listener", () => {
   const worker = new TestWorker();
   const routes = [{ name: "a" }];
   const first = routeTo(worker.apply(configurationOf(routes)), "a");
   const functions = { config: { customFunctions: 'f() { "x" }' } };
-  const service = { name: "s", namespace: "n", hostname: "s.n", ports: { 80: 8080 } };
   const compiled = [
     configurationOf(routes, functions),
-    configurationOf(routes, { services: [service] }),
     configurationOf(routes, {}, { name: "other" }),
     configurationOf(routes),
   ].map((configuration) => routeTo(worker.apply(configuration), "a"));
-  assert.equal(new Set([first, ...compiled]).size, 5, "each is compiled anew");
+  assert.equal(new Set([first, ...compiled]).size, 4, "each is compiled anew");
+});
+
+/** A service whose workloads have these addresses, and another one that does not change. */
+function discovered(...ips: readonly string[]): object {
+  const service = (name: string) => ({ name, namespace: "n", hostname: `${name}.n`, ports: { 80: 8080 } });
+  const workload = (of: string, ip: string) => ({
+    name: ip,
+    uid: ip,
+    namespace: "n",
+    workloadIps: [ip],
+    services: { [`n/${of}.n`]: {} },
+  });
+  return {
+    services: [service("s"), service("other")],
+    workloads: [...ips.map((ip) => workload("s", ip)), workload("other", "10.0.9.9")],
+  };
+}
+
+test("routes stay when the endpoints of their services change, and call the new ones", () => {
+  const worker = new TestWorker();
+  const backends = [{ service: { name: "n/s.n", port: 80 } }];
+  const extAuthz = { service: { name: "n/s.n", port: 80 }, protocol: { http: {} } };
+  const routes = [
+    { name: "a", backends },
+    { name: "b", backends: [{ service: { name: "n/other.n", port: 80 } }] },
+    { name: "c", policies: { extAuthz } },
+  ];
+  const before = worker.apply(configurationOf(routes, discovered("10.0.0.1")));
+  const targets = (): string[] =>
+    worker.endpoints
+      .stats()
+      .map(({ target }) => target)
+      .sort();
+  const endpointsOf = (name: string) =>
+    routeTo(before, name).backends[0]?.balancer?.endpoints.map(({ pool }) => pool.name);
+  assert.deepEqual(endpointsOf("a"), ["10.0.0.1:8080"]);
+  const after = worker.apply(
+    configurationOf([...routes, { name: "new", backends }], discovered("10.0.0.2", "10.0.0.3")),
+  );
+  for (const name of ["a", "b", "c"]) assert.equal(routeTo(after, name), routeTo(before, name));
+  assert.deepEqual(endpointsOf("a"), ["10.0.0.2:8080", "10.0.0.3:8080"]);
+  assert.deepEqual(endpointsOf("b"), ["10.0.9.9:8080"]);
+  assert.equal(routeTo(after, "new").backends[0]?.balancer, routeTo(after, "a").backends[0]?.balancer);
+  assert.deepEqual(targets(), ["10.0.0.2:8080", "10.0.0.3:8080", "10.0.9.9:8080", "127.0.0.1:9"]);
+  worker.apply(configurationOf(routes, discovered()));
+  assert.deepEqual(endpointsOf("a"), []);
+  assert.deepEqual(targets(), ["10.0.9.9:8080", "127.0.0.1:9"]);
+});
+
+test("a configuration that is not committed moves no calls", () => {
+  const worker = new TestWorker();
+  const routes = [{ name: "a", backends: [{ service: { name: "n/s.n", port: 80 } }] }];
+  const { backends } = routeTo(worker.apply(configurationOf(routes, discovered("10.0.0.1"))), "a");
+  worker.prepare(configurationOf(routes, discovered("10.0.0.2"))).abandon();
+  assert.deepEqual(
+    backends[0]?.balancer?.endpoints.map(({ pool }) => pool.name),
+    ["10.0.0.1:8080"],
+  );
+  assert.deepEqual(
+    worker.endpoints.stats().map(({ target }) => target),
+    ["10.0.0.1:8080"],
+  );
+});
+
+test("a route whose connections go through a proxy of a service is compiled again when the proxies change", () => {
+  const worker = new TestWorker();
+  const backends = [
+    { host: "127.0.0.1:9", policies: { backendTunnel: { proxy: { service: { name: "n/s.n", port: 80 } } } } },
+  ];
+  const routes = [{ name: "a", backends }];
+  const proxiesOf = (generation: Generation) =>
+    routeTo(generation, "a").backends[0]?.balancer?.endpoints.map(({ pool }) => pool.target.tunnel?.proxies);
+  const first = worker.apply(configurationOf(routes, discovered("10.0.0.1")));
+  const same = worker.apply(configurationOf([...routes, { name: "b" }], discovered("10.0.0.1")));
+  assert.equal(routeTo(same, "a"), routeTo(first, "a"));
+  const after = worker.apply(configurationOf(routes, discovered("10.0.0.2")));
+  assert.deepEqual(proxiesOf(after), [[{ host: "10.0.0.2", port: 8080 }]]);
 });
 
 test("a route that others delegate to has their new policies after a reload", async () => {

@@ -18,8 +18,8 @@ import type { TlsServer } from "../tls/tls-settings.ts";
 import { TlsTerminator } from "../tls/tls-terminator.ts";
 import { AffinityKey } from "../upstream/balancers/rendezvous.ts";
 import { Callout, NO_UPSTREAM } from "../upstream/callout.ts";
-import { connectionOf, type Destination, Destinations } from "../upstream/destinations.ts";
-import { ServiceIndex, type Workload } from "../upstream/discovery.ts";
+import { connectionOf, type Destination, Destinations, proxyService } from "../upstream/destinations.ts";
+import type { ServiceIndex } from "../upstream/discovery.ts";
 import type { DynamicConnection } from "../upstream/dynamic.ts";
 import { DynamicTarget } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -27,6 +27,7 @@ import type { BackendCalls, Endpoints } from "../upstream/endpoints.ts";
 import { OutlierDetector } from "../upstream/outlier.ts";
 import { settingsIdentity } from "../upstream/pool-target.ts";
 import type { Target } from "../upstream/target.ts";
+import { AddressBook } from "./address-book.ts";
 import { bodyCaptureOptions } from "./body/recorded-bodies.ts";
 import { addGatewayFields } from "./client-fields.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
@@ -46,11 +47,12 @@ export interface Generation {
   /** Held for as long as the generation lives; released afterwards. */
   readonly endpoints: readonly Endpoint[];
   readonly calls: ReadonlyMap<string, BackendCalls>;
-  readonly workloads: readonly Workload[];
+  readonly addresses: AddressBook;
+  readonly destinations: Destinations;
   /** By the key of the listener. */
   readonly terminators: ReadonlyMap<string, KnownTerminator>;
-  /** Of `PackedIr`: what its routes were compiled with. */
-  readonly surroundings: string;
+  /** The functions that its routes were compiled with. */
+  readonly customFunctions: string;
   /** For the next configuration, by owner and labels, then by digest. */
   readonly routes: ReadonlyMap<string, KnownRoutes>;
 }
@@ -92,7 +94,7 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 
 /**
  * Compiles one configuration, fed slice by slice so that requests go on being served in between. A route that the
- * configuration in effect has too, with the same surroundings, is taken over as it is: that costs 2 % of compiling it, and
+ * configuration in effect has too is taken over as it is, whatever has become of the endpoints of its services: that costs 2 % of compiling it, and
  * there are never two of each in memory.
  */
 export class IrCompiler {
@@ -105,7 +107,10 @@ export class IrCompiler {
   readonly #calls = new Map<string, BackendCalls>();
   readonly #ir: Ir;
   readonly #generation: number;
+  readonly #addresses: AddressBook;
   readonly #services: ServiceIndex;
+  /** Of the configuration in effect. */
+  readonly #servicesBefore: ServiceIndex | undefined;
   readonly #destinations: Destinations;
   readonly #callouts = new Map<string, KnownCallout>();
   readonly #owners = new Map<string, Owner>();
@@ -114,7 +119,6 @@ export class IrCompiler {
   /** Of the configuration in effect; unchanged ones keep their contexts and the sessions that clients resume. */
   readonly #terminatorsBefore: Generation["terminators"] | undefined;
   readonly #merged: CompiledBind["merged"] = new WeakMap();
-  readonly #surroundings: string;
   /** Of the whole configuration. */
   readonly #uses = new Uses();
   /** Of the part that is being compiled. */
@@ -131,7 +135,7 @@ export class IrCompiler {
   /** Routes follow by `addRoutes`. `before` is the configuration in effect. */
   constructor(
     generation: number,
-    { frame: ir, surroundings }: Pick<PackedIr, "frame" | "surroundings">,
+    { frame: ir, addresses }: Pick<PackedIr, "frame" | "addresses">,
     { metrics, customLabels, policies, locality, exports, random }: CompilerServices,
     endpoints: Endpoints,
     before?: Generation,
@@ -142,7 +146,6 @@ export class IrCompiler {
     this.#policies = { ...environment, callouts, credentials, ownFields };
     this.#link.compiler = this;
     this.#recording = IrCompiler.#recordingIn(this.#link, environment);
-    this.#surroundings = surroundings;
     this.#exports = exports;
     this.#random = random;
     this.#generation = generation;
@@ -150,10 +153,12 @@ export class IrCompiler {
     this.#metrics = metrics;
     this.#customLabels = customLabels;
     this.#endpoints = endpoints;
-    this.#services = new ServiceIndex(ir.services, ir.workloads);
-    this.#destinations = new Destinations(endpoints, this.#services, locality, random);
+    this.#addresses = AddressBook.read(addresses, before?.addresses);
+    this.#services = this.#addresses.index;
+    this.#servicesBefore = before?.addresses.index;
+    this.#destinations = new Destinations(endpoints, this.#services, locality, random, before?.destinations.former);
     this.#terminatorsBefore = before?.terminators;
-    const reusable = before?.surroundings === surroundings ? before.routes : undefined;
+    const reusable = before?.customFunctions === (ir.customFunctions ?? "") ? before.routes : undefined;
     const addOwner = (key: string, labels: FixedLabels): void => {
       const known: KnownRoutes = new Map();
       const name = `${key} ${JSON.stringify(labels)}`;
@@ -194,6 +199,8 @@ export class IrCompiler {
     const known = before?.get(digest);
     if (known === undefined) return undefined;
     const { backends, uses } = known.route;
+    for (const proxy of uses.proxies)
+      if (this.#servicesBefore?.isSame(proxy, this.#services.find(proxy)) !== true) return undefined;
     for (const destination of uses.destinations) this.#destinations.takeOver(destination);
     for (const { key, calls } of backends) this.#calls.set(key, calls);
     this.#addUses(uses);
@@ -251,9 +258,10 @@ export class IrCompiler {
       binds,
       endpoints,
       calls: this.#calls,
-      workloads: this.#ir.workloads,
+      addresses: this.#addresses,
+      destinations: this.#destinations,
       terminators: this.#terminators,
-      surroundings: this.#surroundings,
+      customFunctions: this.#ir.customFunctions ?? "",
       routes: this.#routes,
     };
   }
@@ -385,6 +393,7 @@ export class IrCompiler {
   }
 
   #dynamicConnection(policies: PolicySet): DynamicConnection | undefined {
+    this.#noteProxy(policies);
     const settings = connectionOf(policies, this.#services);
     const identity = settingsIdentity(settings);
     return identity === "" ? undefined : { settings, identity };
@@ -409,7 +418,13 @@ export class IrCompiler {
     return known.callout;
   }
 
+  #noteProxy(policies: PolicySet): void {
+    const proxy = proxyService(policies);
+    if (proxy !== undefined) this.#used.proxies.add(proxy);
+  }
+
   #destination(target: Target, policies: PolicySet): Destination {
+    this.#noteProxy(policies);
     const destination = this.#destinations.find(target, policies);
     if (destination.balancer !== undefined) this.#used.destinations.add(destination);
     return destination;

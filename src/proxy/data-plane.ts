@@ -109,6 +109,8 @@ export class DataPlane implements TunnelTargets {
     if (candidate === undefined) return;
     this.#candidate = undefined;
     const { generation, opened } = candidate;
+    const before = this.#current;
+    generation.destinations.commit();
     for (const [key, server] of opened) this.#servers.set(key, server);
     for (const [key, server] of this.#servers) {
       const bind = generation.binds.get(key);
@@ -119,9 +121,8 @@ export class DataPlane implements TunnelTargets {
         server.drain();
       }
     }
-    this.#services.workloads.replace(generation.workloads);
+    if (generation.addresses !== before?.addresses) this.#services.workloads.replace(generation.addresses.workloads);
     this.#endpoints.calls = generation.calls;
-    const before = this.#current;
     this.#current = generation;
     if (before !== undefined) this.#endpoints.release(before.endpoints);
   }

@@ -19,6 +19,8 @@ export class Uses {
   readonly destinations = new Set<Destination>();
   /** By target and policies. */
   readonly callouts = new Map<string, KnownCallout>();
+  /** Services whose workloads are proxies of a tunnel: what uses them has to be compiled again when they change. */
+  readonly proxies = new Set<string>();
   readonly credentials: CredentialNames;
   readonly ownFields: OwnFields;
 
@@ -29,12 +31,13 @@ export class Uses {
 
   /** Whether there is nothing besides destinations. */
   get destinationsOnly(): boolean {
-    return this.callouts.size === 0 && this.credentials.empty && this.ownFields.empty;
+    return this.callouts.size === 0 && this.proxies.size === 0 && this.credentials.empty && this.ownFields.empty;
   }
 
   include(other: Uses): void {
     for (const destination of other.destinations) this.destinations.add(destination);
     for (const [key, known] of other.callouts) this.callouts.set(key, known);
+    for (const proxy of other.proxies) this.proxies.add(proxy);
     this.credentials.include(other.credentials);
     this.ownFields.include(other.ownFields);
   }

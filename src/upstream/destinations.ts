@@ -1,5 +1,6 @@
 import type { BackendTls } from "../tls/tls-settings.ts";
 import { type Balancer, SingleEndpoint } from "./balancers/balancer.ts";
+import { MovableBalancer } from "./balancers/movable.ts";
 import { serviceBalancer } from "./balancers/registry.ts";
 import type { ServiceIndex, Workload } from "./discovery.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -29,8 +30,24 @@ export interface Destination {
   readonly target: Target;
   /** undefined for targets without endpoints of their own: `routeGroup`, `dynamic`, `internal`, `invalid`. */
   readonly balancer: Balancer | undefined;
-  /** References to a service with one key share it; `` for other targets. */
+  /** References to a service with one key share it, in all configurations; `` for other targets. */
   readonly key: string;
+}
+
+/** The calls to a service. Its balancer stays while its endpoints change. */
+interface ServiceDestination extends Destination {
+  readonly target: ServiceTarget;
+  readonly balancer: MovableBalancer;
+  readonly settings: ConnectionSettings;
+  readonly affinity: boolean;
+}
+
+type ServiceTarget = Extract<Target, { type: "service" }>;
+
+/** The destinations of the configuration in effect, and the services that they were made of. */
+export interface FormerDestinations {
+  readonly services: ServiceIndex;
+  readonly ofServices: ReadonlyMap<string, ServiceDestination>;
 }
 
 /**
@@ -45,10 +62,21 @@ export class Destinations {
   readonly #random: () => number;
   readonly #held = new Map<string, Endpoint>();
   readonly #singles = new Map<Endpoint, Destination>();
-  readonly #ofServices = new Map<string, Destination>();
+  readonly #ofServices = new Map<string, ServiceDestination>();
+  /** undefined once this one is in effect: it would keep all former ones alive. */
+  #before: FormerDestinations | undefined;
+  /** New endpoints of services that the configuration in effect calls too. */
+  readonly #moves = new Map<MovableBalancer, Balancer>();
 
   /** `locality`: where this gateway runs. `random` is uniform in [0, 1). */
-  constructor(endpoints: Endpoints, services: ServiceIndex, locality: Locality, random: () => number) {
+  constructor(
+    endpoints: Endpoints,
+    services: ServiceIndex,
+    locality: Locality,
+    random: () => number,
+    before?: FormerDestinations,
+  ) {
+    this.#before = before;
     this.#endpoints = endpoints;
     this.#services = services;
     this.#locality = locality;
@@ -58,6 +86,18 @@ export class Destinations {
   /** What has to be released when the configuration goes. */
   get held(): readonly Endpoint[] {
     return [...this.#held.values()];
+  }
+
+  /** For the next configuration. */
+  get former(): FormerDestinations {
+    return { services: this.#services, ofServices: this.#ofServices };
+  }
+
+  /** Sends calls of services to their new endpoints: when this configuration takes effect. */
+  commit(): void {
+    for (const [balancer, next] of this.#moves) balancer.move(next);
+    this.#moves.clear();
+    this.#before = undefined;
   }
 
   /** The destination of a target with these policies; made for the first reference to it. */
@@ -77,21 +117,33 @@ export class Destinations {
     }
   }
 
-  /**
-   * Holds and shares a destination of another configuration, which holds it still and has the same services. Whoever uses it
-   * there can go on using it.
-   */
+  /** Holds and shares a destination of the configuration in effect. Whoever uses it there can go on using it. */
   takeOver(destination: Destination): void {
     const { balancer, key } = destination;
-    if (balancer === undefined || this.#ofServices.get(key) === destination) return;
-    for (const endpoint of balancer.endpoints) {
+    if (balancer === undefined || this.#ofServices.has(key)) return;
+    if (key !== "") {
+      this.#keep(destination as ServiceDestination);
+      return;
+    }
+    this.#retain(balancer);
+    for (const endpoint of balancer.endpoints)
+      if (!this.#singles.has(endpoint)) this.#singles.set(endpoint, destination);
+  }
+
+  /** Keeps a destination with the endpoints that its service has in this configuration. */
+  #keep(destination: ServiceDestination): void {
+    const { balancer, key, target } = destination;
+    this.#ofServices.set(key, destination);
+    if (this.#before?.services.isSame(target.key, this.#services.find(target.key)) === true) this.#retain(balancer);
+    else this.#moves.set(balancer, this.#balancer(destination));
+  }
+
+  #retain(balancer: Balancer): void {
+    for (const endpoint of balancer.endpoints)
       if (!this.#held.has(endpoint.key)) {
         this.#endpoints.retain(endpoint);
         this.#held.set(endpoint.key, endpoint);
       }
-      if (key === "" && !this.#singles.has(endpoint)) this.#singles.set(endpoint, destination);
-    }
-    if (key !== "" && !this.#ofServices.has(key)) this.#ofServices.set(key, destination);
   }
 
   /** Backends with the same single endpoint share all of this: with many routes, what they share stays in the caches. */
@@ -105,21 +157,25 @@ export class Destinations {
     return destination;
   }
 
-  #ofService(
-    target: Extract<Target, { type: "service" }>,
-    settings: ConnectionSettings,
-    affinity: boolean,
-  ): Destination {
-    const identity = `${target.key} ${target.port} ${affinity} ${settingsIdentity(settings)}`;
-    let destination = this.#ofServices.get(identity);
-    if (destination === undefined) {
-      const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
-      const buckets = this.#buckets(target.key, target.port, settings);
-      const balancer = serviceBalancer(buckets, loadBalancer?.algorithm, affinity, this.#random);
-      destination = { target, balancer, key: identity };
-      this.#ofServices.set(identity, destination);
+  #ofService(target: ServiceTarget, settings: ConnectionSettings, affinity: boolean): Destination {
+    const key = `${target.key} ${target.port} ${affinity} ${settingsIdentity(settings)}`;
+    const known = this.#ofServices.get(key);
+    if (known !== undefined) return known;
+    const before = this.#before?.ofServices.get(key);
+    if (before !== undefined) {
+      this.#keep(before);
+      return before;
     }
+    const balancer = new MovableBalancer(this.#balancer({ target, settings, affinity }));
+    const destination = { target, balancer, key, settings, affinity };
+    this.#ofServices.set(key, destination);
     return destination;
+  }
+
+  #balancer({ target, settings, affinity }: Pick<ServiceDestination, "target" | "settings" | "affinity">): Balancer {
+    const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
+    const buckets = this.#buckets(target.key, target.port, settings);
+    return serviceBalancer(buckets, loadBalancer?.algorithm, affinity, this.#random);
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
@@ -186,6 +242,12 @@ const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([
 
 function versionOf(appProtocol: string | undefined): HttpVersion | undefined {
   return appProtocol === undefined ? undefined : VERSIONS.get(appProtocol.toLowerCase());
+}
+
+/** The service whose workloads are the proxies of a tunnel: a change of them changes how connections are made. */
+export function proxyService({ backendTunnel }: DestinationPolicies): string | undefined {
+  const proxy = backendTunnel?.proxy;
+  return proxy?.type === "service" ? proxy.key : undefined;
 }
 
 /** Every healthy workload of a service may be the proxy. */

@@ -75,6 +75,18 @@ export class ServiceIndex {
     return this.#services.get(key);
   }
 
+  /** Whether a service is the same here: the same objects, in the same order. */
+  isSame(key: string, other: IndexedService | undefined): boolean {
+    const own = this.#services.get(key);
+    if (own === undefined || other === undefined) return own === other;
+    if (own === other) return true;
+    return (
+      own.service === other.service &&
+      own.workloads.length === other.workloads.length &&
+      own.workloads.every((workload, i) => workload === other.workloads[i])
+    );
+  }
+
   #at(key: string): { service: Service | undefined; readonly workloads: Workload[] } {
     let indexed = this.#services.get(key);
     if (indexed === undefined) {

@@ -4,13 +4,20 @@
  */
 import type { Backend, Bind, Ir, Listener, TargetedPolicy, TcpRoute } from "../../ir/ir.ts";
 import { parseJson } from "../../ir/json.ts";
-import { digestOf, type PackedIr, type PackedRoute, type PackedRoutes, packRoutes } from "../../ir/packed-ir.ts";
-import type { Service, Workload } from "../../upstream/discovery.ts";
+import {
+  digestOf,
+  type PackedAddresses,
+  type PackedIr,
+  type PackedRoutes,
+  type PackedText,
+  type PackedTexts,
+  packTexts,
+} from "../../ir/packed-ir.ts";
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
 import { type DeltaResponse, type NamedResource, readPart } from "./messages.ts";
 
 /** A resource as it was received. */
-interface Received extends PackedRoute {
+interface Received extends PackedText {
   readonly name: string;
   readonly version: string;
   readonly kind: string;
@@ -33,6 +40,8 @@ export class Assembly {
     [ADDRESS_TYPE]: new Map(),
   };
   readonly #owners = new Map<string, Owner>();
+  /** undefined: to be packed again. */
+  #addresses: PackedAddresses | undefined;
 
   /** Names and versions, to resume with. */
   *versions(type: typeof RESOURCE_TYPE | typeof ADDRESS_TYPE): Iterable<readonly [string, string]> {
@@ -50,6 +59,7 @@ export class Assembly {
     let changed = false;
     for (const { type, removed, received } of read) {
       const known = this.#types[type];
+      if (type === ADDRESS_TYPE && removed.length + received.length > 0) this.#addresses = undefined;
       for (const name of removed) {
         const before = known.get(name);
         if (before === undefined) continue;
@@ -99,24 +109,20 @@ export class Assembly {
       binds: binds.sort(byKey),
       routeGroups: [],
       backends: values<Backend>("backend"),
-      services: this.#addresses<Service>("service"),
-      workloads: this.#addresses<Workload>("workload"),
+      services: [],
+      workloads: [],
       targeted: values<TargetedPolicy>("policy"),
       ...(customFunctions !== undefined && { customFunctions }),
     };
+    this.#addresses ??= { services: this.#packedAddresses("service"), workloads: this.#packedAddresses("workload") };
     const routes = frame.binds.flatMap((bind) => bind.listeners.map(({ key }) => this.#packed(key)));
-    return { frame, routes, surroundings: this.#surroundings(customFunctions), internal: false };
+    return { frame, routes, addresses: this.#addresses, internal: false };
   }
 
   #packed(listener: string): PackedRoutes {
     const owner = this.#ownerOf(listener);
-    owner.packed ??= packRoutes(listener, [...owner.routes.values()].sort(byOrder));
+    owner.packed ??= { owner: listener, ...packTexts([...owner.routes.values()].sort(byOrder)) };
     return owner.packed;
-  }
-
-  #surroundings(customFunctions = ""): string {
-    const digests = [...this.#types[ADDRESS_TYPE].values()].map(({ digest }) => digest);
-    return digestOf(Buffer.concat([Buffer.from(customFunctions), ...digests])).toString("base64url");
   }
 
   #parsedOf<Value>(
@@ -128,9 +134,9 @@ export class Assembly {
     return found;
   }
 
-  #addresses<Value>(kind: string): Value[] {
+  #packedAddresses(kind: string): PackedTexts {
     const found = [...this.#types[ADDRESS_TYPE].values()].filter((address) => address.kind === kind);
-    return found.sort((a, b) => compare(a.name, b.name)).map((address) => parsed(address) as Value);
+    return packTexts(found.sort((a, b) => compare(a.name, b.name)));
   }
 
   #forget({ kind, owner: key, name }: Received): void {

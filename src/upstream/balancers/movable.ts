@@ -1,0 +1,27 @@
+import type { Endpoint } from "../endpoint.ts";
+import type { Balancer } from "./balancer.ts";
+
+/**
+ * The balancer of a service, whose endpoints come and go while routes stay as they are: a change of the endpoints reaches all
+ * routes and callouts of the service at once, and none of them is compiled again.
+ */
+export class MovableBalancer implements Balancer {
+  #current: Balancer;
+
+  constructor(current: Balancer) {
+    this.#current = current;
+  }
+
+  get endpoints(): readonly Endpoint[] {
+    return this.#current.endpoints;
+  }
+
+  choose(key?: Uint8Array): Endpoint | undefined {
+    return this.#current.choose(key);
+  }
+
+  /** Calls from now on go to the endpoints of `next`. */
+  move(next: Balancer): void {
+    this.#current = next;
+  }
+}
