@@ -1,0 +1,142 @@
+/**
+ * The documents that policies name by URL, such as key sets: fetched, put into the graph, and refreshed. In: the URLs that policies
+ * name, after each change of the graph. Out: `FetchedDocument`s. One that fails later stays as it was.
+ */
+import type { Logger } from "../base/log.ts";
+import { type Resource, ResourceStore } from "../config/resources/store.ts";
+import { keyOfObject } from "../kube/objects.ts";
+import { defineQuery, type Graph } from "./graph.ts";
+import type { FetchedDocument } from "./inputs.ts";
+import { backendModel } from "./translate/backends.ts";
+import { policyModel } from "./translate/policy/model.ts";
+
+/** Milliseconds until documents that could not be fetched are fetched again; doubled after each failure up to the longest. */
+const RETRY_MS = 2_000;
+const MAX_RETRY_MS = 60_000;
+
+/** What policies and backends name, sorted. */
+const wantedUrls = defineQuery<readonly string[]>("wantedUrls", (read) => {
+  const policies = read.list("TracegatePolicy").map((each) => read.query(policyModel, keyOfObject(each)));
+  const backends = read.list("TracegateBackend").map((each) => read.query(backendModel, keyOfObject(each)));
+  return [...new Set([...policies, ...backends].flatMap((model) => model?.urls ?? []))].sort();
+});
+
+/** How much is wrong with policies and backends. */
+const problemCount = defineQuery<number>("problemCount", (read) => {
+  const policies = read.list("TracegatePolicy").map((each) => read.query(policyModel, keyOfObject(each)));
+  const backends = read.list("TracegateBackend").map((each) => read.query(backendModel, keyOfObject(each)));
+  return [...policies, ...backends].reduce((sum, model) => sum + (model?.problems.length ?? 0), 0);
+});
+
+export interface DocumentsOptions {
+  readonly graph: Graph;
+  /** Called after the graph has changed. */
+  readonly changed: () => void;
+  readonly log: Logger;
+  /** For tests. */
+  readonly store?: ResourceStore;
+  /** Milliseconds until the first retry. Default: 2000. */
+  readonly retry?: number;
+}
+
+export class Documents {
+  readonly #options: DocumentsOptions;
+  readonly #store: ResourceStore;
+  #wanted: readonly string[] = [];
+  #fetching = false;
+  #again = false;
+  #retry: number;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: DocumentsOptions) {
+    this.#options = options;
+    this.#store = options.store ?? new ResourceStore();
+    this.#retry = options.retry ?? RETRY_MS;
+  }
+
+  /** Fetches what has become necessary, and drops what no policy names any more. Call it after changes of the graph. */
+  update(): void {
+    const wanted = this.#options.graph.query(wantedUrls, "");
+    if (wanted === this.#wanted || this.#closed) return;
+    this.#wanted = wanted;
+    this.#retry = this.#options.retry ?? RETRY_MS;
+    void this.#fetch();
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#store.close();
+  }
+
+  async #fetch(): Promise<void> {
+    if (this.#fetching) {
+      this.#again = true;
+      return;
+    }
+    this.#fetching = true;
+    clearTimeout(this.#timer);
+    do {
+      this.#again = false;
+      await this.#store.fetch(this.#wanted);
+    } while (this.#again);
+    this.#fetching = false;
+    if (this.#closed) return;
+    this.#store.keep(this.#wanted, {
+      changed: () => Promise.resolve(this.#replace()),
+      failed: (url, problem) => this.#options.log.warn("a document could not be refreshed", { url, problem }),
+    });
+    this.#apply();
+    const failed = this.#wanted.filter((url) => "problem" in (this.#store.resources.get(url) ?? { problem: "" }));
+    if (failed.length === 0) return;
+    this.#timer = setTimeout(() => void this.#fetch(), this.#retry);
+    this.#retry = Math.min(this.#retry * 2, MAX_RETRY_MS);
+  }
+
+  /** Brings the documents of the graph up to those of the store. */
+  #apply(): void {
+    const { graph, changed } = this.#options;
+    let touched = false;
+    for (const url of this.#wanted) {
+      const document = this.#store.resources.get(url);
+      if (document === undefined || isSame(graph.get("FetchedDocument", url)?.document, document)) continue;
+      graph.set(fetched(url, document));
+      touched = true;
+    }
+    for (const { metadata } of graph.list("FetchedDocument"))
+      if (!this.#wanted.includes(metadata.name)) {
+        graph.delete("FetchedDocument", metadata.name);
+        touched = true;
+      }
+    if (touched) changed();
+  }
+
+  /** False: policies that worked would not work with the new documents, so the former ones stay. */
+  #replace(): boolean {
+    const { graph } = this.#options;
+    const before = graph.list("FetchedDocument");
+    const problems = graph.query(problemCount, "");
+    for (const url of this.#wanted) {
+      const document = this.#store.resources.get(url);
+      if (document !== undefined) graph.set(fetched(url, document));
+    }
+    if (graph.query(problemCount, "") > problems) {
+      for (const each of before) graph.set(each);
+      this.#options.log.warn("a refreshed document cannot be used; the former one stays");
+      return false;
+    }
+    this.#options.changed();
+    return true;
+  }
+}
+
+function fetched(url: string, document: Resource): FetchedDocument {
+  const metadata = { name: url, namespace: "" };
+  return { apiVersion: "", kind: "FetchedDocument", metadata, document };
+}
+
+function isSame(a: Resource | undefined, b: Resource): boolean {
+  if (a === undefined) return false;
+  return "text" in a ? "text" in b && a.text === b.text : "problem" in b && a.problem === b.problem;
+}
