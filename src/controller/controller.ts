@@ -15,6 +15,7 @@ import { XdsCertificates } from "../xds/server/certificates.ts";
 import { XdsServer } from "../xds/server.ts";
 import { ownProfiles, startControllerAdmin } from "./admin.ts";
 import { deploymentName } from "./deploy/manifest.ts";
+import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
 import { startHealthServer } from "./health.ts";
 import { controllerIdentity, type Rejection, streamAuthority } from "./inputs.ts";
@@ -50,6 +51,7 @@ export class Controller {
   /** Lease, tokens and events: not to wait for statuses. */
   readonly #urgent: HttpKubeClient;
   readonly #syncer: Syncer;
+  readonly #documents: Documents;
   readonly #reflectors: readonly Reflector<Kind>[];
   readonly #stream: XdsServer;
   /** undefined: the stream is in plaintext. */
@@ -74,8 +76,16 @@ export class Controller {
     this.#syncer = new Syncer({
       graph: this.#graph,
       publish: (gateway, state) => this.#stream.publish(gateway, state),
-      write: () => this.#writers?.update(),
+      write: () => {
+        this.#documents.update();
+        this.#writers?.update();
+      },
       metrics: this.#metrics,
+      log: output.logger("tracegate/translator"),
+    });
+    this.#documents = new Documents({
+      graph: this.#graph,
+      changed: () => this.#syncer.changed(),
       log: output.logger("tracegate/translator"),
     });
     this.#reports = new ProxyReports({
@@ -147,6 +157,7 @@ export class Controller {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
     this.#syncer.stop();
+    this.#documents.close();
     this.#certificates?.close();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
