@@ -185,7 +185,11 @@ test("a Gateway that another controller takes over loses its objects; one that i
   const before = await quiet(server);
   deployer.update([{ ...deployment(), action: "keep", objects: [] }]);
   assert.equal(await quiet(server), before);
-  deployer.update([{ ...deployment(), action: "remove", objects: [] }]);
+  const foreign: GatewayDeployment = { ...deployment(), action: "remove", objects: [] };
+  deployer.update([foreign]);
+  assert.equal(await quiet(server), before, "another tracegate has made them for its class");
+  const spec = { ...foreign.gateway.spec, gatewayClassName: "other" };
+  deployer.update([{ ...foreign, gateway: { ...foreign.gateway, spec } }]);
   await eventually(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
   await eventually(() => serviceOf(server) === undefined, "the Service is gone");
 });

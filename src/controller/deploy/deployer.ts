@@ -13,7 +13,7 @@ import { isOlder } from "../resource-version.ts";
 import { WorkQueue } from "../work-queue.ts";
 import type { GatewayDeployment } from "./deployments.ts";
 import { manifest } from "./gateway-objects.ts";
-import { MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind } from "./manifest.ts";
+import { MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind, shortName } from "./manifest.ts";
 import { type OwnedObject, ownedId, ownedObject } from "./owned-objects.ts";
 import { COOKIE_KEY, secretName } from "./workload.ts";
 
@@ -153,7 +153,7 @@ export class Deployer {
       }
     }
     if (failures.length > 0) throw failures[0];
-    await this.#deleteOthers(key, wanted, signal);
+    await this.#deleteOthers(deployment, wanted, signal);
     this.#report(key, undefined);
     return this.counters.applied + this.counters.deleted > done;
   }
@@ -219,8 +219,13 @@ export class Deployer {
   }
 
   /** Deletes what belongs to a Gateway and is not wanted any more. */
-  async #deleteOthers(key: string, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const owned = [...this.#owned].filter(([, { gateway }]) => gateway === key);
+  async #deleteOthers(deployment: GatewayDeployment, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const { key, action, gateway } = deployment;
+    // What was made for a class of another tracegate belongs to that one.
+    const foreign = action === "remove" ? shortName(gateway.spec.gatewayClassName) : undefined;
+    const owned = [...this.#owned].filter(
+      ([, object]) => object.gateway === key && (foreign === undefined || object.gatewayClass !== foreign),
+    );
     const workload = owned.find(([id, { kind }]) => wanted.has(id) && isWorkload(kind))?.[1];
     const replaced = [...wanted].some((id) => isWorkload(id.slice(0, id.indexOf("/")))) && workload?.available !== true;
     for (const [id, object] of owned) {
