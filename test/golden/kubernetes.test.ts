@@ -19,11 +19,10 @@ import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import { type Gateway, keyOfObject } from "../../src/kube/objects.ts";
-import { Assembly } from "../../src/xds/client/assembly.ts";
-import { ADDRESS_TYPE, type GatewayState, RESOURCE_TYPE, type Resource } from "../../src/xds/resources.ts";
-import { encodeState } from "../../src/xds/server/encoded-state.ts";
+import type { GatewayState, Resource } from "../../src/xds/resources.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { TestPlane } from "../helpers/data-plane.ts";
+import { packState } from "../helpers/kube/pack-state.ts";
 
 const FOLDER = new URL("kubernetes/", import.meta.url);
 
@@ -101,19 +100,7 @@ function outcome(text: string): { readonly text: string; readonly states: readon
 async function assertServed(states: readonly GatewayState[]): Promise<void> {
   await using plane = new TestPlane({ oidcCookieKey: new Uint8Array(32) });
   for (const state of states) {
-    const { types } = encodeState(state);
-    const assembly = new Assembly();
-    const batch = [RESOURCE_TYPE, ADDRESS_TYPE] as const;
-    assembly.update(
-      batch.map((typeUrl) => ({
-        version: "",
-        nonce: "",
-        typeUrl,
-        resources: [...types[typeUrl]].map(([name, { version, bytes }]) => ({ name, version, payload: bytes })),
-        removed: [],
-      })),
-    );
-    const packed = assembly.pack(undefined);
+    const packed = packState(state);
     const anyPort = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
     await plane.plane.prepare(1, packed, anyPort, false);
     plane.plane.abort();
