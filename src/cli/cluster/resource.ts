@@ -2,13 +2,12 @@
  * Which pods a command line names (reference 5.1): `gateway/<name>`, another object with a pod selector, a pod by its name, or
  * nothing, which means the only Gateway of the namespace.
  */
+import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";
 import { type LabelSelector, type Pod, RESOURCES, type ResourceName } from "../../kube/objects.ts";
 import { CliError } from "../errors.ts";
 import { kubeFailure } from "./errors.ts";
 
-/** Pods of a Gateway carry its name in this label. */
-export const GATEWAY_NAME_LABEL = "gateway.networking.k8s.io/gateway-name";
 /** Pods of the controller carry this label. */
 export const CONTROLLER_LABEL = "tracegate=tracegate";
 
@@ -155,7 +154,7 @@ export async function controllerPods(
 
 /** The selector of the pods of a Gateway, or of another object that has been read. */
 function selectorOf(type: ResourceType, name: string, { spec }: Selecting): string {
-  if (type === "gateway") return `${GATEWAY_NAME_LABEL}=${name}`;
+  if (type === "gateway") return `${GATEWAY_NAME}=${deploymentName(name)}`;
   const selector = spec?.selector;
   if (selector === undefined || selector === null) throw new CliError("failure", "resource has no pod selector");
   const terms = type === "service" ? equals(selector as Labels) : labelTerms(selector as LabelSelector);
@@ -219,7 +218,7 @@ export function noPods(resource: Resource): CliError {
   return new CliError("failure", `no pods found for resource "${resourceName(resource)}"`, {
     hint:
       type === "gateway"
-        ? `see its conditions: kubectl describe gateway ${name} -n ${namespace}; its pods have the label ${GATEWAY_NAME_LABEL}=${name}`
+        ? `see its conditions: kubectl describe gateway ${name} -n ${namespace}; its pods have the label ${GATEWAY_NAME}=${deploymentName(name)}`
         : `kubectl get pods -n ${namespace}`,
   });
 }
