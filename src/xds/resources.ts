@@ -27,6 +27,8 @@ export type Resource =
   | { readonly kind: "backend"; readonly backend: Backend }
   | { readonly kind: "policy"; readonly policy: TargetedPolicy };
 
+export type RouteResource = Extract<Resource, { kind: "route" | "tcpRoute" }>;
+
 /** Names: `service/<service key>`, `workload/<uid>`. */
 export type Address =
   | { readonly kind: "service"; readonly service: Service }

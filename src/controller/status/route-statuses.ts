@@ -6,7 +6,7 @@ import { joined } from "../translate/findings.ts";
 import { controllerName } from "../translate/gateway-class.ts";
 import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model.ts";
 import { routeModel } from "../translate/routes.ts";
-import { shadowedRules } from "../translate/shadowed.ts";
+import { shadowedRules } from "../translate/shadowing.ts";
 import type { DesiredStatus } from "./desired.ts";
 
 export function routeStatuses(read: Read): readonly DesiredStatus[] {
@@ -35,17 +35,15 @@ const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read,
     status: {
       parents: parents.map((parent) => ({
         parentRef: parent.parentRef,
-        conditions: [...parent.conditions, ...shadowing(parent, read.query(shadowedRules, key))],
+        conditions: [...parent.conditions, ...shadowing(read, key, parent)],
       })),
     },
   };
 });
 
 /** A condition of ours, only where a rule is of no use. */
-function shadowing(
-  { attachments }: ParentModel,
-  shadowed: ReadonlyMap<string, readonly string[]>,
-): readonly ConditionDraft[] {
-  const messages = attachments.flatMap(({ listener }) => shadowed.get(listener) ?? []);
-  return messages.length === 0 ? [] : [isTrue("Shadowed", "Shadowed", joined(messages))];
+function shadowing(read: Read, route: string, { gateway, attachments }: ParentModel): readonly ConditionDraft[] {
+  const shadowed = gateway === undefined ? undefined : read.query(shadowedRules, gateway)[route];
+  const messages = attachments.flatMap(({ listener }) => shadowed?.[listener] ?? []);
+  return messages.length === 0 ? [] : [isTrue("tracegate.dev/Shadowed", "Shadowed", joined(messages))];
 }

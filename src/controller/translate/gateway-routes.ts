@@ -2,12 +2,11 @@
  * What the routes of a Gateway add to it. Routes are divided into shards, so that a change of one among thousands runs again for
  * its shard only; the results of all others are as before.
  */
-import { nameOfResource, type Resource } from "../../xds/resources.ts";
+import { nameOfResource, type RouteResource } from "../../xds/resources.ts";
 import { defineQuery, type Read } from "../graph.ts";
+import { type Claim, claimsOf } from "./route-claims.ts";
 import { routesOfGateway } from "./route-keys.ts";
 import { routeModel } from "./routes.ts";
-
-export type RouteResource = Extract<Resource, { kind: "route" | "tcpRoute" }>;
 
 interface Contribution {
   /** With their names, also at listeners of other Gateways. */
@@ -16,6 +15,7 @@ interface Contribution {
   readonly listeners: readonly string[];
   /** Keys of the services that are called. */
   readonly services: readonly string[];
+  readonly claims: readonly Claim[];
 }
 
 /** What the routes add that name the Gateway or one of its ListenerSets; of each kind, one shard after the other. */
@@ -36,6 +36,7 @@ const contributionOfShard = defineQuery<Contribution>("contributionOfShard", (re
     resources: parts.flatMap(({ resources }) => resources),
     listeners: parts.flatMap(({ listeners }) => listeners),
     services: [...new Set(parts.flatMap(({ services }) => services))],
+    claims: parts.flatMap(({ claims }) => claims),
   };
 });
 
@@ -65,5 +66,6 @@ const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (re
     // A route may name a listener by several parentRefs.
     listeners: [...new Set(attachments.map(({ listener }) => listener))],
     services,
+    claims: resources.flatMap((resource) => claimsOf(key, resource)),
   };
 });

@@ -1,0 +1,58 @@
+/**
+ * What requests or connections a rule asks for, so that rules which ask for the same ones are found. A rule can be reached by no
+ * request only if others that go first ask for the same host, path and conditions: whatever is less specific goes after it
+ * (reference 2.2).
+ */
+import type { Route, RouteMatch, ValueMatch } from "../../ir/ir.ts";
+import { withoutTrailingSlashes } from "../../proxy/match/entry.ts";
+import { nameOfResource, type RouteResource } from "../../xds/resources.ts";
+
+/** One host and match of a rule at a listener. */
+export interface Claim {
+  readonly listener: string;
+  /** Equal for all who ask for the same at that listener. */
+  readonly slot: string;
+  /** Of two claims to a slot the smaller one wins. */
+  readonly rank: string;
+  /** `<kind>/<namespace>/<name>` */
+  readonly route: string;
+  /** Name of the resource. */
+  readonly rule: string;
+  /** Of the rule in its route. */
+  readonly number: number;
+}
+
+/** `route`: `<kind>/<namespace>/<name>` of the route that the resource belongs to. */
+export function claimsOf(route: string, resource: RouteResource): readonly Claim[] {
+  const { listener, order } = resource;
+  const rule = nameOfResource(resource);
+  const number = Number(order.slice(order.lastIndexOf(".") + 1));
+  const hosts = resource.route.hostnames.length === 0 ? [""] : resource.route.hostnames;
+  if (resource.kind === "tcpRoute")
+    return hosts.map((host) => ({ listener, slot: host, rank: order, route, rule, number }));
+  return hosts.flatMap((host) =>
+    resource.route.matches.map((match, index) => ({
+      listener,
+      slot: `${host} ${conditionsOf(match)}`,
+      rank: rankOf(resource.route, match, index),
+      route,
+      rule,
+      number,
+    })),
+  );
+}
+
+/** The same text for matches that the same requests fit. */
+function conditionsOf({ path, method, headers, query }: RouteMatch): string {
+  const value = path.type === "pathPrefix" ? withoutTrailingSlashes(path.value) : path.value;
+  return JSON.stringify([path.type, value, method, sorted(headers), sorted(query)]);
+}
+
+function sorted(matches: readonly ValueMatch[]): readonly string[] {
+  return matches.map(({ name, type, value }) => JSON.stringify([name, type, value])).sort();
+}
+
+/** As src/proxy/match/precedence.ts: a prefix with a trailing slash is longer; then age, key and index decide. */
+function rankOf({ createdAt = 0, key }: Route, { path }: RouteMatch, index: number): string {
+  return `${path.value.endsWith("/") ? 0 : 1} ${String(createdAt).padStart(12, "0")} ${key} ${String(index).padStart(4, "0")}`;
+}
