@@ -145,7 +145,7 @@ export interface HttpConnection extends ClientConnection, TransportHandler, Swee
   /** Closes the connection now if it carries no stream; otherwise nothing: `closesIdle` closes it after its last one. */
   closeIfIdle(): void;
   /** Asks the client to connect again: by the next response, or by closing a connection that stays idle for some seconds. */
-  leave(): void;
+  askToReconnect(): void;
   /** Ends the connection at once, and its streams by `onClientGone`; `reason` is for the log. */
   terminate(reason: string): void;
 }

@@ -9,10 +9,17 @@ export function selectListener(exchange: Exchange): undefined {
   const { selected, bind, request, downstream } = exchange;
   const { tls } = downstream.connection;
   selected.host = hostOf(request.authority);
-  selected.listener = tls === undefined ? bind.listeners.find(selected.host) : listenerOf(exchange, tls);
+  selected.listener = tls === undefined ? plaintextListener(exchange) : listenerOf(exchange, tls);
   if (selected.listener !== undefined) return;
   exchange.trace?.noListener(tls?.serverName ?? selected.host, bind.listeners.entries);
   throw new GatewayError("TG_LISTENER_NOT_FOUND");
+}
+
+/** A port may have got TLS since the connection was made, which must not lead past it. */
+function plaintextListener({ bind, selected }: Exchange): CompiledListener | undefined {
+  const listener = bind.listeners.find(selected.host);
+  if (listener !== undefined && listener.protocol !== "HTTP") throw new GatewayError("TG_MISDIRECTED");
+  return listener;
 }
 
 /**

@@ -431,7 +431,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   }
 
   /** Not closed at once: a request may be on its way, and its client could not know whether it was served. */
-  leave(): void {
+  askToReconnect(): void {
     this.#leaving = true;
     if (this.#idle) this.#deadline.after(this.#idleTimeout);
   }

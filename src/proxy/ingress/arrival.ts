@@ -14,6 +14,8 @@ export interface LiveConnection {
   readonly activity: { readonly state: string; readonly ageMs: number };
   /** Closes the connection now if it carries no stream; otherwise nothing, it closes after its last one. */
   closeIfIdle(): void;
+  /** Asks the client to connect again; connections that carry no requests have no way to. */
+  askToReconnect?(): void;
   /** Ends the connection and its streams at once; `reason` is for the log. */
   terminate(reason: string): void;
 }

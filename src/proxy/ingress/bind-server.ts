@@ -106,12 +106,16 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
    * asked to connect again (reference 1.1): what they negotiated, and how they were authenticated, is that of the old one.
    */
   update(bind: CompiledBind): void {
+    const { protocol } = this.#bind;
     this.#bind = bind;
     for (const [connection, terminator] of this.#secured) this.#leaveIfChanged(connection, terminator);
+    if (protocol !== "http" || bind.protocol === "http") return;
+    for (const connection of this.#live.keys()) connection.askToReconnect?.();
   }
 
   #leaveIfChanged(connection: HttpConnection, terminator: TlsTerminator | undefined): void {
-    if (this.#bind.listeners.find(connection.tls?.serverName ?? "")?.terminator !== terminator) connection.leave();
+    if (this.#bind.listeners.find(connection.tls?.serverName ?? "")?.terminator !== terminator)
+      connection.askToReconnect();
   }
 
   // ── the listening socket and its drain (drain.ts) ──

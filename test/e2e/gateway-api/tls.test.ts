@@ -5,7 +5,7 @@ import { after, before, suite, test } from "node:test";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
-import { RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { get, tlsConnect } from "../tls/support.ts";
 
 suite("TLS listeners as the Gateway API has them", { skip: noOpenssl }, () => {
@@ -151,6 +151,22 @@ suite("TLS listeners as the Gateway API has them", { skip: noOpenssl }, () => {
     // A host of another listener is not reached through this one, whatever that one does with TLS.
     const other = await get(port, "abc.example.com", { ...trusted(), servername: "example.org" });
     assert.equal(statusOf(other), 421);
+  });
+
+  test("a connection in plaintext does not lead past the TLS that its port has got", async () => {
+    const plain = { name: "l", routes: [answering("plain")] };
+    await using gateway = await LocalGateway.start(bind(plain));
+    const [first, second] = [await RawPeer.connect(gateway.port()), await RawPeer.connect(gateway.port())];
+    first.send("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
+    assert.equal((await first.message()).body, "plain");
+    await gateway.reconfigure(bind(https("l", "example.org", { root: ca.certFile })));
+    for (const peer of [first, second]) {
+      peer.send("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
+      const answer = await peer.message();
+      assert.equal(statusOf(answer), 421);
+      assert.deepEqual(valuesOf(answer, "connection"), ["close"]);
+      peer.socket.destroy();
+    }
   });
 
   test("a reload that keeps the TLS of a listener keeps its sessions; one that changes it lets clients finish", async () => {
