@@ -238,6 +238,8 @@ export interface TargetedPolicy {
   readonly key: string;
   readonly name: { readonly kind?: string; readonly name: string; readonly namespace: string } | null;
   readonly target: Readonly<Record<string, unknown>>;
+  /** It wins over policies of narrower targets. */
+  readonly inheritance?: "override";
   /** The policy as the dump shows it (reference 4.4 `policies[].policy`). */
   readonly policy: Readonly<Record<string, unknown>>;
 }

@@ -41,10 +41,11 @@ export function dumpIr(ir: Ir, live: Live): Json {
   return {
     backends: dumpBackends(ir, live, endpoints),
     binds: byKey(ir.binds).map((bind) => dumpBind(bind, live)),
-    policies: byKey(ir.targeted).map(({ key, name, target, policy }) => ({
+    policies: byKey(ir.targeted).map(({ key, name, target, inheritance, policy }) => ({
       key,
       name,
       target,
+      ...(inheritance !== undefined && { inheritance }),
       policy: mapValues(policy, (part, role) =>
         isObject(part) ? mapValues(part, (value, kind) => redactPart(role, kind, value, live)) : part,
       ),

@@ -6,12 +6,12 @@ import { backendModel } from "../translate/backends.ts";
 import { isFalse, isTrue } from "../translate/conditions.ts";
 import { controllerName, GATEWAY_GROUP } from "../translate/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model.ts";
-import { gatewaysOf } from "../translate/policy/ancestors.ts";
+import { policyAttachments } from "../translate/policy/attachments.ts";
 import { claimantAt, isAttachable } from "../translate/policy/claims.ts";
 import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
 import { policyModel } from "../translate/policy/model.ts";
 import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
-import { policyTarget, type ResolvedTarget, targetsOf } from "../translate/policy/targets.ts";
+import { policyTarget, type ResolvedTarget } from "../translate/policy/targets.ts";
 import type { DesiredStatus } from "./desired.ts";
 
 /** The API server takes no more (PolicyStatus.ancestors). */
@@ -37,10 +37,11 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
   const input = read.query(policyInput, key);
   const model = read.query(policyModel, key);
   if (input === undefined || model === undefined) return undefined;
-  const targets = targetsOf(read, input).map((target) => {
-    const gateways = target.problem === undefined ? gatewaysOf(read, target) : [];
-    return { target, gateways, problem: attachmentProblem(read, input, target, gateways) };
-  });
+  const targets = read.query(policyAttachments, key).map(({ target, gateways }) => ({
+    target,
+    gateways,
+    problem: attachmentProblem(read, input, target, gateways),
+  }));
   const overridden = targets.flatMap(({ target, gateways }) => overriddenAt(read, key, target, gateways));
   const claims = targets.flatMap(({ target }) => claimantAt(input, targetText(target)).claims).length;
   const accepted = acceptance(model, overridden, claims);
@@ -49,7 +50,11 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     problems.push(input.problems.length > 0 ? "No target" : "No object has the labels of targetSelectors");
   const conditions = [accepted, attachment(accepted, problems, model.denying), ...overriding(overridden)];
   const gateways = [...new Set(targets.flatMap((each) => each.gateways))].sort().slice(0, MAX_ANCESTORS);
-  const refs = gateways.length > 0 ? gateways.map(gatewayReference) : [fallbackReference(input)];
+  const refs = isOfOthers(read, key, gateways)
+    ? []
+    : gateways.length > 0
+      ? gateways.map(gatewayReference)
+      : [fallbackReference(input)];
   return {
     kind: "TracegatePolicy",
     key,
@@ -57,6 +62,13 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     status: { ancestors: refs.map((ancestorRef) => ({ ancestorRef, conditions })) },
   };
 });
+
+/** Another controller of the same cluster applies the policy, and this one does not. */
+function isOfOthers(read: Read, key: string, gateways: readonly string[]): boolean {
+  if (gateways.length > 0) return false;
+  const written = read.get("TracegatePolicy", key)?.status?.ancestors ?? [];
+  return written.some((each) => each.controllerName !== controllerName(read) && each.ancestorRef.kind === "Gateway");
+}
 
 type Model = NonNullable<ReturnType<(typeof policyModel)["run"]>>;
 

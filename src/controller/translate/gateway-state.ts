@@ -13,6 +13,7 @@ import { withFrontendTls } from "./listener-tls.ts";
 import type { ListenerModel } from "./model.ts";
 import { listenerTargets, mergeAttached } from "./policies.ts";
 import { collectServiceKeys } from "./routes.ts";
+import { targetedPolicies } from "./targeted.ts";
 
 /** Of a key of a Gateway (`<namespace>/<name>`); undefined: it does not exist or is not ours. */
 export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState", (read, key) => {
@@ -34,8 +35,13 @@ export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState"
   for (const contribution of contributionsOf(read, key))
     for (const [name, resource] of contribution.resources)
       if (served.has(resource.listener)) resources.set(name, resource);
+  for (const policy of read.query(policyResources, key)) add(policy);
   return { resources, addresses: read.query(gatewayAddresses, key) };
 });
+
+const policyResources = defineQuery<readonly Resource[]>("policyResources", (read, key) =>
+  read.query(targetedPolicies, key).map((policy) => ({ kind: "policy", policy })),
+);
 
 /** The services that routes and policies of a Gateway call, with their workloads. */
 const gatewayAddresses = defineQuery<ReadonlyMap<string, Address>>("gatewayAddresses", (read, key) =>

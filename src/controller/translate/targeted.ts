@@ -1,0 +1,79 @@
+/** The TracegatePolicies of a Gateway as its proxies show them in dumps; what they do is part of routes and listeners already. */
+import { dumpFrontend } from "../../config/translate/frontend.ts";
+import type { TargetedPolicy } from "../../ir/ir.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
+import { defineQuery } from "../graph.ts";
+import { keyOfService } from "./discovery.ts";
+import { policiesOfGateway, policyAttachments } from "./policy/attachments.ts";
+import { callContext } from "./policy/calls.ts";
+import { isAttachable, isUsable } from "./policy/claims.ts";
+import { translateFrontendInput } from "./policy/frontend-input.ts";
+import { policyInput } from "./policy/input.ts";
+import { policyModel } from "./policy/model.ts";
+import { policyTarget, type ResolvedTarget } from "./policy/targets.ts";
+
+/** Key: `<namespace>/<name>` of a Gateway. */
+export const targetedPolicies = defineQuery<readonly TargetedPolicy[]>("targetedPolicies", (read, gateway) =>
+  read.query(policiesOfGateway, gateway).flatMap((key) =>
+    read
+      .query(policyAttachments, key)
+      .filter(({ gateways }) => gateways.includes(gateway))
+      .flatMap(({ target }) =>
+        read.query(targetedAt, `${key} ${policyTarget(target.kind, target.namespace, target.name, target.section)}`),
+      ),
+  ),
+);
+
+/** One entry for each kind. Key: `<policy> <target>`. */
+const targetedAt = defineQuery<readonly TargetedPolicy[]>("targetedAt", (read, text) => {
+  const [key = "", at = ""] = text.split(" ");
+  const input = read.query(policyInput, key);
+  const model = read.query(policyModel, key);
+  const target = read.query(policyAttachments, key).find((each) => nameOf(each.target) === at)?.target;
+  if (input === undefined || model === undefined || target === undefined) return [];
+  const [namespace = "", name = ""] = key.split("/");
+  const entry = (what: string, policy: TargetedPolicy["policy"]): TargetedPolicy => ({
+    key: `${key}/${at}/${what}`,
+    name: { kind: "TracegatePolicy", name, namespace },
+    target: dumpTarget(target),
+    ...(input.override && { inheritance: "override" }),
+    policy,
+  });
+  const kinds = (set: PolicySet): [string, unknown][] =>
+    Object.entries(set).filter(([kind]) => isUsable(kind, target.kind));
+  const traffic = isAttachable("traffic", input, target.kind) ? kinds(model.sets[input.phase]) : [];
+  const backend = isAttachable("backend", input, target.kind) ? kinds(model.sets.backend) : [];
+  const context = callContext(read, input.callees, () => {}, []);
+  const frontend = isAttachable("frontend", input, target.kind)
+    ? dumpFrontend(model.frontend, translateFrontendInput(model.frontend, context).calling)
+    : [];
+  return [
+    ...frontend.map((each) => entry(each.key, each.policy)),
+    ...traffic.map(([kind, value]) =>
+      entry(`${input.phase}/${kind}`, { traffic: { phase: input.phase, [kind]: value } }),
+    ),
+    ...backend.map(([kind, value]) => entry(`backend/${kind}`, { backend: { [kind]: value } })),
+  ];
+});
+
+function nameOf({ kind, namespace, name, section }: ResolvedTarget): string {
+  return policyTarget(kind, namespace, name, section);
+}
+
+/** As reference 4.4 has targets. */
+function dumpTarget({ kind, namespace, name, section }: ResolvedTarget): TargetedPolicy["target"] {
+  switch (kind) {
+    case "Gateway":
+      return { gateway: { gatewayName: name, gatewayNamespace: namespace, listenerName: section ?? null } };
+    case "ListenerSet":
+      return { listenerSet: { name, namespace, ...(section !== undefined && { section }) } };
+    case "Service": {
+      const hostname = keyOfService(namespace, name).slice(namespace.length + 1);
+      return { backend: { service: { hostname, namespace, ...(section !== undefined && { port: Number(section) }) } } };
+    }
+    case "TracegateBackend":
+      return { backend: { backend: { name, namespace } } };
+    default:
+      return { route: { name, namespace, kind, ...(section !== undefined && { ruleName: section }) } };
+  }
+}
