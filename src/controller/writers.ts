@@ -38,7 +38,13 @@ export class ClusterWriters {
     const xdsCa = (read: Read): string | undefined => read.get("StreamAuthority", "controller")?.ca;
     this.#deployments = deploymentsQuery({ settings, version, xdsCa });
     const log = output.logger("deployer");
-    this.#deployer = new Deployer({ client, version, log, report: (gateway, error) => this.#report(gateway, error) });
+    this.#deployer = new Deployer({
+      client,
+      settings,
+      version,
+      log,
+      report: (gateway, error) => this.#report(gateway, error),
+    });
     this.#deploying = this.#deployer.run(this.#closing.signal);
     this.#classes = new ClassKeeper(client, settings, log);
     this.#statuses = new StatusWriter({

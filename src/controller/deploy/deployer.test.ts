@@ -18,13 +18,14 @@ const GATEWAY: Gateway = {
   spec: { gatewayClassName: "tracegate" },
 };
 const KEY = "apps/web";
+const SETTINGS = controllerSettings({}, "1.2.3", "host");
 
 function deployment(layers: readonly Parameters[] = [], ports = [80]): GatewayDeployment {
   const objects = gatewayObjects({
     gateway: GATEWAY,
     ports: ports.map((port) => ({ port, protocol: "TCP" })),
     layers,
-    settings: controllerSettings({}, "1.2.3", "host"),
+    settings: SETTINGS,
     version: "1.2.3",
     xdsCa: "PEM",
   });
@@ -41,7 +42,7 @@ async function start(t: TestContext) {
     assert.equal(gateway, KEY);
     reports.push(error);
   };
-  const deployer = new Deployer({ client: server.client(), version: "1.2.3", log, report });
+  const deployer = new Deployer({ client: server.client(), settings: SETTINGS, version: "1.2.3", log, report });
   const stop = new AbortController();
   const running = deployer.run(stop.signal);
   t.after(async () => {
@@ -185,11 +186,7 @@ test("a Gateway that another controller takes over loses its objects; one that i
   const before = await quiet(server);
   deployer.update([{ ...deployment(), action: "keep", objects: [] }]);
   assert.equal(await quiet(server), before);
-  const foreign: GatewayDeployment = { ...deployment(), action: "remove", objects: [] };
-  deployer.update([foreign]);
-  assert.equal(await quiet(server), before, "another tracegate has made them for its class");
-  const spec = { ...foreign.gateway.spec, gatewayClassName: "other" };
-  deployer.update([{ ...foreign, gateway: { ...foreign.gateway, spec } }]);
+  deployer.update([{ ...deployment(), action: "remove", objects: [] }]);
   await eventually(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
   await eventually(() => serviceOf(server) === undefined, "the Service is gone");
 });
@@ -210,6 +207,21 @@ test("objects of somebody else with the same name are left alone, and the Gatewa
   deployer.update([deployment()]);
   await eventually(() => reports.at(-1) === undefined, "the report is withdrawn");
   assert.equal(portOf(server), 80);
+});
+
+test("objects of another tracegate are left alone, unless their Gateway moves here", async (t) => {
+  const { server, deployer } = await start(t);
+  const theirs = { ...SETTINGS, controllerName: "example.com/other" };
+  const metadata = gatewayObjects({
+    ...{ gateway: GATEWAY, ports: [], layers: [], settings: theirs, version: "1.2.3", xdsCa: "PEM" },
+  })[0]?.metadata;
+  assert.ok(metadata !== undefined);
+  const service = server.set({ apiVersion: "v1", kind: "Service", metadata, ...{ spec: { ports: [] } } });
+  deployer.update([{ ...deployment(), action: "remove", objects: [] }]);
+  assert.equal(await quiet(server), 0);
+  assert.deepEqual(serviceOf(server), service);
+  deployer.update([deployment()]);
+  await eventually(() => portOf(server) === 80, "the Service is taken over");
 });
 
 test("what the API server rejects is reported at once, what may pass is not, and both are repeated", async (t) => {
@@ -236,7 +248,7 @@ test("after a restart objects are applied once more, without changing them", asy
   const before = await quiet(server);
   const version = server.get("Deployment", KEY)?.metadata.resourceVersion;
   const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("deployer");
-  const second = new Deployer({ client: server.client(), version: "1.2.3", log, report: () => {} });
+  const second = new Deployer({ client: server.client(), settings: SETTINGS, version: "1.2.3", log, report: () => {} });
   const stop = new AbortController();
   const running = second.run(stop.signal);
   second.update([deployment()]);

@@ -10,10 +10,11 @@ import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
 import { type Kind, type KubeObject, objectKey, RESOURCES } from "../../kube/objects.ts";
 import { Reflector, type Sink } from "../../kube/reflector.ts";
 import { isOlder } from "../resource-version.ts";
+import type { ControllerSettings } from "../settings.ts";
 import { WorkQueue } from "../work-queue.ts";
 import type { GatewayDeployment } from "./deployments.ts";
 import { manifest } from "./gateway-objects.ts";
-import { MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind, shortName } from "./manifest.ts";
+import { CONTROLLER, MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind } from "./manifest.ts";
 import { type OwnedObject, ownedId, ownedObject } from "./owned-objects.ts";
 import { COOKIE_KEY, secretName } from "./workload.ts";
 
@@ -29,6 +30,7 @@ const LASTING_FAILURES = 3;
 
 export interface DeployerOptions {
   readonly client: KubeClient;
+  readonly settings: ControllerSettings;
   readonly version: string;
   readonly log: Logger;
   /** Told whenever it changes why a Gateway (`<namespace>/<name>`) cannot be deployed; undefined: nothing fails. */
@@ -93,14 +95,19 @@ export class Deployer {
 
   readonly #sink: Sink = {
     replace: (kind, objects) => {
-      const seen = new Set(objects.map((object) => this.#seen(object)));
+      const seen = new Set(objects.filter((object) => this.#isOurs(object)).map((object) => this.#seen(object)));
       for (const [id, object] of this.#owned) if (object.kind === kind && !seen.has(id)) this.#lost(id);
     },
     set: (object) => {
-      this.#seen(object);
+      if (this.#isOurs(object)) this.#seen(object);
+      else this.#lost(ownedId(object));
     },
     delete: (kind, key) => this.#lost(`${kind}/${key}`),
   };
+
+  #isOurs({ metadata }: KubeObject): boolean {
+    return metadata.annotations?.[CONTROLLER] === this.#options.settings.controllerName;
+  }
 
   #seen(object: KubeObject): string {
     const kind = object.kind as OwnedKind;
@@ -153,7 +160,7 @@ export class Deployer {
       }
     }
     if (failures.length > 0) throw failures[0];
-    await this.#deleteOthers(deployment, wanted, signal);
+    await this.#deleteOthers(key, wanted, signal);
     this.#report(key, undefined);
     return this.counters.applied + this.counters.deleted > done;
   }
@@ -177,7 +184,7 @@ export class Deployer {
 
   /** The key of login cookies is made once: a new one would end all sessions. */
   #secret({ gateway }: GatewayDeployment): Manifest {
-    return manifest({ gateway, version: this.#options.version }, "Secret", secretName(gateway.metadata.name), {
+    return manifest({ gateway, ...this.#options }, "Secret", secretName(gateway.metadata.name), {
       type: "Opaque",
     });
   }
@@ -207,7 +214,8 @@ export class Deployer {
     try {
       const { metadata } = await this.#options.client.request<KubeObject>("GET", pathOf(object), { signal });
       const [owner] = object.metadata.ownerReferences;
-      if (metadata.labels?.[MANAGED_BY] === MANAGER) return;
+      // It may have lost its label, or belong to a Gateway of this name that was deleted a moment ago.
+      if (metadata.annotations?.[CONTROLLER] === object.metadata.annotations[CONTROLLER]) return;
       if (metadata.ownerReferences?.some(({ uid }) => uid === owner?.uid)) return;
     } catch (error) {
       if (error instanceof KubeError && error.status === 404) return;
@@ -219,13 +227,8 @@ export class Deployer {
   }
 
   /** Deletes what belongs to a Gateway and is not wanted any more. */
-  async #deleteOthers(deployment: GatewayDeployment, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const { key, action, gateway } = deployment;
-    // What was made for a class of another tracegate belongs to that one.
-    const foreign = action === "remove" ? shortName(gateway.spec.gatewayClassName) : undefined;
-    const owned = [...this.#owned].filter(
-      ([, object]) => object.gateway === key && (foreign === undefined || object.gatewayClass !== foreign),
-    );
+  async #deleteOthers(key: string, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const owned = [...this.#owned].filter(([, { gateway }]) => gateway === key);
     const workload = owned.find(([id, { kind }]) => wanted.has(id) && isWorkload(kind))?.[1];
     const replaced = [...wanted].some((id) => isWorkload(id.slice(0, id.indexOf("/")))) && workload?.available !== true;
     for (const [id, object] of owned) {

@@ -3,6 +3,7 @@ import type { Parameters } from "../crd/parameters.ts";
 import type { ControllerSettings } from "../settings.ts";
 import {
   apiVersionOf,
+  CONTROLLER,
   deploymentName,
   GATEWAY_CLASS_NAME,
   type JsonObject,
@@ -69,13 +70,12 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
 
 /** Metadata of everything that a Gateway owns, for `gatewayObjects` and for its Secret. */
 export function manifest(
-  { gateway, version }: Pick<DeployInput, "gateway" | "version">,
+  { gateway, version, settings }: Pick<DeployInput, "gateway" | "version" | "settings">,
   kind: OwnedKind,
   name: string,
   fields: JsonObject,
 ): Manifest {
   const { metadata, spec, apiVersion } = gateway;
-  const annotations = spec.infrastructure?.annotations ?? {};
   return {
     apiVersion: apiVersionOf(kind),
     kind,
@@ -83,7 +83,7 @@ export function manifest(
       name,
       namespace: metadata.namespace,
       labels: { ...labelsOf(gateway), "app.kubernetes.io/version": labelValue(version) },
-      ...(Object.keys(annotations).length > 0 && { annotations }),
+      annotations: { ...spec.infrastructure?.annotations, [CONTROLLER]: settings.controllerName },
       // Without blockOwnerDeletion, which some clusters only grant to those who may change finalizers of Gateways.
       ownerReferences: [
         { apiVersion, kind: gateway.kind, name: metadata.name, uid: metadata.uid ?? "", controller: true },

@@ -13,7 +13,7 @@ export interface Manifest {
     readonly name: string;
     readonly namespace: string;
     readonly labels: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
+    readonly annotations: Readonly<Record<string, string>>;
     readonly ownerReferences: readonly OwnerReference[];
   };
   /** `spec`, `data` and what else the kind has. */
@@ -42,6 +42,8 @@ export function apiVersionOf(kind: OwnedKind): string {
 /** Label of everything that tracegate owns in the cluster. */
 export const MANAGED_BY = "app.kubernetes.io/managed-by";
 export const MANAGER = "tracegate";
+/** Annotation that names the controller that made an object: several tracegates in a cluster leave each other's alone. */
+export const CONTROLLER = "tracegate.dev/controller";
 /** Label of the pods of a Gateway, which selects them (Gateway API, GatewayInfrastructure). */
 export const GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name";
 export const GATEWAY_CLASS_NAME = "gateway.networking.k8s.io/gateway-class-name";

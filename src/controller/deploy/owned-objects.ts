@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DaemonSet, Deployment, KubeObject, ObjectMeta } from "../../kube/objects.ts";
-import { GATEWAY_CLASS_NAME, type OwnedKind } from "./manifest.ts";
+import type { OwnedKind } from "./manifest.ts";
 
 /** What the deployer keeps of an object in the cluster that tracegate made. */
 export interface OwnedObject {
@@ -8,8 +8,6 @@ export interface OwnedObject {
   readonly metadata: Pick<ObjectMeta, "name" | "namespace" | "uid" | "resourceVersion">;
   /** `<namespace>/<name>` of the Gateway that it belongs to. */
   readonly gateway: string | undefined;
-  /** The class of that Gateway when it was made, as its label has it. */
-  readonly gatewayClass: string | undefined;
   /** Changes with everything but the status. */
   readonly fingerprint: string;
   /** Of a workload: the latest version of it serves. */
@@ -34,7 +32,6 @@ export function ownedObject(kind: OwnedKind, object: KubeObject): OwnedObject {
       ...(resourceVersion !== undefined && { resourceVersion }),
     },
     gateway: gatewayOf(object.metadata),
-    gatewayClass: object.metadata.labels?.[GATEWAY_CLASS_NAME],
     fingerprint: fingerprintOf(object),
     available: isAvailable(object as Deployment | DaemonSet),
   };
