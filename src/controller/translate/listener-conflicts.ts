@@ -16,18 +16,25 @@ export function findConflicts(declarations: readonly Declaration[]): ReadonlyMap
     owners.set(owner, [...(owners.get(owner) ?? []), each]);
   }
   for (const own of owners.values()) {
-    for (const each of own) {
-      const rivals = [
-        ...(winners.get(portOf(each)) ?? []),
-        ...own.filter((other) => other !== each && portOf(other) === portOf(each)),
-      ];
-      const problem = rivals.map((rival) => conflictOf(each, rival)).find((found) => found !== undefined);
-      if (problem !== undefined) conflicts.set(each, problem);
-    }
-    for (const each of own)
+    for (const each of own) note(conflicts, each, winners.get(portOf(each)) ?? []);
+    // What has lost to another object stands in nobody's way.
+    const left = own.filter((each) => !conflicts.has(each));
+    for (const each of left)
+      note(
+        conflicts,
+        each,
+        left.filter((other) => other !== each && portOf(other) === portOf(each)),
+      );
+    for (const each of left)
       if (!conflicts.has(each)) winners.set(portOf(each), [...(winners.get(portOf(each)) ?? []), each]);
   }
   return conflicts;
+}
+
+/** Notes the first conflict with one of `rivals`. */
+function note(conflicts: Map<Declaration, Problem>, each: Declaration, rivals: readonly Declaration[]): void {
+  const problem = rivals.map((rival) => conflictOf(each, rival)).find((found) => found !== undefined);
+  if (problem !== undefined) conflicts.set(each, problem);
 }
 
 /** UDP ports are others than TCP ports. */
