@@ -69,8 +69,11 @@ export function eachPod<A, T>(
   open: (pod: Pod) => Promise<A>,
   call: (admin: A) => Promise<T>,
 ): Promise<readonly Outcome<T>[]> {
-  // Evicted pods stay as objects; they matter only where nothing else is.
-  const living = pods.filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
+  // Evicted pods stay as objects, and pods of the version before are on their way out: they matter only where nothing else is.
+  const living = pods.filter(
+    ({ metadata, status }) =>
+      metadata.deletionTimestamp === undefined && status?.phase !== "Succeeded" && status?.phase !== "Failed",
+  );
   return Promise.all(
     (living.length > 0 ? living : pods).map(async (pod) => {
       const [result] = await Promise.allSettled([open(pod).then(call)]);
