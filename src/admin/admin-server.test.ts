@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { exchangeRaw, head, parseResponse } from "../../test/helpers/admin/raw-request.ts";
+import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
 import { LOG_MODULES } from "../base/log-filter.ts";
 import { startAdminServer } from "./admin-server.ts";
 import type { RunningServer } from "./server/http-server.ts";
-import { exchangeRaw, head, parseResponse } from "./testing/raw-request.ts";
-import { TestPlane } from "./testing/test-plane.ts";
 
 const plane = new TestPlane();
 let server: RunningServer;

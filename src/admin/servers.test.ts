@@ -6,12 +6,12 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { dial, exchangeRaw, head, parseResponse } from "../../test/helpers/admin/raw-request.ts";
+import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
 import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
 import { startReadinessServer } from "./readiness-server.ts";
 import { startStatsServer } from "./stats-server.ts";
-import { dial, exchangeRaw, head, parseResponse } from "./testing/raw-request.ts";
-import { TestPlane } from "./testing/test-plane.ts";
 
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
+import { dial, exchangeRaw, head, parseResponse } from "../../test/helpers/admin/raw-request.ts";
+import { TestPlane, type TestTrace } from "../../test/helpers/admin/test-plane.ts";
 import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
 import type { RunningServer } from "./server/http-server.ts";
-import { dial, exchangeRaw, head, parseResponse } from "./testing/raw-request.ts";
-import { TestPlane, type TestTrace } from "./testing/test-plane.ts";
 
 const plane = new TestPlane();
 let server: RunningServer;

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
+import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
+import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
 import { startAdminServer } from "../admin-server.ts";
 import { AdminClient } from "../client.ts";
 import { startReadinessServer } from "../readiness-server.ts";
 import { startStatsServer } from "../stats-server.ts";
-import { exchangeRaw, head, parseResponse } from "../testing/raw-request.ts";
-import { TestPlane } from "../testing/test-plane.ts";
 import type { RunningServer } from "./http-server.ts";
 
 /** More than all connections that a server allows. */

@@ -1,9 +1,15 @@
-import { LogOutput } from "../../base/log.ts";
-import { type LogFilter, parseLogFilter } from "../../base/log-filter.ts";
-import { readThreadMemory } from "../../telemetry/thread-memory.ts";
-import type { ConfigStatus } from "../config-status.ts";
-import { memoryReport } from "../memory.ts";
-import { AdminBadRequest, type AdminPlane, type TraceHandle, type TraceOptions, type TraceReader } from "../plane.ts";
+import type { ConfigStatus } from "../../../src/admin/config-status.ts";
+import { memoryReport } from "../../../src/admin/memory.ts";
+import {
+  AdminBadRequest,
+  type AdminPlane,
+  type TraceHandle,
+  type TraceOptions,
+  type TraceReader,
+} from "../../../src/admin/plane.ts";
+import { LogOutput } from "../../../src/base/log.ts";
+import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
+import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
 
 /** A gateway without a data plane for tests of the servers; tests send the trace events themselves. */
 export class TestPlane implements AdminPlane {
