@@ -109,6 +109,15 @@ export class TestPlane implements AdminPlane {
     while (!condition()) await new Promise<void>((resolve) => this.#arrived.push(resolve));
   }
 
+  /** The trace that the next watcher opens. */
+  async nextTrace(): Promise<TestTrace> {
+    const seen = this.traces.length;
+    await this.until(() => this.traces.length > seen);
+    const [trace] = this.traces.slice(seen);
+    if (trace === undefined) throw new Error("no trace was opened");
+    return trace;
+  }
+
   #notify(): void {
     for (const resolve of this.#arrived.splice(0)) resolve();
   }
