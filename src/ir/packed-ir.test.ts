@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Ir, Route } from "./ir.ts";
-import { digestAt, packIr, routeAt, unpackIr } from "./packed-ir.ts";
+import {
+  digestAt,
+  digestOf,
+  type PackedText,
+  type PackedTexts,
+  packIr,
+  parseText,
+  routeAt,
+  TextPacker,
+  unpackIr,
+} from "./packed-ir.ts";
 
 function route(name: string): Route {
   return { key: name, name, namespace: "default", hostnames: ["ä.test"], matches: [], policies: {}, backends: [] };
@@ -57,8 +67,51 @@ test("routes stay in shared memory when they are passed to another thread", () =
   assert.ok(packed !== undefined);
   const passed = structuredClone(packed);
   assert.deepEqual(routeAt(passed, 0), route("a"));
-  packed.texts.fill(0x20);
+  packed.pieces[0]?.texts.fill(0x20);
   assert.throws(() => routeAt(passed, 0), SyntaxError);
+});
+
+test("routes that stay keep their place in shared memory, in whatever order they come", () => {
+  const packer = new TextPacker();
+  const made = (name: string): PackedText => {
+    const text = Buffer.from(JSON.stringify(route(name)));
+    return { text, digest: digestOf(text) };
+  };
+  const nameAt = (packed: PackedTexts, at: number): string => (parseText(packed, at) as Route).name;
+  const names = (packed: PackedTexts): string[] =>
+    Array.from({ length: packed.count }, (_, at) => {
+      assert.equal(digestAt(packed, at), Buffer.from(made(nameAt(packed, at)).digest).toString("latin1"));
+      return nameAt(packed, at);
+    });
+  const list = Array.from({ length: 100 }, (_, i) => made(`route${i}`));
+  const first = packer.pack(list);
+  const [second, third] = [made("second"), made("third")];
+  const changed = packer.pack([second, ...list.slice(1).reverse(), third]);
+  assert.deepEqual(names(changed), ["second", ...list.slice(1).map((_, i) => `route${99 - i}`), "third"]);
+  assert.equal(changed.pieces[0], first.pieces[0]);
+  assert.deepEqual(
+    changed.pieces.map(({ offsets }) => offsets.length - 1),
+    [100, 2],
+  );
+
+  assert.notEqual(changed.digest, first.digest);
+  assert.equal(packer.pack(list).digest, first.digest, "the same list, wherever its parts are");
+
+  // Waste is bounded: by half of what there is, and by the number of pieces.
+  let [packed, current] = [changed, list];
+  for (let i = 0; i < 500; i++) {
+    current = [...current.slice(1), made(`later${i}`)];
+    packed = packer.pack(current);
+    assert.ok(packed.pieces.length <= 64);
+    const kept = packed.pieces.reduce((sum, { offsets }) => sum + offsets.length - 1, 0);
+    assert.ok(kept <= 202, `${kept} texts for 100 routes`);
+  }
+  assert.deepEqual(
+    names(packed),
+    Array.from({ length: 100 }, (_, i) => `later${400 + i}`),
+  );
+  assert.deepEqual(names(packer.pack([])), []);
+  assert.deepEqual(names(packer.pack([second])), ["second"]);
 });
 
 test("routes have one digest if they are equal", () => {

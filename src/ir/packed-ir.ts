@@ -1,8 +1,8 @@
 /**
- * A configuration as it is kept and passed between threads. HTTP routes, services and workloads can be many, and only two things are done with them
- * outside of the workers: they are handed on, and shown in a dump. So they are text in shared memory: the thread that loads
- * them, the main thread and all workers use the same bytes (420 bytes a route, where objects take 1.5 KiB in each thread),
- * and a worker turns only those into objects that it has not compiled before.
+ * A configuration as it is kept and passed between threads. HTTP routes, services and workloads can be many, and only two
+ * things are done with them outside of the workers: they are handed on, and shown in a dump. So they are text in shared memory:
+ * the thread that loads them, the main thread and all workers use the same bytes (420 bytes a route, where objects take 1.5 KiB
+ * in each thread), and a worker turns only those into objects that it has not compiled before.
  */
 import { hash } from "node:crypto";
 import type { Service, Workload } from "../upstream/discovery.ts";
@@ -31,9 +31,18 @@ export interface PackedRoutes extends PackedTexts {
   readonly owner: string;
 }
 
-/** Parts of the IR as JSON. */
+/** Parts of the IR as JSON, in their order. */
 export interface PackedTexts {
   readonly count: number;
+  readonly pieces: readonly Piece[];
+  /** For each part the index of its piece and its index there: two numbers after the other. */
+  readonly order: Uint32Array;
+  /** Equal lists of equal parts have the same. */
+  readonly digest: string;
+}
+
+/** Some parts, in any order; a piece never changes, so later configurations can have it too. */
+export interface Piece {
   /** UTF-8; the texts follow each other without separators. */
   readonly texts: Uint8Array<SharedArrayBuffer>;
   /** Where each text begins, and where the last one ends. */
@@ -71,10 +80,10 @@ export function packIr(ir: Ir): PackedIr {
       workloads: [],
     },
     routes: [
-      ...listeners.map(({ key, routes }) => ({ owner: key, ...packTexts(routes.map(packed)) })),
-      ...ir.routeGroups.map(({ name, routes }) => ({ owner: groupOwner(name), ...packTexts(routes.map(packed)) })),
+      ...listeners.map(({ key, routes }) => ({ owner: key, ...packOnce(routes) })),
+      ...ir.routeGroups.map(({ name, routes }) => ({ owner: groupOwner(name), ...packOnce(routes) })),
     ],
-    addresses: { services: packTexts(services.map(packed)), workloads: packTexts(workloads.map(packed)) },
+    addresses: { services: packOnce(services), workloads: packOnce(workloads) },
     internal,
   };
 }
@@ -106,14 +115,23 @@ export function routeAt(packed: PackedRoutes, index: number): Route {
   return parseText(packed, index) as Route;
 }
 
-export function parseText({ texts, offsets }: PackedTexts, index: number): unknown {
+export function parseText({ pieces, order }: PackedTexts, at: number): unknown {
+  const { texts, offsets } = pieceAt(pieces, order[2 * at]);
+  const index = order[2 * at + 1] ?? 0;
   const start = offsets[index] ?? 0;
   return parseJson(Buffer.from(texts.buffer, start, (offsets[index + 1] ?? start) - start).toString("utf8"));
 }
 
 /** Text that two parts share only if they are equal. */
-export function digestAt({ digests }: PackedTexts, index: number): string {
-  return Buffer.from(digests.buffer, index * DIGEST_BYTES, DIGEST_BYTES).toString("latin1");
+export function digestAt({ pieces, order }: PackedTexts, at: number): string {
+  const { digests } = pieceAt(pieces, order[2 * at]);
+  return Buffer.from(digests.buffer, (order[2 * at + 1] ?? 0) * DIGEST_BYTES, DIGEST_BYTES).toString("latin1");
+}
+
+function pieceAt(pieces: readonly Piece[], index = 0): Piece {
+  const piece = pieces[index];
+  if (piece === undefined) throw new RangeError(`there are ${pieces.length} pieces, and none with the index ${index}`);
+  return piece;
 }
 
 /** The owner of a route group's routes. */
@@ -126,7 +144,79 @@ export function digestOf(text: string | Uint8Array): Buffer {
   return hash("sha256", text, "buffer").subarray(0, DIGEST_BYTES);
 }
 
-export function packTexts(parts: readonly PackedText[]): PackedTexts {
+/** Pieces that a list may have before they are put together: each is three buffers that threads pass on. */
+const MAX_PIECES = 64;
+
+interface LivePiece {
+  readonly piece: Piece;
+  readonly count: number;
+  /** Parts in it that are still in use. */
+  live: number;
+}
+
+interface Place {
+  readonly piece: LivePiece;
+  readonly index: number;
+}
+
+/**
+ * Packs a list again and again. Parts that were there before stay where they are in shared memory, and new ones get a piece of
+ * their own: otherwise a change of one route among thousands would copy the text of all, and shared memory is freed late,
+ * because that takes a garbage collection in every thread (3,000 routes: 1.3 MiB for each change).
+ */
+export class TextPacker {
+  #places = new Map<PackedText, Place>();
+  #pieces: LivePiece[] = [];
+
+  /** Parts are known by their identity: one that has changed is another object. None may be listed twice. */
+  pack(parts: readonly PackedText[]): PackedTexts {
+    const added = this.#keep(parts);
+    const kept = this.#places.size;
+    const total = this.#pieces.reduce((sum, { count }) => sum + count, 0);
+    if (total > 2 * kept || this.#pieces.length >= MAX_PIECES) {
+      this.#places.clear();
+      this.#pieces = [];
+      this.#add(parts);
+    } else this.#add(added);
+    const indexes = new Map(this.#pieces.map((piece, index) => [piece, index]));
+    const order = new Uint32Array(2 * parts.length);
+    for (const [at, part] of parts.entries()) {
+      const place = this.#places.get(part);
+      if (place === undefined) continue;
+      order[2 * at] = indexes.get(place.piece) ?? 0;
+      order[2 * at + 1] = place.index;
+    }
+    const digest = digestOf(Buffer.concat(parts.map((part) => part.digest))).toString("base64url");
+    return { count: parts.length, pieces: this.#pieces.map(({ piece }) => piece), order, digest };
+  }
+
+  /** Forgets what is not in the list; returns what has no place yet. */
+  #keep(parts: readonly PackedText[]): readonly PackedText[] {
+    const added: PackedText[] = [];
+    const places = new Map<PackedText, Place>();
+    for (const piece of this.#pieces) piece.live = 0;
+    for (const part of parts) {
+      const place = this.#places.get(part);
+      if (place === undefined) added.push(part);
+      else {
+        place.piece.live++;
+        places.set(part, place);
+      }
+    }
+    this.#places = places;
+    this.#pieces = this.#pieces.filter(({ live }) => live > 0);
+    return added;
+  }
+
+  #add(parts: readonly PackedText[]): void {
+    if (parts.length === 0) return;
+    const piece = { piece: pieceOf(parts), count: parts.length, live: parts.length };
+    this.#pieces.push(piece);
+    for (const [index, part] of parts.entries()) this.#places.set(part, { piece, index });
+  }
+}
+
+function pieceOf(parts: readonly PackedText[]): Piece {
   const offsets = new Uint32Array(new SharedArrayBuffer(4 * (parts.length + 1)));
   let end = 0;
   for (const [i, { text }] of parts.entries()) {
@@ -139,10 +229,14 @@ export function packTexts(parts: readonly PackedText[]): PackedTexts {
     texts.set(text, offsets[i] ?? 0);
     digests.set(digest, i * DIGEST_BYTES);
   }
-  return { count: parts.length, texts, offsets, digests };
+  return { texts, offsets, digests };
 }
 
-function packed(part: Route | Service | Workload): PackedText {
-  const text = Buffer.from(jsonOf(part));
-  return { text, digest: digestOf(text) };
+function packOnce(parts: readonly (Route | Service | Workload)[]): PackedTexts {
+  return new TextPacker().pack(
+    parts.map((part) => {
+      const text = Buffer.from(jsonOf(part));
+      return { text, digest: digestOf(text) };
+    }),
+  );
 }

@@ -26,8 +26,8 @@ export class AddressBook {
   static read(packed: PackedAddresses, before?: AddressBook): AddressBook {
     const same =
       before !== undefined &&
-      isSame(packed.services, before.#packed.services) &&
-      isSame(packed.workloads, before.#packed.workloads);
+      packed.services.digest === before.#packed.services.digest &&
+      packed.workloads.digest === before.#packed.workloads.digest;
     return same ? before : new AddressBook(packed, before);
   }
 }
@@ -47,8 +47,4 @@ function parseAll<Value>(packed: PackedTexts, before: ReadonlyMap<string, Value>
     byDigest.set(digest, value);
   }
   return { list, byDigest };
-}
-
-function isSame(one: PackedTexts, other: PackedTexts): boolean {
-  return Buffer.compare(one.digests, other.digests) === 0;
 }

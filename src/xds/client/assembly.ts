@@ -11,7 +11,7 @@ import {
   type PackedRoutes,
   type PackedText,
   type PackedTexts,
-  packTexts,
+  TextPacker,
 } from "../../ir/packed-ir.ts";
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
 import { type DeltaResponse, type NamedResource, readPart } from "./messages.ts";
@@ -30,6 +30,7 @@ interface Received extends PackedText {
 /** The routes of one listener. */
 interface Owner {
   readonly routes: Map<string, Received>;
+  readonly packer: TextPacker;
   /** undefined: to be packed again. */
   packed: PackedRoutes | undefined;
 }
@@ -40,6 +41,7 @@ export class Assembly {
     [ADDRESS_TYPE]: new Map(),
   };
   readonly #owners = new Map<string, Owner>();
+  readonly #addressPackers = { service: new TextPacker(), workload: new TextPacker() };
   /** undefined: to be packed again. */
   #addresses: PackedAddresses | undefined;
 
@@ -121,7 +123,7 @@ export class Assembly {
 
   #packed(listener: string): PackedRoutes {
     const owner = this.#ownerOf(listener);
-    owner.packed ??= { owner: listener, ...packTexts([...owner.routes.values()].sort(byOrder)) };
+    owner.packed ??= { owner: listener, ...owner.packer.pack([...owner.routes.values()].sort(byOrder)) };
     return owner.packed;
   }
 
@@ -134,9 +136,9 @@ export class Assembly {
     return found;
   }
 
-  #packedAddresses(kind: string): PackedTexts {
+  #packedAddresses(kind: "service" | "workload"): PackedTexts {
     const found = [...this.#types[ADDRESS_TYPE].values()].filter((address) => address.kind === kind);
-    return packTexts(found.sort((a, b) => compare(a.name, b.name)));
+    return this.#addressPackers[kind].pack(found.sort((a, b) => compare(a.name, b.name)));
   }
 
   #forget({ kind, owner: key, name }: Received): void {
@@ -150,7 +152,7 @@ export class Assembly {
   #ownerOf(key: string): Owner {
     let owner = this.#owners.get(key);
     if (owner === undefined) {
-      owner = { routes: new Map(), packed: undefined };
+      owner = { routes: new Map(), packer: new TextPacker(), packed: undefined };
       this.#owners.set(key, owner);
     }
     return owner;
