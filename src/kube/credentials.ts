@@ -43,7 +43,7 @@ const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 /** @throws KubeError (status 0, reason `Configuration`) if there is no usable configuration */
 export async function findCluster(env: Env, choice: ClusterChoice = {}): Promise<ClusterAccess> {
   const files = choice.kubeconfig === undefined ? defaultFiles(env) : [choice.kubeconfig];
-  if (files.length > 0) return kubeconfigAccess(files, choice.context);
+  if (files.length > 0) return (await import("./kubeconfig.ts")).kubeconfigAccess(files, choice.context);
   if (isInCluster(env)) return inClusterAccess(env);
   throw unusable(
     "no cluster is configured: KUBECONFIG is not set, there is no ~/.kube/config, and this is not a pod; name a file with --kubeconfig",
@@ -83,61 +83,7 @@ export async function inClusterAccess(env: Env, folder = SERVICE_ACCOUNT): Promi
   };
 }
 
-/** Merges `files` as kubectl does. All ways of authentication that the library knows work, credential plugins included. */
-async function kubeconfigAccess(files: readonly string[], context: string | undefined): Promise<ClusterAccess> {
-  const { KubeConfig } = await import("@kubernetes/client-node/dist/config.js");
-  const config = new KubeConfig();
-  for (const [index, file] of files.entries()) {
-    const part = index === 0 ? config : new KubeConfig();
-    try {
-      part.loadFromFile(file);
-      if (part !== config) config.mergeConfig(part, true);
-    } catch (error) {
-      throw unusable(`kubeconfig ${file} cannot be used: ${messageOf(error)}`, error);
-    }
-  }
-  if (context !== undefined) config.setCurrentContext(context);
-  const current = config.getCurrentContext();
-  const chosen = config.getContextObject(current);
-  const cluster = config.getCurrentCluster();
-  const where = `kubeconfig ${files.join(", ")}`;
-  if (chosen === null) {
-    const known = config.getContexts().map(({ name }) => name);
-    const what = current === undefined || current === "" ? "no current-context" : `no context "${current}"`;
-    throw unusable(`${where} has ${what}; contexts: ${known.join(", ") || "none"}`);
-  }
-  if (cluster === null)
-    throw unusable(`${where}: context "${current}" names cluster "${chosen.cluster}", which it lacks`);
-  const server = URL.parse(cluster.server);
-  if (server === null) throw unusable(`${where}: cluster "${cluster.name}": ${cluster.server} is not a URL`);
-  return {
-    server,
-    namespace: chosen.namespace ?? "default",
-    async credentials() {
-      const options: RequestOptions = {};
-      try {
-        await config.applyToHTTPSOptions(options);
-      } catch (error) {
-        throw unusable(`${where}: credentials of user "${chosen.user}": ${messageOf(error)}`, error);
-      }
-      const { ca, cert, key, passphrase, pfx, rejectUnauthorized, servername, auth } = options;
-      const headers: Record<string, string> = {};
-      for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value);
-      if (typeof auth === "string") headers.authorization = `Basic ${Buffer.from(auth).toString("base64")}`;
-      return {
-        tls: defined({ ca, cert, key, passphrase, pfx, rejectUnauthorized, servername }),
-        headers,
-        // The library's agent speaks to proxies; without one, the client's own keep connections alive.
-        ...(cluster.proxyUrl !== undefined && cluster.proxyUrl !== "" && { agent: options.agent as Agent }),
-      };
-    },
-  };
-}
-
-function defined(settings: { readonly [K in keyof TlsSettings]?: TlsSettings[K] | undefined }): TlsSettings {
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
-}
-
-function unusable(message: string, cause?: unknown): KubeError {
+/** There is no configuration that could be used. */
+export function unusable(message: string, cause?: unknown): KubeError {
   return new KubeError(0, "Configuration", message, { cause });
 }
