@@ -75,12 +75,12 @@ test("a credential plugin is run; what it prints on failure is the message", asy
   const plugin = (script: string) => ({
     exec: { apiVersion: "client.authentication.k8s.io/v1", command: process.execPath, args: ["-e", script] },
   });
-  const good = `console.log(JSON.stringify({ status: { token: "from-plugin" } }))`;
+  const good = `process.stdout.write(JSON.stringify({ status: { token: "from-plugin" } }))`;
   const access = await findCluster({}, { kubeconfig: single("plugin", plugin(good)) });
   assert.deepEqual((await access.credentials()).headers, { authorization: "Bearer from-plugin" });
   const failing = await findCluster(
     {},
-    { kubeconfig: single("plugin", plugin(`console.error("log in first"); process.exit(1)`)) },
+    { kubeconfig: single("plugin", plugin(`process.stderr.write("log in first"); process.exit(1)`)) },
   );
   await assert.rejects(failing.credentials(), /credentials of user "main": log in first/);
 });
