@@ -52,7 +52,7 @@ const THREADS: readonly { readonly entry: string; readonly without: RegExp; read
   {
     entry: "src/worker/worker.ts",
     without:
-      /^(zod|yaml|react|ink|pprof-format|@bufbuild\/protobuf(?!\/wire)|node:(http|https|http2|tls|zlib|child_process))(\/|$)/,
+      /^(zod|yaml|react|ink|pprof-format|@grpc\/[\w-]+|@kubernetes\/[\w-]+|@bufbuild\/protobuf(?!\/wire)|node:(http|https|http2|tls|zlib|child_process))(\/|$)/,
     why: "a worker serves requests: it neither reads configuration nor draws or exports",
   },
   {

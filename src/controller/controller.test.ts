@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
+import { XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../base/log.ts";
 import type { Gateway, HttpRoute } from "../kube/objects.ts";
 import { Controller } from "./controller.ts";
@@ -162,4 +166,46 @@ test("the controller outlives the API server", async () => {
   server.compact();
   await server.listen();
   await until(() => accepted(server.get("Gateway", "apps/web")) === "True", "status after the outage");
+});
+
+test("a proxy with a token gets its Gateway's state; what it rejects is a condition and an Event until it succeeds", async (t) => {
+  await using server = await TestApiServer.start();
+  const folder = mkdtempSync(join(tmpdir(), "tracegate-token-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "wrong"), "wrong");
+  writeFileSync(join(folder, "token"), "proxy-token");
+  const account = { username: "system:serviceaccount:apps:web", audiences: ["tracegate"] };
+  server.tokens.set("proxy-token", account);
+  server.set(gateway);
+  await using running = await run(server);
+  await until(() => accepted(server.get("Gateway", "apps/web")) === "True", "status of the Gateway");
+  const address = `http://127.0.0.1:${running.controller.ports.xds}`;
+  const metadata = { NAMESPACE: "apps", GATEWAY: "web", POD_NAME: "web-1" };
+  const node = { id: "web-1", cluster: "apps/web", metadata };
+  using stranger = new XdsPeer({ address, token: join(folder, "wrong") }, node);
+  assert.match(await stranger.end(), /the token is not valid/);
+
+  using proxy = new XdsPeer({ address, token: join(folder, "token") }, node);
+  const batch = await proxy.batch();
+  proxy.answer(batch, "port 8080 is taken");
+  const programmed = (): string =>
+    server.get("Gateway", "apps/web")?.status?.conditions?.find(({ type }) => type === "Programmed")?.message ?? "";
+  await until(
+    () => programmed().includes("Proxy web-1 rejected its configuration: port 8080 is taken"),
+    "the condition",
+  );
+  await until(() => server.store.list("v1/events").length === 1, "the Event");
+  const [event] = server.store.list("v1/events")[0]?.slice(1) ?? [];
+  assert.deepEqual(typeof event === "object" && [event.type, event.reason, event.message], [
+    "Warning",
+    "TracegateNackError",
+    "Proxy web-1 rejected its configuration and keeps the former one: port 8080 is taken",
+  ]);
+  const proxies = JSON.parse((await running.get("admin", "/snapshots/proxies")).text) as { pod: string }[];
+  assert.deepEqual(
+    proxies.map(({ pod }) => pod),
+    ["web-1"],
+  );
+  proxy.answer(batch);
+  await until(() => !programmed().includes("rejected"), "the condition ends");
 });
