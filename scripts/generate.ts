@@ -5,6 +5,7 @@ import { celPage } from "./lib/cel-docs.ts";
 import { commandPage } from "./lib/command-page.ts";
 import { ConfigReference } from "./lib/config-docs.ts";
 import { configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
+import { crdTables } from "./lib/crd-docs.ts";
 import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
 import { readText, root } from "./lib/files.ts";
@@ -25,6 +26,7 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
     ...crdFiles(),
+    ["docs/crds.md", generatedPart("docs/crds.md", readText("docs/crds.md"), "fields", crdTables())],
     ...installManifest(),
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
   ]);

@@ -389,6 +389,11 @@ const DEFINITIONS: Readonly<Record<CustomKind, Definition>> = {
   },
 };
 
+/** The structural schema of `spec`. */
+export function specOf(kind: CustomKind): Structural {
+  return DEFINITIONS[kind].spec();
+}
+
 /** The definition of a kind, as the API server takes it. */
 export function customResource(kind: CustomKind): Readonly<Record<string, unknown>> {
   const { shortName, description, spec, status, columns } = DEFINITIONS[kind];

@@ -1,5 +1,6 @@
 /** The pages about policies: docs/policies/, one for each kind and one about all of them. */
 import { ROUTE_BACKEND_KINDS } from "../../src/config/schema/policies.ts";
+import { BACKEND_KINDS, TRAFFIC_KINDS } from "../../src/controller/crd/policy.ts";
 import { REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
 import type { PolicyKind } from "../../src/policies/policy-set.ts";
 import { KINDS as ALL } from "../../src/policies/registry.ts";
@@ -37,6 +38,8 @@ ${reference.describe(kind)}
 
 ${places.join("\n")}
 
+In Kubernetes: ${sections(kind)} of a [TracegatePolicy](../crds.md).
+
 ${reference.policy(kind)}
 ## Example
 
@@ -47,6 +50,15 @@ ${reference.policy(kind)}
 ${text.trimEnd()}
 \`\`\`
 `;
+}
+
+/** Where a TracegatePolicy has the kind. */
+function sections(kind: PolicyKind): string {
+  const names = [
+    ...(TRAFFIC_KINDS.includes(kind) ? [`\`spec.traffic.${kind}\``] : []),
+    ...(BACKEND_KINDS.includes(kind) ? [`\`spec.backend.${kind}\``] : []),
+  ];
+  return names.join(" or ");
 }
 
 function place(kind: PolicyKind, phase: Phase): string {
