@@ -380,7 +380,21 @@ export interface HttpRouteFilter {
     readonly maxAge?: number;
   };
   readonly extensionRef?: { readonly group: string; readonly kind: string; readonly name: string };
-  readonly externalAuth?: unknown;
+  readonly externalAuth?: ExternalAuthFilter;
+}
+
+/** Experimental (GEP-1494). */
+export interface ExternalAuthFilter {
+  readonly protocol: "GRPC" | "HTTP";
+  readonly backendRef: BackendReference;
+  readonly grpc?: { readonly allowedHeaders?: readonly string[] };
+  readonly http?: {
+    readonly path?: string;
+    readonly allowedHeaders?: readonly string[];
+    readonly allowedResponseHeaders?: readonly string[];
+  };
+  /** Bytes. */
+  readonly forwardBody?: { readonly maxSize?: number };
 }
 
 export interface GrpcRoute extends KubeObject, RouteStatus {

@@ -91,7 +91,8 @@ function resolveService({ read, kind }: Referrer, service: Service, number: numb
     return refuse("BackendNotFound", `Service ${reference} has no port ${number}/${protocol}, only ${known || "none"}`);
   }
   const tls = read.query(backendTlsOf, port.name === undefined ? reference : `${reference}/${port.name}`);
-  if (tls !== undefined && "invalid" in tls) return invalid(`Service ${reference}: ${tls.invalid}`);
+  if (tls !== undefined && "invalid" in tls)
+    return refuse("InvalidBackendTLSPolicy", `Service ${reference}: ${tls.invalid}`);
   const whole = policyTarget("Service", namespace, name);
   const targets = [whole, `${whole}/${number}`];
   const policies = tls === undefined ? NO_POLICY_SET : { backendTLS: tls.tls };

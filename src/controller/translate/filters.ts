@@ -12,12 +12,19 @@ import { type RequestRedirect, schema as requestRedirect } from "../../policies/
 import { headerModifier } from "../../policies/shared/field-schemas.ts";
 import { schema as urlRewrite } from "../../policies/url-rewrite/schema.ts";
 import { type Referrer, resolveBackend } from "./backend-refs.ts";
+import { translateExternalAuth } from "./external-auth.ts";
 import type { ListenerModel } from "./model.ts";
 import { mergeAttached } from "./policies.ts";
 
 type FilterPolicies = Pick<
   PolicySet,
-  "requestHeaderModifier" | "responseHeaderModifier" | "requestRedirect" | "urlRewrite" | "requestMirror" | "cors"
+  | "requestHeaderModifier"
+  | "responseHeaderModifier"
+  | "requestRedirect"
+  | "urlRewrite"
+  | "requestMirror"
+  | "cors"
+  | "extAuthz"
 >;
 type FilterKind = keyof FilterPolicies;
 
@@ -54,6 +61,10 @@ export function translateFilters(
     } else if (filter.type === "RequestMirror" && filter.requestMirror !== undefined) {
       const mirror = translateMirror(filter.requestMirror, `rules[${place.rule}].${at}.requestMirror`, referrer);
       if (mirror !== undefined) mirrors.push(mirror);
+    } else if (filter.type === "ExternalAuth" && filter.externalAuth !== undefined) {
+      const policy = translateExternalAuth(filter.externalAuth, { ...place, path: at }, referrer);
+      if (policy === undefined) missing = true;
+      else set.extAuthz = policy;
     } else if (kind === undefined) {
       findings.invalidates(place.rule, `${at}.type: ${filter.type} is not supported`);
     } else if (set[kind] !== undefined) {
@@ -80,7 +91,7 @@ export function translateFilters(
   return missing ? undefined : set;
 }
 
-const KINDS: Readonly<Record<string, Exclude<FilterKind, "requestMirror">>> = {
+const KINDS: Readonly<Record<string, Exclude<FilterKind, "requestMirror" | "extAuthz">>> = {
   RequestHeaderModifier: "requestHeaderModifier",
   ResponseHeaderModifier: "responseHeaderModifier",
   RequestRedirect: "requestRedirect",

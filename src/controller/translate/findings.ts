@@ -4,15 +4,23 @@ import type { ConditionDraft } from "./model.ts";
 
 /** A reference that cannot be followed, with a reason of the condition ResolvedRefs. */
 export interface BrokenReference {
-  readonly reason: "RefNotPermitted" | "InvalidKind" | "BackendNotFound" | "UnsupportedProtocol" | "UnsupportedValue";
+  readonly reason:
+    | "RefNotPermitted"
+    | "InvalidKind"
+    | "BackendNotFound"
+    | "UnsupportedProtocol"
+    | "UnsupportedValue"
+    | "InvalidBackendTLSPolicy";
   /** What, where, and how to mend it. */
   readonly message: string;
 }
 
-/** A rule with a value that cannot be served; such rules are left out of the route. */
+/** A rule with a value that cannot be served. */
 export interface InvalidRule {
   readonly index: number;
   readonly reason: "UnsupportedValue" | "IncompatibleFilters";
+  /** A match is wrong: what the rule would match is not known. */
+  readonly unmatchable: boolean;
   /** Begins with the field, such as `matches[0].path.value`. */
   readonly message: string;
 }
@@ -27,16 +35,22 @@ export class Findings {
   }
 
   invalidates(index: number, message: string, reason: InvalidRule["reason"] = "UnsupportedValue"): void {
-    this.invalid.push({ index, reason, message });
+    this.invalid.push({ index, reason, message, unmatchable: false });
+  }
+
+  unmatchable(index: number, message: string): void {
+    this.invalid.push({ index, reason: "UnsupportedValue", message, unmatchable: true });
   }
 }
+
+const REJECTED = "requests that such a rule matches by valid matches are answered with 500";
 
 /** Longest message of a condition; the API server allows 32768 characters. */
 const MAX_MESSAGE = 2000;
 
 /**
- * The conditions of a route at one parent (Gateway API, RouteParentStatus). `accepted` is what the parent says of it. Rules that
- * are invalid are dropped: the route is partially invalid then, or not accepted if no rule is left.
+ * The conditions of a route at one parent (Gateway API, RouteParentStatus). `accepted` is what the parent says of it. A route with
+ * invalid rules is partially invalid, or not accepted if all of them are.
  */
 export function routeConditions(
   accepted: ConditionDraft,
@@ -53,7 +67,8 @@ export function routeConditions(
   const dropped = new Set(invalid.map(({ index }) => index)).size;
   const why = joined(invalid.map(({ index, message }) => `rules[${index}].${message}`));
   if (dropped === rules) return [isFalse("Accepted", first.reason, why), resolved];
-  return [accepted, resolved, isTrue("PartiallyInvalid", first.reason, `Dropped Rule ${why}`)];
+  const answers = invalid.some(({ unmatchable }) => !unmatchable) ? `; ${REJECTED}` : "";
+  return [accepted, resolved, isTrue("PartiallyInvalid", first.reason, `Dropped Rule ${why}${answers}`)];
 }
 
 /** Messages as one, each once and not too long. */

@@ -50,7 +50,7 @@ function translateMethod(
     if (method !== "") checkRegex(method, `${where}.method`, rule, findings);
     return { type: "regex", value: `/(?:${service || SEGMENT})/(?:${method || SEGMENT})` };
   }
-  if (type !== "Exact") findings.invalidates(rule, `${where}.type: ${String(type)} is not supported`);
+  if (type !== "Exact") findings.unmatchable(rule, `${where}.type: ${String(type)} is not supported`);
   if (service !== "" && method !== "") return { type: "exact", value: `/${service}/${method}` };
   if (service !== "") return { type: "pathPrefix", value: `/${service}` };
   if (method !== "") return { type: "regex", value: `/${SEGMENT}/${RE2JS.quote(method)}` };

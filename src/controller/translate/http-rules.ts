@@ -51,7 +51,10 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
   };
 }
 
-/** Requests that a missing filter should have changed or rejected are answered with 500 (HTTPRouteFilter.extensionRef). */
+/**
+ * Requests that a missing or invalid filter should have changed or rejected are answered with 500 (HTTPRouteFilter.extensionRef): by
+ * another rule they could reach a backend without the protection that the filter is.
+ */
 export const MISSING_FILTER: RuleBackend = { ...invalid("filter"), weight: 1, filters: NO_POLICY_SET };
 
 export function translateHttpBackends(
@@ -99,7 +102,7 @@ function translateValues(
   const values = new Map<string, ValueMatch>();
   for (const [i, { type = "Exact", name, value }] of matches.entries()) {
     if (type === "RegularExpression") checkRegex(value, `${where}[${i}].value`, rule, findings);
-    else if (type !== "Exact") findings.invalidates(rule, `${where}[${i}].type: ${type} is not supported`);
+    else if (type !== "Exact") findings.unmatchable(rule, `${where}[${i}].type: ${type} is not supported`);
     if (!values.has(name)) values.set(name, { name, type: type === "Exact" ? "exact" : "regex", value });
   }
   return [...values.values()];
@@ -120,7 +123,7 @@ function translatePath(
       checkRegex(value, `${where}.value`, rule, findings);
       return { type: "regex", value };
     default:
-      findings.invalidates(rule, `${where}.type: ${String(type)} is not supported`);
+      findings.unmatchable(rule, `${where}.type: ${String(type)} is not supported`);
       return { type: "exact", value };
   }
 }
@@ -130,7 +133,7 @@ export function checkRegex(pattern: string, where: string, rule: number, finding
   try {
     RE2JS.compile(pattern);
   } catch (error) {
-    findings.invalidates(rule, `${where}: ${JSON.stringify(pattern)}: ${messageOf(error)}; write it in RE2 syntax`);
+    findings.unmatchable(rule, `${where}: ${JSON.stringify(pattern)}: ${messageOf(error)}; write it in RE2 syntax`);
   }
 }
 

@@ -17,7 +17,7 @@ import { redirectAt } from "./filters.ts";
 import { Findings, routeConditions } from "./findings.ts";
 import { gatewayModel } from "./gateways.ts";
 import { translateGrpcRule } from "./grpc-rules.ts";
-import { type Rule, type RuleBackend, translateHttpRule } from "./http-rules.ts";
+import { MISSING_FILTER, type Rule, type RuleBackend, translateHttpRule } from "./http-rules.ts";
 import type { Attachment, ListenerModel, ParentModel, RouteKind, RouteModel } from "./model.ts";
 import { listenerTargets, mergeAttached, policyTarget } from "./policies.ts";
 import { createdAt } from "./precedence.ts";
@@ -30,8 +30,7 @@ export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
   const found = RULES[kind as RouteKind](read, `${namespace}/${name}`);
   if (found === undefined) return NO_ROUTE;
   const { route, rules, findings, hostnames } = found;
-  const dropped = new Set(findings.invalid.map(({ index }) => index));
-  const served = rules.filter(({ index }) => !dropped.has(index));
+  const served = rules.flatMap((rule) => withoutInvalid(rule, findings) ?? []);
   const translation: Translation = { read, kind: kind as RouteKind, route, rules: served };
   const parents = (route.spec.parentRefs ?? []).flatMap((parentRef): ParentModel[] => {
     const attaching = attach(read, { kind: kind as RouteKind, namespace, hostnames }, parentRef);
@@ -44,6 +43,14 @@ export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
   });
   return { parents, services: serviceKeysOf(parents) };
 });
+
+/** A rule that is valid but for its matches answers its requests with 500. undefined: it matches none. */
+function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
+  const problems = invalid.filter(({ index }) => index === rule.index);
+  if (problems.length === 0) return rule;
+  if (problems.some(({ unmatchable }) => unmatchable)) return undefined;
+  return { ...rule, policies: NO_POLICY_SET, backends: [MISSING_FILTER] };
+}
 
 interface RouteObject extends KubeObject {
   readonly spec: { readonly parentRefs?: readonly ParentReference[] };

@@ -28,7 +28,7 @@ function ofHttp({ metadata, spec }: HttpRoute | GrpcRoute): readonly string[] {
     (spec.rules ?? []).flatMap(({ backendRefs = [], filters = [] }) => [
       ...backendRefs,
       ...[...filters, ...backendRefs.flatMap((ref) => ref.filters ?? [])].flatMap(
-        ({ requestMirror }) => requestMirror?.backendRef ?? [],
+        ({ requestMirror, externalAuth }) => requestMirror?.backendRef ?? externalAuth?.backendRef ?? [],
       ),
     ]),
   );

@@ -159,6 +159,9 @@ describe("HTTPRoutes", () => {
     - matches: [{ path: { value: /filter } }]
       filters: [{ type: ExtensionRef, extensionRef: { group: example.com, kind: Filter, name: none } }]
       backendRefs: [{ name: one, port: 80 }]
+    - matches: [{ path: { value: /session } }]
+      sessionPersistence: { type: Cookie }
+      backendRefs: [{ name: one, port: 80 }]
     - matches: [{ path: { value: /empty } }]
       backendRefs: [{ name: empty, port: 80 }]
     - matches: [{ path: { value: /default } }]
@@ -172,7 +175,8 @@ describe("HTTPRoutes", () => {
     assert.equal((await proxy.get("/", { "x-to": "two" })).body, "two /");
     assert.equal((await proxy.get("/rewrite/it")).body, "one /new/it yes");
     assert.equal((await proxy.get("/redirect/x")).location, "http://b.test:8000/redirect/x", "the listener's port");
-    for (const path of ["/missing", "/nothing", "/filter"]) assert.equal((await proxy.get(path)).status, 500, path);
+    for (const path of ["/missing", "/nothing", "/filter", "/session"])
+      assert.equal((await proxy.get(path)).status, 500, path);
     assert.equal((await proxy.get("/empty")).status, 503);
     assert.equal((await proxy.get("/default", { host: "other.test" })).status, 404);
   });
