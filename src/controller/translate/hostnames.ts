@@ -20,5 +20,5 @@ function narrowerOf(one: string, other: string): string | undefined {
 /** Whether every host of `narrow` is one of `wide`. */
 export function covers(wide: string, narrow: string): boolean {
   if (wide === "" || wide === narrow) return true;
-  return wide.startsWith("*.") && narrow.length > wide.length - 1 && narrow.endsWith(wide.slice(1));
+  return wide.startsWith("*.") && narrow.endsWith(wide.slice(1));
 }
