@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { collectionOf, type Received, TestApiServer } from "../../test/helpers/kube/api-server.ts";
+import { Refused } from "../../test/helpers/kube/store.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Backoff } from "./backoff.ts";
@@ -216,6 +217,22 @@ test("while the server is gone, what is known is kept; the log says so once", as
   await sink.until(() => sink.keys() === "apps/one apps/two");
   assert.equal(reflector.state, "following");
   assert.equal(lines.filter((line) => line.includes("cannot follow")).length, 1);
+});
+
+test("a kind that may not be read keeps the reflector from syncing, and the log says so once", async () => {
+  await using server = await TestApiServer.start();
+  server.intercept = ({ path }) => {
+    if (path.endsWith("/gateways")) throw new Refused(403, "Forbidden", "gateways is forbidden: no rights");
+  };
+  await using following = await follow(server);
+  const { reflector, lines, lists, sink } = following;
+  await until(() => lists() > 3);
+  assert.equal(reflector.state, "starting");
+  assert.equal(lines.length, 1);
+  assert.match(lines[0] ?? "", /cannot follow, retrying kind=Gateway error="gateways is forbidden: no rights"/);
+  server.intercept = undefined;
+  server.set(gateway("one"));
+  await sink.until(() => sink.objects.has("apps/one"));
 });
 
 /** For conditions that nothing announces. */

@@ -63,6 +63,8 @@ export class Reflector<K extends Kind> {
   #state: ReflectorState = "starting";
   /** Version to watch from; undefined: list first. */
   #version: string | undefined;
+  /** The log has the error; it says so once. */
+  #warned = false;
   /** The last list could not be continued, so the next one comes in one piece. */
   #unpaged = false;
 
@@ -118,6 +120,7 @@ export class Reflector<K extends Kind> {
       log.info("following again", { kind, objects: objects.length });
     else log.debug("listed", { kind, objects: objects.length });
     this.#state = "following";
+    this.#warned = false;
     this.#markSynced();
   }
 
@@ -159,6 +162,7 @@ export class Reflector<K extends Kind> {
     this.#pauses.reset();
     if (this.#state === "following") return;
     this.#options.log.info("following again", { kind: this.kind });
+    this.#warned = false;
     this.#state = "following";
   }
 
@@ -183,7 +187,8 @@ export class Reflector<K extends Kind> {
     }
     // Only from errors that say nothing about the version can a watch resume; 429 and 5xx are those of a busy server.
     if (!(status === 0 || status === 429 || (status !== undefined && status >= 500))) this.#version = undefined;
-    if (this.#state !== "lost") log.warn("cannot follow, retrying", { kind, error: asError(error) });
+    if (!this.#warned) log.warn("cannot follow, retrying", { kind, error: asError(error) });
+    this.#warned = true;
     if (this.#state === "following") this.#state = "lost";
     return this.#pauses.next();
   }
