@@ -6,6 +6,8 @@ import { CliError, describe } from "./errors.ts";
 
 export const PPROF_HELP = "The file is in pprof format; open it with go tool pprof, or in the browser with speedscope.";
 
+export const HEAP_HELP = "Sampling starts with the first profile and stays on, so the first one is nearly empty.";
+
 export const SECONDS_OPTION = {
   type: "integer",
   value: "seconds",

@@ -81,9 +81,12 @@ function rowsOf(type: EndpointRow["type"], owner: Loose, holder: Loose): Endpoin
     ]);
 }
 
-/** `cluster//Pod/ns/name` → `name` in the same namespace, else `ns/name`; any other key as it is. */
+/**
+ * `cluster//Pod/ns/name` → `name` in the same namespace, else `ns/name`; any other key as it is. A key may end in its Service,
+ * `:ns/hostname`, which the row has already.
+ */
 function endpointName(key: string, namespace: string): string {
-  const pod = key.split("Pod/").at(-1) ?? key;
+  const [, pod = key] = /Pod\/([^:]+)(?::[^/]+\/[^/]+)?$/.exec(key) ?? [];
   return pod.startsWith(`${namespace}/`) ? pod.slice(namespace.length + 1) : pod;
 }
 

@@ -1,7 +1,7 @@
 import type { ControllerClient } from "../../../admin/controller-client.ts";
 import type { Context } from "../../context.ts";
 import { defineCommand, type Invocation } from "../../define-command.ts";
-import { PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../../profile.ts";
+import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../../profile.ts";
 import { CONTROLLER_OPTIONS } from "./options.ts";
 
 const OPTIONS = { ...CONTROLLER_OPTIONS, ...profileOptions("tracegate-controller") };
@@ -21,7 +21,7 @@ export const controllerProfileCpu = defineCommand({
 export const controllerProfileHeap = defineCommand({
   name: "heap",
   summary: "Record a heap profile of the controller",
-  description: [PPROF_HELP],
+  description: [PPROF_HELP, HEAP_HELP],
   options: OPTIONS,
   examples: [{ does: "What the controller holds", run: "controller profile heap -o heap.pb.gz" }],
   run({ options }, context) {

@@ -1,7 +1,7 @@
 import type { AdminClient } from "../../../admin/client.ts";
 import type { Context } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
-import { PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../../profile.ts";
+import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../../profile.ts";
 import { openProxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxies.ts";
 
 const OPTIONS = { ...TARGET_OPTIONS, ...profileOptions("tracegate") };
@@ -27,7 +27,7 @@ export const profileCpu = defineCommand({
 export const profileHeap = defineCommand({
   name: "heap",
   summary: "Record a heap profile of the proxy",
-  description: [PPROF_HELP],
+  description: [PPROF_HELP, HEAP_HELP],
   argument: RESOURCE,
   options: OPTIONS,
   examples: [{ does: "The heap of the proxy on this machine", run: "proxy profile heap -o heap.pb.gz" }],
