@@ -16,8 +16,13 @@ import {
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
 import { type DeltaResponse, type NamedResource, readPart } from "./messages.ts";
 
+/** Listeners come and go. */
+const MAX_TEXTS = 10_000;
+const INTERNAL = '"type":"internal"';
+
 /** A resource as it was received. */
 interface Received extends PackedText {
+  readonly internal: boolean;
   readonly name: string;
   readonly version: string;
   readonly kind: string;
@@ -42,6 +47,8 @@ export class Assembly {
   };
   readonly #owners = new Map<string, Owner>();
   readonly #addressPackers = { service: new TextPacker(), workload: new TextPacker() };
+  /** Kinds and owners. */
+  readonly #texts = new Map<string, string>();
   /** undefined: to be packed again. */
   #addresses: PackedAddresses | undefined;
 
@@ -56,7 +63,7 @@ export class Assembly {
     const read = batch.map(({ typeUrl, resources, removed }) => {
       const type = ([RESOURCE_TYPE, ADDRESS_TYPE] as const).find((each) => each === typeUrl);
       if (type === undefined) throw new Error(`unknown type ${typeUrl}`);
-      return { type, removed, received: resources.map((each) => receive(each, type === ADDRESS_TYPE)) };
+      return { type, removed, received: resources.map((each) => this.#receive(each, type === ADDRESS_TYPE)) };
     });
     let changed = false;
     for (const { type, removed, received } of read) {
@@ -118,7 +125,14 @@ export class Assembly {
     };
     this.#addresses ??= { services: this.#packedAddresses("service"), workloads: this.#packedAddresses("workload") };
     const routes = frame.binds.flatMap((bind) => bind.listeners.map(({ key }) => this.#packed(key)));
-    return { frame, routes, addresses: this.#addresses, internal: false };
+    return { frame, routes, addresses: this.#addresses, internal: this.#usesInternal() };
+  }
+
+  /** Whether a route may have an `internal` backend. */
+  #usesInternal(): boolean {
+    for (const { routes } of this.#owners.values())
+      for (const { internal } of routes.values()) if (internal) return true;
+    return false;
   }
 
   #packed(listener: string): PackedRoutes {
@@ -141,6 +155,24 @@ export class Assembly {
     return this.#addressPackers[kind].pack(found.sort((a, b) => compare(a.name, b.name)));
   }
 
+  #receive(resource: NamedResource, isAddress: boolean): Received {
+    const { name, version } = resource;
+    const { kind, owner, order, json } = readPart(resource, isAddress);
+    // Copied, into memory that small buffers share: a slice would keep the whole response.
+    const text = Buffer.from(json);
+    const digest = Buffer.from(digestOf(text));
+    const internal = kind === "route" && text.includes(INTERNAL);
+    return { name, version, kind: this.#shared(kind), owner: this.#shared(owner), order, text, digest, internal };
+  }
+
+  /** Thousands of resources have the same owner: they share one string. */
+  #shared(text: string): string {
+    const known = this.#texts.get(text);
+    if (this.#texts.size > MAX_TEXTS) this.#texts.clear();
+    if (known === undefined) this.#texts.set(text, text);
+    return known ?? text;
+  }
+
   #forget({ kind, owner: key, name }: Received): void {
     if (kind !== "route") return;
     const owner = this.#ownerOf(key);
@@ -157,14 +189,6 @@ export class Assembly {
     }
     return owner;
   }
-}
-
-function receive(resource: NamedResource, isAddress: boolean): Received {
-  const { name, version } = resource;
-  const { kind, owner, order, json } = readPart(resource, isAddress);
-  // Copied: a slice would keep the whole response in memory.
-  const text = Buffer.from(json);
-  return { name, version, kind, owner, order, text, digest: digestOf(text) };
 }
 
 function parsed(resource: Received): unknown {
