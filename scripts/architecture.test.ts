@@ -69,8 +69,11 @@ test("the page describes every room, in the order of imports", () => {
 
 const all = walks();
 
-test("there are the four walks", () => {
-  assert.deepEqual([...all.keys()], ["A request", "A configuration", "A trace event", "A shutdown"]);
+test("there are the five walks", () => {
+  assert.deepEqual(
+    [...all.keys()],
+    ["A request", "A configuration", "A configuration of a controller", "A trace event", "A shutdown"],
+  );
 });
 
 for (const [heading, steps] of all) {
