@@ -111,10 +111,10 @@ function labelValue(text: string): string {
 }
 
 function serviceSpec({ gateway, ports }: DeployInput): JsonObject {
-  const addresses = (gateway.spec.addresses ?? []).flatMap(({ type = "IPAddress", value }) =>
-    type === "IPAddress" && value !== undefined && value !== "" ? [value] : [],
+  // A Service has one; the Gateway is not programmed before it has all that it asks for.
+  const address = gateway.spec.addresses?.find(
+    ({ type = "IPAddress", value = "" }) => type === "IPAddress" && value !== "",
   );
-  const [address] = addresses;
   return {
     type: "LoadBalancer",
     selector: selectorOf(gateway.metadata.name),
@@ -125,7 +125,7 @@ function serviceSpec({ gateway, ports }: DeployInput): JsonObject {
       protocol,
     })),
     // Deprecated, but what load balancers understand; there is no successor that all of them do.
-    ...(address !== undefined && addresses.length === 1 && { loadBalancerIP: address }),
+    ...(address?.value !== undefined && { loadBalancerIP: address.value }),
   };
 }
 
