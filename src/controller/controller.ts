@@ -3,8 +3,9 @@
  * deploys proxies and writes statuses. Composed here; run by `tracegate controller`.
  */
 import type { RunningServer } from "../admin/server/http-server.ts";
+import { messageOf } from "../base/errors.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
-import type { Logger, LogOutput } from "../base/log.ts";
+import { type Logger, type LogOutput, LogThrottle } from "../base/log.ts";
 import { HttpKubeClient } from "../kube/connect.ts";
 import type { ClusterAccess } from "../kube/credentials.ts";
 import { EventRecorder } from "../kube/events.ts";
@@ -31,6 +32,8 @@ import { ClusterWriters } from "./writers.ts";
 
 /** The Lease, and the source of Events. */
 const NAME = "tracegate";
+/** Milliseconds between two lines of the log that say that the API server cannot be reached. */
+const OUTAGE_LINE_MS = 10_000;
 /** Milliseconds for what is under way at a shutdown: the last writes, and the release of the lease. */
 const CLOSE_MS = 5000;
 
@@ -46,6 +49,7 @@ export class Controller {
   readonly #log: Logger;
   readonly #graph = new Graph();
   readonly #metrics = new ReconcileMetrics();
+  readonly #outages = new LogThrottle(OUTAGE_LINE_MS);
   /** Reads, and writes that are many. */
   readonly #client: HttpKubeClient;
   /** Lease, tokens and events: not to wait for statuses. */
@@ -184,7 +188,9 @@ export class Controller {
     this.#servers.push(await startHealthServer(problem, any(ports.health), this.#log));
     this.#servers.push(await startMetricsServer(() => this.#render(), any(ports.metrics), this.#log));
     this.#servers.push(await startControllerAdmin(plane, { type: "localhost", port: ports.admin }, this.#log));
-    this.#port = await this.#stream.listen(`[::]:${ports.xds}`);
+    this.#port = await this.#stream.listen(`[::]:${ports.xds}`).catch((error: unknown) => {
+      throw new Error(`the configuration stream cannot listen on port ${ports.xds}: ${messageOf(error)}`);
+    });
     this.#log.info("listening", this.ports);
   }
 
@@ -212,6 +218,7 @@ export class Controller {
       kind,
       sink: this.#syncer,
       log: this.#options.output.logger("gateway-controller"),
+      outages: this.#outages,
       ...(selectors !== undefined && { selectors }),
       ...(trim !== undefined && { trim }),
     }) as unknown as Reflector<Kind>;

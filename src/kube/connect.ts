@@ -231,5 +231,6 @@ function refused(status: number, text: string, { method, path }: Send): KubeErro
 
 function broken(error: unknown, { method, path, signal }: Send): unknown {
   if (error instanceof KubeError || signal?.aborted === true) return error;
-  return new KubeError(0, "Connection", `${method} ${path}: ${messageOf(error)}`, { cause: error });
+  const [resource] = path.split("?", 1);
+  return new KubeError(0, "Connection", `${method} ${resource}: ${messageOf(error)}`);
 }

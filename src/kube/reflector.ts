@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
+import type { Logger, LogThrottle } from "../base/log.ts";
 import { Backoff } from "./backoff.ts";
 import { type KubeClient, KubeError, resourcePath } from "./client.ts";
 import { type Kind, type Objects, objectKey, RESOURCES } from "./objects.ts";
@@ -29,6 +29,8 @@ export interface ReflectorOptions<K extends Kind> {
   readonly trim?: (object: Objects[K]) => Objects[K];
   readonly sink: Sink;
   readonly log: Logger;
+  /** Shared by the reflectors of a client: when the server is gone, one line is enough. */
+  readonly outages?: LogThrottle;
   /** Default: 0.2 s to 10 s. */
   readonly pauses?: Backoff;
   /** Milliseconds between attempts to list a kind that is not installed. Default 5 s. */
@@ -116,9 +118,8 @@ export class Reflector<K extends Kind> {
     this.#unpaged = false;
     this.#version = version;
     sink.replace(kind, objects);
-    if (this.#state === "lost" || this.#state === "absent")
-      log.info("following again", { kind, objects: objects.length });
-    else log.debug("listed", { kind, objects: objects.length });
+    const again = this.#state === "absent" ? "info" : "debug";
+    log.log(again, "listed", { kind, objects: objects.length });
     this.#state = "following";
     this.#warned = false;
     this.#markSynced();
@@ -161,14 +162,14 @@ export class Reflector<K extends Kind> {
   #recovered(): void {
     this.#pauses.reset();
     if (this.#state === "following") return;
-    this.#options.log.info("following again", { kind: this.kind });
+    this.#options.log.debug("following again", { kind: this.kind });
     this.#warned = false;
     this.#state = "following";
   }
 
   /** Returns the pause before the next attempt. */
   #failed(error: unknown): number {
-    const { kind, sink, log, absentPause = 5000 } = this.#options;
+    const { kind, sink, log, outages, absentPause = 5000 } = this.#options;
     const status = error instanceof KubeError ? error.status : undefined;
     if (status === 404) {
       if (this.#state !== "absent") log.info("kind is not installed; waiting for its CRD", { kind });
@@ -187,7 +188,9 @@ export class Reflector<K extends Kind> {
     }
     // Only from errors that say nothing about the version can a watch resume; 429 and 5xx are those of a busy server.
     if (!(status === 0 || status === 429 || (status !== undefined && status >= 500))) this.#version = undefined;
-    if (!this.#warned) log.warn("cannot follow, retrying", { kind, error: asError(error) });
+    const warn = (): void => log.warn("cannot follow, retrying", { kind, error: asError(error) });
+    if (!this.#warned && status === 0 && outages !== undefined) outages.run(warn);
+    else if (!this.#warned) warn();
     this.#warned = true;
     if (this.#state === "following") this.#state = "lost";
     return this.#pauses.next();
