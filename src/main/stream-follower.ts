@@ -1,3 +1,4 @@
+import { setFlagsFromString } from "node:v8";
 import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
@@ -62,6 +63,10 @@ export class StreamFollower implements Follower {
 
   /** Connects; the first state may take as long as it takes. */
   async begin(): Promise<void> {
+    // A configuration is old by V8's measure when the next one takes its place, and V8 would let such garbage grow to a multiple
+    // of what is in use. With 3,000 routes that arrive one after the other, and two workers: 35 MiB instead of 140 MiB. The price
+    // is more collections while the configuration changes, on threads of their own: 36 ms of CPU per change instead of 27 ms.
+    setFlagsFromString("--heap-growing-percent=20");
     // Only proxies of a controller pay for the stream.
     const { XdsClient } = await import("../xds/client.ts");
     if (this.#closed) return;
