@@ -131,7 +131,9 @@ function attachmentProblem(
   if (gateways.length > 0) return undefined;
   if (target.kind === "Gateway") return `${what} does not belong to ${controllerName(read)}`;
   const use =
-    target.kind === "Service" || target.kind === "TracegateBackend" ? "is used by no route of" : "is attached to";
+    target.kind === "Service" || target.kind === "TracegateBackend"
+      ? "is used by no route or policy of"
+      : "is attached to";
   return `${what} ${use} ${use.endsWith("of") ? "a Gateway" : "no Gateway"} of ${controllerName(read)}`;
 }
 

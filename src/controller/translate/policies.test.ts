@@ -74,3 +74,61 @@ test("texts come from Secrets and ConfigMaps, services from backendRefs", () => 
     port: 9000,
   });
 });
+
+test("a ReferenceGrant permits calls to another namespace, with the policies that are attached there", () => {
+  const objects = `
+- ${ROUTE}
+- {kind: Service, metadata: {name: authz, namespace: auth}, spec: {ports: [{name: grpc, port: 9000}]}}
+- kind: TracegatePolicy
+  metadata: {name: tls, namespace: auth}
+  spec:
+    targetRefs: [{group: "", kind: Service, name: authz, sectionName: grpc}]
+    backend: {backendTLS: {hostname: authz.example}}
+- kind: TracegatePolicy
+  metadata: {name: login}
+  spec:
+    ${TARGET}
+    traffic: {extAuthz: {backendRef: {name: authz, namespace: auth, port: 9000}}}
+`;
+  const grant = `
+- kind: ReferenceGrant
+  metadata: {name: login, namespace: auth}
+  spec:
+    from: [{group: tracegate.dev, kind: TracegatePolicy, namespace: apps}]
+    to: [{group: "", kind: Service}]
+`;
+  const targetOf = (graph: Graph) => {
+    const { extAuthz } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+    assert.ok(extAuthz !== undefined && "target" in extAuthz);
+    return extAuthz;
+  };
+  const refused = graphOf(objects);
+  assert.match(problemsOf(refused, "login").join(), /no ReferenceGrant permits the reference/);
+  assert.equal(targetOf(refused).target.type, "invalid");
+  const granted = graphOf(objects + grant);
+  assert.deepEqual(problemsOf(granted, "login"), []);
+  assert.equal(targetOf(granted).target.type, "service");
+  assert.equal(targetOf(granted).policies?.backendTLS?.hostname, "authz.example");
+});
+
+test("a policy that restricts access and is invalid denies, also where a valid one follows", () => {
+  const graph = graphOf(`
+- ${ROUTE}
+- kind: TracegatePolicy
+  metadata: {name: broken}
+  spec:
+    ${TARGET}
+    traffic: {jwtAuth: {issuer: i}, timeout: {requestTimeout: 5s}}
+- kind: TracegatePolicy
+  metadata: {name: rules}
+  spec:
+    ${TARGET}
+    traffic: {authorization: {rules: ["true"]}}
+`);
+  const { authorization, timeout } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+  assert.deepEqual(authorization?.rules, [
+    { mode: "require", expression: 'fail("jwtAuth of TracegatePolicy apps/broken is invalid, see its status")' },
+    { mode: "allow", expression: "true" },
+  ]);
+  assert.deepEqual(timeout, { requestTimeout: 5000 });
+});
