@@ -224,9 +224,10 @@ export class Gateway {
 
   async #drain(): Promise<void> {
     const { terminationMinDeadline, terminationMaxDeadline } = this.settings;
-    this.#follower.close();
     this.#log.info("draining", { min: `${terminationMinDeadline}ms`, max: `${terminationMaxDeadline}ms` });
+    // Endpoints may change while requests still come: what follows them goes on until ports close.
     await new Promise((resolve) => setTimeout(resolve, terminationMinDeadline));
+    this.#follower.close();
     const startedAt = performance.now();
     const cut = await this.supervisor.drain(terminationMaxDeadline);
     if (cut > 0)

@@ -26,8 +26,8 @@ function config(port: number, ...names: string[]): object {
   return { binds: [{ port, listeners: [{ protocol: "HTTP", routes: names.map(route) }] }] };
 }
 
-function proxyOf(server: TestXdsServer): Promise<TestGateway> {
-  const env = { XDS_ADDRESS: server.address, NAMESPACE: "ns", GATEWAY: "gw", POD_NAME: "gw-1" };
+function proxyOf(server: TestXdsServer, more: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
+  const env = { ...more, XDS_ADDRESS: server.address, NAMESPACE: "ns", GATEWAY: "gw", POD_NAME: "gw-1" };
   return TestGateway.launch({}, { env });
 }
 
@@ -113,6 +113,19 @@ suite("a proxy of a controller", () => {
     assert.equal(server.server.proxies[0]?.rejection, null);
     assert.equal(await (await fetch(url)).text(), "bad");
     assert.equal((await statusOf(gateway)).lastError, null);
+  });
+
+  test("follows changes until its ports close, because clients still come while a pod ends", async () => {
+    await using server = await TestXdsServer.start();
+    await using gateway = await proxyOf(server, { CONNECTION_MIN_TERMINATION_DEADLINE: "60s" });
+    const port = await freePort();
+    server.server.publish(GATEWAY, stateOf(config(port, "before")));
+    await gateway.until(() => gateway.ready, "the first state");
+    gateway.process.kill("SIGTERM");
+    await gateway.until(() => gateway.lines.some(({ message }) => message === "draining"), "the drain");
+    server.server.publish(GATEWAY, stateOf(config(port, "after")));
+    await until(() => server.server.proxies[0]?.synchronized === true, "the change");
+    assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "after");
   });
 
   test("a file with routes beside a controller is refused with a reason", async () => {
