@@ -10,7 +10,7 @@ import { nameOfResource, type RouteResource } from "../../xds/resources.ts";
 /** One host and match of a rule at a listener. */
 export interface Claim {
   readonly listener: string;
-  /** Equal for all who ask for the same at that listener. */
+  /** Equal for all who ask for the same at that listener; begins with its key. */
   readonly slot: string;
   /** Of two claims to a slot the smaller one wins. */
   readonly rank: string;
@@ -29,11 +29,11 @@ export function claimsOf(route: string, resource: RouteResource): readonly Claim
   const number = Number(order.slice(order.lastIndexOf(".") + 1));
   const hosts = resource.route.hostnames.length === 0 ? [""] : resource.route.hostnames;
   if (resource.kind === "tcpRoute")
-    return hosts.map((host) => ({ listener, slot: host, rank: order, route, rule, number }));
+    return hosts.map((host) => ({ listener, slot: `${listener} ${host}`, rank: order, route, rule, number }));
   return hosts.flatMap((host) =>
     resource.route.matches.map((match, index) => ({
       listener,
-      slot: `${host} ${conditionsOf(match)}`,
+      slot: `${listener} ${host} ${conditionsOf(match)}`,
       rank: rankOf(resource.route, match, index),
       route,
       rule,

@@ -18,9 +18,9 @@ export const shadowedRules = defineQuery<Readonly<Record<string, ShadowedRules>>
   for (const { claims } of contributionsOf(read, gateway))
     for (const claim of claims) {
       if (!listeners.has(claim.listener)) continue;
-      const other = winners.get(slotOf(claim));
+      const other = winners.get(claim.slot);
       const [winner, loser] = other !== undefined && other.rank < claim.rank ? [other, claim] : [claim, other];
-      winners.set(slotOf(claim), winner);
+      winners.set(claim.slot, winner);
       if (loser !== undefined) losers.push(loser);
     }
   if (losers.length === 0) return {};
@@ -31,7 +31,7 @@ export const shadowedRules = defineQuery<Readonly<Record<string, ShadowedRules>>
   for (const [rule, claims] of Map.groupBy(losers, (claim) => claim.rule)) {
     const [claim] = claims;
     if (claim === undefined || reached.has(rule)) continue;
-    const names = [...new Set(claims.flatMap((each) => nameOf(winners.get(slotOf(each)), each)))].sort();
+    const names = [...new Set(claims.flatMap((each) => nameOf(winners.get(each.slot), each)))].sort();
     const [match, go] = names.length === 1 ? ["matches", "goes"] : ["match", "go"];
     const message = `rules[${claim.number}] is never used: ${names.join(" and ")} ${match} the same and ${go} first`;
     const ofRoute = found[claim.route] ?? {};
@@ -40,10 +40,6 @@ export const shadowedRules = defineQuery<Readonly<Record<string, ShadowedRules>>
   }
   return found;
 });
-
-function slotOf({ listener, slot }: Claim): string {
-  return `${listener} ${slot}`;
-}
 
 function nameOf(winner: Claim | undefined, loser: Claim): readonly string[] {
   if (winner === undefined) return [];
