@@ -102,7 +102,8 @@ test("completion offers commands, and the options of a gateway", async () => {
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => line.split("\t")[0]);
-  assert.deepEqual(await complete(""), ["run", "check", "oneshot", "migrate", "quickstart", "help", "completion"]);
+  const commands = ["run", "check", "oneshot", "migrate", "quickstart", "controller", "help", "completion"];
+  assert.deepEqual(await complete(""), commands);
   assert.deepEqual(await complete("--v"), ["--validate-only"]);
   assert.deepEqual(await complete("check", "-f", ""), [":files"]);
   assert.deepEqual(await complete("-f", ""), [":files"]);
