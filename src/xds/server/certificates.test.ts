@@ -53,14 +53,15 @@ suite("TLS of the stream", () => {
     const replicas = [certificatesOf(api), certificatesOf(api)];
     await Promise.all(replicas.map((each) => each.start()));
     const [one, other] = replicas;
-    assert.ok(one?.ca !== undefined);
-    assert.equal(one.ca, other?.ca);
+    const ca = one?.ca;
+    assert.ok(one !== undefined && ca !== undefined);
+    assert.equal(other?.ca, ca);
     await api.client().request("DELETE", SECRET);
     assert.equal(await one.check(), true);
     assert.equal(await other?.check(), true);
     const restarted = certificatesOf(api);
     await restarted.start();
-    assert.equal(restarted.ca, one.ca);
+    assert.equal(restarted.ca, ca);
     for (const each of [...replicas, restarted]) each.close();
   });
 
