@@ -15,6 +15,11 @@ import { gatewayState } from "./translate/gateway-state.ts";
 /** Milliseconds without a change after which a burst is over, and its longest duration. */
 const QUIET_MS = 2;
 const BURST_MS = 20;
+/**
+ * Milliseconds between a run and the writes that follow from it. Statuses of thousands of routes take longer to compute than the
+ * state of a Gateway, and traffic must not wait for them.
+ */
+const WRITE_MS = 50;
 /** Results about objects that have gone are dropped after so many runs. */
 const COLLECT_AFTER = 500;
 
@@ -22,7 +27,7 @@ export interface SyncerOptions {
   readonly graph: Graph;
   /** undefined: there is no such Gateway of ours any more. */
   readonly publish: (gateway: string, state: GatewayState | undefined) => void;
-  /** Called after each run: compares what is in the cluster with what should be there. */
+  /** Called soon after runs: compares what is in the cluster with what should be there. */
   readonly write: () => void;
   readonly metrics: ReconcileMetrics;
   readonly log: Logger;
@@ -35,6 +40,7 @@ export class Syncer implements Sink {
   readonly #failing = new Set<string>();
   #started = false;
   #timer: NodeJS.Timeout | undefined;
+  #writeTimer: NodeJS.Timeout | undefined;
   /** When the burst has to end. */
   #deadline = 0;
   #runs = 0;
@@ -67,7 +73,9 @@ export class Syncer implements Sink {
   stop(): void {
     this.#started = false;
     clearTimeout(this.#timer);
+    clearTimeout(this.#writeTimer);
     this.#timer = undefined;
+    this.#writeTimer = undefined;
   }
 
   /** Something else than the graph has changed that writers depend on. */
@@ -86,7 +94,7 @@ export class Syncer implements Sink {
 
   #run(): void {
     this.#timer = undefined;
-    const { graph, publish, write } = this.#options;
+    const { graph, publish } = this.#options;
     this.#runs++;
     const gone = new Set(this.#published.keys());
     for (const gateway of graph.list("Gateway")) {
@@ -102,14 +110,19 @@ export class Syncer implements Sink {
       this.#published.delete(key);
       publish(key, undefined);
     }
-    try {
-      write();
-    } catch (error) {
-      this.#options.log.error("statuses or deployments could not be computed", { error: asError(error) });
-    }
+    this.#writeTimer ??= setTimeout(() => this.#write(), WRITE_MS);
     if (this.#runs < COLLECT_AFTER) return;
     this.#runs = 0;
     graph.collect();
+  }
+
+  #write(): void {
+    this.#writeTimer = undefined;
+    try {
+      this.#options.write();
+    } catch (error) {
+      this.#options.log.error("statuses or deployments could not be computed", { error: asError(error) });
+    }
   }
 
   /** `failed`: an error of ours. It must not take other Gateways with it; this one keeps its last state. */
