@@ -42,7 +42,7 @@ export function localProxy(port: number | undefined, env: Context["env"]): Proxy
     },
     unreachable(error) {
       return new CliError("unreachable", error.message, {
-        hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN",
+        hint: "start a proxy with `tracegate -f gateway.yaml`, or give its admin port (config.adminAddr) with --proxy-admin-port or TGCTL_ADMIN; --kubeconfig <file> chooses a cluster",
         cause: error,
       });
     },

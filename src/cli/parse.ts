@@ -225,7 +225,10 @@ function checkOperands(
   if (words.length > most) {
     const takesFile = argument === undefined && command.options.file?.short === "f";
     let hint = takesFile ? `${name} -f ${words[0]}` : `${name} --help`;
-    if (argument === undefined && command.rest !== undefined) hint = `${name} [options] -- ${words.join(" ")}`;
+    const url = words.findIndex((word) => /^https?:\/\//.test(word));
+    if (command.rest !== undefined && url !== -1)
+      hint = `write -- before the URL: ${[name, ...words.slice(0, url), "[options]", "--", ...words.slice(url)].join(" ")}`;
+    else if (argument === undefined && command.rest !== undefined) hint = `${name} [options] -- ${words.join(" ")}`;
     throw usage(`accepts at most ${most} arg(s), received ${words.length}`, hint);
   }
   if (argument?.required && words.length === 0) throw usage(`missing argument <${argument.name}>`, `${name} --help`);

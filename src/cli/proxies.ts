@@ -76,9 +76,10 @@ export interface Proxies extends AsyncDisposable {
 }
 
 /** The command line that sends and traces a request, for one that has a URL but lacks the rest; else undefined. */
-export function requestHint(url: string | undefined): string | undefined {
+export function requestHint(url: string | undefined, resource?: string): string | undefined {
   if (url === undefined || !/^https?:/.test(url)) return undefined;
-  return `tgctl proxy trace --port 3000 -- ${url} (with the port of the listener)`;
+  const proxy = resource === undefined ? "--port 3000" : `${resource} --port 80`;
+  return `tgctl proxy trace ${proxy} -- ${url} (with the port of the listener)`;
 }
 
 /**

@@ -74,7 +74,7 @@ test("a proxy that does not run: where it looked, how to start one, exit code 3"
     assert.match(stderr, new RegExp(`^Error: no admin server reached at http://localhost:${port}: connection refused`));
     assert.match(
       stderr,
-      /\nTry: start a proxy with `tracegate -f gateway\.yaml`.*config\.adminAddr.*--proxy-admin-port or TGCTL_ADMIN\n$/,
+      /\nTry: start a proxy with `tracegate -f gateway\.yaml`.*config\.adminAddr.*--proxy-admin-port or TGCTL_ADMIN; --kubeconfig <file> chooses a cluster\n$/,
     );
   }
 });

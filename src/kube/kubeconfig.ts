@@ -80,7 +80,8 @@ async function merge(files: readonly string[]): Promise<Merged> {
         }
       if (current === "") current = text(content["current-context"]) ?? "";
     } catch (error) {
-      throw unusable(`kubeconfig ${file} cannot be used: ${messageOf(error)}`, error);
+      const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+      throw unusable(`kubeconfig ${file} ${missing ? "does not exist" : `cannot be used: ${messageOf(error)}`}`, error);
     }
   }
   return { ...merged, current };

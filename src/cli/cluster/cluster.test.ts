@@ -83,7 +83,7 @@ test("--kubeconfig, $KUBECONFIG and ~/.kube/config choose the cluster, also befo
   assert.equal(nowhere.code, 2);
   assert.match(nowhere.stderr, /^Error: failed to build Kubernetes client config: no cluster is configured/);
   const missing = await invoke([...words, "-k", "/nonexistent/config"]);
-  assert.match(missing.stderr, /^Error: failed to build Kubernetes client config: kubeconfig \/nonexistent\/config/);
+  assert.match(missing.stderr, /^Error: .* client config: kubeconfig \/nonexistent\/config does not exist\n/);
   const context = await invoke([...words, "-k", kubeconfig, "--context", "prod"]);
   assert.match(context.stderr, /^Error: failed to build .* has no context "prod"; contexts: test\nTry: --kubeconfig/);
 });
@@ -104,11 +104,29 @@ test("without a resource: the cluster of the kubeconfig, but --local and TGCTL_A
 });
 
 const refused: readonly (readonly [words: string, message: RegExp])[] = [
-  ["-n empty", /^no Gateways found in namespace "empty"; pass a resource explicitly\nTry: -n <namespace>.*--local/],
+  [
+    "-n empty",
+    /^no Gateways found in namespace "empty"; pass a resource explicitly\nTry: did you mean gateway\/a.many, gateway\/b.many, gateway\/bare.shop, gateway\/web.shop\?/,
+  ],
   ["-n many", /^found 2 Gateways in namespace "many"; pass a resource explicitly\nTry: gateway\/a, gateway\/b/],
-  ["gateway/x -n shop", /^failed retrieving gateway\/x in namespace "shop": .*not found\nTry: kubectl get gateways -A/],
+  [
+    "gateway/x -n shop",
+    /^failed retrieving gateway\/x in namespace "shop": .*not found\nTry: did you mean gateway\/bare.shop, gateway\/web.shop\?/,
+  ],
+  [
+    "gateway/a -n shop",
+    /^failed retrieving gateway\/a in namespace "shop": .*not found\nTry: did you mean gateway\/a.many\?/,
+  ],
+  ["web -n shop", /^failed retrieving pod\/web in namespace "shop": .*not found\nTry: did you mean gateway\/web\?/],
   ["pod/x -n shop", /^failed retrieving pod\/x in namespace "shop": .*not found/],
-  ["gateway/bare -n shop", /^no pods found for resource "gateway\/bare"\nTry: .*kubectl describe gateway bare -n shop/],
+  [
+    "gateway/bare -n shop",
+    /^no pods found for resource "gateway\/bare"\nWhy: no controller has taken it; its class is "tracegate"\nTry: kubectl get gatewayclass/,
+  ],
+  [
+    "gateway/invalid -n sick",
+    /^no pods found for resource "gateway\/invalid"\nWhy: Accepted is False, InvalidParameters: there is none\nTry: kubectl describe gateway invalid -n sick/,
+  ],
   ["svc/external -n shop", /^resource has no pod selector\n$/],
   ["svc/none -n shop", /^resource has empty pod selector\n$/],
   ["gateway/web -n shop --pod y", /^gateway\/web has no pod "y"\nTry: its pods are web-1\n/],
@@ -125,6 +143,9 @@ for (const [words, message] of refused) {
     gateway("bare");
     gateway("a", "many");
     gateway("b", "many");
+    gateway("invalid", "sick", [
+      { type: "Accepted", status: "False", reason: "InvalidParameters", message: "there is none" },
+    ]);
     pod("pending", { phase: "Pending" });
     server.set({
       apiVersion: "v1",
@@ -178,6 +199,18 @@ test("what the API server forbids is named, with the rule that is missing", asyn
   server.bearer = "another";
   const stranger = await tgctl("proxy", "config", "all", "gateway/web", "-n", "shop");
   assert.match(stranger.stderr, /Unauthorized\nTry: the credentials of the kubeconfig are not valid/);
+});
+
+test("without access to other namespaces, suggestions are about this one", async (t) => {
+  const { tgctl, server, gateway } = await shop(t);
+  gateway("x", "other");
+  server.intercept = ({ path }) => {
+    if (path === "/apis/gateway.networking.k8s.io/v1/gateways") throw new Refused(403, "Forbidden", "no");
+  };
+  const { stderr } = await tgctl("proxy", "log", "gateway/x", "-n", "shop");
+  assert.match(stderr, /\nTry: did you mean gateway\/web.shop\?/);
+  const none = await tgctl("proxy", "log", "gateway/x", "-n", "empty");
+  assert.match(none.stderr, /\nTry: kubectl get gateways -A/);
 });
 
 test("a cluster that cannot be reached, and one without the Gateway API", async (t) => {

@@ -46,7 +46,7 @@ test("controller log prints the levels as the controller writes them, and sets t
   assert.equal(unknown.code, 1);
   assert.match(
     unknown.stderr,
-    /^Error: failed to execute command on tracegate-a.tracegate-system: .*400\nWhy: logger not found/,
+    /^Error: failed to execute command on tracegate-a.tracegate-system: .*400\nWhy: logger not found for component: nonsense\nTry: one of .*deployer/,
   );
   for (const [words, message] of [
     ["--level off", 'unknown level "off"'],

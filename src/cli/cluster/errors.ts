@@ -3,8 +3,13 @@ import { CliError, describe } from "../errors.ts";
 
 export const RBAC_PAGE = "docs/kubernetes.md lists what tgctl needs";
 
-/** A failure of the API server while doing `what`, with what to do about it. */
-export function kubeFailure(what: string, error: unknown): unknown {
+/** The object does not exist; not: its type does not. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof KubeError && error.status === 404 && !lacksType(error.message);
+}
+
+/** A failure of the API server while doing `what`, with what to do about it, which is `hint` where the caller knows better. */
+export function kubeFailure(what: string, error: unknown, hint?: string): unknown {
   if (!(error instanceof KubeError)) return error;
   if (error.reason === "Configuration") {
     return new CliError("usage", `failed to build Kubernetes client config: ${error.message}`, {
@@ -13,7 +18,10 @@ export function kubeFailure(what: string, error: unknown): unknown {
     });
   }
   const kind = error.status === 0 ? "unreachable" : "failure";
-  return new CliError(kind, `${what}: ${describe(error)}`, { ...hintFor(error), cause: error });
+  return new CliError(kind, `${what}: ${describe(error)}`, {
+    ...(hint === undefined ? hintFor(error) : { hint }),
+    cause: error,
+  });
 }
 
 /** The message of the server names user, verb, resource and namespace already. */
@@ -25,11 +33,15 @@ function hintFor({ status, message }: KubeError): { hint?: string } {
   }
   if (status === 401) return { hint: "the credentials of the kubeconfig are not valid (any more): log in again" };
   if (status === 403) return { hint: `${missingRule(message)}; ${RBAC_PAGE}` };
-  if (status === 404 && /could not find the requested resource|404 page not found/.test(message)) {
+  if (status === 404 && lacksType(message)) {
     return { hint: "the cluster lacks this type of object: install the CRDs of the Gateway API" };
   }
   if (status === 404) return { hint: "kubectl get gateways -A lists Gateways with their namespaces; -n chooses one" };
   return {};
+}
+
+function lacksType(message: string): boolean {
+  return /could not find the requested resource|404 page not found/.test(message);
 }
 
 /** `cannot get resource "gateways" in API group "gateway.networking.k8s.io" in the namespace "shop"` as what a Role must allow. */

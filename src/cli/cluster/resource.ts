@@ -4,9 +4,10 @@
  */
 import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";
-import { type LabelSelector, type Pod, RESOURCES, type ResourceName } from "../../kube/objects.ts";
+import { type Gateway, type LabelSelector, type Pod, RESOURCES, type ResourceName } from "../../kube/objects.ts";
 import { CliError } from "../errors.ts";
-import { kubeFailure } from "./errors.ts";
+import { isNotFound, kubeFailure } from "./errors.ts";
+import { gatewayNamed, gatewaySuggestion, whyNoPods } from "./suggestions.ts";
 
 /** Pods of the controller carry this label. */
 export const CONTROLLER_LABEL = "tracegate=tracegate";
@@ -98,15 +99,17 @@ export async function onlyGateway(client: KubeClient, namespace: string, signal:
   if (gateway !== undefined && gateways.length === 1)
     return { type: "gateway", name: gateway.metadata.name, namespace };
   const names = gateways.map(({ metadata }) => `gateway/${metadata.name}`).sort();
-  throw gateway === undefined
-    ? new CliError("failure", `no Gateways found in namespace "${namespace}"; pass a resource explicitly`, {
-        hint: "-n <namespace> for another namespace, or --local for the proxy on this machine",
-      })
-    : new CliError(
-        "failure",
-        `found ${gateways.length} Gateways in namespace "${namespace}"; pass a resource explicitly`,
-        { hint: names.length > 5 ? `${names.slice(0, 5).join(", ")}, …` : names.join(", ") },
-      );
+  if (gateway === undefined) {
+    const suggestion = await gatewaySuggestion(client, { namespace }, signal);
+    throw new CliError("failure", `no Gateways found in namespace "${namespace}"; pass a resource explicitly`, {
+      hint: suggestion ?? "-n <namespace> for another namespace, or --local for the proxy on this machine",
+    });
+  }
+  throw new CliError(
+    "failure",
+    `found ${gateways.length} Gateways in namespace "${namespace}"; pass a resource explicitly`,
+    { hint: names.length > 5 ? `${names.slice(0, 5).join(", ")}, …` : names.join(", ") },
+  );
 }
 
 /** The pods of the resource, sorted by name. @throws CliError if it does not exist, has no selector or no pods */
@@ -114,14 +117,17 @@ export async function podsOf(client: KubeClient, resource: Resource, signal: Abo
   const { type, name, namespace } = resource;
   const object = await client
     .request<Selecting>("GET", resourcePath(NAMES[type], namespace, name), { signal })
-    .catch((error: unknown) => {
-      throw kubeFailure(`failed retrieving ${resourceName(resource)} in namespace "${namespace}"`, error);
+    .catch(async (error: unknown) => {
+      const suggest = !isNotFound(error) ? undefined : type === "gateway" ? gatewaySuggestion : gatewayNamed;
+      const suggestion = await suggest?.(client, { name, namespace }, signal);
+      throw kubeFailure(`failed retrieving ${resourceName(resource)} in namespace "${namespace}"`, error, suggestion);
     });
   // An object that is read alone is complete, with its namespace.
   if (type === "pod") return [object as unknown as Pod];
   const pods = await podsWith(client, namespace, selectorOf(type, name, object), signal);
-  if (pods.length === 0) throw noPods(resource);
-  return pods;
+  if (pods.length > 0) return pods;
+  const { why, hint } = type === "gateway" ? whyNoPods(object as unknown as Gateway) : { hint: undefined };
+  throw noPods(resource, why, hint);
 }
 
 /** The pods of the namespace with these labels, sorted by name. @throws CliError */
@@ -213,12 +219,9 @@ function sorted(pods: readonly Pod[]): readonly Pod[] {
   return pods.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
-export function noPods(resource: Resource): CliError {
-  const { type, name, namespace } = resource;
+export function noPods(resource: Resource, why?: string, hint = `kubectl get pods -n ${resource.namespace}`): CliError {
   return new CliError("failure", `no pods found for resource "${resourceName(resource)}"`, {
-    hint:
-      type === "gateway"
-        ? `see its conditions: kubectl describe gateway ${name} -n ${namespace}; its pods have the label ${GATEWAY_NAME}=${deploymentName(name)}`
-        : `kubectl get pods -n ${namespace}`,
+    ...(why !== undefined && { why }),
+    hint,
   });
 }

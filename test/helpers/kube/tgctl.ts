@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { invoke, type Outcome } from "../../../src/cli/fixtures/invoke.ts";
-import type { Pod } from "../../../src/kube/objects.ts";
+import type { Condition, Pod } from "../../../src/kube/objects.ts";
 import { TestApiServer } from "./api-server.ts";
 
 /** An API server with commands that find it by their kubeconfig; both end with the test. */
@@ -21,12 +21,13 @@ export async function testCluster(t: TestContext) {
     kubeconfig,
     folder,
     tgctl: (...argv: readonly string[]): Promise<Outcome> => invoke(argv, "", { KUBECONFIG: kubeconfig }),
-    gateway(name: string, namespace = "shop"): void {
+    gateway(name: string, namespace = "shop", conditions: readonly Omit<Condition, "lastTransitionTime">[] = []): void {
       server.set({
         apiVersion: "gateway.networking.k8s.io/v1",
         kind: "Gateway",
         metadata: { name, namespace },
         spec: { gatewayClassName: "tracegate" },
+        status: { conditions },
       } as never);
     },
     pod(name: string, { labels = {}, namespace = "shop", phase = "Running", ready = true }: PodDraft = {}): void {

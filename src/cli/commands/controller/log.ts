@@ -1,6 +1,8 @@
+import { CONTROLLER_COMPONENTS } from "../../../base/log-filter.ts";
 import { adminResult } from "../../admin.ts";
 import { write, writeJson } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
+import { CliError } from "../../errors.ts";
 import { levelOption, readDirectives } from "../../log-levels.ts";
 import { failureOf } from "../../proxies.ts";
 import { CONTROLLER_OPTIONS } from "./options.ts";
@@ -36,7 +38,7 @@ export const controllerLog = defineCommand({
     const { signal } = context;
     const outcomes = await controllers.each(async (controller) => {
       const { client } = controller;
-      const text = await adminResult(controller, client.setLogging(changes, { signal }));
+      const text = await adminResult(controller, client.setLogging(changes, { signal }), refusal);
       return context.json && changes.size > 0 ? adminResult(controller, client.logging({ signal })) : text;
     });
     const replies = outcomes.flatMap(({ name, pod, result }) =>
@@ -55,6 +57,14 @@ export const controllerLog = defineCommand({
     if (failure !== undefined) throw failure;
   },
 });
+
+/** The controller may be of another version: what it has is what counts, so that its components are not checked before. */
+function refusal(status: number, body: string): CliError {
+  return new CliError("failure", `unexpected status code: ${status}`, {
+    why: body,
+    ...(body.startsWith("logger not found") && { hint: `one of ${CONTROLLER_COMPONENTS.join(", ")}` }),
+  });
+}
 
 /** The lines `<component>: <level>` below `---`. */
 function levelsOf(text: string): Readonly<Record<string, string>> {

@@ -79,7 +79,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
         );
       }
       if (rest !== undefined && options.port === undefined)
-        throw usage("a request URL requires --port", requestHint(rest[0]));
+        throw usage("a request URL requires --port", requestHint(rest[0], invocation.argument));
       if (rest === undefined && options.port !== undefined) throw usage("--port requires a request URL after --");
       const request = rest === undefined ? undefined : injectedRequest(rest);
 
