@@ -52,8 +52,10 @@ export class Controller {
   readonly #outages = new LogThrottle(OUTAGE_LINE_MS);
   /** Reads, and writes that are many. */
   readonly #client: HttpKubeClient;
-  /** Lease, tokens and events: not to wait for statuses. */
+  /** Lease and certificate: not to wait for statuses. */
   readonly #urgent: HttpKubeClient;
+  /** Tokens and Events. How many there are is up to others, who must not cost a replica its lease. */
+  readonly #others: HttpKubeClient;
   readonly #syncer: Syncer;
   readonly #documents: Documents;
   readonly #reflectors: readonly Reflector<Kind>[];
@@ -76,7 +78,8 @@ export class Controller {
     this.#log = output.logger("default");
     this.#client = new HttpKubeClient(access);
     this.#urgent = new HttpKubeClient(access);
-    this.#events = new EventRecorder(this.#urgent, NAME, settings.podName, this.#log);
+    this.#others = new HttpKubeClient(access);
+    this.#events = new EventRecorder(this.#others, NAME, settings.podName, this.#log);
     this.#syncer = new Syncer({
       graph: this.#graph,
       publish: (gateway, state) => this.#stream.publish(gateway, state),
@@ -109,7 +112,7 @@ export class Controller {
       });
     this.#stream = new XdsServer({
       credentials: this.#certificates?.credentials,
-      authenticate: xds.auth ? tokenReviewer(this.#urgent, xds.audience) : undefined,
+      authenticate: xds.auth ? tokenReviewer(this.#others, xds.audience) : undefined,
       serviceAccountOf: deploymentName,
       log,
       onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
@@ -170,6 +173,7 @@ export class Controller {
     await Promise.all(this.#servers.map((server) => server.close()));
     this.#client.close();
     this.#urgent.close();
+    this.#others.close();
   }
 
   async #listen(): Promise<void> {

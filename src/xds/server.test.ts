@@ -166,6 +166,36 @@ suite("the stream server", () => {
     assert.equal(seen.at(-1), "left");
   });
 
+  test("endless rejections change the status a few times only, and their reasons have a bound", async () => {
+    const reasons = new Set<string>();
+    await using test = await TestXdsServer.start({
+      onProxy: ({ rejection }) => rejection !== null && reasons.add(rejection.message),
+    });
+    using peer = new XdsPeer({ address: test.address });
+    test.server.publish(GATEWAY, shaped({}));
+    const first = await peer.batch();
+    for (let i = 0; i < 100; i++) peer.answer(first, `${i} ${"x".repeat(100_000)}`);
+    await until(() => metric(test, "tracegate_xds_rejects_total") === 100, "all rejections");
+    assert.equal(reasons.size, 10);
+    for (const each of reasons) assert.equal(each.length, 1001);
+    // The next state starts anew.
+    test.server.publish(GATEWAY, shaped({ routes: ["other"] }));
+    peer.answer(await peer.batch(), "for another reason");
+    await until(() => test.server.proxies[0]?.rejection?.message === "for another reason", "the rejection");
+  });
+
+  test("a message that is too large ends its stream, and no other", async () => {
+    await using test = await TestXdsServer.start();
+    using good = new XdsPeer({ address: test.address });
+    using bad = new XdsPeer({ address: test.address });
+    test.server.publish(GATEWAY, shaped({}));
+    bad.answer(await bad.batch(), "x".repeat(9 * 1024 * 1024));
+    assert.match(await bad.end(), /^gRPC status 8: /);
+    good.answer(await good.batch());
+    await until(() => test.server.proxies[0]?.synchronized === true, "the acknowledgement");
+    assert.equal(test.server.proxies.length, 1);
+  });
+
   test("a shutdown ends streams in good order", async () => {
     const test = await TestXdsServer.start();
     using peer = new XdsPeer({ address: test.address });

@@ -7,7 +7,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { Metadata, Server, ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
 import { messageOf } from "../base/errors.ts";
-import type { Logger } from "../base/log.ts";
+import { type Logger, LogThrottle } from "../base/log.ts";
 import {
   type DeltaDiscoveryRequest,
   DeltaDiscoveryRequestSchema,
@@ -20,8 +20,21 @@ import { XdsMetrics } from "./server/metrics.ts";
 import type { ProxyStatus } from "./server/proxies.ts";
 import { ProxyStream } from "./server/proxy-stream.ts";
 
-/** Bytes of a request: that which resumes names every resource that the proxy has, in about 100 bytes each. */
-const MAX_REQUEST = 32 * 1024 * 1024;
+/** Bytes of a request: that which resumes names every resource that the proxy has, in about 100 bytes each: 80,000. */
+const MAX_REQUEST = 8 * 1024 * 1024;
+/** Of one connection. A proxy has one. */
+const MAX_STREAMS = 4;
+/** Of one pod: a former one may not be known to have ended. */
+const MAX_STREAMS_OF_POD = 4;
+/** Milliseconds after which a connection without a stream is closed. */
+const IDLE_MS = 60_000;
+/**
+ * Milliseconds between two checks of the token of an open stream: whoever loses a ServiceAccount loses its configuration. Tokens
+ * last for hours; a proxy whose token has expired connects again with the next.
+ */
+const RECHECK_MS = 10 * 60_000;
+/** Milliseconds between two lines of the log about refused proxies: strangers must not fill it. */
+const REFUSED_LINE_MS = 1000;
 /** Milliseconds. A proxy whose node has vanished is noticed after their sum. */
 const PING_EVERY = 20_000;
 const PING_TIMEOUT = 10_000;
@@ -38,7 +51,12 @@ export interface XdsServerOptions {
   readonly log: Logger;
   /** A proxy has connected, or another state was sent, acknowledged or rejected; `connected` is false when it has left. */
   readonly onProxy?: (proxy: ProxyStatus, connected: boolean) => void;
+  /** Milliseconds between two checks of the token of an open stream. Default: 10 minutes. */
+  readonly recheck?: number;
 }
+
+/** As in Kubernetes. */
+const MAX_POD_NAME = 253;
 
 type Call = ServerDuplexStream<DeltaDiscoveryRequest, Buffer>;
 
@@ -55,6 +73,7 @@ export class XdsServer {
   readonly #options: XdsServerOptions;
   readonly #server: Server;
   readonly #metrics = new XdsMetrics();
+  readonly #refused = new LogThrottle(REFUSED_LINE_MS);
   readonly #states = new Map<string, EncodedState>();
   readonly #calls = new Set<Call>();
   /** Streams by the key of their Gateway. */
@@ -66,6 +85,8 @@ export class XdsServer {
       "grpc.keepalive_time_ms": PING_EVERY,
       "grpc.keepalive_timeout_ms": PING_TIMEOUT,
       "grpc.max_receive_message_length": MAX_REQUEST,
+      "grpc.max_concurrent_streams": MAX_STREAMS,
+      "grpc.max_connection_idle_ms": IDLE_MS,
     });
     const method = {
       path: DELTA_METHOD,
@@ -135,7 +156,9 @@ export class XdsServer {
       this.#calls.delete(call);
       left();
       left = () => {};
+      clearInterval(recheck);
     };
+    let recheck: NodeJS.Timeout | undefined;
     call.on("cancelled", end);
     call.on("close", end);
     call.on("error", end);
@@ -146,6 +169,16 @@ export class XdsServer {
     try {
       const identity = await this.#authenticate(call.metadata);
       if (gone) return;
+      const refuse = (error: unknown): void => {
+        if (gone) return;
+        end();
+        this.#refuse(call, error);
+      };
+      if (identity !== undefined)
+        recheck = setInterval(
+          () => void this.#recheck(call.metadata).catch(refuse),
+          this.#options.recheck ?? RECHECK_MS,
+        ).unref();
       call.on("data", (request: DeltaDiscoveryRequest) => {
         try {
           if (gone) return;
@@ -157,8 +190,7 @@ export class XdsServer {
           const problem = stream.receive(request);
           if (problem !== undefined) throw new Refusal(status.INVALID_ARGUMENT, problem);
         } catch (error) {
-          end();
-          this.#refuse(call, error);
+          refuse(error);
         }
       });
     } catch (error) {
@@ -172,7 +204,7 @@ export class XdsServer {
     const { authenticate } = this.#options;
     if (authenticate === undefined) return undefined;
     this.#metrics.authRequests++;
-    const [, token] = /^Bearer (\S+)$/i.exec(String(metadata.get("authorization")[0] ?? "")) ?? [];
+    const token = tokenIn(metadata);
     try {
       if (token === undefined) throw new AuthError("a ServiceAccount token is required: authorization: Bearer <token>");
       return await authenticate(token);
@@ -180,6 +212,15 @@ export class XdsServer {
       this.#metrics.authFailures++;
       const temporary = error instanceof AuthError && error.temporary;
       throw new Refusal(temporary ? status.UNAVAILABLE : status.UNAUTHENTICATED, messageOf(error));
+    }
+  }
+
+  /** Rejects with Refusal when the token is not valid any more; while nobody can check it, the stream goes on. */
+  async #recheck(metadata: Metadata): Promise<void> {
+    try {
+      await this.#options.authenticate?.(tokenIn(metadata) ?? "");
+    } catch (error) {
+      if (!(error instanceof AuthError && error.temporary)) throw new Refusal(status.UNAUTHENTICATED, messageOf(error));
     }
   }
 
@@ -195,12 +236,16 @@ export class XdsServer {
     if (identity !== undefined) this.#authorize(identity, namespace, name);
     const gateway = `${namespace}/${name}`;
     const peer = call.getPeer();
-    const shown = { gateway, pod: typeof pod === "string" ? pod : (identity?.pod ?? ""), peer };
+    // What the API server says counts: a proxy must not speak for another pod.
+    const shown = { gateway, pod: identity?.pod ?? (typeof pod === "string" ? pod.slice(0, MAX_POD_NAME) : ""), peer };
     const report = (connected: boolean): void => this.#options.onProxy?.(stream.status, connected);
     const writer = { write: (response: Buffer) => call.write(response) };
     const stream: ProxyStream = new ProxyStream(shown, writer, this.#metrics, () => report(true));
     call.on("drain", () => stream.drained());
     const streams = this.#streams.get(gateway) ?? new Set();
+    const others = shown.pod === "" ? 0 : [...streams].filter((each) => each.pod === shown.pod).length;
+    if (others >= MAX_STREAMS_OF_POD)
+      throw new Refusal(status.RESOURCE_EXHAUSTED, `pod ${shown.pod} has ${others} streams already`);
     this.#streams.set(gateway, streams.add(stream));
     this.#options.log.info("proxy connected", shown);
     report(true);
@@ -234,7 +279,13 @@ export class XdsServer {
   #refuse(call: Call, error: unknown): void {
     const code = error instanceof Refusal ? error.code : status.INTERNAL;
     const message = messageOf(error);
-    this.#options.log.warn("proxy refused", { peer: call.getPeer(), reason: message });
+    this.#refused.run((others) =>
+      this.#options.log.warn("proxy refused", { peer: call.getPeer(), reason: message, ...(others > 0 && { others }) }),
+    );
     call.emit("error", { code, details: message, metadata: new Metadata() });
   }
+}
+
+function tokenIn(metadata: Metadata): string | undefined {
+  return /^Bearer (\S+)$/i.exec(String(metadata.get("authorization")[0] ?? ""))?.[1];
 }

@@ -27,6 +27,8 @@ export type Authenticate = (token: string) => Promise<Identity>;
 const ACCEPTED_MS = 60_000;
 const REJECTED_MS = 10_000;
 const MAX_TOKENS = 10_000;
+/** Tokens that are being checked. Strangers with random ones must not take the memory, nor let proxies wait for minutes. */
+const MAX_CHECKS = 500;
 
 interface TokenReview {
   readonly status?: {
@@ -45,11 +47,14 @@ interface Known {
 /** Asks the API server by TokenReview, with short-lived results by the digest of the token. `now`: a clock in milliseconds. */
 export function tokenReviewer(client: KubeClient, audience: string, now: () => number = Date.now): Authenticate {
   const known = new BoundedCache<Known>(MAX_TOKENS);
+  let checks = 0;
   return async (token) => {
     const key = createHash("sha256").update(token).digest("base64url");
     const cached = known.get(key);
     if (cached !== undefined && cached.until > now()) return unwrap(cached.result);
-    const review = await ask(client, token, audience);
+    if (checks >= MAX_CHECKS) throw new AuthError("too many tokens are being checked; connect again later", true);
+    checks++;
+    const review = await ask(client, token, audience).finally(() => checks--);
     const result = identityOf(review, audience);
     known.set(key, { until: now() + (result instanceof AuthError ? REJECTED_MS : ACCEPTED_MS), result });
     return unwrap(result);

@@ -6,12 +6,11 @@ import { join } from "node:path";
 import { after, suite, test } from "node:test";
 import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../../test/helpers/xds.ts";
-import { NODE, XdsPeer } from "../../../test/helpers/xds-peer.ts";
+import { XdsPeer } from "../../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import { resourcePath } from "../../kube/client.ts";
 import { RESOURCES } from "../../kube/objects.ts";
-import { tokenReviewer } from "./authenticator.ts";
 import { CERTIFICATE_SECRET, XdsCertificates } from "./certificates.ts";
 
 const log = new LogOutput(parseLogFilter("off"), "text", () => {}).logger("xds");
@@ -107,58 +106,5 @@ suite("TLS of the stream", () => {
     assert.equal(await certificates.check(), false);
     assert.notEqual(served(), first);
     certificates.close();
-  });
-});
-
-suite("tokens of proxies", () => {
-  const users = {
-    right: { username: "system:serviceaccount:ns:gw", audiences: ["tracegate"] },
-    neighbour: { username: "system:serviceaccount:ns:other", audiences: ["tracegate"] },
-    elsewhere: { username: "system:serviceaccount:else:gw", audiences: ["tracegate"] },
-    audience: { username: "system:serviceaccount:ns:gw", audiences: ["vault"] },
-    person: { username: "alice", audiences: ["tracegate"] },
-  };
-  const refusals: readonly (readonly [token: string, reason: RegExp])[] = [
-    ["unknown", /^gRPC status 16: the token is not valid/],
-    ["audience", /^gRPC status 16: the token (is not valid|was not made for the audience tracegate)/],
-    ["person", /^gRPC status 16: the token does not belong to a ServiceAccount/],
-    ["neighbour", /^gRPC status 7: ServiceAccount ns\/other may not read the configuration of Gateway ns\/gw/],
-    ["elsewhere", /^gRPC status 7: ServiceAccount else\/gw may not read the configuration of Gateway ns\/gw/],
-  ];
-
-  test("the token of the Gateway's own ServiceAccount is accepted, others are refused and counted", async () => {
-    await using api = await TestApiServer.start();
-    for (const [token, user] of Object.entries(users)) api.tokens.set(token, user);
-    const authenticate = tokenReviewer(api.client(), "tracegate");
-    await using server = await TestXdsServer.start({ authenticate });
-    server.server.publish(GATEWAY, STATE);
-    const { address } = server;
-    for (let i = 0; i < 3; i++) {
-      using peer = new XdsPeer({ address, token: file("right", "right\n") });
-      assert.equal((await peer.batch()).length, 1);
-    }
-    const reviews = (): number => api.received.filter(({ path }) => path.endsWith("/tokenreviews")).length;
-    assert.equal(reviews(), 1);
-    using without = new XdsPeer({ address });
-    assert.match(await without.end(), /^gRPC status 16: a ServiceAccount token is required/);
-    for (const [token, reason] of refusals) {
-      using peer = new XdsPeer({ address, token: file(token, token) }, NODE);
-      assert.match(await peer.end(), reason);
-      assert.deepEqual(peer.responses, []);
-    }
-    const counts = Object.fromEntries(server.server.metrics().map(({ name, samples }) => [name, samples[0]?.value]));
-    assert.equal(counts.tracegate_xds_auth_rq_total, 9);
-    assert.equal(counts.tracegate_xds_auth_rq_success_total, 3);
-    assert.equal(counts.tracegate_xds_auth_rq_failure_total, 6);
-    assert.ok(!server.lines.some((line) => Object.keys(users).some((token) => line.includes(` ${token} `))));
-  });
-
-  test("a token that cannot be checked is refused for now", async () => {
-    const api = await TestApiServer.start();
-    const authenticate = tokenReviewer(api.client(), "tracegate");
-    await api.stop();
-    await using server = await TestXdsServer.start({ authenticate });
-    using peer = new XdsPeer({ address: server.address, token: file("right", "right") });
-    assert.match(await peer.end(), /^gRPC status 14: the token could not be checked/);
   });
 });

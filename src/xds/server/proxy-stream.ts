@@ -21,7 +21,13 @@ interface Batch {
   nonce: string;
 }
 
+/** Characters that are kept of the reason of a rejection, which goes into statuses and Events. */
+const MAX_REASON = 1000;
+/** Different reasons of one batch that are taken: retries may fail in other ways, but not for ever. */
+const MAX_REASONS = 10;
+
 type Known = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
+const NONE: ReadonlyMap<string, { readonly version: string }> = new Map();
 
 /**
  * What one proxy has and is being sent. At most one batch is under way: while the proxy takes and applies it, changes only
@@ -48,6 +54,8 @@ export class ProxyStream {
   #acknowledged = "";
   readonly #acknowledgedTypes = { [RESOURCE_TYPE]: "", [ADDRESS_TYPE]: "" };
   #rejection: Rejection | null = null;
+  /** How many different reasons there were for rejecting the last batch. */
+  #reasons = 0;
 
   /** `onChange`: the status is another one. */
   constructor(
@@ -60,6 +68,10 @@ export class ProxyStream {
     this.#writer = writer;
     this.#metrics = metrics;
     this.#onChange = onChange;
+  }
+
+  get pod(): string {
+    return this.#identity.pod;
   }
 
   get status(): ProxyStatus {
@@ -102,6 +114,8 @@ export class ProxyStream {
     const addresses = this.#initial.get(ADDRESS_TYPE);
     if (resources === undefined || addresses === undefined) return;
     this.#known = { [RESOURCE_TYPE]: resources, [ADDRESS_TYPE]: addresses };
+    // Only that they were given matters from now on.
+    for (const each of TYPES) this.#initial.set(each, NONE);
     this.#since = performance.now();
     this.#begin();
   }
@@ -149,6 +163,7 @@ export class ProxyStream {
       // Rejected or not, the proxy has received it.
       this.#known = batch.state.types;
       this.#answered = { nonce: responseNonce, version };
+      this.#reasons = 0;
       this.#metrics.observePush((performance.now() - batch.since) / 1000);
     }
     if (errorDetail === undefined) {
@@ -157,9 +172,17 @@ export class ProxyStream {
       for (const each of TYPES) this.#acknowledgedTypes[each] = version;
     } else {
       this.#metrics.rejects++;
-      this.#rejection = { at: new Date().toISOString(), version, message: errorDetail.message };
+      const message = shortened(errorDetail.message);
+      // A retry that fails as before is nothing new.
+      if (this.#rejection?.version === version && this.#rejection.message === message && batch === undefined) return;
+      if (++this.#reasons > MAX_REASONS) return;
+      this.#rejection = { at: new Date().toISOString(), version, message };
     }
     this.#onChange();
     this.#begin();
   }
+}
+
+function shortened(text: string): string {
+  return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text;
 }
