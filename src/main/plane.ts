@@ -13,6 +13,7 @@ import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
+import { withPlaceOfNode } from "../upstream/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { TooManyTraces } from "../worker/trace-hub.ts";
@@ -64,10 +65,12 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const live = { ports: supervisor.ports, endpoints, calls, locality: settings.locality, hidden };
+      const ir = unpackIr(gateway.configuration);
+      const locality = withPlaceOfNode(settings.locality, ir.workloads);
       return sorted({
-        ...dumpIr(unpackIr(gateway.configuration), live),
+        ...dumpIr(ir, live),
         version,
-        config: dumpSettings(settings, gateway.configuration.frame, gateway.addresses),
+        config: dumpSettings({ ...settings, locality }, gateway.configuration.frame, gateway.addresses),
       });
     },
     setLogFilter(directives, reset) {

@@ -24,6 +24,7 @@ import type { DynamicConnection } from "../upstream/dynamic.ts";
 import { DynamicTarget } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { BackendCalls, Endpoints } from "../upstream/endpoints.ts";
+import { withPlaceOfNode } from "../upstream/locality.ts";
 import { OutlierDetector } from "../upstream/outlier.ts";
 import { settingsIdentity } from "../upstream/pool-target.ts";
 import type { Target } from "../upstream/target.ts";
@@ -156,7 +157,8 @@ export class IrCompiler {
     this.#addresses = AddressBook.read(addresses, before?.addresses);
     this.#services = this.#addresses.index;
     this.#servicesBefore = before?.addresses.index;
-    this.#destinations = new Destinations(endpoints, this.#services, locality, random, before?.destinations.former);
+    const place = withPlaceOfNode(locality, this.#addresses.workloads);
+    this.#destinations = new Destinations(endpoints, this.#services, place, random, before?.destinations.former);
     this.#terminatorsBefore = before?.terminators;
     const reusable = before?.customFunctions === (ir.customFunctions ?? "") ? before.routes : undefined;
     const addOwner = (key: string, labels: FixedLabels): void => {

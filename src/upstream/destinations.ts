@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { BackendTls } from "../tls/tls-settings.ts";
 import { type Balancer, SingleEndpoint } from "./balancers/balancer.ts";
 import { MovableBalancer } from "./balancers/movable.ts";
@@ -47,6 +48,7 @@ type ServiceTarget = Extract<Target, { type: "service" }>;
 /** The destinations of the configuration in effect, and the services that they were made of. */
 export interface FormerDestinations {
   readonly services: ServiceIndex;
+  readonly locality: Locality;
   readonly ofServices: ReadonlyMap<string, ServiceDestination>;
 }
 
@@ -90,7 +92,7 @@ export class Destinations {
 
   /** For the next configuration. */
   get former(): FormerDestinations {
-    return { services: this.#services, ofServices: this.#ofServices };
+    return { services: this.#services, locality: this.#locality, ofServices: this.#ofServices };
   }
 
   /** Sends calls of services to their new endpoints: when this configuration takes effect. */
@@ -134,8 +136,15 @@ export class Destinations {
   #keep(destination: ServiceDestination): void {
     const { balancer, key, target } = destination;
     this.#ofServices.set(key, destination);
-    if (this.#before?.services.isSame(target.key, this.#services.find(target.key)) === true) this.#retain(balancer);
+    if (this.#hasSameEndpoints(target.key)) this.#retain(balancer);
     else this.#moves.set(balancer, this.#balancer(destination));
+  }
+
+  /** Whether the configuration in effect chooses among the same endpoints of a service, and prefers the same ones. */
+  #hasSameEndpoints(service: string): boolean {
+    const before = this.#before;
+    if (before?.services.isSame(service, this.#services.find(service)) !== true) return false;
+    return isDeepStrictEqual(before.locality, this.#locality);
   }
 
   #retain(balancer: Balancer): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LoadBalancer, Workload } from "./discovery.ts";
-import { localityBuckets, ownLocality } from "./locality.ts";
+import { localityBuckets, ownLocality, withPlaceOfNode } from "./locality.ts";
 
 const OWN = ownLocality({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });
 
@@ -73,4 +73,17 @@ test("node, network and cluster count too", () => {
 test("what is not known of this gateway agrees with nothing", () => {
   assert.deepEqual(names({}, WORKLOADS, ownLocality({})), [["far", "region", "zone", "nowhere"]]);
   assert.deepEqual(names({ mode: "Strict" }, WORKLOADS, ownLocality({})), [[]]);
+});
+
+test("region and zone of the node come from a workload on it, unless they are set", () => {
+  const place = { region: "eu", zone: "eu-1" };
+  const all = [
+    workload("none", { node: "n1" }),
+    workload("other", { node: "n2", locality: { zone: "eu-2" } }),
+    workload("same", { node: "n1", locality: place }),
+  ];
+  assert.deepEqual(withPlaceOfNode({ node: "n1" }, all), { ...place, node: "n1" });
+  assert.deepEqual(withPlaceOfNode({ node: "n1", cluster: "c1" }, all), { ...place, node: "n1", cluster: "c1" });
+  for (const own of [{}, { node: "n3" }, { node: "n1", zone: "eu-3" }, { node: "n1", cluster: "c2" }])
+    assert.deepEqual(withPlaceOfNode(own, all), own);
 });

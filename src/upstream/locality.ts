@@ -17,6 +17,21 @@ export function ownLocality(
   return known({ region, zone, subzone, node: env.NODE_NAME, cluster, network });
 }
 
+/**
+ * `own` with the region and zone of its node, which a workload on the same node tells, unless they are set. A pod cannot look up
+ * the labels of its node; a controller can, and sends the pods of the gateway as workloads.
+ */
+export function withPlaceOfNode(own: Locality, workloads: readonly Workload[]): Locality {
+  const { node, region, zone, cluster } = own;
+  if (node === undefined || region !== undefined || zone !== undefined) return own;
+  const neighbour = workloads.find((each) => {
+    if (each.node !== node || each.locality === undefined) return false;
+    // Nodes of different clusters may have the same name.
+    return cluster === undefined || localityOf(each).cluster === cluster;
+  });
+  return neighbour === undefined ? own : { ...known(neighbour.locality ?? {}), ...own };
+}
+
 /** By default the cluster is the first part of the uid: `<cluster>//Pod/<namespace>/<name>`. */
 function localityOf({ locality, node, network, clusterId, uid }: Workload): Locality {
   const cluster = clusterId ?? (uid.includes("//") ? uid.slice(0, uid.indexOf("//")) : undefined);

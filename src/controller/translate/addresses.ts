@@ -33,6 +33,12 @@ const serviceAddress = defineQuery<Address | undefined>("serviceAddress", (read,
   return service && { kind: "service", service };
 });
 
+/** Whether endpoints in the region or zone of the caller are preferred. */
+export function prefersNear(read: Read, service: string): boolean {
+  const preferences = read.query(serviceAddresses, service)?.service.loadBalancer?.routingPreferences ?? [];
+  return preferences.includes("region") || preferences.includes("zone");
+}
+
 const workloadsByUid = defineQuery<ReadonlyMap<string, Workload>>("workloadsByUid", (read, key) =>
   mergeWorkloads([read.query(serviceAddresses, key)?.workloads ?? []]),
 );

@@ -15,6 +15,14 @@ export interface ServiceAddresses {
 /** Domain of the cluster's DNS, which is part of the names of services. */
 const CLUSTER_DOMAIN = "svc.cluster.local";
 
+/** Of workloads, where dumps show it. */
+export const CLUSTER_ID = "Kubernetes";
+
+/** The uid of a pod as a workload. */
+export function uidOfPod(namespace: string, name: string): string {
+  return `${CLUSTER_ID}//Pod/${namespace}/${name}`;
+}
+
 /** The key by which targets refer to a Service: `<namespace>/<name>.<namespace>.svc.cluster.local`. */
 export function keyOfService(namespace: string, name: string): string {
   return `${namespace}/${name}.${namespace}.${CLUSTER_DOMAIN}`;
@@ -163,16 +171,14 @@ function translateEndpoint(
   const node = nodeName ?? pod.node;
   const locality = { ...(node !== undefined && read.query(nodeLocality, node)), ...(zone !== undefined && { zone }) };
   return {
-    uid: isPod
-      ? `Kubernetes//Pod/${owner}/${name}`
-      : `Kubernetes//EndpointSlice/${slice.metadata.name}/${owner}/${name}`,
+    uid: isPod ? uidOfPod(owner, name) : `${CLUSTER_ID}//EndpointSlice/${slice.metadata.name}/${owner}/${name}`,
     name,
     namespace: owner,
     // Consumers use the first address only; further ones are deprecated (Endpoint.addresses).
     workloadIps: slice.addressType === "FQDN" ? [] : [address],
     ...(slice.addressType === "FQDN" && { hostname: address }),
     ...(node !== undefined && { node }),
-    clusterId: "Kubernetes",
+    clusterId: CLUSTER_ID,
     status: "healthy",
     capacity: 1,
     ...(Object.keys(locality).length > 0 && { locality }),
@@ -188,7 +194,7 @@ interface PodFacts {
 const NO_POD: PodFacts = {};
 
 /** What workloads show of a pod. A query of its own: pods change often, and these facts never do. */
-const podFacts = defineQuery<PodFacts>("podFacts", (read, key) => {
+export const podFacts = defineQuery<PodFacts>("podFacts", (read, key) => {
   const { nodeName, serviceAccountName } = read.get("Pod", key)?.spec ?? {};
   return {
     ...(nodeName !== undefined && { node: nodeName }),
@@ -197,7 +203,7 @@ const podFacts = defineQuery<PodFacts>("podFacts", (read, key) => {
 });
 
 /** Region and zone of a node, by its well-known labels. A query of its own: nodes report their state all the time. */
-const nodeLocality = defineQuery<NonNullable<Workload["locality"]>>("nodeLocality", (read, name) => {
+export const nodeLocality = defineQuery<NonNullable<Workload["locality"]>>("nodeLocality", (read, name) => {
   const labels = read.get("Node", name)?.metadata.labels;
   const region = labels?.["topology.kubernetes.io/region"];
   const zone = labels?.["topology.kubernetes.io/zone"];

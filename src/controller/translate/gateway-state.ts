@@ -5,13 +5,14 @@
 import type { Bind } from "../../ir/ir.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery } from "../graph.ts";
-import { addressesOf } from "./addresses.ts";
+import { addressesOf, prefersNear } from "./addresses.ts";
 import { frontendOf } from "./frontends.ts";
 import { contributionsOf } from "./gateway-routes.ts";
 import { gatewayModel } from "./gateways.ts";
 import { withFrontendTls } from "./listener-tls.ts";
 import type { ListenerModel } from "./model.ts";
 import { listenerTargets, mergeAttached } from "./policies.ts";
+import { proxiesOf } from "./proxies.ts";
 import { collectServiceKeys } from "./routes.ts";
 import { targetedPolicies } from "./targeted.ts";
 
@@ -43,10 +44,13 @@ const policyResources = defineQuery<readonly Resource[]>("policyResources", (rea
   read.query(targetedPolicies, key).map((policy) => ({ kind: "policy", policy })),
 );
 
-/** The services that routes and policies of a Gateway call, with their workloads. */
-const gatewayAddresses = defineQuery<ReadonlyMap<string, Address>>("gatewayAddresses", (read, key) =>
-  addressesOf(read, read.query(gatewayServices, key)),
-);
+/** The services that routes and policies of a Gateway call, with their workloads, and where its proxies run if that matters. */
+const gatewayAddresses = defineQuery<ReadonlyMap<string, Address>>("gatewayAddresses", (read, key) => {
+  const services = read.query(gatewayServices, key);
+  const addresses = addressesOf(read, services);
+  if (!services.some((service) => prefersNear(read, service))) return addresses;
+  return new Map([...proxiesOf(read, key), ...addresses]);
+});
 
 const gatewayServices = defineQuery<readonly string[]>("gatewayServices", (read, key) => {
   const services = new Set<string>();

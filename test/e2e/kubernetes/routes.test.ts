@@ -1,135 +1,14 @@
-/** Objects of Kubernetes, translated, sent through the messages of the stream into a data plane, and requests to it. */
+/** Routes of Kubernetes with traffic. */
 import assert from "node:assert/strict";
-import { createServer, type RequestListener, request, type Server } from "node:http";
+import { createServer } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
-import { type AddressInfo, connect, createServer as createTcpServer, type Server as TcpServer } from "node:net";
+import { connect, createServer as createTcpServer } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { parseAllDocuments } from "yaml";
-import { type Anything, cluster } from "../../../src/controller/translate/fixtures/cluster.ts";
-import { gatewayState } from "../../../src/controller/translate/gateway-state.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
-import { TestPlane } from "../../helpers/data-plane.ts";
-import { packState } from "../../helpers/kube/pack-state.ts";
+import { Backends, echo, OneProxy, route, service, slice } from "../../helpers/kube/one-proxy.ts";
 
-const GATEWAY = `
-kind: Gateway
-metadata: { name: web }
-spec:
-  gatewayClassName: tracegate
-  listeners: [{ name: http, port: 8000, protocol: HTTP }, { name: tcp, port: 5000, protocol: TCP }]
-`;
-
-/** A Gateway with one proxy, which has what the controller would send it. */
-class OneProxy implements AsyncDisposable {
-  readonly #graph = cluster();
-  readonly #plane = new TestPlane();
-  #generation = 0;
-
-  static async start(objects: string): Promise<OneProxy> {
-    const proxy = new OneProxy();
-    await proxy.apply(GATEWAY + objects);
-    return proxy;
-  }
-
-  /** Creates or replaces objects. */
-  async apply(objects: string): Promise<void> {
-    const version = String(++this.#generation);
-    for (const document of parseAllDocuments(objects)) {
-      const { metadata, ...rest } = document.toJS() as { readonly metadata: object };
-      const common = { namespace: "default", resourceVersion: version };
-      this.#graph.set({ apiVersion: "", ...rest, metadata: { ...common, ...metadata } } as unknown as Anything);
-    }
-    const state = this.#graph.query(gatewayState, "default/web");
-    assert.ok(state !== undefined);
-    const packed = packState(state);
-    const ports = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
-    await this.#plane.plane.prepare(this.#generation, packed, ports, false);
-    this.#plane.plane.commit();
-  }
-
-  port(bind = "bind/8000"): number {
-    const tasks = this.#plane.plane.tasks() as { readonly bind: string; readonly port: number }[];
-    return tasks.find((each) => each.bind === bind)?.port ?? 0;
-  }
-
-  async get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
-    return await new Promise((resolve, reject) => {
-      const options = {
-        host: "127.0.0.1",
-        port: this.port(),
-        path,
-        agent: false,
-        headers: { host: "a.test", ...headers },
-      };
-      request(options, (response) => {
-        let body = "";
-        response.setEncoding("utf8").on("data", (text: string) => (body += text));
-        response.on("end", () =>
-          resolve({ status: response.statusCode ?? 0, body, location: response.headers.location ?? "" }),
-        );
-      })
-        .on("error", reject)
-        .end();
-    });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#plane[Symbol.asyncDispose]();
-  }
-}
-
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-  readonly location: string;
-}
-
-const servers: (Server | TcpServer)[] = [];
-after(() => {
-  for (const server of servers) server.close();
-});
-
-async function listening(server: Server | TcpServer): Promise<number> {
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return (server.address() as AddressInfo).port;
-}
-
-/** A server that answers with its name, the path and one header of the request. */
-const echo =
-  (name: string): RequestListener =>
-  (incoming, response) =>
-    response.end(`${name} ${incoming.url} ${incoming.headers["x-added"] ?? ""}`.trim());
-
-/** A Service whose port 80 is a port of this machine. */
-function service(name: string, port: number): string {
-  return `---
-kind: Service
-metadata: { name: ${name} }
-spec: { ports: [{ name: web, port: 80 }] }
-${slice(name, port)}`;
-}
-
-function slice(name: string, port: number): string {
-  return `---
-kind: EndpointSlice
-metadata: { name: ${name}, labels: { kubernetes.io/service-name: ${name} } }
-addressType: IPv4
-ports: [{ name: web, port: ${port} }]
-endpoints: [{ addresses: [127.0.0.1], conditions: { ready: true } }]
-`;
-}
-
-function route(name: string, created: string, rules: string): string {
-  return `---
-kind: HTTPRoute
-metadata: { name: ${name}, creationTimestamp: ${created} }
-spec:
-  parentRefs: [{ name: web, sectionName: http }]
-  hostnames: [a.test]
-  rules: ${rules}
-`;
-}
+const backends = new Backends();
+after(() => backends[Symbol.dispose]());
 
 const EARLY = "2026-01-01T00:00:00Z";
 const LATE = "2026-01-02T00:00:00Z";
@@ -138,8 +17,8 @@ describe("HTTPRoutes", () => {
   let one: number;
   let two: number;
   before(async () => {
-    one = await listening(createServer(echo("one")));
-    two = await listening(createServer(echo("two")));
+    one = await backends.listen(createServer(echo("one")));
+    two = await backends.listen(createServer(echo("two")));
   });
 
   test("matches, filters and backends", async () => {
@@ -213,7 +92,7 @@ describe("HTTPRoutes", () => {
 
 test("of two TCPRoutes of a listener the older one is used", async () => {
   const named = (name: string) => createTcpServer((socket) => socket.end(name));
-  const [one, two] = [await listening(named("one")), await listening(named("two"))];
+  const [one, two] = [await backends.listen(named("one")), await backends.listen(named("two"))];
   const tcp = (name: string, created: string, to: string) => `---
 kind: TCPRoute
 metadata: { name: ${name}, creationTimestamp: ${created} }
@@ -240,7 +119,7 @@ test("BackendTLSPolicy: TLS that is verified, or nothing at all", { skip: noOpen
   let connections = 0;
   const server = createHttpsServer({ cert, key }, echo("secure"));
   server.on("connection", () => connections++);
-  const port = await listening(server);
+  const port = await backends.listen(server);
   const policy = (validation: string) => `---
 kind: BackendTLSPolicy
 metadata: { name: shop }
@@ -268,4 +147,40 @@ data: { ca.crt: ${JSON.stringify(ca.cert)} }
   await proxy.apply(policy('{ hostname: shop.test, caCertificateRefs: [{ group: "", kind: ConfigMap, name: none }] }'));
   assert.equal((await proxy.get("/")).status, 500);
   assert.equal(connections, before);
+});
+
+describe("trafficDistribution", () => {
+  const node = (name: string, zone: string) =>
+    `---\nkind: Node\nmetadata: { name: ${name}, namespace: "", labels: { topology.kubernetes.io/zone: ${zone} } }\n`;
+  const pod = (name: string, on: string) =>
+    `---\nkind: Pod\nmetadata: { name: ${name}, labels: { gateway.networking.k8s.io/gateway-name: web } }\nspec: { nodeName: ${on} }\n`;
+
+  test("PreferClose: the zone of the proxy's node, which the controller looks up", async () => {
+    const near = await backends.listen(createServer(echo("near")));
+    const far = await backends.listen(createServer(echo("far")));
+    const at = (name: string, port: number, zone: string, ready = true) => `---
+kind: EndpointSlice
+metadata: { name: shop-${name}, labels: { kubernetes.io/service-name: shop } }
+addressType: IPv4
+ports: [{ name: web, port: ${port} }]
+endpoints: [{ addresses: [127.0.0.1], zone: ${zone}, conditions: { ready: ${ready} } }]
+`;
+    const shop =
+      "---\nkind: Service\nmetadata: { name: shop }\nspec: { trafficDistribution: PreferClose, ports: [{ name: web, port: 80 }] }\n";
+    const rules = "[{ backendRefs: [{ name: shop, port: 80 }] }]";
+    await using proxy = await OneProxy.start(
+      shop + at("near", near, "b") + at("far", far, "a") + route("shop", EARLY, rules),
+      { node: "n1" },
+    );
+    const answers = async (): Promise<string[]> => {
+      const all = new Set<string>();
+      for (let i = 0; i < 40; i++) all.add((await proxy.get("/")).body);
+      return [...all].sort();
+    };
+    assert.deepEqual(await answers(), ["far /", "near /"], "nothing is known of the node");
+    await proxy.apply(node("n1", "b") + node("n2", "a") + pod("web-2", "n2") + pod("web-1", "n1"));
+    assert.deepEqual(await answers(), ["near /"]);
+    await proxy.apply(at("near", near, "b", false));
+    assert.deepEqual(await answers(), ["far /"], "another zone is better than nothing");
+  });
 });
