@@ -2,8 +2,10 @@
 import { RE2JS } from "re2js";
 import { parseDuration } from "../../base/durations.ts";
 import { messageOf } from "../../base/errors.ts";
+import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { PathMatch, RouteMatch, ValueMatch } from "../../ir/ir.ts";
 import type { HttpBackendReference, HttpRouteMatch, HttpRouteRule, NameMatch } from "../../kube/objects.ts";
+import { checkPolicies } from "../../policies/compile.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { invalid, type Referrer, type ResolvedBackend, resolveBackend } from "./backend-refs.ts";
@@ -27,6 +29,12 @@ export interface RuleBackend extends ResolvedBackend {
   readonly filters: PolicySet;
 }
 
+/** Fields of policies as HTTPRoutes name them. */
+const ROUTE_FIELDS: Readonly<Record<string, string>> = {
+  "timeout.requestTimeout": "timeouts.request",
+  "timeout.backendRequestTimeout": "timeouts.backendRequest",
+};
+
 const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
 
 export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: Referrer): Rule {
@@ -37,11 +45,11 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
   checkPrefixes(found ?? NO_POLICY_SET, translated, index, findings);
   if (rule.sessionPersistence !== undefined)
     findings.invalidates(index, "sessionPersistence: is not supported; use sessionAffinity of a TracegatePolicy");
-  const policies = mergePolicies(
-    found ?? NO_POLICY_SET,
-    timeoutOf(rule, index, findings),
-    retryOf(rule, index, findings),
-  );
+  const limits = mergePolicies(timeoutOf(rule, index, findings), retryOf(rule, index, findings));
+  // Such as a timeout of years, which proxies would reject together with everything else that they are sent.
+  for (const { path, reason } of checkPolicies(limits, "route", STANDARD_ENVIRONMENT))
+    findings.invalidates(index, `${ROUTE_FIELDS[path.join(".")] ?? path.join(".")}: ${reason}`);
+  const policies = mergePolicies(found ?? NO_POLICY_SET, limits);
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),

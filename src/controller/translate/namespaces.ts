@@ -29,7 +29,7 @@ export function matchesLabels(
 type Requirement = NonNullable<LabelSelector["matchExpressions"]>[number];
 
 function holds({ key, operator, values = [] }: Requirement, labels: Readonly<Record<string, string>>): boolean {
-  const value = labels[key];
+  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {
     case "In":
       return value !== undefined && values.includes(value);

@@ -140,10 +140,10 @@ class SectionReader {
     const invalid: string[] = [];
     for (const [field, written] of Object.entries(section)) {
       if (written === undefined || written === null) continue;
-      const schema = schemas[field];
+      const schema = Object.hasOwn(schemas, field) ? schemas[field] : undefined;
       const parsed = schema === undefined ? undefined : this.#parse(schema, written, [...path, field]);
       if (parsed !== undefined) value[field] = parsed;
-      else if (Object.hasOwn(schemas, field) || Object.hasOwn(others, field)) invalid.push(field);
+      else if (schema !== undefined || Object.hasOwn(others, field)) invalid.push(field);
       if (schema === undefined) this.#reportUnknown(field, path, schemas, others);
     }
     return { value, invalid };

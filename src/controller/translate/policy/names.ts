@@ -59,15 +59,20 @@ export function readText(
   if (kind === "Secret") {
     const secret = read.get("Secret", `${namespace}/${name}`);
     if (secret === undefined) return { problem: `${what} not found` };
-    const data = secret.data?.[key];
+    const data = valueAt(secret.data, key);
     return data === undefined ? noKey(what, key) : { text: Buffer.from(data, "base64").toString("utf8") };
   }
   const map = read.get("ConfigMap", `${namespace}/${name}`);
   if (map === undefined) return { problem: `${what} not found` };
-  const text = map.data?.[key];
+  const text = valueAt(map.data, key);
   if (text !== undefined) return { text };
-  const data = map.binaryData?.[key];
+  const data = valueAt(map.binaryData, key);
   return data === undefined ? noKey(what, key) : { text: Buffer.from(data, "base64").toString("utf8") };
+}
+
+/** Keys are as users write them, `constructor` among them. */
+function valueAt(data: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
+  return data !== undefined && Object.hasOwn(data, key) ? data[key] : undefined;
 }
 
 function noKey(what: string, key: string): { readonly problem: string } {
