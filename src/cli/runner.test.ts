@@ -66,6 +66,16 @@ test("a URL without what belongs to it: how to write it", async () => {
   }
 });
 
+test("a URL without --, or without --port, beside a resource: the line that would work", async () => {
+  const bare = await invoke(["trace", "gateway/a", "http://b/"]);
+  assert.match(
+    bare.stderr,
+    /\nTry: write -- before the URL: tgctl proxy trace gateway\/a \[options\] -- http:\/\/b\/\n$/,
+  );
+  const portless = await invoke(["trace", "gateway/a", "--", "http://b/"]);
+  assert.match(portless.stderr, /\nTry: tgctl proxy trace gateway\/a --port 80 -- http:\/\/b\/ \(with/);
+});
+
 test("a proxy that does not run: where it looked, how to start one, exit code 3", async () => {
   const port = await closedPort();
   for (const line of ["trace --local", "config all", "config backends --local", "log --local", "status"]) {

@@ -106,7 +106,7 @@ test("without a resource: the cluster of the kubeconfig, but --local and TGCTL_A
 const refused: readonly (readonly [words: string, message: RegExp])[] = [
   [
     "-n empty",
-    /^no Gateways found in namespace "empty"; pass a resource explicitly\nTry: did you mean gateway\/a.many, gateway\/b.many, gateway\/bare.shop, gateway\/web.shop\?/,
+    /^no Gateways found in namespace "empty"; pass a resource explicitly\nTry: did you mean gateway\/a.many, gateway\/b.many, gateway\/bare.shop, gateway\/invalid.sick, gateway\/web.shop\?/,
   ],
   ["-n many", /^found 2 Gateways in namespace "many"; pass a resource explicitly\nTry: gateway\/a, gateway\/b/],
   [
