@@ -1,5 +1,6 @@
 /** Which objects of each kind the controller follows, and what it keeps of them. Nothing that a query reads may be missing. */
-import type { Kind, Objects } from "../kube/objects.ts";
+import type { ContainerStatus, Kind, Objects } from "../kube/objects.ts";
+import { GATEWAY_NAME } from "./deploy/manifest.ts";
 
 export interface Watched<K extends Kind> {
   /** The API server sends only these. */
@@ -53,8 +54,13 @@ function withMetadataOnly<T extends Objects["Namespace" | "Node"]>({ apiVersion,
 function trimPod({ apiVersion, kind, metadata, spec = {}, status = {} }: Objects["Pod"]): Objects["Pod"] {
   const { annotations: _annotations, ...kept } = metadata;
   const { nodeName, serviceAccountName } = spec;
-  const { phase, podIP, podIPs, conditions } = status;
+  const { phase, podIP, podIPs, conditions, containerStatuses } = status;
   const ready = conditions?.filter(({ type }) => type === "Ready").map(({ type, status }) => ({ type, status }));
+  // Why a proxy does not start; other pods are backends, many, and only their readiness counts.
+  const isProxy = metadata.labels?.[GATEWAY_NAME] !== undefined;
+  const unscheduled = isProxy
+    ? (conditions ?? []).filter(({ type, status }) => type === "PodScheduled" && status === "False")
+    : [];
   return {
     apiVersion,
     kind,
@@ -67,7 +73,16 @@ function trimPod({ apiVersion, kind, metadata, spec = {}, status = {} }: Objects
       ...(phase !== undefined && { phase }),
       ...(podIP !== undefined && { podIP }),
       ...(podIPs !== undefined && { podIPs }),
-      ...(ready !== undefined && { conditions: ready }),
+      ...(ready !== undefined && { conditions: [...ready, ...unscheduled] }),
+      ...(isProxy && containerStatuses !== undefined && { containerStatuses: containerStatuses.map(trimContainer) }),
     },
+  };
+}
+
+function trimContainer({ image, restartCount, state }: ContainerStatus): ContainerStatus {
+  return {
+    ...(image !== undefined && { image }),
+    ...(restartCount !== undefined && { restartCount }),
+    ...(state?.waiting !== undefined && { state: { waiting: state.waiting } }),
   };
 }

@@ -122,8 +122,15 @@ export interface Pod extends KubeObject {
     readonly phase?: string;
     readonly podIP?: string;
     readonly podIPs?: readonly { readonly ip: string }[];
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
+    readonly containerStatuses?: readonly ContainerStatus[];
   };
+}
+
+export interface ContainerStatus {
+  readonly image?: string;
+  readonly restartCount?: number;
+  readonly state?: { readonly waiting?: { readonly reason?: string; readonly message?: string } };
 }
 
 export interface Node extends KubeObject {

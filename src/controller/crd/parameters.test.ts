@@ -27,6 +27,12 @@ test("every problem is named with its path", () => {
   ]);
 });
 
+test("a log level that proxies would not start with is a problem", () => {
+  const levels = (level: string) => problemsOf({ logging: { level } });
+  assert.deepEqual(levels("info,request=off"), []);
+  assert.match(levels("loud").join(), /^spec.logging.level: .*"loud" is not a level; expected one of off, error/);
+});
+
 test("rawConfig is checked as the proxies will check it", () => {
   assert.deepEqual(problemsOf({ rawConfig: { workerThread: 2 } }), [
     'spec.rawConfig.workerThread: unknown field; did you mean "workerThreads"?',

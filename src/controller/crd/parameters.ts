@@ -3,6 +3,8 @@
  * deployer applies them.
  */
 import { z } from "zod";
+import { messageOf } from "../../base/errors.ts";
+import { parseLogFilter } from "../../base/log-filter.ts";
 import type { Report } from "../../config/parse/document.ts";
 import { settings } from "../../config/schema/settings.ts";
 import { type Parsed, parseAt, problemText } from "./parse-spec.ts";
@@ -25,6 +27,15 @@ const overlay = (kind: string) =>
     })
     .optional();
 
+/** Proxies refuse to start with any other. */
+function logFilter(context: z.core.ParsePayload<string>): void {
+  try {
+    parseLogFilter(context.value);
+  } catch (error) {
+    context.issues.push({ code: "custom", input: context.value, message: messageOf(error) });
+  }
+}
+
 const seconds = z.int().min(0).max(86_400);
 
 export const parametersSpec = z
@@ -43,6 +54,7 @@ export const parametersSpec = z
         level: z
           .string()
           .min(1)
+          .check(logFilter)
           .optional()
           .describe("Log level: `info`, or modules such as `info,request=off`. Default: `info`."),
         format: z.enum(["text", "json"]).optional().describe("Format of log lines. Default: `json`."),

@@ -1,4 +1,5 @@
 /** Whether the proxies of a Gateway run and serve what they were sent, and at which addresses. */
+import type { Pod } from "../../kube/objects.ts";
 import { deploymentName, GATEWAY_NAME } from "../deploy/manifest.ts";
 import { defineIndex, defineQuery } from "../graph.ts";
 import { isFalse, isTrue } from "../translate/conditions.ts";
@@ -26,6 +27,25 @@ const hasReadyProxy = defineQuery<boolean>("hasReadyProxy", (read, deployment) =
     .find(PROXIES, deployment)
     .some(({ status }) => status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True")),
 );
+
+/** What keeps the first of the proxies that cannot start; undefined if they are merely starting. */
+const startProblem = defineQuery<string | undefined>("startProblem", (read, deployment) => {
+  const problems = read.find(PROXIES, deployment).map(problemOf);
+  return problems.filter((problem) => problem !== undefined).sort()[0];
+});
+
+/** Without what changes from one attempt to the next: a status that changes is written. */
+function problemOf({ metadata: { namespace, name }, status }: Pod): string | undefined {
+  const [container] = status?.containerStatuses ?? [];
+  const { reason, message } = container?.state?.waiting ?? {};
+  if ((container?.restartCount ?? 0) > 0) return `pod ${name} crashes: kubectl logs -n ${namespace} ${name} --previous`;
+  if (reason === "ErrImagePull" || reason === "ImagePullBackOff")
+    return `pod ${name} cannot pull the image ${container?.image}: kubectl describe pod -n ${namespace} ${name}`;
+  if (reason !== undefined && reason !== "ContainerCreating" && reason !== "PodInitializing")
+    return `pod ${name}: ${reason}${message === undefined ? "" : `: ${message}`}`;
+  const unscheduled = status?.conditions?.find(({ type }) => type === "PodScheduled");
+  return unscheduled?.status === "False" ? `pod ${name} cannot be scheduled: ${unscheduled.message}` : undefined;
+}
 
 /** Of a Gateway of ours. */
 export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming", (read, key) => {
@@ -56,7 +76,10 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
         "Invalid",
         rejections.map(({ pod, message }) => `Proxy ${pod} rejected its configuration: ${message}`).join("; "),
       );
-    if (pending) return no("Pending", "No proxy is ready yet");
+    if (pending) {
+      const problem = read.query(startProblem, deployment);
+      return no("Pending", `No proxy is ready yet${problem === undefined ? "" : `: ${problem}`}`);
+    }
     if (missing.length > 0)
       return no(
         "AddressNotUsable",

@@ -59,11 +59,10 @@ function among(
     listeners: [],
     condition: isFalse("Accepted", reason, message),
   });
-  const named = gateway.listeners.filter(
+  const own = gateway.listeners.filter(isOfParent);
+  const named = own.filter(
     (listener) =>
-      isOfParent(listener) &&
-      (sectionName === undefined || listener.name === sectionName) &&
-      (port === undefined || listener.port === port),
+      (sectionName === undefined || listener.name === sectionName) && (port === undefined || listener.port === port),
   );
   if (named.length === 0) {
     const wanted = [
@@ -73,21 +72,26 @@ function among(
     const message =
       wanted === ""
         ? "The parent has no listeners that its Gateway allows"
-        : `The parent has no listener with ${wanted}`;
+        : `The parent has no listener with ${wanted}, only ${choice(own)}`;
     return refuse("NoMatchingParent", message);
   }
   const accepted = named.filter((listener) => listener.accepted);
   if (accepted.length === 0) return refuse("NoMatchingParent", `Not accepted: ${listing(named)}`);
   const taking = accepted.filter((listener) => listener.kinds.some(({ kind }) => kind === route.kind));
-  if (taking.length === 0)
-    return refuse("NotAllowedByListeners", `Routes of kind ${route.kind} are not allowed by ${listing(accepted)}`);
+  if (taking.length === 0) {
+    const kinds = new Set(accepted.flatMap((listener) => listener.kinds.map(({ kind }) => kind)));
+    return refuse(
+      "NotAllowedByListeners",
+      `Routes of kind ${route.kind} are not allowed by ${listing(accepted)}, only ${[...kinds].join(", ")}`,
+    );
+  }
   const allowing = taking.filter((listener) =>
     isFromAllowed(read, listener.namespaces, listener.namespace, route.namespace),
   );
   if (allowing.length === 0)
     return refuse(
       "NotAllowedByListeners",
-      `Routes of namespace ${route.namespace} are not allowed by ${listing(taking)}`,
+      `Routes of namespace ${route.namespace} are not allowed by ${listing(taking)}; see allowedRoutes.namespaces there, by default only its own`,
     );
   const listeners = allowing.flatMap((listener) => {
     const hostnames = intersectHostnames(listener.hostname, route.hostnames);
@@ -104,4 +108,13 @@ function among(
 function listing(listeners: readonly ListenerModel[]): string {
   const names = listeners.map(({ name }) => name).join(", ");
   return `${listeners.length === 1 ? "listener" : "listeners"} ${names}`;
+}
+
+/** More would hide the message. */
+const CHOICES = 8;
+
+/** `http (port 80), https (port 443)`. */
+function choice(listeners: readonly ListenerModel[]): string {
+  const shown = listeners.slice(0, CHOICES).map(({ name, port }) => `${name} (port ${port})`);
+  return [...shown, ...(listeners.length > CHOICES ? ["…"] : [])].join(", ");
 }

@@ -73,8 +73,15 @@ function isPossible({ group = GATEWAY_GROUP, kind }: RouteGroupKind, spec: Gatew
 /** Why a listener is not accepted, regardless of others. */
 export function ownProblem({ protocol, port }: GatewayListener): Problem | undefined {
   if (protocolOf({ protocol }) === "unsupported")
-    return { reason: "UnsupportedProtocol", message: `Protocol ${protocol} is not supported` };
-  if (RESERVED_PORTS.includes(port)) return { reason: "PortUnavailable", message: "port is reserved" };
+    return {
+      reason: "UnsupportedProtocol",
+      message: `Protocol ${protocol} is not supported, only HTTP, HTTPS, TLS, TCP and UDP`,
+    };
+  if (RESERVED_PORTS.includes(port))
+    return {
+      reason: "PortUnavailable",
+      message: `Port ${port} is one of the proxy's own: ${RESERVED_PORTS.join(", ")}`,
+    };
   return undefined;
 }
 

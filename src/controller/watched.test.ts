@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Pod } from "../kube/objects.ts";
+import { WATCHED } from "./watched.ts";
+
+test("of a pod is kept what queries read: of proxies also why they do not start", () => {
+  const pod = (labels: Record<string, string>): Pod =>
+    ({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "a", namespace: "shop", labels, annotations: { large: "x" } },
+      spec: { nodeName: "node1", containers: [{ name: "c" }] },
+      status: {
+        conditions: [
+          { type: "PodScheduled", status: "False", message: "no node" },
+          { type: "Ready", status: "False", lastTransitionTime: "2026-01-01T00:00:00Z" },
+        ],
+        containerStatuses: [
+          { name: "c", image: "i", restartCount: 1, state: { waiting: { reason: "CrashLoopBackOff" } }, ready: false },
+        ],
+      },
+    }) as unknown as Pod;
+  const proxy = { "gateway.networking.k8s.io/gateway-name": "web" };
+  const trimmed = (labels: Record<string, string>) => WATCHED.Pod?.trim?.(pod(labels));
+  assert.deepEqual(trimmed({ app: "backend" }), {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "a", namespace: "shop", labels: { app: "backend" } },
+    spec: { nodeName: "node1" },
+    status: { conditions: [{ type: "Ready", status: "False" }] },
+  });
+  assert.deepEqual(trimmed(proxy)?.status, {
+    conditions: [
+      { type: "Ready", status: "False" },
+      { type: "PodScheduled", status: "False", message: "no node" },
+    ],
+    containerStatuses: [{ image: "i", restartCount: 1, state: { waiting: { reason: "CrashLoopBackOff" } } }],
+  });
+});
