@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { type OutgoingHttpHeaders, request } from "node:http";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -114,11 +115,40 @@ test("probes, metrics and the admin server", async () => {
   const { text: objects } = await running.get("admin", "/snapshots/objects");
   assert.match(objects, /"tls.key": "<redacted>"/);
   assert.doesNotMatch(objects, /c2VjcmV0/);
+  const spec = { targetRefs: [], apiKey: { keys: [{ key: "inline-key" }] } };
+  const metadata = { namespace: "apps", name: "keys" };
+  server.set({ apiVersion: "tracegate.dev/v1alpha1", kind: "TracegatePolicy", metadata, spec } as never);
+  server.set({ apiVersion: "v1", kind: "ConfigMap", metadata, data: { file: "password of others" } } as never);
+  const shown = async (): Promise<string> => (await running.get("admin", "/snapshots/objects")).text;
+  await until(async () => [...(await shown()).matchAll(/apps\/keys/g)].length === 2, "the policy and the ConfigMap");
+  assert.doesNotMatch(await shown(), /inline-key|password of others/);
   const { text: metrics } = await running.get("metrics", "/metrics");
   assert.match(metrics, /tracegate_controller_build_info\{version="0.0.0"\} 1/);
   assert.match(metrics, /tracegate_controller_objects\{kind="Secret"\} 1/);
   assert.match(await running.get("admin", "/").then(({ text }) => text), /GET +\/snapshots\/proxies/);
   assert.deepEqual(JSON.parse((await running.get("admin", "/version")).text), { version: "0.0.0" });
+});
+
+test("the admin server is for this machine, and not for the pages that a browser shows there", async () => {
+  await using server = await TestApiServer.start();
+  await using running = await run(server);
+  const { admin = 0 } = running.controller.ports;
+  const ask = (headers: OutgoingHttpHeaders, method = "GET"): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const path = method === "GET" ? "/snapshots/objects" : "/logging?level=debug";
+      request({ host: "127.0.0.1", port: admin, path, method, headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+        .on("error", reject)
+        .end();
+    });
+  assert.equal(await ask({ host: `localhost:${admin}` }), 200);
+  assert.equal(await ask({ host: "attacker.example" }), 403);
+  assert.equal(await ask({ host: `localhost:${admin}`, origin: "https://attacker.example" }, "POST"), 403);
+  const others = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const outside = others.find(({ internal, family }) => !internal && family === "IPv4")?.address;
+  if (outside !== undefined) await assert.rejects(fetch(`http://${outside}:${admin}/`));
 });
 
 test("log levels are shown and set by component, or not at all", async () => {

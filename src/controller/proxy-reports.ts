@@ -10,6 +10,8 @@ export interface ReportingProxy {
   /** Tells apart proxies that name no pod, and the connections of one. */
   readonly peer: string;
   readonly rejection: { readonly message: string; readonly version: string } | null;
+  /** Version of the state that it has applied; empty: none since it connected. */
+  readonly acknowledged: string;
 }
 
 export interface ProxyReportsOptions {
@@ -20,32 +22,65 @@ export interface ProxyReportsOptions {
   readonly rejected: (gateway: string, rejection: Rejection) => void;
 }
 
+/**
+ * Milliseconds for which the rejection of a proxy that has left is kept. One that only connects again, because the network failed
+ * or its token has expired, must not make statuses go back and forth.
+ */
+const KEPT_MS = 30_000;
+/** Rejections of a Gateway that statuses show. */
+const MAX_SHOWN = 10;
+
+interface Known extends Rejection {
+  readonly version: string;
+  /** Address and port of the connection that it came by. */
+  readonly peer: string;
+  /** Runs when the proxy has left. */
+  readonly end: NodeJS.Timeout | undefined;
+}
+
 /** Collects what the proxies that are connected here have rejected, as input of queries. */
 export class ProxyReports {
   readonly #options: ProxyReportsOptions;
-  /** Gateway → peer → rejection. */
-  readonly #rejections = new Map<string, Map<string, Rejection & { readonly version: string }>>();
+  /** Gateway → pod, or peer if it names none → rejection. */
+  readonly #rejections = new Map<string, Map<string, Known>>();
 
   constructor(options: ProxyReportsOptions) {
     this.#options = options;
   }
 
-  /** `connected`: false when the proxy has left, and its rejection with it. */
-  update({ gateway, pod, peer, rejection }: ReportingProxy, connected: boolean): void {
-    const known = this.#rejections.get(gateway);
-    const before = known?.get(peer);
-    if (!connected || rejection === null) {
-      if (before === undefined) return;
-      known?.delete(peer);
-      if (known?.size === 0) this.#rejections.delete(gateway);
-    } else {
-      const { message, version } = rejection;
-      if (before?.version === version && before.message === message) return;
-      const now = { pod: pod === "" ? peer : pod, message, version };
-      if (known === undefined) this.#rejections.set(gateway, new Map([[peer, now]]));
-      else known.set(peer, now);
-      this.#options.rejected(gateway, now);
+  /** `connected`: false when the proxy has left. */
+  update({ gateway, pod: name, peer, rejection, acknowledged }: ReportingProxy, connected: boolean): void {
+    const known = this.#rejections.get(gateway) ?? new Map<string, Known>();
+    const pod = name === "" ? peer : name;
+    const before = known.get(pod);
+    if (!connected) {
+      // The pod may have another connection by now.
+      if (before?.peer !== peer || before.end !== undefined) return;
+      known.set(pod, { ...before, end: setTimeout(() => this.#forget(gateway, pod), KEPT_MS).unref() });
+      return;
     }
+    if (rejection === null) {
+      // It has only just connected: whether it can apply the state will show.
+      if (acknowledged !== "") this.#forget(gateway, pod);
+      return;
+    }
+    const { message, version } = rejection;
+    const isNew = before?.version !== version || before.message !== message;
+    clearTimeout(before?.end);
+    known.set(pod, { pod, message, version, peer, end: undefined });
+    this.#rejections.set(gateway, known);
+    if (!isNew) return;
+    this.#options.rejected(gateway, { pod, message });
+    this.#publish(gateway);
+  }
+
+  #forget(gateway: string, pod: string): void {
+    const known = this.#rejections.get(gateway);
+    const before = known?.get(pod);
+    if (known === undefined || before === undefined) return;
+    clearTimeout(before.end);
+    known.delete(pod);
+    if (known.size === 0) this.#rejections.delete(gateway);
     this.#publish(gateway);
   }
 
@@ -62,7 +97,8 @@ export class ProxyReports {
   #report(gateway: string): ProxyReport | undefined {
     const rejections = [...(this.#rejections.get(gateway)?.values() ?? [])]
       .map(({ pod, message }) => ({ pod, message }))
-      .sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0));
+      .sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0))
+      .slice(0, MAX_SHOWN);
     const [namespace = "", name = ""] = gateway.split("/");
     return rejections.length === 0 ? undefined : proxyReport(namespace, name, rejections);
   }

@@ -1,7 +1,8 @@
 /** What the admin server shows of the controller. Contents of Secrets, and settings that may hold some, are left out. */
-import { keyOfObject, type Secret } from "../kube/objects.ts";
+import { keyOfObject } from "../kube/objects.ts";
 import type { GatewayState } from "../xds/resources.ts";
 import type { Graph } from "./graph.ts";
+import type { InputKind, Inputs } from "./inputs.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 
 const REDACTED = "<redacted>";
@@ -10,16 +11,32 @@ const REDACTED = "<redacted>";
 export function objectSnapshot(graph: Graph): unknown {
   return Object.fromEntries(
     graph.kinds.map((kind) => {
-      const objects = graph
-        .list(kind)
-        .map((object) => [keyOfObject(object), object.kind === "Secret" ? redacted(object) : object]);
+      const objects = graph.list(kind).map((object) => [keyOfObject(object), redacted(object)]);
       return [kind, Object.fromEntries(objects)];
     }),
   );
 }
 
-function redacted(secret: Secret): Secret {
-  return { ...secret, data: Object.fromEntries(Object.keys(secret.data ?? {}).map((name) => [name, REDACTED])) };
+/** Custom resources may have keys and passwords anywhere, ConfigMaps of others as well. */
+function redacted(object: Inputs[InputKind]): unknown {
+  switch (object.kind) {
+    case "Secret":
+      return { ...object, data: namesOf((object as Inputs["Secret"]).data) };
+    case "ConfigMap": {
+      const { data, binaryData } = object as Inputs["ConfigMap"];
+      return { ...object, data: namesOf(data), binaryData: namesOf(binaryData) };
+    }
+    case "TracegatePolicy":
+    case "TracegateBackend":
+    case "TracegateParameters":
+      return { ...object, spec: REDACTED };
+    default:
+      return object;
+  }
+}
+
+function namesOf(data: object = {}): unknown {
+  return Object.fromEntries(Object.keys(data).map((name) => [name, REDACTED]));
 }
 
 /** Names of the resources of each Gateway, whose contents may hold keys and passwords; and the statuses that objects should have. */

@@ -62,3 +62,30 @@ test("an event that cannot be written is logged", async () => {
   await run.record(gateway, rejected);
   assert.match(lines[0] ?? "", /an event could not be written reason=TracegateNackError/);
 });
+
+test("an object has so many events and no more, others still have theirs", async () => {
+  await using server = await TestApiServer.start();
+  using run = recorder(server);
+  for (let i = 0; i < 40; i++) await run.record(gateway, { ...rejected, message: String(i) });
+  assert.equal(events(server).length, 25);
+  await run.record({ ...gateway, metadata: { ...gateway.metadata, name: "other", uid: "2" } }, rejected);
+  assert.equal(events(server).length, 26);
+});
+
+test("events do not pile up while the API server does not answer", async () => {
+  await using server = await TestApiServer.start();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let asked = 0;
+  server.intercept = () => {
+    asked++;
+    return promise;
+  };
+  using run = recorder(server);
+  const all = Array.from({ length: 300 }, (_, i) =>
+    run.record({ ...gateway, metadata: { ...gateway.metadata, name: `g${i}`, uid: `${i}` } }, rejected),
+  );
+  resolve();
+  await Promise.all(all);
+  assert.equal(asked, 100);
+  assert.equal(events(server).length, 100);
+});

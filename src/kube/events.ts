@@ -20,10 +20,22 @@ const MAX_KNOWN = 1000;
 /** Milliseconds for which a repetition of an event is not written. */
 const QUIET_MS = 10_000;
 
+/** Events of one object that are written at once, and milliseconds until another one may be; client-go's limits. */
+const BURST = 25;
+const REFILL_MS = 300_000;
+/** Events that wait to be written. What is lost is in the log and in the status of the object. */
+const MAX_WAITING = 100;
+
 interface Written {
   readonly at: number;
   readonly path: string;
   count: number;
+}
+
+/** How many events of an object may be written: `left` at the time `at`. */
+interface Budget {
+  left: number;
+  readonly at: number;
 }
 
 /** Writes Events (v1). The same event of the same object is written once and then counted, also across restarts. */
@@ -33,6 +45,9 @@ export class EventRecorder {
   readonly #instance: string;
   readonly #log: Logger;
   readonly #known = new BoundedCache<Written>(MAX_KNOWN);
+  /** By object. */
+  readonly #budgets = new BoundedCache<Budget>(MAX_KNOWN);
+  #waiting = 0;
 
   /** `source` is the component that reports, `instance` its pod. */
   constructor(client: KubeClient, source: string, instance: string, log: Logger) {
@@ -52,16 +67,31 @@ export class EventRecorder {
     const event = `${name.slice(0, 200)}.${id}`;
     const known = this.#known.get(event);
     if (known !== undefined && performance.now() - known.at < QUIET_MS) return;
+    if (this.#waiting >= MAX_WAITING || !this.#spend(`${object.kind} ${namespace}/${name}`)) return;
     const path = `${collection}/${event}`;
     const count = (known?.count ?? 0) + 1;
     this.#known.set(event, { at: performance.now(), path, count });
+    this.#waiting++;
     try {
       const now = new Date().toISOString().replace(/\.\d+Z$/, "Z");
       const counted = known !== undefined && (await this.#count(path, count, now));
       if (!counted) await this.#create(collection, event, object, { ...draft, message }, now);
     } catch (error) {
       this.#log.warn("an event could not be written", { reason: draft.reason, error: asError(error) });
+    } finally {
+      this.#waiting--;
     }
+  }
+
+  /** False: the object has had too many events lately. */
+  #spend(object: string): boolean {
+    const now = performance.now();
+    const before = this.#budgets.get(object) ?? { left: BURST, at: now };
+    const budget = { left: Math.min(BURST, before.left + (now - before.at) / REFILL_MS), at: now };
+    const allowed = budget.left >= 1;
+    if (allowed) budget.left--;
+    this.#budgets.set(object, budget);
+    return allowed;
   }
 
   /** false: the event is gone; the API server keeps events for an hour. */

@@ -243,3 +243,31 @@ async function until(holds: () => boolean): Promise<void> {
     await delay(5);
   }
 }
+
+test("a server that calls every version too old is not asked for everything again and again", async () => {
+  await using server = await TestApiServer.start();
+  server.set(gateway("one"));
+  let watches = 0;
+  server.intercept = ({ query }) => {
+    if (query.get("watch") === null) return;
+    watches++;
+    throw new Refused(410, "Expired", "too old resource version");
+  };
+  const lengths: number[] = [];
+  const pauses = new Backoff(1, 64, () => 1);
+  const next = pauses.next.bind(pauses);
+  pauses.next = () => {
+    const pause = next();
+    lengths.push(pause);
+    return pause;
+  };
+  await using following = await follow(server, { pauses });
+  const late = AbortSignal.timeout(10_000);
+  while (watches < 5) {
+    late.throwIfAborted();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  // Each list is followed by a pause, and each pause is longer.
+  assert.deepEqual(lengths.slice(0, 4), [1, 2, 4, 8]);
+  assert.equal(following.sink.keys(), "apps/one");
+});

@@ -63,6 +63,8 @@ export class Reflector<K extends Kind> {
   readonly #markSynced: () => void;
   readonly #path: string;
   #state: ReflectorState = "starting";
+  /** `performance.now()` ms of the last list. */
+  #listedAt = Number.NEGATIVE_INFINITY;
   /** Version to watch from; undefined: list first. */
   #version: string | undefined;
   /** The log has the error; it says so once. */
@@ -116,6 +118,7 @@ export class Reflector<K extends Kind> {
       next = page.metadata.continue;
     } while (next !== undefined && next !== "");
     this.#unpaged = false;
+    this.#listedAt = performance.now();
     this.#version = version;
     sink.replace(kind, objects);
     const again = this.#state === "absent" ? "info" : "debug";
@@ -184,7 +187,9 @@ export class Reflector<K extends Kind> {
       log.debug("version is too old, listing again", { kind });
       this.#unpaged = this.#version === undefined;
       this.#version = undefined;
-      return this.#unpaged ? this.#pauses.next() : 0;
+      // Normally at once. A server that rejects what it has just sent must not be asked for everything again and again.
+      const again = performance.now() - this.#listedAt < LASTING_MS;
+      return this.#unpaged || again ? this.#pauses.next() : 0;
     }
     // Only from errors that say nothing about the version can a watch resume; 429 and 5xx are those of a busy server.
     if (!(status === 0 || status === 429 || (status !== undefined && status >= 500))) this.#version = undefined;

@@ -34,9 +34,13 @@ export class UdpPort {
     const socket = createSocket(host, { reusePort });
     const opened = new UdpPort(socket);
     return new Promise((resolve, reject) => {
-      socket.once("error", reject);
+      const failed = (error: Error): void => {
+        socket.close();
+        reject(error);
+      };
+      socket.once("error", failed);
       socket.bind({ address: host, port, exclusive: true }, () => {
-        socket.removeListener("error", reject);
+        socket.removeListener("error", failed);
         // A datagram that cannot be sent or received is lost, which UDP allows; the port goes on.
         socket.on("error", () => {});
         socket.on("message", (bytes: Buffer, from: RemoteInfo) => onDatagram(bytes, from));
@@ -53,9 +57,10 @@ export class UdpPort {
     return this.#socket.address().port;
   }
 
-  /** False: the datagram is dropped, because too many wait to be sent. */
+  /** False: the datagram is dropped, because too many wait to be sent, or because it would go to port 0. */
   send(bytes: Uint8Array, { address, port }: DatagramSource): boolean {
-    if (this.#socket.getSendQueueSize() > MAX_QUEUED) return false;
+    // A forged datagram may come from port 0, where nothing can be sent: Node.js would throw.
+    if (port === 0 || this.#socket.getSendQueueSize() > MAX_QUEUED) return false;
     this.#socket.send(bytes, port, address);
     return true;
   }

@@ -20,16 +20,16 @@ const GATEWAY: Gateway = {
 const KEY = "apps/web";
 const SETTINGS = controllerSettings({}, "1.2.3", "host");
 
-function deployment(layers: readonly Parameters[] = [], ports = [80]): GatewayDeployment {
+function deployment(layers: readonly Parameters[] = [], ports = [80], gateway = GATEWAY): GatewayDeployment {
   const objects = gatewayObjects({
-    gateway: GATEWAY,
+    gateway,
     ports: ports.map((port) => ({ port, protocol: "TCP" })),
     layers,
     settings: SETTINGS,
     version: "1.2.3",
     xdsCa: "PEM",
   });
-  return { key: KEY, gateway: GATEWAY, action: "apply", objects };
+  return { key: `apps/${gateway.metadata.name}`, gateway, action: "apply", objects };
 }
 
 /** A deployer that runs until the end of the test. */
@@ -39,8 +39,7 @@ async function start(t: TestContext) {
   const lines: string[] = [];
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("deployer");
   const report = (gateway: string, error: string | undefined): void => {
-    assert.equal(gateway, KEY);
-    reports.push(error);
+    reports.push(gateway === KEY ? error : `${gateway}: ${error}`);
   };
   const deployer = new Deployer({ client: server.client(), settings: SETTINGS, version: "1.2.3", log, report });
   const stop = new AbortController();
@@ -262,4 +261,20 @@ test("after a restart objects are applied once more, without changing them", asy
       .slice(before)
       .some((each) => each.startsWith("DELETE") || each.startsWith("POST")),
   );
+});
+
+test("a Gateway does not take what another one has made under a name that both want", async (t) => {
+  const { server, deployer, reports } = await start(t);
+  const other: Gateway = { ...GATEWAY, metadata: { name: "web-xds-ca", namespace: "apps", uid: "uid-of-other" } };
+  deployer.update([deployment()]);
+  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  const before = await quiet(server);
+  deployer.update([deployment(), deployment([], [80], other)]);
+  await eventually(() => reports[0], "a report");
+  assert.match(
+    reports[0] ?? "",
+    /^apps\/web-xds-ca: ConfigMap apps\/web-xds-ca: exists already and does not belong to the Gateway/,
+  );
+  assert.ok(writes(server).length > before, "the rest of it is applied");
+  assert.equal(server.get("ConfigMap", `${KEY}-xds-ca`)?.metadata.ownerReferences?.[0]?.uid, "uid-of-web");
 });

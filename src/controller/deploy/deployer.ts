@@ -151,8 +151,8 @@ export class Deployer {
       for (const object of [secret, ...deployment.objects]) {
         wanted.add(ownedId(object));
         try {
-          if (object === secret) await this.#create(object, signal);
-          else await this.#apply(object, signal);
+          if (object === secret) await this.#create(key, object, signal);
+          else await this.#apply(key, object, signal);
         } catch (cause) {
           if (signal.aborted) throw cause;
           failures.push(new Error(`${object.kind} ${objectKey(object.metadata)}: ${messageOf(cause)}`, { cause }));
@@ -165,11 +165,11 @@ export class Deployer {
     return this.counters.applied + this.counters.deleted > done;
   }
 
-  async #apply(object: Manifest, signal: AbortSignal): Promise<void> {
+  async #apply(key: string, object: Manifest, signal: AbortSignal): Promise<void> {
     const id = ownedId(object);
     const digest = createHash("sha1").update(JSON.stringify(object)).digest("base64");
     if (this.#applied.get(id)?.digest === digest) return;
-    if (!this.#owned.has(id)) await this.#checkFree(object, signal);
+    if (this.#owned.get(id)?.gateway !== key) await this.#checkFree(object, signal);
     const { client, log } = this.#options;
     const live = await client.request<KubeObject>("PATCH", pathOf(object), {
       query: { fieldManager: MANAGER, force: "true" },
@@ -189,9 +189,9 @@ export class Deployer {
     });
   }
 
-  async #create(secret: Manifest, signal: AbortSignal): Promise<void> {
+  async #create(key: string, secret: Manifest, signal: AbortSignal): Promise<void> {
     const id = ownedId(secret);
-    if (this.#owned.has(id) || this.#applied.has(id)) return;
+    if (this.#owned.get(id)?.gateway === key || this.#applied.get(id)?.object.gateway === key) return;
     const { namespace } = secret.metadata;
     const body = { ...secret, stringData: { [COOKIE_KEY]: randomBytes(32).toString("hex") } };
     try {
@@ -209,14 +209,19 @@ export class Deployer {
     }
   }
 
-  /** An object of somebody else that has the name already is not taken over. */
+  /**
+   * An object of somebody else that has the name already is not taken over: neither one of a user's, nor one of another Gateway,
+   * such as the ConfigMap `web-xds-ca` of Gateway `web` by a Gateway with that name.
+   */
   async #checkFree(object: Manifest, signal: AbortSignal): Promise<void> {
     try {
       const { metadata } = await this.#options.client.request<KubeObject>("GET", pathOf(object), { signal });
       const [owner] = object.metadata.ownerReferences;
-      // It may have lost its label, or belong to a Gateway of this name that was deleted a moment ago.
-      if (metadata.annotations?.[CONTROLLER] === object.metadata.annotations[CONTROLLER]) return;
       if (metadata.ownerReferences?.some(({ uid }) => uid === owner?.uid)) return;
+      // It may have lost its owner, or belong to a Gateway of this name that was deleted a moment ago.
+      const former = metadata.ownerReferences?.find(({ controller }) => controller === true);
+      const ours = metadata.annotations?.[CONTROLLER] === object.metadata.annotations[CONTROLLER];
+      if (ours && (former === undefined || former.name === owner?.name)) return;
     } catch (error) {
       if (error instanceof KubeError && error.status === 404) return;
       throw error;
