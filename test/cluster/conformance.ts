@@ -8,6 +8,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { appRoot } from "../../src/base/app-root.ts";
+import { SUPPORTED_FEATURES } from "../../src/controller/translate/features.ts";
 import { clusterScripts, prepareCluster } from "./lib/setup.ts";
 
 const PROFILES = ["GATEWAY-HTTP", "GATEWAY-TLS", "GATEWAY-TCP", "GATEWAY-UDP"];
@@ -21,7 +22,9 @@ if (scripts === undefined) throw new Error("the conformance suite runs in the te
 
 prepareCluster({ image: !args.includes("--no-image"), install: !args.includes("--no-install") });
 const report = `${tmpdir()}/tracegate-conformance.yaml`;
-const suite = ["tracegate", report, "-conformance-profiles", PROFILES.join(), ...identity(), ...flags];
+const features = SUPPORTED_FEATURES.map(({ name }) => name).join();
+const claims = ["-conformance-profiles", PROFILES.join(), "-supported-features", features];
+const suite = ["tracegate", report, ...claims, ...identity(), ...flags];
 const { status } = spawnSync(`${scripts}/conform`, suite, { stdio: "inherit" });
 process.stdout.write(`log: ${report}.log\n`);
 if (flags.length === 0) {
@@ -34,5 +37,16 @@ process.exitCode = status ?? 1;
 /** Whose implementation the report is about. */
 function identity(): string[] {
   const { version } = JSON.parse(readFileSync(`${appRoot}package.json`, "utf8")) as { version: string };
-  return ["-organization", "tracegate", "-project", "tracegate", "-version", version];
+  return [
+    "-organization",
+    "tracegate",
+    "-project",
+    "tracegate",
+    "-version",
+    version,
+    "-url",
+    "https://tracegate.dev",
+    "-contact",
+    "https://tracegate.dev",
+  ];
 }

@@ -201,7 +201,11 @@ stringData: {tls.crt: this is no certificate, tls.key: nor is this a key}
   assert.equal((await get({ address, host: HOST, path: "/main" })).status, 200);
   const listeners = await eventually("statuses of listeners", async () => {
     const { status } = await getJson<WithConditions>("-n", NS, "gateway", "broken");
-    return status?.listeners?.length === 4 ? status.listeners : undefined;
+    // Until its first proxy is ready, no listener is programmed.
+    const serves = status?.listeners?.some(({ conditions }) =>
+      conditions.some(({ type, status }) => type === "Programmed" && status === "True"),
+    );
+    return serves === true ? status?.listeners : undefined;
   });
   const reasons = Object.fromEntries(
     listeners.map(({ name, conditions }) => [
