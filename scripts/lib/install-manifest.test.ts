@@ -1,29 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parse, parseAllDocuments } from "yaml";
-import { RESOURCES } from "../../src/kube/objects.ts";
+import { parse } from "yaml";
+import { OWNED_KINDS } from "../../src/controller/deploy/manifest.ts";
+import { WATCHED } from "../../src/controller/watched.ts";
+import { type Kind, RESOURCES } from "../../src/kube/objects.ts";
+import { controllerRules } from "../../test/helpers/kube/permissions.ts";
 import { readText } from "./files.ts";
-
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly resourceNames?: readonly string[];
-  readonly verbs: readonly string[];
-}
-
-const documents = parseAllDocuments(readText("install/tracegate.yaml")).map((each) => each.toJS());
-
-/** The rules of the ClusterRole. */
-function clusterRules(): readonly Rule[] {
-  return documents.find(({ kind }) => kind === "ClusterRole").rules;
-}
-
-function allowed(group: string, resource: string, verb: string): boolean {
-  return clusterRules().some(
-    ({ apiGroups, resources, verbs }) =>
-      apiGroups.includes(group) && resources.includes(resource) && verbs.includes(verb),
-  );
-}
 
 test("chart and package have one version", () => {
   const { version } = JSON.parse(readText("package.json"));
@@ -32,22 +14,45 @@ test("chart and package have one version", () => {
   assert.ok(readText("install/tracegate.yaml").includes(`tracegate/tracegate:${version}`));
 });
 
-test("the controller may read every kind that it knows", () => {
-  for (const { group, plural } of Object.values(RESOURCES))
-    for (const verb of ["get", "list", "watch"])
-      assert.ok(allowed(group, plural, verb), `${verb} ${plural} of group "${group}"`);
+/** Kinds whose statuses the controller writes. */
+const WITH_STATUS = [
+  "BackendTLSPolicy",
+  "GRPCRoute",
+  "Gateway",
+  "GatewayClass",
+  "HTTPRoute",
+  "ListenerSet",
+  "TCPRoute",
+  "TLSRoute",
+  "TracegateBackend",
+  "TracegatePolicy",
+  "UDPRoute",
+] as const satisfies readonly Kind[];
+
+test("the controller may do what it does, and nothing else", () => {
+  const wanted: string[] = [];
+  const want = (kind: Kind, verbs: readonly string[], subresource = ""): void => {
+    const { group, plural } = RESOURCES[kind];
+    wanted.push(...verbs.map((verb) => `${verb} ${group}/${plural}${subresource}`));
+  };
+  for (const kind of Object.keys(WATCHED) as Kind[]) want(kind, ["list", "watch"]);
+  for (const kind of OWNED_KINDS)
+    want(kind, ["list", "watch", "get", "create", "delete", ...(kind === "Secret" ? [] : ["patch"])]);
+  for (const kind of WITH_STATUS) {
+    want(kind, ["get"]);
+    want(kind, ["patch"], "/status");
+  }
+  want("GatewayClass", ["create"]);
+  wanted.push("create authentication.k8s.io/tokenreviews", "create /events", "get /events", "patch /events");
+  const granted = controllerRules("ClusterRole").flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`))),
+  );
+  assert.deepEqual(granted.toSorted(), [...new Set(wanted)].sort());
 });
 
-test("the permissions have no wildcards, and change nothing that users write", () => {
-  for (const { apiGroups, resources, verbs } of clusterRules())
-    for (const each of [...apiGroups, ...resources, ...verbs]) assert.ok(!each.includes("*"));
-  for (const verb of ["update", "patch", "delete"])
-    for (const [group, resource] of [
-      ["gateway.networking.k8s.io", "gateways"],
-      ["gateway.networking.k8s.io", "httproutes"],
-      ["tracegate.dev", "tracegatepolicies"],
-      ["", "pods"],
-    ] as const)
-      assert.ok(!allowed(group, resource, verb), `${verb} ${resource}`);
-  assert.ok(!allowed("", "secrets", "update") && !allowed("", "secrets", "patch"));
+test("in its own namespace the controller may change its Lease and its CA, by name", () => {
+  const rules = controllerRules("Role").map(({ resources, resourceNames = [], verbs }) =>
+    [...resources, ...resourceNames, ...verbs].join(" "),
+  );
+  assert.deepEqual(rules, ["leases create", "leases tracegate get update", "secrets tracegate-xds-cert update"]);
 });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
+import { forbidden } from "../../test/helpers/kube/permissions.ts";
 import { XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../base/log.ts";
 import type { Gateway, HttpRoute } from "../kube/objects.ts";
@@ -35,10 +36,10 @@ interface Run extends AsyncDisposable {
   get(port: string, path: string, method?: string): Promise<{ status: number; text: string }>;
 }
 
-async function run(server: TestApiServer, name = "one"): Promise<Run> {
+async function run(server: TestApiServer, name = "one", xds: "tls" | "plaintext" = "plaintext"): Promise<Run> {
   const lines: string[] = [];
   const output = new LogOutput(componentFilter("info"), "json", (line) => lines.push(line), "component");
-  const env = { POD_NAME: name, POD_NAMESPACE: "tracegate-system", TRACEGATE_XDS_MODE: "plaintext" };
+  const env = { POD_NAME: name, POD_NAMESPACE: "tracegate-system", TRACEGATE_XDS_MODE: xds };
   const settings = {
     ...controllerSettings(env, "0.0.0", "host"),
     ports: { admin: 0, metrics: 0, health: 0, xds: 0 },
@@ -51,7 +52,10 @@ async function run(server: TestApiServer, name = "one"): Promise<Run> {
       const response = await fetch(`http://127.0.0.1:${controller.ports[port]}${path}`, { method });
       return { status: response.status, text: await response.text() };
     },
-    [Symbol.asyncDispose]: () => controller.close(),
+    async [Symbol.asyncDispose]() {
+      await controller.close();
+      assert.deepEqual(forbidden(server.received, "tracegate-system"), []);
+    },
   };
 }
 
@@ -71,7 +75,7 @@ test("objects become states, statuses and deployments", async () => {
   await using server = await TestApiServer.start();
   server.set({ apiVersion: "v1", kind: "Namespace", metadata: { name: "apps" } });
   server.set(gateway);
-  await using running = await run(server);
+  await using running = await run(server, "one", "tls");
   await until(() => accepted(server.get("Gateway", "apps/web")) === "True", "status of the Gateway");
   // It has created its class itself.
   assert.equal(server.get("GatewayClass", "tracegate")?.spec.controllerName, "tracegate.dev/gateway-controller");
