@@ -5,6 +5,7 @@ import { createServer as createHttpsServer } from "node:https";
 import { connect, createServer as createTcpServer } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { Backends, echo, OneProxy, route, service, slice } from "../../helpers/kube/one-proxy.ts";
 
 const backends = new Backends();
@@ -184,3 +185,54 @@ endpoints: [{ addresses: [127.0.0.1], zone: ${zone}, conditions: { ready: ${read
     assert.deepEqual(await answers(), ["far /"], "another zone is better than nothing");
   });
 });
+
+test("GRPCRoute: a call over HTTP/1.1 reaches the service and method that the route names, over HTTP/2", async () => {
+  const named = (name: string) =>
+    GrpcServer.start({
+      "/shop.Cart/Add": {
+        unary: (message, metadata) => Buffer.from(`${name} ${message} ${metadata.get("x-from").join()}`),
+      },
+      "/shop.Cart/Fail": {
+        unary: () => Promise.reject(Object.assign(new Error("no such item"), { code: 5 })),
+      },
+    });
+  await using cart = await named("cart");
+  await using test = await named("test");
+  const routes = `---
+kind: GRPCRoute
+metadata: { name: cart }
+spec:
+  parentRefs: [{ name: web, sectionName: http }]
+  hostnames: [a.test]
+  rules:
+    - matches: [{ method: { service: shop.Cart, method: Add } }]
+      filters: [{ type: RequestHeaderModifier, requestHeaderModifier: { set: [{ name: x-from, value: gateway }] } }]
+      backendRefs: [{ name: cart, port: 80 }]
+    - matches: [{ method: { service: shop.Cart }, headers: [{ name: x-env, value: test }] }, { method: { type: RegularExpression, method: "F.*" } }]
+      backendRefs: [{ name: test, port: 80 }]
+`;
+  await using proxy = await OneProxy.start(service("cart", cart.port) + service("test", test.port) + routes);
+  const call = async (method: string, headers: Record<string, string> = {}) => {
+    const sent = { "content-type": "application/grpc", te: "trailers", ...headers };
+    const answer = await proxy.send("POST", method, sent, frame("milk"));
+    // A failed call is answered with a head alone (gRPC over HTTP/2, Trailers-Only).
+    return { ...answer, code: answer.trailers["grpc-status"] ?? answer.headers["grpc-status"] };
+  };
+  const added = await call("/shop.Cart/Add");
+  assert.deepEqual([added.status, added.code], [200, "0"]);
+  assert.deepEqual(added.bytes, frame("cart milk gateway"));
+  assert.deepEqual((await call("/shop.Cart/Add", { "x-env": "test" })).bytes, frame("cart milk gateway"));
+  const failed = await call("/shop.Cart/Fail");
+  assert.deepEqual([failed.status, failed.code], [200, "5"]);
+  const [unrouted, unknown] = [await call("/shop.Cart/Remove"), await call("/shop.Cart/Remove", { "x-env": "test" })];
+  assert.deepEqual([unrouted.code, unknown.code], ["12", "12"]);
+  assert.match(String(unrouted.headers["grpc-message"]), /route/, "the gateway's answer, in the form of gRPC");
+  assert.match(String(unknown.headers["grpc-message"]), /method/, "the service's");
+});
+
+/** A message of gRPC: not compressed, its length, its bytes. */
+function frame(text: string): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(text.length, 1);
+  return Buffer.concat([head, Buffer.from(text)]);
+}

@@ -1,5 +1,6 @@
 /** Objects of Kubernetes, translated, sent through the messages of the stream into a data plane, and requests to it. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { type RequestListener, request, type Server } from "node:http";
 import type { AddressInfo, Server as TcpServer } from "node:net";
 import { parseAllDocuments } from "yaml";
@@ -29,7 +30,7 @@ export class OneProxy implements AsyncDisposable {
   #published: Promise<void> = Promise.resolve();
 
   private constructor(locality: Locality) {
-    this.#plane = new TestPlane({ locality });
+    this.#plane = new TestPlane({ locality, oidcCookieKey: randomBytes(32) });
     const output = new LogOutput(parseLogFilter("off"), "json", () => {});
     const changed = (): void => void this.#publish();
     this.#documents = new Documents({ graph: this.#graph, changed, log: output.logger("tracegate/translator") });
@@ -93,13 +94,17 @@ export class OneProxy implements AsyncDisposable {
     });
   }
 
-  /** The answer to a request once it has this status, for at most 10 s: the controller may have to fetch something first. */
-  async getUntil(status: number, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+  /** The first answer that fits, for at most 10 s: the controller may have to fetch something first. */
+  async getUntil(
+    fits: (answer: Answer) => boolean,
+    path: string,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     const deadline = Date.now() + 10_000;
     for (;;) {
       const answer = await this.get(path, headers);
-      if (answer.status === status) return answer;
-      assert.ok(Date.now() < deadline, `${path} answers ${answer.status}, not ${status}: ${answer.body}`);
+      if (fits(answer)) return answer;
+      assert.ok(Date.now() < deadline, `the last answer: ${answer.status} ${answer.location} ${answer.body}`);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }
