@@ -8,6 +8,7 @@ import { configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-s
 import { crdTables } from "./lib/crd-docs.ts";
 import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
+import { featureTable } from "./lib/feature-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import { generatedPart } from "./lib/generated-part.ts";
 import { installManifest } from "./lib/install-manifest.ts";
@@ -27,6 +28,10 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["schema/trace-event.json", traceSchema()],
     ...crdFiles(),
     ["docs/crds.md", generatedPart("docs/crds.md", readText("docs/crds.md"), "fields", crdTables())],
+    [
+      "docs/kubernetes.md",
+      generatedPart("docs/kubernetes.md", readText("docs/kubernetes.md"), "features", featureTable()),
+    ],
     ...installManifest(),
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
   ]);

@@ -1,0 +1,29 @@
+import { SUPPORTED_FEATURES } from "../../src/controller/translate/features.ts";
+
+/** Objects, with whose names the names of their features begin. */
+const SUBJECTS = [
+  "BackendTLSPolicy",
+  "Gateway",
+  "GRPCRoute",
+  "HTTPRoute",
+  "ListenerSet",
+  "ReferenceGrant",
+  "TCPRoute",
+  "TLSRoute",
+  "UDPRoute",
+] as const;
+
+/** What the GatewayClass claims, as a table by object. @throws Error for a feature of another object */
+export function featureTable(): string {
+  const rows = new Map<string, string[]>(SUBJECTS.map((subject) => [subject, []]));
+  for (const { name } of SUPPORTED_FEATURES) {
+    const subject = SUBJECTS.find((known) => name.startsWith(known));
+    const features = subject === undefined ? undefined : rows.get(subject);
+    if (features === undefined) throw new Error(`feature ${name} belongs to none of ${SUBJECTS.join(", ")}`);
+    features.push(`\`${name}\``);
+  }
+  const lines = [...rows].flatMap(([subject, features]) =>
+    features.length === 0 ? [] : [`| ${subject} | ${features.join(", ")} |`],
+  );
+  return ["| object | features |", "|---|---|", ...lines, ""].join("\n");
+}
