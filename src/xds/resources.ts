@@ -10,7 +10,7 @@ export const RESOURCE_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Resour
 export const ADDRESS_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Address";
 
 /**
- * `order` sorts routes of a listener that match equally well: `<creation time in seconds, 10 digits>/<namespace>/<name>.<rule>`.
+ * `order` sorts routes of a listener that match equally well: `<creation time in seconds, 10 digits>/<namespace>/<name> <rule>`.
  * Names: `bind/<bind key>`, `listener/<listener key>`, `route/<listener key>/<route key>`, `backend/<key>`, `policy/<key>`.
  */
 export type Resource =

@@ -172,4 +172,4 @@ function rewriteBackendRef(
 }
 
 /** Fails closed: calls of a backend that does not exist, or may not be used, fail. */
-const NO_BACKEND = { backend: "/" };
+export const NO_BACKEND = { backend: "/" };

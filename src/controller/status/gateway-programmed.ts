@@ -5,14 +5,15 @@ import { defineIndex, defineQuery } from "../graph.ts";
 import { isFalse, isTrue } from "../translate/conditions.ts";
 import { type AssignedAddress, assignedAddresses, requestedAddresses } from "../translate/gateway-addresses.ts";
 import { gatewayModel } from "../translate/gateways.ts";
+import type { Problem } from "../translate/listeners.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 
 export interface Programming {
   readonly addresses: readonly AssignedAddress[];
   /** Programmed of the Gateway. */
   readonly condition: ConditionDraft;
-  /** The proxies have never been ready, so nothing of the Gateway is programmed. */
-  readonly pending: boolean;
+  /** Why none of its listeners is programmed, whatever they are like. */
+  readonly obstacle?: Problem;
 }
 
 /** Pods of proxies by `<namespace>/<name of the deployment>`. */
@@ -52,7 +53,7 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   const gateway = read.get("Gateway", key);
   const model = read.query(gatewayModel, key);
   if (gateway === undefined || model === undefined)
-    return { addresses: [], condition: isFalse("Programmed", "Invalid", "The Gateway does not exist"), pending: true };
+    return { addresses: [], condition: isFalse("Programmed", "Invalid", "The Gateway does not exist") };
   const deployment = `${gateway.metadata.namespace}/${deploymentName(gateway.metadata.name)}`;
   const assigned = assignedAddresses(read.get("Service", deployment));
   const { ips, unusable } = requestedAddresses(gateway);
@@ -63,10 +64,16 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
     ({ type, status }) => type === "Programmed" && status === "True",
   );
   const pending = !wasProgrammed && !read.query(hasReadyProxy, deployment);
+  const accepted = model.conditions.find(({ type }) => type === "Accepted");
+  const obstacle =
+    accepted?.status === "False"
+      ? { reason: "Invalid", message: `The Gateway is not accepted: ${accepted.message}` }
+      : pending
+        ? { reason: "Pending", message: "No proxy of the Gateway is ready yet" }
+        : undefined;
   const condition = ((): ConditionDraft => {
     const no = (reason: string, message: string): ConditionDraft => isFalse("Programmed", reason, message);
-    const accepted = model.conditions.find(({ type }) => type === "Accepted");
-    if (accepted?.status === "False") return no("Invalid", `The Gateway is not accepted: ${accepted.message}`);
+    if (obstacle?.reason === "Invalid") return no(obstacle.reason, obstacle.message);
     if (unusable !== undefined) return no(unusable.reason, unusable.message);
     const failure = read.get("DeploymentReport", key)?.error;
     if (failure !== undefined) return no("DeploymentFailed", failure);
@@ -78,7 +85,7 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
       );
     if (pending) {
       const problem = read.query(startProblem, deployment);
-      return no("Pending", `No proxy is ready yet${problem === undefined ? "" : `: ${problem}`}`);
+      return no("Pending", `No proxy of the Gateway is ready yet${problem === undefined ? "" : `: ${problem}`}`);
     }
     if (missing.length > 0)
       return no(
@@ -88,14 +95,12 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
     if (addresses.length === 0) return no("AddressNotAssigned", "The Service of the Gateway has no address yet");
     return isTrue("Programmed", "Programmed", "Successfully programmed Gateway");
   })();
-  return { addresses, condition, pending };
+  return { addresses, condition, ...(obstacle !== undefined && { obstacle }) };
 });
 
-/** What is programmed waits for the proxies: conditions of a listener while none of them has been ready. */
-export function whilePending(conditions: readonly ConditionDraft[]): readonly ConditionDraft[] {
-  return conditions.map((each) =>
-    each.type === "Programmed" && each.status === "True"
-      ? isFalse("Programmed", "Pending", "No proxy of the Gateway is ready yet")
-      : each,
-  );
+/** A condition of a listener or ListenerSet: it is not programmed while its Gateway has an obstacle. */
+export function unlessHindered(condition: ConditionDraft, obstacle: Problem | undefined): ConditionDraft {
+  return obstacle !== undefined && condition.type === "Programmed" && condition.status === "True"
+    ? isFalse("Programmed", obstacle.reason, obstacle.message)
+    : condition;
 }

@@ -7,10 +7,11 @@ import { controllerName } from "../translate/gateway-class.ts";
 import { contributionsOf } from "../translate/gateway-routes.ts";
 import { gatewayModel } from "../translate/gateways.ts";
 import { gatewayOfSet } from "../translate/listener-sets.ts";
+import type { Problem } from "../translate/listeners.ts";
 import type { ConditionDraft, GatewayModel, ListenerModel } from "../translate/model.ts";
 import { classParametersProblem } from "../translate/parameters.ts";
 import type { DesiredStatus } from "./desired.ts";
-import { gatewayProgramming, whilePending } from "./gateway-programmed.ts";
+import { gatewayProgramming, unlessHindered } from "./gateway-programmed.ts";
 
 export function gatewayClassStatuses(read: Read): readonly DesiredStatus[] {
   return statusesOf(read, "GatewayClass", gatewayClassStatus);
@@ -92,7 +93,7 @@ const listenerSetStatus = defineQuery<DesiredStatus | undefined>("listenerSetSta
     key,
     generation: set.metadata.generation ?? 0,
     status: {
-      conditions: setConditions(model, listeners, read.query(gatewayProgramming, gateway).pending),
+      conditions: setConditions(model, listeners, read.query(gatewayProgramming, gateway).obstacle),
       listeners: listenerStatuses(read, gateway, ({ listenerSet }) => listenerSet === key),
     },
   };
@@ -101,7 +102,7 @@ const listenerSetStatus = defineQuery<DesiredStatus | undefined>("listenerSetSta
 function setConditions(
   { key, conditions }: GatewayModel,
   listeners: readonly ListenerModel[],
-  pending: boolean,
+  obstacle: Problem | undefined,
 ): readonly ConditionDraft[] {
   const refuse = (reason: string, message: string): readonly ConditionDraft[] => [
     isFalse("Accepted", reason, message),
@@ -118,21 +119,17 @@ function setConditions(
     invalid.length === 0
       ? isTrue("Accepted", "Accepted", "Successfully accepted ListenerSet")
       : isTrue("Accepted", "ListenersNotValid", message),
-    ...whilePendingIf(pending, [isTrue("Programmed", "Programmed", "Successfully programmed ListenerSet")]),
+    unlessHindered(isTrue("Programmed", "Programmed", "Successfully programmed ListenerSet"), obstacle),
   ];
 }
 
 function listenerStatuses(read: Read, gateway: string, isOwn: (listener: ListenerModel) => boolean) {
   const counts = read.query(attachedRoutes, gateway);
-  const { pending } = read.query(gatewayProgramming, gateway);
+  const { obstacle } = read.query(gatewayProgramming, gateway);
   return (read.query(gatewayModel, gateway)?.listeners ?? []).filter(isOwn).map(({ key, name, kinds, conditions }) => ({
     name,
     supportedKinds: kinds,
     attachedRoutes: counts[key] ?? 0,
-    conditions: whilePendingIf(pending, conditions),
+    conditions: conditions.map((each) => unlessHindered(each, obstacle)),
   }));
-}
-
-function whilePendingIf(pending: boolean, conditions: readonly ConditionDraft[]): readonly ConditionDraft[] {
-  return pending ? whilePending(conditions) : conditions;
 }

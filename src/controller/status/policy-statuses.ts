@@ -7,10 +7,10 @@ import { isFalse, isTrue } from "../translate/conditions.ts";
 import { controllerName, GATEWAY_GROUP } from "../translate/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 import { policyAttachments } from "../translate/policy/attachments.ts";
-import { claimantAt, isAttachable } from "../translate/policy/claims.ts";
 import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
 import { policyModel } from "../translate/policy/model.ts";
 import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
+import { isAttachable, partsAt } from "../translate/policy/parts.ts";
 import { policyTarget, type ResolvedTarget } from "../translate/policy/targets.ts";
 import type { DesiredStatus } from "./desired.ts";
 
@@ -43,8 +43,8 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     problem: attachmentProblem(read, input, target, gateways),
   }));
   const overridden = targets.flatMap(({ target, gateways }) => overriddenAt(read, key, target, gateways));
-  const claims = targets.flatMap(({ target }) => claimantAt(input, targetText(target)).claims).length;
-  const accepted = acceptance(model, overridden, claims);
+  const parts = targets.flatMap(({ target }) => partsAt(input, targetText(target)).parts).length;
+  const accepted = acceptance(model, overridden, parts);
   const problems = targets.map(({ problem }) => problem).filter((problem) => problem !== undefined);
   if (targets.length === 0)
     problems.push(input.problems.length > 0 ? "No target" : "No object has the labels of targetSelectors");
@@ -75,14 +75,14 @@ type Model = NonNullable<ReturnType<(typeof policyModel)["run"]>>;
 function acceptance(
   { problems, warnings, usable }: Model,
   overridden: readonly Overridden[],
-  claims: number,
+  parts: number,
 ): ConditionDraft {
   if (problems.length > 0)
     return usable
       ? isTrue("Accepted", "PartiallyValid", joined(problems))
       : isFalse("Accepted", "Invalid", joined(problems));
   const conflicts = overridden.filter(({ wider }) => wider === undefined);
-  if (claims > 0 && conflicts.length === claims)
+  if (parts > 0 && conflicts.length === parts)
     return isFalse("Accepted", "Conflicted", joined(overridden.map(overriddenText)));
   return isTrue("Accepted", "Valid", warnings.length === 0 ? "Policy is valid" : joined(warnings));
 }
@@ -127,7 +127,7 @@ function attachmentProblem(
   const what = inWords(targetText(target));
   const misplaced = SECTIONS.filter((name) => input.sections.includes(name) && !isAttachable(name, input, target.kind));
   if (misplaced.length > 0) return `${misplaced.join(", ")} cannot be attached to ${what}`;
-  if (claimantAt(input, targetText(target)).claims.length === 0) return `No policy has an effect on ${what}`;
+  if (partsAt(input, targetText(target)).parts.length === 0) return `No policy has an effect on ${what}`;
   if (gateways.length > 0) return undefined;
   if (target.kind === "Gateway") return `${what} does not belong to ${controllerName(read)}`;
   const use =

@@ -19,8 +19,6 @@ export interface BrokenReference {
 export interface InvalidRule {
   readonly index: number;
   readonly reason: "UnsupportedValue" | "IncompatibleFilters";
-  /** A match is wrong: what the rule would match is not known. */
-  readonly unmatchable: boolean;
   /** Begins with the field, such as `matches[0].path.value`. */
   readonly message: string;
 }
@@ -35,27 +33,23 @@ export class Findings {
   }
 
   invalidates(index: number, message: string, reason: InvalidRule["reason"] = "UnsupportedValue"): void {
-    this.invalid.push({ index, reason, message, unmatchable: false });
-  }
-
-  unmatchable(index: number, message: string): void {
-    this.invalid.push({ index, reason: "UnsupportedValue", message, unmatchable: true });
+    this.invalid.push({ index, reason, message });
   }
 }
 
-const REJECTED = "requests that such a rule matches by valid matches are answered with 500";
+const REJECTED = "requests that these rules match get 500 until they are corrected";
 
 /** Longest message of a condition; the API server allows 32768 characters. */
 const MAX_MESSAGE = 2000;
 
 /**
  * The conditions of a route at one parent (Gateway API, RouteParentStatus). `accepted` is what the parent says of it. A route with
- * invalid rules is partially invalid, or not accepted if all of them are.
+ * invalid rules is partially invalid, or not accepted if all of them are; those with valid matches answer 500 in both cases.
  */
 export function routeConditions(
   accepted: ConditionDraft,
   { broken, invalid }: Findings,
-  rules: number,
+  rules: readonly { readonly index: number; readonly matches: readonly unknown[] }[],
 ): readonly ConditionDraft[] {
   const [worst] = broken;
   const resolved =
@@ -64,11 +58,11 @@ export function routeConditions(
       : isFalse("ResolvedRefs", worst.reason, joined(broken.map(({ message }) => message)));
   const [first] = invalid;
   if (first === undefined || accepted.status !== "True") return [accepted, resolved];
-  const dropped = new Set(invalid.map(({ index }) => index)).size;
-  const why = joined(invalid.map(({ index, message }) => `rules[${index}].${message}`));
-  if (dropped === rules) return [isFalse("Accepted", first.reason, why), resolved];
-  const answers = invalid.some(({ unmatchable }) => !unmatchable) ? `; ${REJECTED}` : "";
-  return [accepted, resolved, isTrue("PartiallyInvalid", first.reason, `Dropped Rule ${why}${answers}`)];
+  const dropped = rules.filter((rule) => invalid.some(({ index }) => index === rule.index));
+  const answers = dropped.some(({ matches }) => matches.length > 0) ? `; ${REJECTED}` : "";
+  const why = `${joined(invalid.map(({ index, message }) => `rules[${index}].${message}`))}${answers}`;
+  if (dropped.length === rules.length) return [isFalse("Accepted", first.reason, why), resolved];
+  return [accepted, resolved, isTrue("PartiallyInvalid", first.reason, `Dropped Rule ${why}`)];
 }
 
 /** Messages as one, each once and not too long. */

@@ -3,13 +3,11 @@ import type { FrontendInput } from "../../config/schema/frontend.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { callContext } from "./policy/calls.ts";
-import { claimantAt } from "./policy/claims.ts";
-import { lostClaims } from "./policy/conflicts.ts";
 import { translateFrontendInput } from "./policy/frontend-input.ts";
-import { policyInput } from "./policy/input.ts";
 import { policyModel } from "./policy/model.ts";
 import type { Callee } from "./policy/names.ts";
-import { policiesOf, policyTarget } from "./policy/targets.ts";
+import { inputsAt, withoutLost } from "./policy/parts.ts";
+import { policyTarget } from "./policy/targets.ts";
 
 export interface FrontendModel {
   readonly frontend: Frontend;
@@ -47,18 +45,12 @@ interface Level {
 
 /** What policies attach to one target. */
 function levelOf(read: Read, target: string): Level {
-  const inputs = read
-    .query(policiesOf, target)
-    .map((key) => read.query(policyInput, key))
-    .filter((input) => input !== undefined)
-    .filter(({ sections }) => sections.includes("frontend"));
-  const lost = lostClaims(inputs.map((input) => claimantAt(input, target)));
+  const attached = inputsAt(read, target);
+  const inputs = attached.inputs.filter(({ sections }) => sections.includes("frontend"));
   const level = { fields: {}, override: {} };
   for (const { key, override } of inputs) {
-    const fields = Object.entries(read.query(policyModel, key)?.frontend ?? {}).filter(
-      ([field]) => !lost.some((each) => each.loser === key && each.phase === "frontend" && each.kind === field),
-    );
-    Object.assign(override ? level.override : level.fields, Object.fromEntries(fields));
+    const fields = withoutLost(read.query(policyModel, key)?.frontend ?? {}, attached, key, "frontend");
+    Object.assign(override ? level.override : level.fields, fields);
   }
   return { ...level, callees: inputs.flatMap(({ callees }) => callees) };
 }

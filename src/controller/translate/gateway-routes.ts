@@ -4,18 +4,18 @@
  */
 import { nameOfResource, type RouteResource } from "../../xds/resources.ts";
 import { defineQuery, type Read } from "../graph.ts";
-import { type Claim, claimsOf } from "./route-claims.ts";
 import { routesOfGateway } from "./route-keys.ts";
 import { routeModel } from "./routes.ts";
+import { matchesOf, type RuleMatch } from "./rule-matches.ts";
 
 interface Contribution {
   /** With their names, also at listeners of other Gateways. */
   readonly resources: readonly (readonly [string, RouteResource])[];
-  /** Keys of the listeners that a route attaches to, each once for each route. */
+  /** Keys of the listeners that accept a route, each once for each route (ListenerStatus.attachedRoutes). */
   readonly listeners: readonly string[];
   /** Keys of the services that are called. */
   readonly services: readonly string[];
-  readonly claims: readonly Claim[];
+  readonly matches: readonly RuleMatch[];
 }
 
 /** What the routes add that name the Gateway or one of its ListenerSets; of each kind, one shard after the other. */
@@ -36,7 +36,7 @@ const contributionOfShard = defineQuery<Contribution>("contributionOfShard", (re
     resources: parts.flatMap(({ resources }) => resources),
     listeners: parts.flatMap(({ listeners }) => listeners),
     services: [...new Set(parts.flatMap(({ services }) => services))],
-    claims: parts.flatMap(({ claims }) => claims),
+    matches: parts.flatMap(({ matches }) => matches),
   };
 });
 
@@ -57,6 +57,7 @@ function shardOf(key: string): number {
 const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (read, key) => {
   const { parents, services } = read.query(routeModel, key);
   const attachments = parents.flatMap((parent) => parent.attachments);
+  const accepting = parents.filter(({ conditions }) => conditions[0]?.status === "True");
   const resources = attachments.flatMap(({ listener, routes, tcpRoutes }) => [
     ...routes.map(({ order, route }): RouteResource => ({ kind: "route", listener, order, route })),
     ...tcpRoutes.map(({ order, route }): RouteResource => ({ kind: "tcpRoute", listener, order, route })),
@@ -64,8 +65,8 @@ const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (re
   return {
     resources: resources.map((resource) => [nameOfResource(resource), resource] as const),
     // A route may name a listener by several parentRefs.
-    listeners: [...new Set(attachments.map(({ listener }) => listener))],
+    listeners: [...new Set(accepting.flatMap((parent) => parent.attachments.map(({ listener }) => listener)))],
     services,
-    claims: resources.flatMap((resource) => claimsOf(key, resource)),
+    matches: resources.flatMap((resource) => matchesOf(key, resource)),
   };
 });

@@ -6,7 +6,14 @@ import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Referrer } from "./backend-refs.ts";
 import { translateFilters } from "./filters.ts";
 import type { Findings } from "./findings.ts";
-import { checkRegex, MISSING_FILTER, type Rule, translateHeaders, translateHttpBackends } from "./http-rules.ts";
+import {
+  checkRegex,
+  MISSING_FILTER,
+  type Rule,
+  translateHeaders,
+  translateHttpBackends,
+  validMatches,
+} from "./http-rules.ts";
 
 type GrpcRule = NonNullable<GrpcRoute["spec"]["rules"]>[number];
 type GrpcMatch = NonNullable<GrpcRule["matches"]>[number];
@@ -19,10 +26,7 @@ export function translateGrpcRule(rule: GrpcRule, index: number, referrer: Refer
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),
-    matches:
-      matches.length === 0
-        ? [ANY]
-        : matches.map((match, i) => translateMatch(match, `matches[${i}]`, index, referrer.findings)),
+    matches: matches.length === 0 ? [ANY] : validMatches(matches, index, referrer.findings, translateMatch),
     policies: found ?? NO_POLICY_SET,
     backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
   };
@@ -50,7 +54,7 @@ function translateMethod(
     if (method !== "") checkRegex(method, `${where}.method`, rule, findings);
     return { type: "regex", value: `/(?:${service || SEGMENT})/(?:${method || SEGMENT})` };
   }
-  if (type !== "Exact") findings.unmatchable(rule, `${where}.type: ${String(type)} is not supported`);
+  if (type !== "Exact") findings.invalidates(rule, `${where}.type: ${String(type)} is not supported`);
   if (service !== "" && method !== "") return { type: "exact", value: `/${service}/${method}` };
   if (service !== "") return { type: "pathPrefix", value: `/${service}` };
   if (method !== "") return { type: "regex", value: `/${SEGMENT}/${RE2JS.quote(method)}` };

@@ -16,7 +16,7 @@ import type { Findings } from "./findings.ts";
 export interface Rule {
   readonly index: number;
   readonly name?: string;
-  /** Empty for routes of connections. */
+  /** Those that are valid; empty for routes of connections. */
   readonly matches: readonly RouteMatch[];
   /** Those that stand in the rule. */
   readonly policies: PolicySet;
@@ -40,7 +40,7 @@ const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [],
 export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: Referrer): Rule {
   const { findings } = referrer;
   const { matches = [], filters = [], backendRefs = [] } = rule;
-  const translated = matches.map((match, i) => translateMatch(match, `matches[${i}]`, index, findings));
+  const translated = validMatches(matches, index, findings, translateMatch);
   const found = translateFilters(filters, { rule: index, path: "filters", phase: "route" }, referrer);
   checkPrefixes(found ?? NO_POLICY_SET, translated, index, findings);
   if (rule.sessionPersistence !== undefined)
@@ -53,7 +53,7 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),
-    matches: translated.length === 0 ? [ANY] : translated,
+    matches: matches.length === 0 ? [ANY] : translated,
     policies: found === undefined ? NO_POLICY_SET : policies,
     backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
   };
@@ -76,6 +76,20 @@ export function translateHttpBackends(
     const path = `backendRefs[${i}].filters`;
     const own = translateFilters(filters, { rule, path, phase: "backend" }, referrer);
     return own === undefined ? { ...MISSING_FILTER, weight } : { ...backend, weight, filters: own };
+  });
+}
+
+/** A match with a mistake selects nothing: what it should have selected is not known. */
+export function validMatches<M>(
+  matches: readonly M[],
+  rule: number,
+  findings: Findings,
+  translate: (match: M, where: string, rule: number, findings: Findings) => RouteMatch,
+): readonly RouteMatch[] {
+  return matches.flatMap((match, i) => {
+    const before = findings.invalid.length;
+    const translated = translate(match, `matches[${i}]`, rule, findings);
+    return findings.invalid.length === before ? translated : [];
   });
 }
 
@@ -110,7 +124,7 @@ function translateValues(
   const values = new Map<string, ValueMatch>();
   for (const [i, { type = "Exact", name, value }] of matches.entries()) {
     if (type === "RegularExpression") checkRegex(value, `${where}[${i}].value`, rule, findings);
-    else if (type !== "Exact") findings.unmatchable(rule, `${where}[${i}].type: ${type} is not supported`);
+    else if (type !== "Exact") findings.invalidates(rule, `${where}[${i}].type: ${type} is not supported`);
     if (!values.has(name)) values.set(name, { name, type: type === "Exact" ? "exact" : "regex", value });
   }
   return [...values.values()];
@@ -131,7 +145,7 @@ function translatePath(
       checkRegex(value, `${where}.value`, rule, findings);
       return { type: "regex", value };
     default:
-      findings.unmatchable(rule, `${where}.type: ${String(type)} is not supported`);
+      findings.invalidates(rule, `${where}.type: ${String(type)} is not supported`);
       return { type: "exact", value };
   }
 }
@@ -141,7 +155,7 @@ export function checkRegex(pattern: string, where: string, rule: number, finding
   try {
     RE2JS.compile(pattern);
   } catch (error) {
-    findings.unmatchable(rule, `${where}: ${JSON.stringify(pattern)}: ${messageOf(error)}; write it in RE2 syntax`);
+    findings.invalidates(rule, `${where}: ${JSON.stringify(pattern)}: ${messageOf(error)}; write it in RE2 syntax`);
   }
 }
 

@@ -3,6 +3,7 @@ import { type Gateway, keyOfObject, type ListenerSet, objectKey } from "../../ku
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
 import { GATEWAY_GROUP } from "./gateway-class.ts";
 import { isFromAllowed } from "./namespaces.ts";
+import { byAge } from "./precedence.ts";
 
 /** ListenerSets by the key of the Gateway that they name. */
 const BY_GATEWAY = defineIndex("ListenerSet", (set) => {
@@ -31,13 +32,5 @@ export function allowedSets(read: Read, gateway: Gateway): readonly ListenerSet[
   return read
     .find(BY_GATEWAY, keyOfObject(gateway))
     .filter((set) => isFromAllowed(read, { from, ...selector }, namespace, set.metadata.namespace))
-    .sort((a, b) => compare(createdAt(a), createdAt(b)) || compare(keyOfObject(a), keyOfObject(b)));
-}
-
-function createdAt({ metadata }: ListenerSet): string {
-  return metadata.creationTimestamp ?? "";
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+    .sort(byAge);
 }

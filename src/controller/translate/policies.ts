@@ -4,11 +4,9 @@ import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Phase } from "../../trace/events.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import type { AttachedPolicies, ListenerModel, PhaseSets } from "./model.ts";
-import { claimantAt, isUsable } from "./policy/claims.ts";
-import { byAge, lostClaims } from "./policy/conflicts.ts";
-import { policyInput } from "./policy/input.ts";
 import { policyModel } from "./policy/model.ts";
-import { placeOf, policiesOf, policyTarget } from "./policy/targets.ts";
+import { inputsAt, isUsable, withoutLost } from "./policy/parts.ts";
+import { placeOf, policyTarget } from "./policy/targets.ts";
 
 export { policyTarget } from "./policy/targets.ts";
 
@@ -20,22 +18,18 @@ const NOTHING: AttachedPolicies = { ...NO_SETS, override: NO_SETS };
  * Service is a port number. Merge levels by `mergeAttached`.
  */
 export const attachedPolicies = defineQuery<AttachedPolicies>("attachedPolicies", (read, target) => {
-  const keys = read.query(policiesOf, target);
-  if (keys.length === 0) return NOTHING;
-  const inputs = byAge(keys.map((key) => read.query(policyInput, key)).filter((input) => input !== undefined));
-  const claimants = inputs.map((input) => claimantAt(input, target));
-  const lost = lostClaims(claimants);
+  const attached = inputsAt(read, target);
+  if (attached.inputs.length === 0) return NOTHING;
+  const { kind: targetKind } = placeOf(target);
   const sets = { default: { ...NO_SETS }, override: { ...NO_SETS } };
-  for (const { key, override, claims } of claimants) {
+  for (const { key, override, parts } of attached.parts) {
     const model = read.query(policyModel, key);
-    if (model === undefined || claims.length === 0) continue;
+    if (model === undefined || parts.length === 0) continue;
     const into = override ? sets.override : sets.default;
     for (const phase of ["gateway", "route", "backend"] as const) {
-      if (!claims.some((claim) => claim.phase === phase)) continue;
-      const kept = Object.entries(model.sets[phase]).filter(
-        ([kind]) =>
-          isUsable(kind, placeOf(target).kind) &&
-          !lost.some((each) => each.loser === key && each.phase === phase && each.kind === kind),
+      if (!parts.some((part) => part.phase === phase)) continue;
+      const kept = Object.entries(withoutLost(model.sets[phase], attached, key, phase)).filter(([kind]) =>
+        isUsable(kind, targetKind),
       );
       into[phase] = mergePolicies(into[phase], Object.fromEntries(kept) as PolicySet);
     }

@@ -1,9 +1,26 @@
-/** Which of two objects goes first (Gateway API, "Conflicts"): the older one, then by namespace and name. */
+/** Which of several objects takes precedence (Gateway API, "Conflicts"): the oldest, then the first by `<namespace>/<name>`. */
 import { type KubeObject, keyOfObject } from "../../kube/objects.ts";
 
-/** For sorting, the one that takes precedence first. */
+/** What decides about precedence. */
+export interface Aged {
+  /** `<namespace>/<name>` */
+  readonly key: string;
+  /** Seconds since 1970. */
+  readonly created: number;
+}
+
+/** For sorting: the one that takes precedence comes first. */
+export function byPrecedence(a: Aged, b: Aged): number {
+  return a.created - b.created || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+}
+
+/** `byPrecedence` of objects. */
 export function byAge(a: KubeObject, b: KubeObject): number {
-  return createdAt(a) - createdAt(b) || (keyOfObject(a) < keyOfObject(b) ? -1 : 1);
+  return byPrecedence(agedOf(a), agedOf(b));
+}
+
+function agedOf(object: KubeObject): Aged {
+  return { key: keyOfObject(object), created: createdAt(object) };
 }
 
 /** Seconds since 1970; an object without a time of creation is as old as can be. */

@@ -89,7 +89,7 @@ test("a route becomes one rule at each listener, ordered by age, namespace, name
       tcpRoutes: [],
       routes: [
         {
-          order: "1767323045/apps/shop.00",
+          order: "1767323045/apps/shop 00",
           route: {
             key: "apps/shop.00.http",
             name: "shop",

@@ -35,20 +35,19 @@ export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
   const parents = (route.spec.parentRefs ?? []).flatMap((parentRef): ParentModel[] => {
     const attaching = attach(read, { kind: kind as RouteKind, namespace, hostnames }, parentRef);
     if (attaching === undefined) return [];
-    const conditions = routeConditions(attaching.condition, findings, rules.length);
-    const isAccepted = conditions[0]?.status === "True";
-    const attachments = isAccepted ? attaching.listeners.map((each) => attachTo(translation, each)) : [];
+    const conditions = routeConditions(attaching.condition, findings, rules);
+    // Also of a route without a valid rule: its requests must not reach backends by a wider one, past its filters and policies.
+    const attachments = served.length > 0 ? attaching.listeners.map((each) => attachTo(translation, each)) : [];
     const { gateway } = attaching;
     return [{ parentRef, ...(gateway !== undefined && { gateway }), conditions, attachments }];
   });
   return { parents, services: serviceKeysOf(parents) };
 });
 
-/** A rule that is valid but for its matches answers its requests with 500. undefined: it matches none. */
+/** An invalid rule answers the requests that its valid matches select with 500. undefined: it has no valid match. */
 function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
-  const problems = invalid.filter(({ index }) => index === rule.index);
-  if (problems.length === 0) return rule;
-  if (problems.some(({ unmatchable }) => unmatchable)) return undefined;
+  if (!invalid.some(({ index }) => index === rule.index)) return rule;
+  if (rule.matches.length === 0) return undefined;
   return { ...rule, policies: NO_POLICY_SET, backends: [MISSING_FILTER] };
 }
 
@@ -147,7 +146,8 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
         hostnames,
       },
     };
-    return { order: `${String(age).padStart(10, "0")}/${namespace}/${name}.${number}`, place };
+    // A space sorts before everything that names consist of: `a` goes before `a-b`.
+    return { order: `${String(age).padStart(10, "0")}/${namespace}/${name} ${number}`, place };
   });
   return {
     listener: listener.key,

@@ -6,10 +6,10 @@ import { defineQuery } from "../graph.ts";
 import { keyOfService } from "./discovery.ts";
 import { policiesOfGateway, policyAttachments } from "./policy/attachments.ts";
 import { callContext } from "./policy/calls.ts";
-import { isAttachable, isUsable } from "./policy/claims.ts";
 import { translateFrontendInput } from "./policy/frontend-input.ts";
 import { policyInput } from "./policy/input.ts";
 import { policyModel } from "./policy/model.ts";
+import { isAttachable, isUsable } from "./policy/parts.ts";
 import { policyTarget, type ResolvedTarget } from "./policy/targets.ts";
 
 /** Key: `<namespace>/<name>` of a Gateway. */

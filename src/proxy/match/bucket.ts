@@ -1,10 +1,8 @@
 import type { HttpRequest } from "../../http/message.ts";
 import { pathOf } from "./condition.ts";
 import { conditionsHold, type Entry, withoutTrailingSlashes } from "./entry.ts";
-import { insertSorted } from "./precedence.ts";
+import { insertSorted, type Keyed } from "./precedence.ts";
 import type { PrefixTable } from "./prefix-table.ts";
-
-type Keyed = { readonly key: string; readonly createdAt?: number };
 
 /** A route as explanations see it. */
 export interface KnownRoute<R> {

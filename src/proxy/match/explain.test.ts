@@ -37,7 +37,11 @@ describe("reasons", () => {
     [routeOf("r", [], "/foo"), "precedence: win is more specific (hostname example.com before *)"],
     [routeOf("r", ["*.com"], "/foo"), "precedence: win is more specific (hostname example.com before *.com)"],
     [routeOf("r", ["example.com"], "/foo"), "precedence: win is more specific (exact path)"],
-    [routeOf("zzz", ["example.com"], "= /foo"), "precedence: win is more specific (route key sorts first)"],
+    [routeOf("zzz", ["example.com"], "= /foo"), "precedence: win is more specific (route name sorts first)"],
+    [
+      { ...routeOf("zzz", ["example.com"], "= /foo"), name: "win" },
+      "precedence: win is more specific (route key sorts first)",
+    ],
   ];
   for (const [route, reason] of cases) test(reason, () => assert.equal(reasonFor(route), reason));
 

@@ -4,7 +4,7 @@ import type { Bucket, KnownRoute } from "./bucket.ts";
 import type { Entry, Selected } from "./entry.ts";
 import type { HostIndex } from "./hosts.ts";
 import { cut, findMiss, type Miss } from "./miss.ts";
-import { compareEntries, whyBefore } from "./precedence.ts";
+import { compareEntries, type Keyed, whyBefore } from "./precedence.ts";
 
 /** A route choice with its reasons. */
 export interface Explanation<R> {
@@ -20,7 +20,6 @@ export interface Explanation<R> {
   readonly omitted: number;
 }
 
-type Keyed = { readonly key: string; readonly createdAt?: number };
 interface Evaluation extends Candidate {
   /** Nearness to being chosen. */
   readonly stage: number;

@@ -1,6 +1,14 @@
 import type { Entry } from "./entry.ts";
 
-type Keyed = { readonly key: string; readonly createdAt?: number };
+/** A route, as far as its precedence goes. */
+export interface Keyed {
+  readonly key: string;
+  /** `<namespace>/<name>`, which keys begin with: but `.` and `/` in a key sort after `-`, so that `a-b.00` goes before `a.00`. */
+  readonly label?: string;
+  /** Seconds since 1970. */
+  readonly createdAt?: number;
+}
+
 type Rule = { readonly because: string; readonly compare: (a: Entry<Keyed>, b: Entry<Keyed>) => number };
 
 /** Precedence inside one hostname (reference 2.2), the first rule that tells two matches apart decides; negative = `a` goes first. */
@@ -15,6 +23,7 @@ const RULES: readonly Rule[] = [
   { because: "more headers", compare: (a, b) => b.headers.length - a.headers.length },
   { because: "more query parameters", compare: (a, b) => b.query.length - a.query.length },
   { because: "older route", compare: (a, b) => (a.route.createdAt ?? 0) - (b.route.createdAt ?? 0) },
+  { because: "route name sorts first", compare: (a, b) => compareText(a.route.label ?? "", b.route.label ?? "") },
   { because: "route key sorts first", compare: (a, b) => compareText(a.route.key, b.route.key) },
   { because: "earlier match", compare: (a, b) => a.matchIndex - b.matchIndex },
 ];

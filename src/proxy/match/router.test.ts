@@ -132,6 +132,11 @@ describe("precedence", () => {
     ],
     ["longer prefix", routeOf("z", [], "/foo/bar"), routeOf("a", [], "/foo")],
     ["longer prefix before method", routeOf("z", [], "/foo"), routeOf("a", [], matchOn("/", { method: "GET" }))],
+    [
+      "a name before a longer one, although its key sorts later",
+      { ...routeOf("default/a.00.http", [], "/foo"), name: "a" },
+      { ...routeOf("default/a-b.00.http", [], "/foo"), name: "a-b" },
+    ],
     ["a trailing slash counts", routeOf("z", [], "/foo/"), routeOf("a", [], "/foo")],
     ["but only one", routeOf("z", [], "~ /foo/.*"), routeOf("a", [], "/foo/////////")],
     ["longer regex", routeOf("z", [], "~ /foo/[a-z]+"), routeOf("a", [], "~ /foo/.*")],

@@ -6,9 +6,8 @@ import { Patterns } from "./condition.ts";
 import { compileEntry, type Entry, type Selected } from "./entry.ts";
 import { type Explanation, explain } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
+import type { Keyed } from "./precedence.ts";
 import { PrefixTable } from "./prefix-table.ts";
-
-type Keyed = { readonly key: string; readonly createdAt?: number };
 
 const ALWAYS_HIDDEN = sensitiveHeaders([]);
 

@@ -7,13 +7,12 @@ import type { PolicyInputs } from "../../../policies/policy-set.ts";
 import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
 import { defineQuery, type Read } from "../../graph.ts";
 import { keyOfService } from "../discovery.ts";
-import { claimantAt } from "./claims.ts";
-import { lostClaims } from "./conflicts.ts";
-import { type BackendInput, policyInput, readBackendPolicies } from "./input.ts";
+import { type BackendInput, readBackendPolicies } from "./input.ts";
 import { type Callee, nameOfBackend } from "./names.ts";
+import { inputsAt, withoutLost } from "./parts.ts";
 import { Problems } from "./problems.ts";
 import { ObjectSources } from "./sources.ts";
-import { policiesOf, policyTarget } from "./targets.ts";
+import { policyTarget } from "./targets.ts";
 
 /** What translating the policies of an object needs. `urls` collects the URLs that they name. */
 export function callContext(read: Read, callees: readonly Callee[], report: Report, urls: string[]): CallContext {
@@ -30,16 +29,11 @@ interface Attached {
 
 /** What is attached to a Service, a port of it, or a TracegateBackend, as written. Key: a `policyTarget`. */
 const attachedInputs = defineQuery<Attached>("attachedInputs", (read, target) => {
-  const inputs = read
-    .query(policiesOf, target)
-    .map((key) => read.query(policyInput, key))
-    .filter((input) => input !== undefined);
-  const lost = lostClaims(inputs.map((input) => claimantAt(input, target)));
+  const attached = inputsAt(read, target);
   const policies: PolicyInputs = {};
-  for (const { key, backend } of inputs)
-    for (const [kind, value] of Object.entries(backend))
-      if (!lost.some((each) => each.loser === key && each.kind === kind)) Object.assign(policies, { [kind]: value });
-  return { policies, callees: inputs.flatMap(({ callees }) => callees) };
+  for (const { key, backend } of attached.inputs)
+    Object.assign(policies, withoutLost(backend, attached, key, "backend"));
+  return { policies, callees: attached.inputs.flatMap(({ callees }) => callees) };
 });
 
 type Targeted = ConfigFile["policies"][number];

@@ -2,11 +2,12 @@
  * What takes the place of policies that are invalid. A policy that restricts access must not disappear because of a mistake in it:
  * requests are denied until it is corrected. Other kinds are left out.
  */
-
 import type { FrontendInput } from "../../../config/schema/frontend.ts";
+import { networkSchema } from "../../../policies/ext-authz/network-schema.ts";
 import { mergePolicies } from "../../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { FrontendField } from "../../crd/policy.ts";
+import { NO_BACKEND } from "../../crd/references.ts";
 
 /** Without them requests would pass that should not, or reach backends without the credentials that were meant. */
 const DENYING: readonly PolicyKind[] = [
@@ -53,9 +54,20 @@ export function failClosed(set: PolicySet, invalid: readonly PolicyKind[], owner
   });
 }
 
-/** The same for connections of clients. */
+/**
+ * The same for connections of clients. Each field is replaced by one that refuses, not by another field: a narrower policy could
+ * replace that one.
+ */
 export function failClosedFrontend(input: FrontendInput, invalid: readonly FrontendField[]): FrontendInput {
-  if (!invalid.includes("networkAuthorization") && !invalid.includes("networkExtAuthz")) return input;
   const rules = input.networkAuthorization?.rules ?? [];
-  return { ...input, networkAuthorization: { rules: [...rules, { require: "false" }] } };
+  return {
+    ...input,
+    ...(invalid.includes("networkAuthorization") && {
+      networkAuthorization: { rules: [...rules, { require: "false" }] },
+    }),
+    ...(invalid.includes("networkExtAuthz") && { networkExtAuthz: NO_AUTHORIZATION_SERVICE }),
+  };
 }
+
+/** A service that cannot be called, so that no connection is authorized. */
+const NO_AUTHORIZATION_SERVICE = networkSchema.parse(NO_BACKEND);

@@ -22,16 +22,13 @@ import {
 } from "../../crd/policy.ts";
 import { toFileSyntax } from "../../crd/references.ts";
 import { defineQuery, type Read } from "../../graph.ts";
+import { type Aged, createdAt } from "../precedence.ts";
 import { type Callee, clusterNames, type Referrer } from "./names.ts";
 import { Problems } from "./problems.ts";
 
-export interface PolicyInput {
-  /** `<namespace>/<name>` */
-  readonly key: string;
+export interface PolicyInput extends Aged {
   readonly namespace: string;
   readonly generation: number;
-  /** RFC 3339; the older of two policies wins. */
-  readonly created: string;
   readonly targetRefs: readonly PolicyTarget[];
   readonly targetSelectors: readonly PolicySelector[];
   readonly override: boolean;
@@ -56,7 +53,7 @@ export interface PolicyInput {
 export const policyInput = defineQuery<PolicyInput | undefined>("policyInput", (read, key) => {
   const policy = read.get("TracegatePolicy", key);
   if (policy === undefined) return undefined;
-  const { namespace, generation = 0, creationTimestamp = "" } = policy.metadata;
+  const { namespace, generation = 0 } = policy.metadata;
   const problems = new Problems();
   const frame = parseAt(policyFrame, policy.spec, ["spec"], problems.report);
   const { phase: writtenPhase, ...traffic } = frame?.traffic ?? {};
@@ -72,7 +69,7 @@ export const policyInput = defineQuery<PolicyInput | undefined>("policyInput", (
     key,
     namespace,
     generation,
-    created: creationTimestamp,
+    created: createdAt(policy),
     targetRefs: frame?.targetRefs ?? [],
     targetSelectors: frame?.targetSelectors ?? [],
     override: frame?.strategy?.inheritance === "Override",

@@ -43,6 +43,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   const traffic = translateKinds(input.traffic, t, input.phase, ["spec", "traffic"], context, problems, owner);
   const backend = translateKinds(input.backend, b, "backend", ["spec", "backend"], context, problems, owner);
   const frontend = validFrontend(input.frontend, context, problems);
+  reportContradictions(input.frontend, problems);
   const invalidFields = [...input.invalid.frontend, ...frontend.invalid];
   return {
     sets: {
@@ -80,6 +81,13 @@ export function translateKinds(
     else Object.assign(valid, set);
   }
   return { set: failClosed(valid, invalid, owner), invalid, usable: Object.keys(valid).length > 0 };
+}
+
+/** What each field allows by itself and both together do not; listeners ignore one of them (`withFrontendTls`). */
+function reportContradictions({ tls: { minVersion, maxVersion } = {} }: FrontendInput, { report }: Problems): void {
+  if (minVersion !== "TLS_V1_3" || maxVersion !== "TLS_V1_2") return;
+  const message = `${maxVersion} is below minVersion ${minVersion} and is ignored; remove one of them`;
+  report(["spec", "frontend", "tls", "maxVersion"], { message });
 }
 
 /** The fields of `frontend` that can be translated. Those with problems are reported. */

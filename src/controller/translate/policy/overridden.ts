@@ -1,11 +1,9 @@
 /** Which parts of a policy another policy takes the place of. */
 import type { Read } from "../../graph.ts";
-import { claimantAt } from "./claims.ts";
-import { type Claim, isCombined, lostClaims } from "./conflicts.ts";
-import { policyInput } from "./input.ts";
-import { policiesOf, policyTarget, type TargetPlace } from "./targets.ts";
+import { inputsAt, isCombined, type Part } from "./parts.ts";
+import { policyTarget, type TargetPlace } from "./targets.ts";
 
-export interface Overridden extends Claim {
+export interface Overridden extends Part {
   /** `<kind>/<namespace>/<name>[/<section>]` */
   readonly target: string;
   /** Key of the other policy. */
@@ -22,37 +20,26 @@ export function overriddenAt(
   gateways: readonly string[],
 ): readonly Overridden[] {
   const target = policyTarget(place.kind, place.namespace, place.name, place.section);
-  const input = read.query(policyInput, policy);
-  if (input === undefined) return [];
-  const claimants = claimantsAt(read, target);
-  const lost = lostClaims(claimants)
-    .filter(({ loser }) => loser === policy)
-    .map(({ phase, kind, winner }): Overridden => ({ phase, kind, target, by: winner }));
-  const rest = claimantAt(input, target).claims.filter(
-    ({ phase, kind }) => !isCombined(phase, kind) && !lost.some((each) => each.phase === phase && each.kind === kind),
-  );
-  const overruled = rest.flatMap((claim): Overridden[] => {
+  const attached = inputsAt(read, target);
+  const own = attached.parts.find(({ key }) => key === policy)?.parts ?? [];
+  const lost = attached.lost
+    .filter((each) => each.policy === policy)
+    .map(({ phase, kind, by }): Overridden => ({ phase, kind, target, by }));
+  const rest = own.filter((part) => !isCombined(part.phase, part.kind) && !lost.some((each) => isSame(each, part)));
+  const overruled = rest.flatMap((part): Overridden[] => {
     for (const wider of widerTargets(place, gateways)) {
-      const winner = claimantsAt(read, wider).find(
-        ({ key, override, claims }) => override && key !== policy && claims.some((each) => isSame(each, claim)),
+      const winner = inputsAt(read, wider).parts.find(
+        ({ key, override, parts }) => override && key !== policy && parts.some((each) => isSame(each, part)),
       );
-      if (winner !== undefined) return [{ ...claim, target, by: winner.key, wider }];
+      if (winner !== undefined) return [{ ...part, target, by: winner.key, wider }];
     }
     return [];
   });
   return [...lost, ...overruled];
 }
 
-function isSame(a: Claim, b: Claim): boolean {
+function isSame(a: Part, b: Part): boolean {
   return a.phase === b.phase && a.kind === b.kind;
-}
-
-function claimantsAt(read: Read, target: string) {
-  return read
-    .query(policiesOf, target)
-    .map((key) => read.query(policyInput, key))
-    .filter((input) => input !== undefined)
-    .map((input) => claimantAt(input, target));
 }
 
 /** The targets around one. With several Gateways none is certain to be around it. */

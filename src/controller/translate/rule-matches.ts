@@ -1,6 +1,6 @@
 /**
- * What requests or connections a rule asks for, so that rules which ask for the same ones are found. A rule can be reached by no
- * request only if others that go first ask for the same host, path and conditions: whatever is less specific goes after it
+ * What requests or connections a rule matches, so that rules which match the same ones are found. A rule can be reached by no
+ * request only if others that go first match the same host, path and conditions: whatever is less specific goes after it
  * (reference 2.2).
  */
 import type { Route, RouteMatch, ValueMatch } from "../../ir/ir.ts";
@@ -8,11 +8,11 @@ import { withoutTrailingSlashes } from "../../proxy/match/entry.ts";
 import { nameOfResource, type RouteResource } from "../../xds/resources.ts";
 
 /** One host and match of a rule at a listener. */
-export interface Claim {
+export interface RuleMatch {
   readonly listener: string;
-  /** Equal for all who ask for the same at that listener; begins with its key. */
+  /** Equal for all rules that match the same at that listener; begins with its key. */
   readonly slot: string;
-  /** Of two claims to a slot the smaller one wins. */
+  /** Of two matches in a slot the smaller one wins. */
   readonly rank: string;
   /** `<kind>/<namespace>/<name>` */
   readonly route: string;
@@ -23,10 +23,10 @@ export interface Claim {
 }
 
 /** `route`: `<kind>/<namespace>/<name>` of the route that the resource belongs to. */
-export function claimsOf(route: string, resource: RouteResource): readonly Claim[] {
+export function matchesOf(route: string, resource: RouteResource): readonly RuleMatch[] {
   const { listener, order } = resource;
   const rule = nameOfResource(resource);
-  const number = Number(order.slice(order.lastIndexOf(".") + 1));
+  const number = Number(order.slice(order.lastIndexOf(" ") + 1));
   const hosts = resource.route.hostnames.length === 0 ? [""] : resource.route.hostnames;
   if (resource.kind === "tcpRoute")
     return hosts.map((host) => ({ listener, slot: `${listener} ${host}`, rank: order, route, rule, number }));
@@ -52,7 +52,9 @@ function sorted(matches: readonly ValueMatch[]): readonly string[] {
   return matches.map(({ name, type, value }) => JSON.stringify([name, type, value])).sort();
 }
 
-/** As src/proxy/match/precedence.ts: a prefix with a trailing slash is longer; then age, key and index decide. */
-function rankOf({ createdAt = 0, key }: Route, { path }: RouteMatch, index: number): string {
-  return `${path.value.endsWith("/") ? 0 : 1} ${String(createdAt).padStart(12, "0")} ${key} ${String(index).padStart(4, "0")}`;
+/** As src/proxy/match/precedence.ts: a prefix with a trailing slash is longer; then age, name, key and index decide. */
+function rankOf({ createdAt = 0, namespace, name, key }: Route, { path }: RouteMatch, index: number): string {
+  const slash = path.value.endsWith("/") ? 0 : 1;
+  const age = String(createdAt).padStart(12, "0");
+  return `${slash} ${age} ${namespace}/${name} ${key} ${String(index).padStart(4, "0")}`;
 }
