@@ -1,30 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { exchangeRaw, head, parseResponse } from "../../test/helpers/admin/raw-request.ts";
-import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
-import { startAdminServer } from "./admin-server.ts";
-import type { RunningServer } from "./server/http-server.ts";
+import { test } from "node:test";
+import { TestAdmin } from "../../test/helpers/admin/test-admin.ts";
 
-const plane = new TestPlane();
-let server: RunningServer;
-let address = "";
-
-before(async () => {
-  server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, ["admin.example"]);
-  address = server.addresses[0] ?? "";
-});
-after(() => server.close());
-
-async function ask(
-  method: string,
-  target: string,
-  fields?: readonly string[],
-): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address, head(method, target, fields)));
-}
+const admin = new TestAdmin(["admin.example"]);
+const { plane } = admin;
 
 test("the index lists every endpoint", async () => {
-  const { status, body } = await ask("GET", "/");
+  const { status, body } = await admin.ask("GET", "/");
   assert.equal(status, 200);
   assert.match(body, /^tracegate 9\.9\.9 admin server\n/);
   for (const path of ["/config_dump", "/debug/trace", "/logging", "/memory", "/debug/pprof/heap", "/quitquitquit"])
@@ -32,16 +14,16 @@ test("the index lists every endpoint", async () => {
 });
 
 test("documents are JSON that is not kept or sniffed", async () => {
-  const { status, head: fields, body } = await ask("GET", "/config_dump");
+  const { status, head: fields, body } = await admin.ask("GET", "/config_dump");
   assert.equal(status, 200);
   assert.match(fields, /content-type: application\/json/i);
   assert.match(fields, /x-content-type-options: nosniff/i);
   assert.match(fields, /cache-control: no-store/i);
   assert.deepEqual(JSON.parse(body), plane.dump);
   assert.match(body, /\n {2}"binds"/, "indented");
-  assert.equal(JSON.parse((await ask("GET", "/config/status")).body).lastError.message, "1 problem");
-  assert.equal(JSON.parse((await ask("GET", "/memory")).body).allocator.kind, "v8");
-  assert.deepEqual(JSON.parse((await ask("GET", "/debug/tasks")).body), { admin: [], workload: [] });
+  assert.equal(JSON.parse((await admin.ask("GET", "/config/status")).body).lastError.message, "1 problem");
+  assert.equal(JSON.parse((await admin.ask("GET", "/memory")).body).allocator.kind, "v8");
+  assert.deepEqual(JSON.parse((await admin.ask("GET", "/debug/tasks")).body), { admin: [], workload: [] });
 });
 
 test("a wrong method is answered with the right ones, a wrong path with where to look", async () => {
@@ -54,15 +36,15 @@ test("a wrong method is answered with the right ones, a wrong path with where to
     ["OPTIONS", "/memory", "GET"],
   ] as const;
   for (const [method, path, allow] of wrong) {
-    const answer = await ask(method, path);
+    const answer = await admin.ask(method, path);
     assert.equal(answer.status, 405, `${method} ${path}`);
     assert.match(answer.head, new RegExp(`^allow: ${allow}$`, "im"));
   }
-  assert.match((await ask("GET", "/quitquitquit")).body, /takes POST/);
-  const missing = await ask("GET", "/config_dumps");
+  assert.match((await admin.ask("GET", "/quitquitquit")).body, /takes POST/);
+  const missing = await admin.ask("GET", "/config_dumps");
   assert.deepEqual([missing.status, missing.body], [404, "no such endpoint: /config_dumps; GET / lists all\n"]);
-  assert.equal((await ask("GET", "http://evil.example/config_dump")).status, 404);
-  assert.equal((await ask("GET", "//evil.example/config_dump")).status, 404);
+  assert.equal((await admin.ask("GET", "http://evil.example/config_dump")).status, 404);
+  assert.equal((await admin.ask("GET", "//evil.example/config_dump")).status, 404);
 });
 
 test("an unknown query parameter is refused with the known ones, and nothing is done", async () => {
@@ -82,7 +64,7 @@ test("an unknown query parameter is refused with the known ones, and nothing is 
     ["POST", "/quitquitquit?dry-run", '"dry-run": /quitquitquit takes no query parameters'],
   ] as const;
   for (const [method, target, text] of refused) {
-    const { status, body } = await ask(method, target);
+    const { status, body } = await admin.ask(method, target);
     assert.deepEqual([status, body], [400, `unknown query parameter ${text}\n`]);
   }
   assert.equal(plane.shutdowns, 0);

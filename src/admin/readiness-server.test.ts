@@ -1,18 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { exchangeRaw, head, parseResponse } from "../../test/helpers/admin/raw-request.ts";
+import { ask } from "../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
 import { startReadinessServer } from "./readiness-server.ts";
 
+const HOST = ["host: metrics.example"];
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
-
-async function ask(
-  address: string | undefined,
-  method: string,
-  target: string,
-): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address ?? "", head(method, target, ["host: metrics.example"])));
-}
 
 test("readiness names what is pending, and logs louder the longer it lasts", async () => {
   const plane = new TestPlane();
@@ -21,7 +14,7 @@ test("readiness names what is pending, and logs louder the longer it lasts", asy
   try {
     const [address] = server.addresses;
     for (let i = 0; i < 31; i++) {
-      const { status, body } = await ask(address, "GET", "/healthz/ready");
+      const { status, body } = await ask(address, "GET", "/healthz/ready", HOST);
       assert.deepEqual([status, body], [500, "not ready, pending: state manager, tracegate\n"]);
     }
     const levels = plane.lines.map((line) => line.split("\t")[1]);
@@ -30,11 +23,11 @@ test("readiness names what is pending, and logs louder the longer it lasts", asy
       [5, 25, 1],
     );
     plane.waiting = [];
-    const ready = await ask(address, "GET", "/healthz/ready");
+    const ready = await ask(address, "GET", "/healthz/ready", HOST);
     assert.deepEqual([ready.status, ready.body], [200, "ready\n"]);
-    const post = await ask(address, "POST", "/healthz/ready");
+    const post = await ask(address, "POST", "/healthz/ready", HOST);
     assert.deepEqual([post.status, post.body], [405, ""]);
-    assert.equal((await ask(address, "GET", "/")).status, 404);
+    assert.equal((await ask(address, "GET", "/", HOST)).status, 404);
   } finally {
     await server.close();
   }

@@ -1,18 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { exchangeRaw, head, parseResponse } from "../../test/helpers/admin/raw-request.ts";
+import { ask } from "../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
 import { startStatsServer } from "./stats-server.ts";
 
+const HOST = ["host: metrics.example"];
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
-
-async function ask(
-  address: string | undefined,
-  method: string,
-  target: string,
-): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address ?? "", head(method, target, ["host: metrics.example"])));
-}
 
 test("the stats server serves the metrics under both paths and nothing else", async () => {
   const plane = new TestPlane();
@@ -20,13 +13,13 @@ test("the stats server serves the metrics under both paths and nothing else", as
   try {
     const [address] = server.addresses;
     for (const path of ["/metrics", "/stats/prometheus", "/metrics?x=1"]) {
-      const { status, head: fields, body } = await ask(address, "GET", path);
+      const { status, head: fields, body } = await ask(address, "GET", path, HOST);
       assert.equal(status, 200);
       assert.match(fields, /content-type: text\/plain; version=0\.0\.4/i);
       assert.equal(body, "# TYPE tracegate_requests_total counter\n");
     }
-    assert.equal((await ask(address, "GET", "/config_dump")).status, 404);
-    assert.equal((await ask(address, "POST", "/metrics")).status, 405);
+    assert.equal((await ask(address, "GET", "/config_dump", HOST)).status, 404);
+    assert.equal((await ask(address, "POST", "/metrics", HOST)).status, 405);
   } finally {
     await server.close();
   }

@@ -4,9 +4,9 @@ import { type OutgoingHttpHeaders, request } from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
 import { forbidden } from "../../test/helpers/kube/permissions.ts";
+import { until } from "../../test/helpers/until.ts";
 import { XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../base/log.ts";
 import type { Gateway, HttpRoute } from "../kube/objects.ts";
@@ -57,14 +57,6 @@ async function run(server: TestApiServer, name = "one", xds: "tls" | "plaintext"
       assert.deepEqual(forbidden(server.received, "tracegate-system"), []);
     },
   };
-}
-
-async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 15_000;
-  while (!(await holds())) {
-    assert.ok(performance.now() < end, `took too long: ${what}`);
-    await delay(5);
-  }
 }
 
 function accepted(object: Gateway | undefined): string | undefined {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
+import { until } from "../../test/helpers/until.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { LeaderElection, type LeaseTimes } from "./leader.ts";
@@ -47,14 +47,6 @@ function join(server: TestApiServer, identity: string, times = TIMES): Replica {
 
 function spec(server: TestApiServer): { holderIdentity?: string; leaseTransitions?: number; renewTime?: string } {
   return (server.store.get(LEASES, LEASE)?.spec ?? {}) as ReturnType<typeof spec>;
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  const end = performance.now() + 10_000;
-  while (!holds()) {
-    assert.ok(performance.now() < end, "took too long");
-    await delay(2);
-  }
 }
 
 test("one replica leads and renews its lease; the next takes it at once when it is given up", async () => {

@@ -39,6 +39,25 @@ export class KubeError extends Error {
   }
 }
 
+/**
+ * The error of a response with `status`, whose body is a Status object, or the text of something in front of the API server.
+ * `request`: method and path, for responses that say nothing.
+ */
+export function kubeError(status: number, body: string, request: string): KubeError {
+  let reason = "";
+  let message = body.trim();
+  try {
+    const parsed: unknown = JSON.parse(body);
+    if (typeof parsed === "object" && parsed !== null) {
+      if ("reason" in parsed && typeof parsed.reason === "string") reason = parsed.reason;
+      if ("message" in parsed && typeof parsed.message === "string") message = parsed.message;
+    }
+  } catch {
+    // Not JSON: the text is the message.
+  }
+  return new KubeError(status, reason, message === "" ? `${request}: status ${status}` : message);
+}
+
 /** The path of a collection, of an object with `name`, or of its subresource. */
 export function resourcePath(
   { group, version, plural, namespaced }: ResourceName,

@@ -3,7 +3,7 @@ import https from "node:https";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { messageOf } from "../base/errors.ts";
-import { type KubeClient, KubeError, type Method, type RequestOptions, type WatchEvent } from "./client.ts";
+import { type KubeClient, KubeError, kubeError, type Method, type RequestOptions, type WatchEvent } from "./client.ts";
 import { type ClusterAccess, type ClusterChoice, type Credentials, findCluster } from "./credentials.ts";
 import { jsonLines } from "./json-lines.ts";
 import { Throttle } from "./throttle.ts";
@@ -75,7 +75,7 @@ export class HttpKubeClient implements KubeClient {
       const status = response.statusCode ?? 0;
       if (status < 300) return parse<T>(text, response);
       const pause = attempt < MAX_RETRIES ? retryAfter(response) : undefined;
-      if (pause === undefined) throw refused(status, text, send);
+      if (pause === undefined) throw kubeError(status, text, `${method} ${send.path}`);
       await delay(pause, undefined, signal === undefined ? {} : { signal });
     }
   }
@@ -88,7 +88,7 @@ export class HttpKubeClient implements KubeClient {
     const send: Send = { method: "GET", path: withQuery(path, { ...query, watch: "true" }), signal, long: true };
     const response = await this.#open(send);
     const status = response.statusCode ?? 0;
-    if (status >= 300) throw refused(status, await bodyOf(response, send), send);
+    if (status >= 300) throw kubeError(status, await bodyOf(response, send), `GET ${path}`);
     try {
       yield* jsonLines<WatchEvent<T>>(response);
     } catch (error) {
@@ -212,21 +212,6 @@ function retryAfter({ statusCode = 0, headers }: http.IncomingMessage): number |
   const seconds = Number(headers["retry-after"]);
   if (statusCode !== 429 && (statusCode < 500 || headers["retry-after"] === undefined)) return undefined;
   return Math.min(MAX_RETRY_AFTER_MS, Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 1000);
-}
-
-function refused(status: number, text: string, { method, path }: Send): KubeError {
-  let reason = "";
-  let message = text.trim();
-  try {
-    const body: unknown = JSON.parse(text);
-    if (typeof body === "object" && body !== null) {
-      if ("reason" in body && typeof body.reason === "string") reason = body.reason;
-      if ("message" in body && typeof body.message === "string") message = body.message;
-    }
-  } catch {
-    // Not of the API server but of something in front of it; its text is the message.
-  }
-  return new KubeError(status, reason, message === "" ? `${method} ${path}: status ${status}` : message);
 }
 
 function broken(error: unknown, { method, path, signal }: Send): unknown {

@@ -6,7 +6,7 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { type RawData, WebSocket } from "ws";
 import { messageOf } from "../base/errors.ts";
-import { KubeError, resourcePath } from "./client.ts";
+import { KubeError, kubeError, resourcePath } from "./client.ts";
 import type { ClusterAccess } from "./credentials.ts";
 import { RESOURCES } from "./objects.ts";
 
@@ -144,20 +144,9 @@ async function connect(access: ClusterAccess, { namespace, pod, port }: PodPort)
       text = (text + part).slice(0, MAX_ERROR_TEXT);
     });
     response.once("close", () => {
-      reject(refused(response.statusCode ?? 0, text));
+      reject(kubeError(response.statusCode ?? 0, text, `GET ${path}`));
       request.destroy();
     });
   });
   return promise;
-}
-
-/** The Status object of the API server, or the text of something in front of it. */
-function refused(status: number, text: string): KubeError {
-  try {
-    const { message, reason } = JSON.parse(text) as { message?: unknown; reason?: unknown };
-    if (typeof message === "string") return new KubeError(status, typeof reason === "string" ? reason : "", message);
-  } catch {
-    // Not JSON: the text is the message.
-  }
-  return new KubeError(status, "", text.trim() === "" ? `the server answered the upgrade with ${status}` : text.trim());
 }

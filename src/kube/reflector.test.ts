@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { collectionOf, type Received, TestApiServer } from "../../test/helpers/kube/api-server.ts";
 import { Refused } from "../../test/helpers/kube/store.ts";
+import { until } from "../../test/helpers/until.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Backoff } from "./backoff.ts";
@@ -235,15 +235,6 @@ test("a kind that may not be read keeps the reflector from syncing, and the log 
   await sink.until(() => sink.objects.has("apps/one"));
 });
 
-/** For conditions that nothing announces. */
-async function until(holds: () => boolean): Promise<void> {
-  const end = performance.now() + 10_000;
-  while (!holds()) {
-    assert.ok(performance.now() < end, "took too long");
-    await delay(5);
-  }
-}
-
 test("a server that calls every version too old is not asked for everything again and again", async () => {
   await using server = await TestApiServer.start();
   server.set(gateway("one"));
@@ -262,11 +253,7 @@ test("a server that calls every version too old is not asked for everything agai
     return pause;
   };
   await using following = await follow(server, { pauses });
-  const late = AbortSignal.timeout(10_000);
-  while (watches < 5) {
-    late.throwIfAborted();
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+  await until(() => watches >= 5, "five watches");
   // Each list is followed by a pause, and each pause is longer.
   assert.deepEqual(lengths.slice(0, 4), [1, 2, 4, 8]);
   assert.equal(following.sink.keys(), "apps/one");

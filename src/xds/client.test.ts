@@ -4,7 +4,8 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { GrpcServer } from "../../test/helpers/grpc-server.ts";
-import { NODE, until } from "../../test/helpers/xds-peer.ts";
+import { until } from "../../test/helpers/until.ts";
+import { NODE } from "../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import {

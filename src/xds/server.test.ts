@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { until } from "../../test/helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../test/helpers/xds.ts";
-import { NODE, until, XdsPeer } from "../../test/helpers/xds-peer.ts";
+import { NODE, XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { ADDRESS_TYPE, type GatewayState, RESOURCE_TYPE } from "./resources.ts";
 
 interface Shape {

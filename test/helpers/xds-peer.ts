@@ -90,12 +90,3 @@ export class XdsPeer {
     this.close();
   }
 }
-
-/** Waits until `condition` holds. Rejects after a bounded time. */
-export async function until(condition: () => boolean, what: string): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`waited too long for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -1,34 +1,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { after, before, test } from "node:test";
-import { dial, exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
-import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
-import { startAdminServer } from "../admin-server.ts";
-import type { RunningServer } from "../server/http-server.ts";
+import { test } from "node:test";
+import { dial, head } from "../../../test/helpers/admin/raw-request.ts";
+import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
 
-const plane = new TestPlane();
-let server: RunningServer;
-let address = "";
-
-before(async () => {
-  server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log);
-  address = server.addresses[0] ?? "";
-});
-after(() => server.close());
-
-async function ask(
-  method: string,
-  target: string,
-  fields?: readonly string[],
-): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address, head(method, target, fields)));
-}
+const admin = new TestAdmin();
+const { plane } = admin;
 
 test("profiles take bounded parameters", async () => {
-  const cpu = await ask("GET", "/debug/pprof/profile?seconds=300&frequency=1000");
+  const cpu = await admin.ask("GET", "/debug/pprof/profile?seconds=300&frequency=1000");
   assert.deepEqual([cpu.status, cpu.body], [200, "cpu"]);
   assert.match(cpu.head, /content-disposition: attachment; filename="cpu.pb.gz"/i);
-  await ask("GET", "/debug/pprof/profile");
+  await admin.ask("GET", "/debug/pprof/profile");
   assert.deepEqual(
     plane.profiles.map(({ seconds, hz }) => [seconds, hz]),
     [
@@ -37,21 +20,21 @@ test("profiles take bounded parameters", async () => {
     ],
   );
   for (const query of ["seconds=0", "seconds=301", "seconds=1.5", "seconds=", "seconds=-1", "seconds=1e2"]) {
-    const { status, body } = await ask("GET", `/debug/pprof/profile?${query}`);
+    const { status, body } = await admin.ask("GET", `/debug/pprof/profile?${query}`);
     assert.equal(status, 400, query);
     assert.match(body, /^invalid seconds "[^"]*": expected an integer from 1 to 300\n$/);
   }
   assert.match(
-    (await ask("GET", "/debug/pprof/profile?frequency=1001")).body,
+    (await admin.ask("GET", "/debug/pprof/profile?frequency=1001")).body,
     /^invalid frequency "1001": .* 1 to 1000\n$/,
   );
-  assert.equal((await ask("GET", "/debug/pprof/heap")).body, "heap");
+  assert.equal((await admin.ask("GET", "/debug/pprof/heap")).body, "heap");
 });
 
 test("a profile stops when its client goes away", async () => {
   plane.holdProfiles = true;
   const before = plane.profiles.length;
-  const socket = dial(address);
+  const socket = dial(admin.address);
   socket.write(head("GET", "/debug/pprof/profile"));
   await plane.until(() => plane.profiles.length > before);
   const signal = plane.profiles[before]?.signal;

@@ -1,25 +1,16 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { dial, exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
-import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
-import { startAdminServer } from "../admin-server.ts";
-import type { RunningServer } from "../server/http-server.ts";
+import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
 
-const plane = new TestPlane();
-let server: RunningServer;
-let address = "";
-
-before(async () => {
-  server = await startAdminServer(plane, { type: "localhost", port: 0 }, plane.log);
-  address = server.addresses[0] ?? "";
-});
-after(() => server.close());
+const admin = new TestAdmin();
+const { plane } = admin;
 
 for (const method of ["GET", "POST"])
   test(`${method} streams ready, keepalives and the events as they happen`, async () => {
     const arriving = plane.nextTrace();
-    const socket = dial(address);
+    const socket = dial(admin.address);
     let text = "";
     socket.setEncoding("utf8").on("data", (chunk) => {
       text += String(chunk);
@@ -53,7 +44,7 @@ test("the options reach the hub", async () => {
   ] as const;
   for (const [query, options] of cases) {
     const arriving = plane.nextTrace();
-    const socket = dial(address);
+    const socket = dial(admin.address);
     socket.write(head("POST", `/debug/trace?${query}`));
     assert.deepEqual((await arriving).options, options);
     socket.destroy();
@@ -69,7 +60,7 @@ test("wrong options are refused before the stream begins", async () => {
     [`expression=${"x".repeat(5000)}`]: /longer than 4096/,
   };
   for (const [query, message] of Object.entries(wrong)) {
-    const answer = parseResponse(await exchangeRaw(address, head("POST", `/debug/trace?${query}`)));
+    const answer = parseResponse(await exchangeRaw(admin.address, head("POST", `/debug/trace?${query}`)));
     assert.equal(answer.status, 400, query);
     assert.match(answer.head, /content-type: text\/plain/i);
     assert.match(answer.body, message);
@@ -78,7 +69,7 @@ test("wrong options are refused before the stream begins", async () => {
 
 test("a client that goes away closes its trace", async () => {
   const arriving = plane.nextTrace();
-  const socket = dial(address);
+  const socket = dial(admin.address);
   socket.write(head("POST", "/debug/trace"));
   const trace = await arriving;
   await once(socket, "data");

@@ -1,31 +1,15 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
-import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
+import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
 import { startAdminServer } from "../admin-server.ts";
-import type { RunningServer } from "./http-server.ts";
 
-const plane = new TestPlane();
-let server: RunningServer;
-let address = "";
-
-before(async () => {
-  server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, ["admin.example"]);
-  address = server.addresses[0] ?? "";
-});
-after(() => server.close());
-
-async function ask(
-  method: string,
-  target: string,
-  fields?: readonly string[],
-): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address, head(method, target, fields)));
-}
+const admin = new TestAdmin(["admin.example"]);
+const { plane } = admin;
 
 test("only names and addresses of this machine are served, against DNS rebinding", async () => {
   for (const host of ["localhost", "LOCALHOST:15000", "127.0.0.1:1", "127.1.2.3", "[::1]:15000", "admin.example:80"])
-    assert.equal((await ask("GET", "/", [`host: ${host}`])).status, 200, host);
+    assert.equal((await admin.ask("GET", "/", [`host: ${host}`])).status, 200, host);
   const refused = [
     "evil.example",
     "localhost.evil.example",
@@ -36,12 +20,12 @@ test("only names and addresses of this machine are served, against DNS rebinding
     "a@localhost",
   ];
   for (const host of refused) {
-    const answer = await ask("GET", "/config_dump", [`host: ${host}`]);
+    const answer = await admin.ask("GET", "/config_dump", [`host: ${host}`]);
     assert.equal(answer.status, 403, host);
     assert.match(answer.body, /is not served here: call the admin server by localhost/);
   }
-  assert.equal((await ask("GET", "/", [])).status, 400);
-  assert.equal((await ask("GET", "/", ["host: localhost", "host: evil.example"])).status, 400);
+  assert.equal((await admin.ask("GET", "/", [])).status, 400);
+  assert.equal((await admin.ask("GET", "/", ["host: localhost", "host: evil.example"])).status, 400);
 });
 
 test("a server that is bound to the network is called by any IP address, not by any name", async () => {
@@ -67,26 +51,26 @@ test("pages of other sites may not call, those of this machine may", async () =>
     "file://",
     "http://127.0.0.1@evil.example",
   ]) {
-    const answer = await ask("POST", "/logging", ["host: localhost", `origin: ${origin}`]);
+    const answer = await admin.ask("POST", "/logging", ["host: localhost", `origin: ${origin}`]);
     assert.equal(answer.status, 403, origin);
     assert.doesNotMatch(answer.head, /access-control/i);
   }
   for (const origin of ["http://localhost:8080", "http://127.0.0.1", "http://[::1]:99"]) {
-    const answer = await ask("GET", "/", ["host: localhost", `origin: ${origin}`]);
+    const answer = await admin.ask("GET", "/", ["host: localhost", `origin: ${origin}`]);
     assert.equal(answer.status, 200, origin);
     assert.doesNotMatch(answer.head, /access-control/i);
   }
   const embedded = ["host: localhost", "sec-fetch-site: cross-site"];
-  assert.equal((await ask("GET", "/debug/trace", [...embedded, "sec-fetch-mode: no-cors"])).status, 403);
-  assert.equal((await ask("GET", "/", [...embedded, "sec-fetch-mode: navigate"])).status, 200);
+  assert.equal((await admin.ask("GET", "/debug/trace", [...embedded, "sec-fetch-mode: no-cors"])).status, 403);
+  assert.equal((await admin.ask("GET", "/", [...embedded, "sec-fetch-mode: navigate"])).status, 200);
 });
 
 test("the known user interfaces get CORS headers, also for a preflight and for errors", async () => {
   for (const origin of ["http://localhost:3000", "http://localhost:19000"]) {
     const fields = ["host: localhost", `origin: ${origin}`];
-    const preflight = await ask("OPTIONS", "/logging", [...fields, "access-control-request-method: POST"]);
+    const preflight = await admin.ask("OPTIONS", "/logging", [...fields, "access-control-request-method: POST"]);
     assert.equal(preflight.status, 204);
-    for (const answer of [preflight, await ask("GET", "/nothing", fields)]) {
+    for (const answer of [preflight, await admin.ask("GET", "/nothing", fields)]) {
       assert.match(answer.head, new RegExp(`^access-control-allow-origin: ${origin}$`, "im"));
       assert.match(answer.head, /^vary: origin$/im);
     }

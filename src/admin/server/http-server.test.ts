@@ -1,35 +1,19 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
-import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
+import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
 import { startAdminServer } from "../admin-server.ts";
 import { startStatsServer } from "../stats-server.ts";
-import type { RunningServer } from "./http-server.ts";
 
-const plane = new TestPlane();
-let server: RunningServer;
-let address = "";
-
-before(async () => {
-  server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, ["admin.example"]);
-  address = server.addresses[0] ?? "";
-});
-after(() => server.close());
-
-async function ask(
-  method: string,
-  target: string,
-  fields?: readonly string[],
-): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address, head(method, target, fields)));
-}
+const admin = new TestAdmin(["admin.example"]);
+const { plane } = admin;
 
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
 
 test("a failure shows its message, never a stack or a cause", async () => {
   plane.failure = new Error("worker 2 is gone\n    at secret (file.ts:1)", { cause: new Error("password") });
   try {
-    const { status, body } = await ask("GET", "/config_dump");
+    const { status, body } = await admin.ask("GET", "/config_dump");
     assert.deepEqual([status, body], [500, "internal error: worker 2 is gone\n"]);
     assert.match(plane.lines.at(-1) ?? "", /error\tadmin request failed server=admin path=\/config_dump/);
   } finally {
@@ -38,19 +22,19 @@ test("a failure shows its message, never a stack or a cause", async () => {
 });
 
 test("oversized heads and bodies and malformed requests are refused with a message", async () => {
-  const large = await ask("GET", "/", ["host: localhost", `x: ${"y".repeat(9000)}`]);
+  const large = await admin.ask("GET", "/", ["host: localhost", `x: ${"y".repeat(9000)}`]);
   assert.equal(large.status, 431);
   assert.match(large.body, /exceed 8192 bytes/);
-  const malformed = parseResponse(await exchangeRaw(address, "NONSENSE\r\n\r\n"));
+  const malformed = parseResponse(await exchangeRaw(admin.address, "NONSENSE\r\n\r\n"));
   assert.deepEqual([malformed.status, malformed.body], [400, "the request is not valid HTTP/1.1\n"]);
   const body = "z".repeat(70_000);
   const fields = ["host: localhost", `content-length: ${body.length}`];
-  const answer = parseResponse(await exchangeRaw(address, head("POST", "/logging", fields) + body));
+  const answer = parseResponse(await exchangeRaw(admin.address, head("POST", "/logging", fields) + body));
   assert.deepEqual([answer.status, answer.body], [413, "no endpoint takes a body\n"]);
 });
 
 test("a head that does not arrive is given up", async () => {
-  const answer = parseResponse(await exchangeRaw(address, "GET / HTTP/1.1\r\nhost: local"));
+  const answer = parseResponse(await exchangeRaw(admin.address, "GET / HTTP/1.1\r\nhost: local"));
   assert.equal(answer.status, 408);
 });
 

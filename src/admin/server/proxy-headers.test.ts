@@ -1,19 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { dial, exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
+import { ask, dial, exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
 import { startReadinessServer } from "../readiness-server.ts";
 
+const HOST = ["host: metrics.example"];
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
-
-async function ask(
-  address: string | undefined,
-  method: string,
-  target: string,
-): Promise<ReturnType<typeof parseResponse>> {
-  return parseResponse(await exchangeRaw(address ?? "", head(method, target, ["host: metrics.example"])));
-}
 
 test("readiness probes may begin with a PROXY header of either version", async () => {
   const plane = new TestPlane();
@@ -38,7 +31,7 @@ test("readiness probes may begin with a PROXY header of either version", async (
     const silent = dial(address);
     silent.resume();
     await once(silent, "connect");
-    assert.equal((await ask(address, "GET", "/healthz/ready")).status, 200);
+    assert.equal((await ask(address, "GET", "/healthz/ready", HOST)).status, 200);
     await Promise.all([server.close(), once(silent, "close")]);
   } finally {
     await server.close();

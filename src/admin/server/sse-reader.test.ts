@@ -1,24 +1,15 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { dial, head } from "../../../test/helpers/admin/raw-request.ts";
-import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
-import { startAdminServer } from "../admin-server.ts";
-import type { RunningServer } from "../server/http-server.ts";
+import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
 
-const plane = new TestPlane();
-let server: RunningServer;
-let address = "";
-
-before(async () => {
-  server = await startAdminServer(plane, { type: "localhost", port: 0 }, plane.log);
-  address = server.addresses[0] ?? "";
-});
-after(() => server.close());
+const admin = new TestAdmin();
+const { plane } = admin;
 
 test("events for a slow reader are bounded; the hub is notified when there is room again", async () => {
   const arriving = plane.nextTrace();
-  const socket = dial(address);
+  const socket = dial(admin.address);
   socket.write(head("POST", "/debug/trace"));
   socket.pause();
   const trace = await arriving;

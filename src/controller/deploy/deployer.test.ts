@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
 import { Refused } from "../../../test/helpers/kube/store.ts";
+import { until } from "../../../test/helpers/until.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import type { Gateway } from "../../kube/objects.ts";
@@ -52,17 +53,6 @@ async function start(t: TestContext) {
   return { server, deployer, reports, lines };
 }
 
-/** Waits until `value` returns something other than undefined or false. */
-async function eventually<T>(value: () => T | undefined | false, what: string): Promise<T> {
-  const end = performance.now() + 10_000;
-  for (;;) {
-    const found = value();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > end) throw new Error(`never: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 const writes = (server: TestApiServer): readonly string[] =>
   server.received.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
 
@@ -82,7 +72,7 @@ const portOf = (server: TestApiServer): number | undefined => serviceOf(server)?
 test("everything that a Gateway needs is applied once, with the Gateway as its owner", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await until(() => server.get("Deployment", KEY), "a Deployment");
   await quiet(server);
   for (const [kind, key] of [
     ["ServiceAccount", KEY],
@@ -108,36 +98,36 @@ test("everything that a Gateway needs is applied once, with the Gateway as its o
 test("what changes is applied, and nothing else", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await until(() => server.get("Deployment", KEY), "a Deployment");
   const before = await quiet(server);
   deployer.update([deployment([], [8080])]);
-  await eventually(() => portOf(server) === 8080, "another port");
+  await until(() => portOf(server) === 8080, "another port");
   assert.equal(await quiet(server), before + 1);
 });
 
 test("what somebody changes or deletes is made again", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await until(() => server.get("Deployment", KEY), "a Deployment");
   await quiet(server);
   const service = serviceOf(server);
   assert.ok(service !== undefined);
   server.set({ ...service, spec: { ...service.spec, type: "ClusterIP" } } as typeof service);
-  await eventually(() => serviceOf(server)?.spec.type === "LoadBalancer", "the type is back");
+  await until(() => serviceOf(server)?.spec.type === "LoadBalancer", "the type is back");
   server.delete("Deployment", KEY);
-  await eventually(() => server.get("Deployment", KEY), "the Deployment is back");
+  await until(() => server.get("Deployment", KEY), "the Deployment is back");
   const account = server.get("ServiceAccount", KEY);
   assert.ok(account !== undefined);
   const label = "app.kubernetes.io/name";
   const labels = { ...account.metadata.labels, [label]: "other" };
   server.set({ ...account, metadata: { ...account.metadata, labels } });
-  await eventually(() => server.get("ServiceAccount", KEY)?.metadata.labels?.[label] === "web", "the label is back");
+  await until(() => server.get("ServiceAccount", KEY)?.metadata.labels?.[label] === "web", "the label is back");
 });
 
 test("a change of the status is not answered", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  const live = await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  const live = await until(() => server.get("Deployment", KEY), "a Deployment");
   const before = await quiet(server);
   server.set({ ...live, status: { replicas: 1, availableReplicas: 1 } } as typeof live);
   assert.equal(await quiet(server), before);
@@ -146,11 +136,11 @@ test("a change of the status is not answered", async (t) => {
 test("the key of login cookies is made once and survives changes", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  const secret = await eventually(() => server.get("Secret", `${KEY}-session`), "a Secret");
+  const secret = await until(() => server.get("Secret", `${KEY}-session`), "a Secret");
   const { stringData } = secret as unknown as { readonly stringData: Record<string, string> };
   assert.match(stringData["oidc-cookie-secret"] ?? "", /^[0-9a-f]{64}$/);
   deployer.update([deployment([], [81])]);
-  await eventually(() => portOf(server) === 81, "another port");
+  await until(() => portOf(server) === 81, "another port");
   await quiet(server);
   assert.deepEqual(server.get("Secret", `${KEY}-session`), secret);
 });
@@ -158,36 +148,36 @@ test("the key of login cookies is made once and survives changes", async (t) => 
 test("what is not wanted any more is deleted", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment([{ podDisruptionBudget: { spec: { minAvailable: 1 } } }])]);
-  await eventually(() => server.get("PodDisruptionBudget", KEY), "a PodDisruptionBudget");
+  await until(() => server.get("PodDisruptionBudget", KEY), "a PodDisruptionBudget");
   await quiet(server);
   deployer.update([deployment()]);
-  await eventually(() => server.get("PodDisruptionBudget", KEY) === undefined, "the PodDisruptionBudget is gone");
+  await until(() => server.get("PodDisruptionBudget", KEY) === undefined, "the PodDisruptionBudget is gone");
   assert.ok(server.get("Deployment", KEY) !== undefined);
 });
 
 test("a Deployment serves until the DaemonSet that replaces it does", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await until(() => server.get("Deployment", KEY), "a Deployment");
   await quiet(server);
   deployer.update([deployment([{ workload: { kind: "DaemonSet" } }])]);
-  const made = await eventually(() => server.get("DaemonSet", KEY), "a DaemonSet");
+  const made = await until(() => server.get("DaemonSet", KEY), "a DaemonSet");
   await quiet(server);
   assert.ok(server.get("Deployment", KEY) !== undefined);
   server.set({ ...made, status: { observedGeneration: 1, numberAvailable: 1 } } as typeof made);
-  await eventually(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
+  await until(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
 });
 
 test("a Gateway that another controller takes over loses its objects; one that is broken keeps them", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await until(() => server.get("Deployment", KEY), "a Deployment");
   const before = await quiet(server);
   deployer.update([{ ...deployment(), action: "keep", objects: [] }]);
   assert.equal(await quiet(server), before);
   deployer.update([{ ...deployment(), action: "remove", objects: [] }]);
-  await eventually(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
-  await eventually(() => serviceOf(server) === undefined, "the Service is gone");
+  await until(() => server.get("Deployment", KEY) === undefined, "the Deployment is gone");
+  await until(() => serviceOf(server) === undefined, "the Service is gone");
 });
 
 test("objects of somebody else with the same name are left alone, and the Gateway says so", async (t) => {
@@ -199,12 +189,12 @@ test("objects of somebody else with the same name are left alone, and the Gatewa
     ...{ spec: { ports: [{ port: 9 }] } },
   });
   deployer.update([deployment()]);
-  await eventually(() => reports.length > 0, "a report");
+  await until(() => reports.length > 0, "a report");
   assert.match(reports[0] ?? "", /^Service apps\/web: exists already and does not belong to the Gateway; delete it/);
   assert.deepEqual(serviceOf(server), theirs);
   server.delete("Service", KEY);
   deployer.update([deployment()]);
-  await eventually(() => reports.at(-1) === undefined, "the report is withdrawn");
+  await until(() => reports.at(-1) === undefined, "the report is withdrawn");
   assert.equal(portOf(server), 80);
 });
 
@@ -220,7 +210,7 @@ test("objects of another tracegate are left alone, unless their Gateway moves he
   assert.equal(await quiet(server), 0);
   assert.deepEqual(serviceOf(server), service);
   deployer.update([deployment()]);
-  await eventually(() => portOf(server) === 80, "the Service is taken over");
+  await until(() => portOf(server) === 80, "the Service is taken over");
 });
 
 test("what the API server rejects is reported at once, what may pass is not, and both are repeated", async (t) => {
@@ -231,11 +221,11 @@ test("what the API server rejects is reported at once, what may pass is not, and
       throw new Refused(status, "Refused", "the webhook says no");
   };
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment after a failure that passes");
+  await until(() => server.get("Deployment", KEY), "a Deployment after a failure that passes");
   assert.deepEqual(reports, []);
   [status, refusals] = [422, 1];
   deployer.update([deployment([{ deployment: { spec: { replicas: 2 } } }])]);
-  await eventually(() => reports.length === 2, "a report, and its end");
+  await until(() => reports.length === 2, "a report, and its end");
   assert.deepEqual(reports, ["Deployment apps/web: the webhook says no", undefined]);
   assert.equal(server.get("Deployment", KEY)?.spec?.replicas, 2);
 });
@@ -243,7 +233,7 @@ test("what the API server rejects is reported at once, what may pass is not, and
 test("after a restart objects are applied once more, without changing them", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await until(() => server.get("Deployment", KEY), "a Deployment");
   const before = await quiet(server);
   const version = server.get("Deployment", KEY)?.metadata.resourceVersion;
   const log = new LogOutput(parseLogFilter("info"), "text", () => {}).logger("deployer");
@@ -251,7 +241,7 @@ test("after a restart objects are applied once more, without changing them", asy
   const stop = new AbortController();
   const running = second.run(stop.signal);
   second.update([deployment()]);
-  await eventually(() => writes(server).length > before, "it applies");
+  await until(() => writes(server).length > before, "it applies");
   await quiet(server);
   stop.abort();
   await running;
@@ -267,10 +257,10 @@ test("a Gateway does not take what another one has made under a name that both w
   const { server, deployer, reports } = await start(t);
   const other: Gateway = { ...GATEWAY, metadata: { name: "web-xds-ca", namespace: "apps", uid: "uid-of-other" } };
   deployer.update([deployment()]);
-  await eventually(() => server.get("Deployment", KEY), "a Deployment");
+  await until(() => server.get("Deployment", KEY), "a Deployment");
   const before = await quiet(server);
   deployer.update([deployment(), deployment([], [80], other)]);
-  await eventually(() => reports[0], "a report");
+  await until(() => reports[0], "a report");
   assert.match(
     reports[0] ?? "",
     /^apps\/web-xds-ca: ConfigMap apps\/web-xds-ca: exists already and does not belong to the Gateway/,

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, suite, test } from "node:test";
 import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
+import { until } from "../../../test/helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../../test/helpers/xds.ts";
-import { NODE, until, XdsPeer } from "../../../test/helpers/xds-peer.ts";
+import { NODE, XdsPeer } from "../../../test/helpers/xds-peer.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { AuthError, type Authenticate, tokenReviewer } from "./authenticator.ts";
 

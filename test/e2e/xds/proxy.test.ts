@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import type { ConfigStatus } from "../../../src/admin/config-status.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { until } from "../../helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../helpers/xds.ts";
-import { until } from "../../helpers/xds-peer.ts";
 
 const upstream = createServer((request, response) => response.end(request.headers["x-route"] ?? "none"));
 let host = "";

@@ -32,3 +32,13 @@ export function parseResponse(text: string): { status: number; head: string; bod
   const end = text.indexOf("\r\n\r\n");
   return { status: Number(text.slice(9, 12)), head: text.slice(0, end), body: text.slice(end + 4) };
 }
+
+/** The response to one request. */
+export async function ask(
+  address: string | undefined,
+  method: string,
+  target: string,
+  fields?: readonly string[],
+): Promise<ReturnType<typeof parseResponse>> {
+  return parseResponse(await exchangeRaw(address ?? "", head(method, target, fields)));
+}

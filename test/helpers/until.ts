@@ -1,0 +1,18 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+/** How long a test waits for something that must happen; far longer than a slow machine needs. */
+const PATIENCE_MS = 20_000;
+
+/** Waits until `value` returns something other than undefined or false, for what nothing announces. Rejects after a bounded time. */
+export async function until<T>(
+  value: () => T | Promise<T>,
+  what = "the condition",
+): Promise<Exclude<T, undefined | false>> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await value();
+    if (found !== undefined && found !== false) return found as Exclude<T, undefined | false>;
+    if (performance.now() > deadline) throw new Error(`waited too long for ${what}`);
+    await delay(5);
+  }
+}
