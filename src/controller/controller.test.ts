@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type OutgoingHttpHeaders, request } from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
 import { forbidden } from "../../test/helpers/kube/permissions.ts";
 import { until } from "../../test/helpers/until.ts";
 import { XdsPeer } from "../../test/helpers/xds-peer.ts";
+import { appRoot } from "../base/app-root.ts";
 import { LogOutput } from "../base/log.ts";
 import type { Gateway, HttpRoute } from "../kube/objects.ts";
 import { Controller } from "./controller.ts";
@@ -121,6 +122,9 @@ test("probes, metrics and the admin server", async () => {
   const { text: metrics } = await running.get("metrics", "/metrics");
   assert.match(metrics, /tracegate_controller_build_info\{version="0.0.0"\} 1/);
   assert.match(metrics, /tracegate_controller_objects\{kind="Secret"\} 1/);
+  const page = readFileSync(`${appRoot}docs/metrics.md`, "utf8").replaceAll("`…_", "`tracegate_xds_auth_rq_");
+  for (const [, name = ""] of metrics.matchAll(/^# HELP (\w+?)(?:_bucket|_sum|_count)? /gm))
+    assert.ok(page.includes(`\`${name}\``), `docs/metrics.md lacks ${name}`);
   assert.match(await running.get("admin", "/").then(({ text }) => text), /GET +\/snapshots\/proxies/);
   assert.deepEqual(JSON.parse((await running.get("admin", "/version")).text), { version: "0.0.0" });
 });
