@@ -225,9 +225,11 @@ export interface TcpRoute {
 
 /** A named backend, referred to as `backend: /name`. */
 export interface Backend {
-  /** `/<name>` */
+  /** `/<name>`; of a TracegateBackend `/<namespace>/<name>`. */
   readonly key: string;
   readonly name: string;
+  /** Of a TracegateBackend. */
+  readonly namespace?: string;
   readonly target: Target;
   readonly policies: PolicySet;
   /** Those of them that stand here, for the dump; absent: all. */

@@ -4,6 +4,7 @@ import type { FrontendInput } from "../config/schema/frontend.ts";
 import type { Settings, XdsSettings } from "../config/settings.ts";
 import type {
   AccessLog,
+  Backend,
   Bind,
   Collector,
   Ir,
@@ -77,7 +78,7 @@ function dumpBackends(ir: Ir, live: Live, endpoints: EndpointsDump): Json[] {
     uses.filter(({ key, target }) => !named.has(key) && stored(target)),
   );
   return byKey([...ir.backends, ...inRoutes]).map((backend) => ({
-    backend: dumpBackend(backend.key.slice(1), backend.target),
+    backend: dumpBackend(backend),
     ...endpoints.backend([backend, ...(used.get(backend.key) ?? [])]),
     ...(named.has(backend.key) && inline(backend, live)),
   }));
@@ -186,10 +187,12 @@ function stored({ type }: Target): boolean {
   return type !== "service" && type !== "routeGroup" && type !== "invalid";
 }
 
-function dumpBackend(name: string, target: Target): Json {
-  if (target.type === "dynamic") return { dynamic: { name, namespace: "", target: target.expression ?? null } };
-  if (target.type === "internal") return { internal: { name, namespace: "", path: target.path } };
-  return { host: { name, namespace: "", target: targetText(target) } };
+/** Those of a configuration file, and those that stand in routes, have their key as a name and no namespace. */
+function dumpBackend({ key, target, ...named }: Backend | RouteBackend): Json {
+  const { name, namespace } = "namespace" in named ? named : { name: key.slice(1), namespace: "" };
+  if (target.type === "dynamic") return { dynamic: { name, namespace, target: target.expression ?? null } };
+  if (target.type === "internal") return { internal: { name, namespace, path: target.path } };
+  return { host: { name, namespace, target: targetText(target) } };
 }
 
 function targetText(target: Target): string {

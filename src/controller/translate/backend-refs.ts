@@ -31,6 +31,8 @@ export interface ResolvedBackend {
   readonly policies: PolicySet;
   /** What TracegatePolicies that are attached to the backend name it by, the widest first. */
   readonly targets: readonly string[];
+  /** Of a TracegateBackend: `<namespace>/<name>`. */
+  readonly backend?: string;
 }
 
 /** Looks a reference up. `where` is its place in the route, for messages, such as `rules[0].backendRefs[1]`. */
@@ -78,7 +80,8 @@ function resolveTracegateBackend(read: Read, namespace: string, name: string, re
   const { target, policies } = backend;
   if (target.type === "invalid")
     return refuse("UnsupportedValue", `TracegateBackend ${namespace}/${name} is invalid, see its status`);
-  return { target, policies, targets: [policyTarget("TracegateBackend", namespace, name)] };
+  const targets = [policyTarget("TracegateBackend", namespace, name)];
+  return { target, policies, targets, backend: `${namespace}/${name}` };
 }
 
 function resolveService({ read, kind }: Referrer, service: Service, number: number, refuse: Refuse): ResolvedBackend {

@@ -15,6 +15,8 @@ interface Contribution {
   readonly listeners: readonly string[];
   /** Keys of the services that are called. */
   readonly services: readonly string[];
+  /** `<namespace>/<name>` of the TracegateBackends that are called. */
+  readonly backends: readonly string[];
   readonly matches: readonly RuleMatch[];
 }
 
@@ -36,6 +38,7 @@ const contributionOfShard = defineQuery<Contribution>("contributionOfShard", (re
     resources: parts.flatMap(({ resources }) => resources),
     listeners: parts.flatMap(({ listeners }) => listeners),
     services: [...new Set(parts.flatMap(({ services }) => services))],
+    backends: [...new Set(parts.flatMap(({ backends }) => backends))],
     matches: parts.flatMap(({ matches }) => matches),
   };
 });
@@ -67,6 +70,10 @@ const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (re
     // A route may name a listener by several parentRefs.
     listeners: [...new Set(accepting.flatMap((parent) => parent.attachments.map(({ listener }) => listener)))],
     services,
+    // The key of any other backend begins with that of its rule.
+    backends: resources.flatMap(({ route }) =>
+      route.backends.flatMap(({ key }) => (key.startsWith(`/${route.key}/`) ? [] : key.slice(1))),
+    ),
     matches: resources.flatMap((resource) => matchesOf(key, resource)),
   };
 });

@@ -6,6 +6,7 @@ import type { Bind } from "../../ir/ir.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery } from "../graph.ts";
 import { addressesOf, prefersNear } from "./addresses.ts";
+import { backendModel } from "./backends.ts";
 import { frontendOf } from "./frontends.ts";
 import { contributionsOf } from "./gateway-routes.ts";
 import { gatewayModel } from "./gateways.ts";
@@ -36,6 +37,10 @@ export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState"
   for (const contribution of contributionsOf(read, key))
     for (const [name, resource] of contribution.resources)
       if (served.has(resource.listener)) resources.set(name, resource);
+  for (const backend of read.query(gatewayBackends, key)) {
+    const resource = read.query(backendResource, backend);
+    if (resource !== undefined) add(resource);
+  }
   for (const policy of read.query(policyResources, key)) add(policy);
   return { resources, addresses: read.query(gatewayAddresses, key) };
 });
@@ -43,6 +48,21 @@ export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState"
 const policyResources = defineQuery<readonly Resource[]>("policyResources", (read, key) =>
   read.query(targetedPolicies, key).map((policy) => ({ kind: "policy", policy })),
 );
+
+/** Keys (`<namespace>/<name>`) of the TracegateBackends that routes of a Gateway call. */
+const gatewayBackends = defineQuery<readonly string[]>("gatewayBackends", (read, key) => {
+  const backends = new Set(contributionsOf(read, key).flatMap((contribution) => contribution.backends));
+  return [...backends].sort();
+});
+
+/** A TracegateBackend, for dumps: routes have its target and policies themselves. Key: `<namespace>/<name>`. */
+const backendResource = defineQuery<Resource | undefined>("backendResource", (read, key) => {
+  const model = read.query(backendModel, key);
+  if (model === undefined) return undefined;
+  const [namespace = "", name = ""] = key.split("/");
+  const { target, policies } = model;
+  return { kind: "backend", backend: { key: `/${key}`, name, namespace, target, policies } };
+});
 
 /** The services that routes and policies of a Gateway call, with their workloads, and where its proxies run if that matters. */
 const gatewayAddresses = defineQuery<ReadonlyMap<string, Address>>("gatewayAddresses", (read, key) => {

@@ -208,14 +208,14 @@ function targetsOf({ kind, route, rule, listener }: Place): readonly string[] {
 
 function backendAt(
   place: Place,
-  { target, weight, policies, targets, filters }: RuleBackend,
+  { target, weight, policies, targets, filters, backend }: RuleBackend,
   index: number,
 ): RouteBackend {
-  const { read, kind, listener, common } = place;
+  const { read, kind, listener } = place;
   const merged = mergeAttached(read, "backend", [...targetsOf(place), ...targets], mergePolicies(policies, filters));
   const settled = settle(merged, kind, listener, read);
   return {
-    key: `/${common.key}/backend${index}`,
+    key: `/${backend ?? `${place.common.key}/backend${index}`}`,
     weight,
     target,
     policies: settled,

@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { connect, createServer as createTcpServer } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { endpointRows } from "../../../src/cli/dump/endpoints.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { Backends, echo, OneProxy, route, service, slice } from "../../helpers/kube/one-proxy.ts";
@@ -148,6 +149,32 @@ data: { ca.crt: ${JSON.stringify(ca.cert)} }
   await proxy.apply(policy('{ hostname: shop.test, caCertificateRefs: [{ group: "", kind: ConfigMap, name: none }] }'));
   assert.equal((await proxy.get("/")).status, 500);
   assert.equal(connections, before);
+});
+
+test("TracegateBackends: called by routes, and shown by their names", async () => {
+  const port = await backends.listen(createServer(echo("legacy")));
+  const backend = (to: number) => `---
+kind: TracegateBackend
+metadata: { name: legacy }
+spec: { static: { host: 127.0.0.1, port: ${to} } }
+`;
+  const unused =
+    "---\nkind: TracegateBackend\nmetadata: { name: unused }\nspec: { static: { host: a.test, port: 1 } }\n";
+  const ref = "{ group: tracegate.dev, kind: TracegateBackend, name: legacy }";
+  const rules = `[{ backendRefs: [${ref}] }, { matches: [{ path: { value: /two } }], backendRefs: [${ref}, ${ref}] }]`;
+  await using proxy = await OneProxy.start(backend(port) + unused + route("legacy", EARLY, rules));
+  assert.equal((await proxy.get("/two")).body, "legacy /two");
+  const shown = (at: number) => {
+    const [row, ...others] = endpointRows(proxy.dump());
+    assert.deepEqual(
+      [row?.type, row?.namespace, row?.name, row?.endpoint],
+      ["Backend", "default", "legacy", `127.0.0.1:${at}`],
+    );
+    assert.deepEqual(others, []);
+  };
+  shown(port);
+  await proxy.apply(backend(1));
+  shown(1);
 });
 
 describe("trafficDistribution", () => {

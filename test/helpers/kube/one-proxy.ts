@@ -9,6 +9,8 @@ import { parseLogFilter } from "../../../src/base/log-filter.ts";
 import { Documents } from "../../../src/controller/documents.ts";
 import { type Anything, cluster } from "../../../src/controller/translate/fixtures/cluster.ts";
 import { gatewayState } from "../../../src/controller/translate/gateway-state.ts";
+import { type PackedIr, unpackIr } from "../../../src/ir/packed-ir.ts";
+import { dumpIr } from "../../../src/main/config-dump.ts";
 import type { Locality } from "../../../src/upstream/locality.ts";
 import { TestPlane } from "../data-plane.ts";
 import { packState } from "./pack-state.ts";
@@ -27,6 +29,7 @@ export class OneProxy implements AsyncDisposable {
   readonly #documents: Documents;
   readonly #plane: TestPlane;
   #generation = 0;
+  #packed: PackedIr | undefined;
   #published: Promise<void> = Promise.resolve();
 
   private constructor(locality: Locality) {
@@ -52,6 +55,13 @@ export class OneProxy implements AsyncDisposable {
       this.#graph.set({ apiVersion: "", ...rest, metadata: { ...common, ...metadata } } as unknown as Anything);
     }
     await this.#publish();
+  }
+
+  /** The dump of the configuration, as if nothing had been called yet. */
+  dump(): unknown {
+    assert.ok(this.#packed !== undefined);
+    const live = { ports: {}, endpoints: new Map(), calls: new Map(), locality: {}, hidden: new Set<string>() };
+    return dumpIr(unpackIr(this.#packed), live);
   }
 
   port(bind = "bind/8000"): number {
@@ -126,6 +136,7 @@ export class OneProxy implements AsyncDisposable {
     assert.ok(state !== undefined);
     this.#documents.update();
     const packed = packState(state);
+    this.#packed = packed;
     const ports = Object.fromEntries(packed.frame.binds.map(({ key }) => [key, 0]));
     await this.#plane.plane.prepare(++this.#generation, packed, ports, false);
     this.#plane.plane.commit();
