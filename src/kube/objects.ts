@@ -554,7 +554,7 @@ export interface ResourceName {
   readonly namespaced: boolean;
 }
 
-const GATEWAY = "gateway.networking.k8s.io";
+export const GATEWAY_GROUP = "gateway.networking.k8s.io";
 export const TRACEGATE_GROUP = "tracegate.dev";
 
 export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
@@ -575,16 +575,16 @@ export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
     plural: "horizontalpodautoscalers",
     namespaced: true,
   },
-  GatewayClass: { group: GATEWAY, version: "v1", plural: "gatewayclasses", namespaced: false },
-  Gateway: { group: GATEWAY, version: "v1", plural: "gateways", namespaced: true },
-  ListenerSet: { group: GATEWAY, version: "v1", plural: "listenersets", namespaced: true },
-  HTTPRoute: { group: GATEWAY, version: "v1", plural: "httproutes", namespaced: true },
-  GRPCRoute: { group: GATEWAY, version: "v1", plural: "grpcroutes", namespaced: true },
-  TLSRoute: { group: GATEWAY, version: "v1", plural: "tlsroutes", namespaced: true },
-  TCPRoute: { group: GATEWAY, version: "v1", plural: "tcproutes", namespaced: true },
-  UDPRoute: { group: GATEWAY, version: "v1", plural: "udproutes", namespaced: true },
-  ReferenceGrant: { group: GATEWAY, version: "v1", plural: "referencegrants", namespaced: true },
-  BackendTLSPolicy: { group: GATEWAY, version: "v1", plural: "backendtlspolicies", namespaced: true },
+  GatewayClass: { group: GATEWAY_GROUP, version: "v1", plural: "gatewayclasses", namespaced: false },
+  Gateway: { group: GATEWAY_GROUP, version: "v1", plural: "gateways", namespaced: true },
+  ListenerSet: { group: GATEWAY_GROUP, version: "v1", plural: "listenersets", namespaced: true },
+  HTTPRoute: { group: GATEWAY_GROUP, version: "v1", plural: "httproutes", namespaced: true },
+  GRPCRoute: { group: GATEWAY_GROUP, version: "v1", plural: "grpcroutes", namespaced: true },
+  TLSRoute: { group: GATEWAY_GROUP, version: "v1", plural: "tlsroutes", namespaced: true },
+  TCPRoute: { group: GATEWAY_GROUP, version: "v1", plural: "tcproutes", namespaced: true },
+  UDPRoute: { group: GATEWAY_GROUP, version: "v1", plural: "udproutes", namespaced: true },
+  ReferenceGrant: { group: GATEWAY_GROUP, version: "v1", plural: "referencegrants", namespaced: true },
+  BackendTLSPolicy: { group: GATEWAY_GROUP, version: "v1", plural: "backendtlspolicies", namespaced: true },
   TracegatePolicy: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatepolicies", namespaced: true },
   TracegateBackend: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatebackends", namespaced: true },
   TracegateParameters: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegateparameters", namespaced: true },

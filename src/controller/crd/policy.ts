@@ -4,24 +4,23 @@
  */
 import { z } from "zod";
 import { frontendPolicies } from "../../config/schema/frontend.ts";
+import { GATEWAY_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
 
-export const GATEWAY_API = "gateway.networking.k8s.io";
-
 /** The kinds that policies attach to, with their groups. */
 export const TARGET_KINDS = {
-  Gateway: GATEWAY_API,
-  ListenerSet: GATEWAY_API,
-  HTTPRoute: GATEWAY_API,
-  GRPCRoute: GATEWAY_API,
-  TLSRoute: GATEWAY_API,
-  TCPRoute: GATEWAY_API,
-  UDPRoute: GATEWAY_API,
+  Gateway: GATEWAY_GROUP,
+  ListenerSet: GATEWAY_GROUP,
+  HTTPRoute: GATEWAY_GROUP,
+  GRPCRoute: GATEWAY_GROUP,
+  TLSRoute: GATEWAY_GROUP,
+  TCPRoute: GATEWAY_GROUP,
+  UDPRoute: GATEWAY_GROUP,
   Service: "",
-  TracegateBackend: "tracegate.dev",
+  TracegateBackend: TRACEGATE_GROUP,
 } as const;
 
 export type TargetKind = keyof typeof TARGET_KINDS;
@@ -40,7 +39,7 @@ export const SECTIONS: readonly Section[] = ["frontend", "traffic", "backend"];
 export const MAX_TARGETS = 16;
 
 const target = {
-  group: z.enum(["", GATEWAY_API, "tracegate.dev"]).describe("Group of the target; empty for Services."),
+  group: z.enum(["", GATEWAY_GROUP, TRACEGATE_GROUP]).describe("Group of the target; empty for Services."),
   kind: z.enum(Object.keys(TARGET_KINDS) as [TargetKind, ...TargetKind[]]).describe("Kind of the target."),
 };
 const sectionName = z

@@ -1,12 +1,12 @@
 /** Statuses of BackendTLSPolicies: what the Gateways whose routes call the Service make of them. */
-import { keyOfObject, objectKey, type ParentReference } from "../../kube/objects.ts";
+import { keyOfObject, objectKey } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph.ts";
-import { conflictsOf, translatedBackendTls } from "../translate/backend-tls.ts";
+import { conflictsOf, isService, translatedBackendTls } from "../translate/backend-tls.ts";
 import { isFalse } from "../translate/conditions.ts";
-import { controllerName, GATEWAY_GROUP } from "../translate/gateway-class.ts";
+import { controllerName } from "../translate/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 import { gatewaysOfService } from "../translate/service-routes.ts";
-import type { DesiredStatus } from "./desired.ts";
+import { type DesiredStatus, gatewayReferences } from "./desired.ts";
 
 export function backendTlsStatuses(read: Read): readonly DesiredStatus[] {
   return read
@@ -15,22 +15,16 @@ export function backendTlsStatuses(read: Read): readonly DesiredStatus[] {
     .filter((status) => status !== undefined);
 }
 
-/** The API server takes no more (PolicyStatus.ancestors). */
-const MAX_ANCESTORS = 16;
-
 /** undefined: no Gateway of ours calls its targets, and none did. */
 const backendTlsStatus = defineQuery<DesiredStatus | undefined>("backendTlsStatus", (read, key) => {
   const policy = read.get("BackendTLSPolicy", key);
   if (policy === undefined) return undefined;
   const { namespace } = policy.metadata;
-  const gateways = policy.spec.targetRefs.flatMap(({ group, kind, name }) =>
-    group === "" && kind === "Service" ? read.query(gatewaysOfService, objectKey({ namespace, name })) : [],
+  const gateways = policy.spec.targetRefs.flatMap((target) =>
+    isService(target) ? read.query(gatewaysOfService, objectKey({ namespace, name: target.name })) : [],
   );
   const conditions = conditionsOf(read, key);
-  const ancestors = [...new Set(gateways)]
-    .sort()
-    .slice(0, MAX_ANCESTORS)
-    .map((gateway) => ({ ancestorRef: referenceTo(gateway), conditions }));
+  const ancestors = gatewayReferences(gateways).map((ancestorRef) => ({ ancestorRef, conditions }));
   const ours = controllerName(read);
   const written = policy.status?.ancestors ?? [];
   if (ancestors.length === 0 && !written.some((ancestor) => ancestor.controllerName === ours)) return undefined;
@@ -55,9 +49,4 @@ function conditionsOf(read: Read, key: string): readonly ConditionDraft[] {
       ? { ...each, message: `${each.message}, except for targets that older policies have: ${others}` }
       : each,
   );
-}
-
-function referenceTo(gateway: string): ParentReference {
-  const [namespace = "", name = ""] = gateway.split("/");
-  return { group: GATEWAY_GROUP, kind: "Gateway", namespace, name };
 }

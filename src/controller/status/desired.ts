@@ -1,4 +1,4 @@
-import type { Kind, ParentReference, RouteGroupKind } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, type Kind, type ParentReference, type RouteGroupKind } from "../../kube/objects.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 
 /**
@@ -46,3 +46,11 @@ export type StatusBody =
         readonly conditions: readonly ConditionDraft[];
       }[];
     };
+
+/** References to Gateways (`<namespace>/<name>`) as ancestors of a policy, each once, sorted. */
+export function gatewayReferences(gateways: readonly string[]): readonly ParentReference[] {
+  return [...new Set(gateways)].sort().map((gateway) => {
+    const [namespace = "", name = ""] = gateway.split("/");
+    return { group: GATEWAY_GROUP, kind: "Gateway", namespace, name };
+  });
+}

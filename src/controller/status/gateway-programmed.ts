@@ -2,7 +2,7 @@
 import type { Pod } from "../../kube/objects.ts";
 import { deploymentName, GATEWAY_NAME } from "../deploy/manifest.ts";
 import { defineIndex, defineQuery } from "../graph.ts";
-import { isFalse, isTrue } from "../translate/conditions.ts";
+import { isFalse, isTrue, joined } from "../translate/conditions.ts";
 import { type AssignedAddress, assignedAddresses, requestedAddresses } from "../translate/gateway-addresses.ts";
 import { gatewayModel } from "../translate/gateways.ts";
 import type { Problem } from "../translate/listeners.ts";
@@ -22,7 +22,7 @@ const PROXIES = defineIndex("Pod", ({ metadata: { namespace, labels } }) => {
   return name === undefined ? [] : [`${namespace}/${name}`];
 });
 
-/** Whether a proxy of a Gateway is ready. A query of its own: pods change often. */
+/** Whether a proxy of a Gateway is ready. A separate query: pods change often. */
 const hasReadyProxy = defineQuery<boolean>("hasReadyProxy", (read, deployment) =>
   read
     .find(PROXIES, deployment)
@@ -81,7 +81,7 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
     if (rejections.length > 0)
       return no(
         "Invalid",
-        rejections.map(({ pod, message }) => `Proxy ${pod} rejected its configuration: ${message}`).join("; "),
+        joined(rejections.map(({ pod, message }) => `Proxy ${pod} rejected its configuration: ${message}`)),
       );
     if (pending) {
       const problem = read.query(startProblem, deployment);

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Condition, KubeObject, ParentReference } from "../../kube/objects.ts";
+import { type Condition, GATEWAY_GROUP, type KubeObject, type ParentReference } from "../../kube/objects.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 import type { DesiredStatus } from "./desired.ts";
 
@@ -7,7 +7,6 @@ import type { DesiredStatus } from "./desired.ts";
 const MAX_PARENTS = 32;
 const MAX_ANCESTORS = 16;
 const MAX_MESSAGE = 32_768;
-const GATEWAY_GROUP = "gateway.networking.k8s.io";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -3,8 +3,8 @@ import { keyOfObject, type ParentReference, TRACEGATE_GROUP } from "../../kube/o
 import { SECTIONS, TARGET_KINDS } from "../crd/policy.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { backendModel } from "../translate/backends.ts";
-import { isFalse, isTrue } from "../translate/conditions.ts";
-import { controllerName, GATEWAY_GROUP } from "../translate/gateway-class.ts";
+import { isFalse, isTrue, joined } from "../translate/conditions.ts";
+import { controllerName } from "../translate/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 import { policyAttachments } from "../translate/policy/attachments.ts";
 import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
@@ -12,12 +12,7 @@ import { policyModel } from "../translate/policy/model.ts";
 import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
 import { isAttachable, partsAt } from "../translate/policy/parts.ts";
 import { policyTarget, type ResolvedTarget } from "../translate/policy/targets.ts";
-import type { DesiredStatus } from "./desired.ts";
-
-/** The API server takes no more (PolicyStatus.ancestors). */
-const MAX_ANCESTORS = 16;
-/** Characters of a message; further problems are counted. */
-const MAX_MESSAGE = 2000;
+import { type DesiredStatus, gatewayReferences } from "./desired.ts";
 
 export function policyStatuses(read: Read): readonly DesiredStatus[] {
   return read
@@ -47,14 +42,12 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
   const accepted = acceptance(model, overridden, parts);
   const problems = targets.map(({ problem }) => problem).filter((problem) => problem !== undefined);
   if (targets.length === 0)
-    problems.push(input.problems.length > 0 ? "No target" : "No object has the labels of targetSelectors");
+    problems.push(
+      input.problems.length > 0 ? "The policy has no valid target" : "No object has the labels in targetSelectors",
+    );
   const conditions = [accepted, attachment(accepted, problems, model.denying), ...overriding(overridden)];
-  const gateways = [...new Set(targets.flatMap((each) => each.gateways))].sort().slice(0, MAX_ANCESTORS);
-  const refs = isOfOthers(read, key, gateways)
-    ? []
-    : gateways.length > 0
-      ? gateways.map(gatewayReference)
-      : [fallbackReference(input)];
+  const gateways = gatewayReferences(targets.flatMap((each) => each.gateways));
+  const refs = isOfOthers(read, key, gateways) ? [] : gateways.length > 0 ? gateways : [fallbackReference(input)];
   return {
     kind: "TracegatePolicy",
     key,
@@ -64,7 +57,7 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
 });
 
 /** Another controller of the same cluster applies the policy, and this one does not. */
-function isOfOthers(read: Read, key: string, gateways: readonly string[]): boolean {
+function isOfOthers(read: Read, key: string, gateways: readonly ParentReference[]): boolean {
   if (gateways.length > 0) return false;
   const written = read.get("TracegatePolicy", key)?.status?.ancestors ?? [];
   return written.some((each) => each.controllerName !== controllerName(read) && each.ancestorRef.kind === "Gateway");
@@ -127,28 +120,13 @@ function attachmentProblem(
   const what = inWords(targetText(target));
   const misplaced = SECTIONS.filter((name) => input.sections.includes(name) && !isAttachable(name, input, target.kind));
   if (misplaced.length > 0) return `${misplaced.join(", ")} cannot be attached to ${what}`;
-  if (partsAt(input, targetText(target)).parts.length === 0) return `No policy has an effect on ${what}`;
+  if (partsAt(input, targetText(target)).parts.length === 0) return `Nothing in this policy applies to ${what}`;
   if (gateways.length > 0) return undefined;
-  if (target.kind === "Gateway") return `${what} does not belong to ${controllerName(read)}`;
-  const use =
-    target.kind === "Service" || target.kind === "TracegateBackend"
-      ? "is used by no route or policy of"
-      : "is attached to";
-  return `${what} ${use} ${use.endsWith("of") ? "a Gateway" : "no Gateway"} of ${controllerName(read)}`;
-}
-
-function joined(texts: readonly string[]): string {
-  let message = "";
-  for (const [i, text] of texts.entries()) {
-    if (message.length + text.length > MAX_MESSAGE) return `${message}; and ${texts.length - i} more`;
-    message += message === "" ? text : `; ${text}`;
-  }
-  return message;
-}
-
-function gatewayReference(gateway: string): ParentReference {
-  const [namespace = "", name = ""] = gateway.split("/");
-  return { group: GATEWAY_GROUP, kind: "Gateway", namespace, name };
+  const ours = controllerName(read);
+  if (target.kind === "Gateway") return `${what} is not managed by ${ours}; check its gatewayClassName`;
+  if (target.kind === "Service" || target.kind === "TracegateBackend")
+    return `No route or policy on a Gateway of ${ours} uses ${what}`;
+  return `${what} is not attached to a Gateway of ${ours}`;
 }
 
 /** For a policy that affects no Gateway: its first target, or the policy itself. */

@@ -1,8 +1,7 @@
 /** Statuses of routes: what each of their parents that is ours makes of them. */
 import { keyOfObject, type RouteParentStatus } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph.ts";
-import { isTrue } from "../translate/conditions.ts";
-import { joined } from "../translate/findings.ts";
+import { isTrue, joined } from "../translate/conditions.ts";
 import { controllerName } from "../translate/gateway-class.ts";
 import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model.ts";
 import { routeModel } from "../translate/routes.ts";

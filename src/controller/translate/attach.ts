@@ -1,8 +1,7 @@
 /** Which listeners a route attaches to (Gateway API, "Attaching to Gateways"). */
-import { objectKey, type ParentReference } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, objectKey, type ParentReference } from "../../kube/objects.ts";
 import type { Read } from "../graph.ts";
 import { isFalse, isTrue } from "./conditions.ts";
-import { GATEWAY_GROUP } from "./gateway-class.ts";
 import { gatewayModel } from "./gateways.ts";
 import { intersectHostnames } from "./hostnames.ts";
 import { gatewayOfSet } from "./listener-sets.ts";
@@ -71,12 +70,13 @@ function among(
     ].join(" and ");
     const message =
       wanted === ""
-        ? "The parent has no listeners that its Gateway allows"
+        ? "The parent has no listeners, or its Gateway does not allow them"
         : `The parent has no listener with ${wanted}, only ${choice(own)}`;
     return refuse("NoMatchingParent", message);
   }
   const accepted = named.filter((listener) => listener.accepted);
-  if (accepted.length === 0) return refuse("NoMatchingParent", `Not accepted: ${listing(named)}`);
+  if (accepted.length === 0)
+    return refuse("NoMatchingParent", `The Gateway does not accept ${listing(named)}; see the conditions there`);
   const taking = accepted.filter((listener) => listener.kinds.some(({ kind }) => kind === route.kind));
   if (taking.length === 0) {
     const kinds = new Set(accepted.flatMap((listener) => listener.kinds.map(({ kind }) => kind)));
@@ -99,7 +99,10 @@ function among(
   });
   if (listeners.length === 0) {
     const taken = allowing.map(({ name, hostname }) => `${name} (${hostname})`).join(", ");
-    return refuse("NoMatchingListenerHostname", `No hostname of the route overlaps with that of listener ${taken}`);
+    return refuse(
+      "NoMatchingListenerHostname",
+      `No hostname of the route matches ${allowing.length === 1 ? "listener" : "listeners"} ${taken}`,
+    );
   }
   return { gateway: gateway.key, listeners, condition: isTrue("Accepted", "Accepted", "Route is accepted") };
 }

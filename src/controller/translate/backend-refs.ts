@@ -1,16 +1,21 @@
 /** What a route's backendRefs refer to. */
 
-import type { BackendReference } from "../../kube/objects.ts";
-import { keyOfObject, type Service, type ServicePort, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import {
+  type BackendReference,
+  GATEWAY_GROUP,
+  keyOfObject,
+  type Service,
+  type ServicePort,
+  TRACEGATE_GROUP,
+} from "../../kube/objects.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Read } from "../graph.ts";
 import { backendTlsOf } from "./backend-tls.ts";
 import { backendModel } from "./backends.ts";
-import { keyOfService } from "./discovery.ts";
+import { keyOfService, keyOfUdpPorts } from "./discovery.ts";
 import type { Findings } from "./findings.ts";
-import { GATEWAY_GROUP } from "./gateway-class.ts";
 import { isGranted } from "./grants.ts";
 import type { RouteKind } from "./model.ts";
 import { mergeAttached, policyTarget } from "./policies.ts";
@@ -29,7 +34,7 @@ export interface ResolvedBackend {
   readonly target: Target;
   /** Its own. */
   readonly policies: PolicySet;
-  /** What TracegatePolicies that are attached to the backend name it by, the widest first. */
+  /** The `policyTarget`s of the backend, the widest first. */
   readonly targets: readonly string[];
   /** Of a TracegateBackend: `<namespace>/<name>`. */
   readonly backend?: string;
@@ -47,7 +52,7 @@ export function resolveBackend(referrer: Referrer, ref: BackendReference, where:
   if (!isService && !(group === TRACEGATE_GROUP && kind === "TracegateBackend"))
     return refuse(
       "InvalidKind",
-      `${kind} of group "${group}" cannot be a backend; refer to a Service or a TracegateBackend (${TRACEGATE_GROUP})`,
+      `${kind} of group "${group}" is not supported as a backend; use a Service or a TracegateBackend (${TRACEGATE_GROUP})`,
     );
   const from = { group: GATEWAY_GROUP, kind: referrer.kind, namespace: referrer.namespace };
   if (!isGranted(referrer.read, from, { group, kind, namespace, name }))
@@ -57,17 +62,17 @@ export function resolveBackend(referrer: Referrer, ref: BackendReference, where:
     );
   if (!isService) return resolveTracegateBackend(referrer.read, namespace, name, refuse);
   const service = referrer.read.get("Service", reference);
-  if (service === undefined) return refuse("BackendNotFound", `there is no Service ${reference}`);
+  if (service === undefined) return refuse("BackendNotFound", `Service ${reference} does not exist`);
   if (service.spec.type === "ExternalName")
     return refuse(
       "UnsupportedValue",
       `Service ${reference} has type ExternalName, which could point anywhere; use a TracegateBackend (${TRACEGATE_GROUP})`,
     );
-  if (ref.port === undefined) return refuse("BackendNotFound", `Service ${reference} needs a port`);
+  if (ref.port === undefined) return refuse("BackendNotFound", `port is required for Service ${reference}`);
   return resolveService(referrer, service, ref.port, refuse);
 }
 
-/** A target for which there is nothing to call. */
+/** Stands for a backend that cannot be called. */
 export function invalid(reference: string): ResolvedBackend {
   return { target: { type: "invalid", reference }, policies: NO_POLICY_SET, targets: [] };
 }
@@ -76,7 +81,7 @@ type Refuse = (reason: Parameters<Findings["breaks"]>[0], message: string) => Re
 
 function resolveTracegateBackend(read: Read, namespace: string, name: string, refuse: Refuse): ResolvedBackend {
   const backend = read.query(backendModel, `${namespace}/${name}`);
-  if (backend === undefined) return refuse("BackendNotFound", `there is no TracegateBackend ${namespace}/${name}`);
+  if (backend === undefined) return refuse("BackendNotFound", `TracegateBackend ${namespace}/${name} does not exist`);
   const { target, policies } = backend;
   if (target.type === "invalid")
     return refuse("UnsupportedValue", `TracegateBackend ${namespace}/${name} is invalid, see its status`);
@@ -91,7 +96,12 @@ function resolveService({ read, kind }: Referrer, service: Service, number: numb
   const port = service.spec.ports?.find((each) => each.port === number && (each.protocol ?? "TCP") === protocol);
   if (port === undefined) {
     const known = (service.spec.ports ?? []).map((each) => `${each.port}/${each.protocol ?? "TCP"}`).join(", ");
-    return refuse("BackendNotFound", `Service ${reference} has no port ${number}/${protocol}, only ${known || "none"}`);
+    return refuse(
+      "BackendNotFound",
+      known === ""
+        ? `Service ${reference} has no ports`
+        : `Service ${reference} has no port ${number}/${protocol}; use one of ${known}`,
+    );
   }
   const tls = read.query(backendTlsOf, port.name === undefined ? reference : `${reference}/${port.name}`);
   if (tls !== undefined && "invalid" in tls)
@@ -103,7 +113,9 @@ function resolveService({ read, kind }: Referrer, service: Service, number: numb
     ? unsupported(port, mergeAttached(read, "backend", targets, policies))
     : undefined;
   if (problem !== undefined) return refuse("UnsupportedProtocol", `Service ${reference}, port ${number}: ${problem}`);
-  return { target: { type: "service", key: keyOfService(namespace, name), port: number }, policies, targets };
+  const isOfTcpToo = service.spec.ports?.some((each) => each.port === number && each !== port) === true;
+  const key = protocol === "UDP" && isOfTcpToo ? keyOfUdpPorts(namespace, name) : keyOfService(namespace, name);
+  return { target: { type: "service", key, port: number }, policies, targets };
 }
 
 const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute"]);

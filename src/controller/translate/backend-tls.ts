@@ -2,24 +2,25 @@
  * BackendTLSPolicy: TLS on connections to a Service, with the CAs and names that verify it. A Service with an invalid policy gets
  * no connections: plaintext would reveal what should be encrypted.
  */
-import { X509Certificate } from "node:crypto";
-import { type BackendTlsPolicy, keyOfObject, type ObjectReference } from "../../kube/objects.ts";
+import { type BackendTlsPolicy, keyOfObject, type PolicyTargetReference } from "../../kube/objects.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
-import { isFalse, isTrue } from "./conditions.ts";
+import { isFalse, isTrue, joined } from "./conditions.ts";
 import type { ConditionDraft } from "./model.ts";
 import { byAge } from "./precedence.ts";
+import { loadCaBundle } from "./secrets.ts";
 
 /** How connections to a port of a Service are made: with these settings, or not at all. */
 export type BackendTlsChoice = { readonly tls: BackendTls } | { readonly invalid: string };
 
+/** Only Services can be targets (BackendTLSPolicySpec.targetRefs). */
+export function isService({ group, kind }: Pick<PolicyTargetReference, "group" | "kind">): boolean {
+  return group === "" && kind === "Service";
+}
+
 /** Policies by `<namespace>/<service>`. */
 const BY_SERVICE = defineIndex("BackendTLSPolicy", ({ metadata, spec }) => [
-  ...new Set(
-    spec.targetRefs
-      .filter(({ group, kind }) => group === "" && kind === "Service")
-      .map(({ name }) => `${metadata.namespace}/${name}`),
-  ),
+  ...new Set(spec.targetRefs.filter(isService).map(({ name }) => `${metadata.namespace}/${name}`)),
 ]);
 
 /**
@@ -47,7 +48,7 @@ function winner(
   return policies
     .filter(({ spec }) =>
       spec.targetRefs.some(
-        (each) => each.kind === "Service" && each.name === service && (each.sectionName || undefined) === section,
+        (each) => isService(each) && each.name === service && (each.sectionName || undefined) === section,
       ),
     )
     .sort(byAge)[0];
@@ -55,8 +56,9 @@ function winner(
 
 /** For each target of a policy that another one has: the key of that other policy. */
 export function conflictsOf(read: Read, policy: BackendTlsPolicy): readonly string[] {
-  return policy.spec.targetRefs.flatMap(({ group, kind, name, sectionName }) => {
-    if (group !== "" || kind !== "Service") return [];
+  return policy.spec.targetRefs.flatMap((target) => {
+    if (!isService(target)) return [];
+    const { name, sectionName } = target;
     const candidates = read.find(BY_SERVICE, `${policy.metadata.namespace}/${name}`);
     const first = winner(candidates, name, sectionName || undefined);
     return first === undefined || first.metadata.name === policy.metadata.name ? [] : [keyOfObject(first)];
@@ -85,51 +87,20 @@ export const translatedBackendTls = defineQuery<TranslatedBackendTls>("translate
   };
   if (caCertificateRefs.length === 0) {
     if (wellKnownCACertificates === "System") return { tls: settings, conditions: [ACCEPTED, RESOLVED] };
-    const message = `wellKnownCACertificates ${JSON.stringify(wellKnownCACertificates)} is not known; use System`;
+    const message = `validation.wellKnownCACertificates ${JSON.stringify(wellKnownCACertificates)} is not supported; use System, or list caCertificateRefs`;
     return { conditions: [isFalse("Accepted", "Invalid", message), RESOLVED] };
   }
-  const results = caCertificateRefs.map((ref) => readCa(read, policy.metadata.namespace, ref));
-  const problems = results.flatMap((each) => ("pem" in each ? [] : [each]));
-  const pems = results.flatMap((each) => ("pem" in each ? [each.pem] : []));
+  const from = { kind: "BackendTLSPolicy", namespace: policy.metadata.namespace } as const;
+  const results = caCertificateRefs.map((ref) => loadCaBundle(read, from, ref));
+  const problems = results.flatMap((each) => (each.ok ? [] : [each]));
+  const pems = results.flatMap((each) => (each.ok ? [each.value] : []));
   const [first] = problems;
-  const all = problems.map(({ message }) => message).join("; ");
-  const resolved = first === undefined ? RESOLVED : isFalse("ResolvedRefs", first.reason, all);
+  const all = joined(problems.map(({ message }) => message));
+  const reason = first?.why === "invalidKind" ? "InvalidKind" : "InvalidCACertificateRef";
+  const resolved = first === undefined ? RESOLVED : isFalse("ResolvedRefs", reason, all);
   if (pems.length === 0) return { conditions: [isFalse("Accepted", "NoValidCACertificate", all), resolved] };
-  return { tls: { ...settings, root: pems.join("\n") }, conditions: [ACCEPTED, resolved] };
+  return { tls: { ...settings, root: pems.join("") }, conditions: [ACCEPTED, resolved] };
 });
 
 const ACCEPTED = isTrue("Accepted", "Accepted", "Policy is accepted");
 const RESOLVED = isTrue("ResolvedRefs", "ResolvedRefs", "All references are resolved");
-
-type Ca =
-  | { readonly pem: string }
-  | { readonly reason: "InvalidKind" | "InvalidCACertificateRef"; readonly message: string };
-
-/** The certificates under `ca.crt` of a ConfigMap, which the Gateway API asks for, or of a Secret. */
-function readCa(read: Read, namespace: string, { group, kind, name }: ObjectReference): Ca {
-  const known = group === "" && (kind === "ConfigMap" || kind === "Secret");
-  if (!known)
-    return {
-      reason: "InvalidKind",
-      message: `${kind} of group "${group}" cannot hold CAs; refer to a ConfigMap or Secret`,
-    };
-  const where = `${kind} ${namespace}/${name}`;
-  const bad = (what: string): Ca => ({ reason: "InvalidCACertificateRef", message: `${where} ${what}` });
-  const object = read.get(kind, `${namespace}/${name}`);
-  if (object === undefined) return bad("does not exist");
-  const value = object.data?.["ca.crt"];
-  if (value === undefined) return bad("has no key ca.crt");
-  const pem = kind === "Secret" ? Buffer.from(value, "base64").toString("utf8") : value;
-  return isCertificates(pem) ? { pem } : bad("has no valid certificate in ca.crt; expected PEM");
-}
-
-/** Whether a text consists of certificates, at least one. */
-function isCertificates(pem: string): boolean {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
-  try {
-    for (const block of blocks) new X509Certificate(block);
-  } catch {
-    return false;
-  }
-  return blocks.length > 0;
-}

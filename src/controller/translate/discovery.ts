@@ -28,6 +28,16 @@ export function keyOfService(namespace: string, name: string): string {
   return `${namespace}/${name}.${namespace}.${CLUSTER_DOMAIN}`;
 }
 
+/**
+ * The key of the UDP ports of a Service some of whose port numbers are TCP ports too: a service of the data plane has one target
+ * port for each number. Names of Services have no dots, so this is the key of no other one.
+ */
+export function keyOfUdpPorts(namespace: string, name: string): string {
+  return keyOfService(namespace, `${UDP}${name}`);
+}
+
+const UDP = "udp.";
+
 /** EndpointSlices by `<namespace>/<service>`. */
 const SLICES = defineIndex("EndpointSlice", ({ metadata: { namespace, labels } }) => {
   const service = labels?.["kubernetes.io/service-name"];
@@ -40,11 +50,16 @@ const SLICES = defineIndex("EndpointSlice", ({ metadata: { namespace, labels } }
  */
 export const serviceAddresses = defineQuery<ServiceAddresses | undefined>("serviceAddresses", (read, key) => {
   const [namespace = "", hostname = ""] = key.split("/");
-  const name = hostname.slice(0, -`.${namespace}.${CLUSTER_DOMAIN}`.length);
+  const label = hostname.slice(0, -`.${namespace}.${CLUSTER_DOMAIN}`.length);
+  const name = label.startsWith(UDP) ? label.slice(UDP.length) : label;
   const service = read.get("Service", `${namespace}/${name}`);
-  if (service === undefined || key !== keyOfService(namespace, name)) return undefined;
+  if (service === undefined || key !== keyOfService(namespace, label)) return undefined;
   const slices = read.find(SLICES, `${namespace}/${name}`).filter((slice) => isUsable(slice, service));
-  return { service: translateService(service, slices), workloads: workloadsOf(read, key, service, slices) };
+  const ports = portsOf(service, label !== name);
+  return {
+    service: translateService(service, hostname, ports, slices),
+    workloads: workloadsOf(read, key, service, ports, slices),
+  };
 });
 
 /**
@@ -75,19 +90,32 @@ function isUsable({ addressType }: EndpointSlice, { spec }: KubeService): boolea
   return addressType === "FQDN" || family === undefined || spec.ipFamilies?.length === 1 || addressType === family;
 }
 
-function translateService({ metadata, spec }: KubeService, slices: readonly EndpointSlice[]): Service {
+/** One port for each number: that of TCP, unless only those of UDP are wanted. */
+function portsOf({ spec }: KubeService, udpOnly: boolean): readonly ServicePort[] {
+  const isUdp = ({ protocol }: ServicePort): boolean => protocol === "UDP";
+  const all = spec.ports ?? [];
+  const candidates = udpOnly ? all.filter(isUdp) : [...all.filter((port) => !isUdp(port)), ...all.filter(isUdp)];
+  return candidates.filter((port, i) => candidates.findIndex((each) => each.port === port.port) === i);
+}
+
+function translateService(
+  { metadata, spec }: KubeService,
+  hostname: string,
+  servicePorts: readonly ServicePort[],
+  slices: readonly EndpointSlice[],
+): Service {
   const ports: Record<string, number> = {};
   const appProtocols: Record<string, string> = {};
-  for (const port of spec.ports ?? []) {
-    ports[port.port] ??= targetPort(port, slices);
-    if (port.appProtocol !== undefined) appProtocols[port.port] ??= port.appProtocol;
+  for (const port of servicePorts) {
+    ports[port.port] = targetPort(port, slices);
+    if (port.appProtocol !== undefined) appProtocols[port.port] = port.appProtocol;
   }
   const vips = (spec.clusterIPs ?? [spec.clusterIP ?? ""]).filter((ip) => ip !== "" && ip !== "None");
   const loadBalancer = LOAD_BALANCERS[spec.trafficDistribution ?? ""];
   return {
     name: metadata.name,
     namespace: metadata.namespace,
-    hostname: `${metadata.name}.${metadata.namespace}.${CLUSTER_DOMAIN}`,
+    hostname,
     // As dumps show them: `<network>/<address>`; a cluster has one network, which has no name.
     vips: vips.map((ip) => `/${ip}`),
     ports,
@@ -133,7 +161,8 @@ type KubeEndpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 function workloadsOf(
   read: Read,
   key: string,
-  { metadata, spec }: KubeService,
+  { metadata }: KubeService,
+  servicePorts: readonly ServicePort[],
   slices: readonly EndpointSlice[],
 ): readonly Workload[] {
   const all = slices.flatMap((slice) => (slice.endpoints ?? []).map((endpoint) => ({ slice, endpoint })));
@@ -147,9 +176,9 @@ function workloadsOf(
         );
   const workloads = used.map(({ slice, endpoint }) => {
     const ports: Record<string, number> = {};
-    for (const port of spec.ports ?? []) {
+    for (const port of servicePorts) {
       const target = portOf(slice, port);
-      if (target !== undefined) ports[port.port] ??= target;
+      if (target !== undefined) ports[port.port] = target;
     }
     return translateEndpoint(read, metadata.namespace, slice, endpoint, { [key]: ports });
   });
@@ -193,7 +222,7 @@ interface PodFacts {
 }
 const NO_POD: PodFacts = {};
 
-/** What workloads show of a pod. A query of its own: pods change often, and these facts never do. */
+/** What workloads show of a pod. A separate query: pods change often, and these facts never do. */
 export const podFacts = defineQuery<PodFacts>("podFacts", (read, key) => {
   const { nodeName, serviceAccountName } = read.get("Pod", key)?.spec ?? {};
   return {
@@ -202,7 +231,7 @@ export const podFacts = defineQuery<PodFacts>("podFacts", (read, key) => {
   };
 });
 
-/** Region and zone of a node, by its well-known labels. A query of its own: nodes report their state all the time. */
+/** Region and zone of a node, by its well-known labels. A separate query: nodes report their state all the time. */
 export const nodeLocality = defineQuery<NonNullable<Workload["locality"]>>("nodeLocality", (read, name) => {
   const labels = read.get("Node", name)?.metadata.labels;
   const region = labels?.["topology.kubernetes.io/region"];

@@ -37,7 +37,7 @@ export interface FilterPlace {
 }
 
 /**
- * The policies that filters are; undefined: requests must not pass without a filter that is not there. Values that cannot be used
+ * Filters as policies; undefined: one of them cannot be applied, and requests must not pass without it. Values that cannot be used
  * invalidate the rule.
  */
 export function translateFilters(
@@ -55,7 +55,7 @@ export function translateFilters(
     const kind = KINDS[filter.type];
     if (filter.type === "ExtensionRef") {
       const { group = "", kind: refKind = "", name = "" } = filter.extensionRef ?? {};
-      const message = `rules[${place.rule}].${at}.extensionRef: ${refKind} ${name} of group "${group}" is no filter; attach a TracegatePolicy to the route instead`;
+      const message = `rules[${place.rule}].${at}.extensionRef: ${refKind} ${name} of group "${group}" is not supported; attach a TracegatePolicy to the route instead`;
       findings.breaks("InvalidKind", message);
       missing = true;
     } else if (filter.type === "RequestMirror" && filter.requestMirror !== undefined) {
@@ -70,7 +70,7 @@ export function translateFilters(
     } else if (set[kind] !== undefined) {
       findings.invalidates(
         place.rule,
-        `${at}: there is another filter ${filter.type}; merge them`,
+        `${at}: a rule can have one filter ${filter.type}; merge them`,
         "IncompatibleFilters",
       );
     } else {
@@ -82,7 +82,7 @@ export function translateFilters(
   if (set.urlRewrite !== undefined && set.requestRedirect !== undefined)
     findings.invalidates(
       place.rule,
-      `${place.path}: URLRewrite and RequestRedirect exclude each other`,
+      `${place.path}: URLRewrite and RequestRedirect cannot be combined; remove one of them`,
       "IncompatibleFilters",
     );
   if (mirrors.length > 0) set.requestMirror = mirrors;

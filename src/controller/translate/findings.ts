@@ -1,5 +1,5 @@
 /** What is wrong with a route, and the conditions that say so. */
-import { isFalse, isTrue } from "./conditions.ts";
+import { isFalse, isTrue, joined } from "./conditions.ts";
 import type { ConditionDraft } from "./model.ts";
 
 /** A reference that cannot be followed, with a reason of the condition ResolvedRefs. */
@@ -39,9 +39,6 @@ export class Findings {
 
 const REJECTED = "requests that these rules match get 500 until they are corrected";
 
-/** Longest message of a condition; the API server allows 32768 characters. */
-const MAX_MESSAGE = 2000;
-
 /**
  * The conditions of a route at one parent (Gateway API, RouteParentStatus). `accepted` is what the parent says of it. A route with
  * invalid rules is partially invalid, or not accepted if all of them are; those with valid matches answer 500 in both cases.
@@ -63,10 +60,4 @@ export function routeConditions(
   const why = `${joined(invalid.map(({ index, message }) => `rules[${index}].${message}`))}${answers}`;
   if (dropped.length === rules.length) return [isFalse("Accepted", first.reason, why), resolved];
   return [accepted, resolved, isTrue("PartiallyInvalid", first.reason, `Dropped Rule ${why}`)];
-}
-
-/** Messages as one, each once and not too long. */
-export function joined(messages: readonly string[]): string {
-  const text = [...new Set(messages)].join("; ");
-  return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE - 1)}…`;
 }

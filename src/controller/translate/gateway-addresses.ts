@@ -13,14 +13,16 @@ export interface RequestedAddresses {
 
 export function requestedAddresses({ spec }: Gateway): RequestedAddresses {
   const requested = (spec.addresses ?? []).map(({ type = "IPAddress", value = "" }) => ({ type, value }));
-  const unknown = requested.some(({ type }) => type !== "IPAddress" && type !== "Hostname");
+  const unknown = requested.find(({ type }) => type !== "IPAddress" && type !== "Hostname");
   const hostname = requested.some(({ type }) => type === "Hostname");
   return {
     // Without a value any address of the type will do.
     ips: requested.flatMap(({ type, value }) => (type === "IPAddress" && value !== "" ? [value] : [])),
-    ...(unknown && { unsupported: { reason: "UnsupportedAddress", message: "Unknown address kind" } }),
+    ...(unknown && {
+      unsupported: { reason: "UnsupportedAddress", message: `Unknown address kind ${unknown.type}; use IPAddress` },
+    }),
     ...(hostname && {
-      unusable: { reason: "AddressNotUsable", message: "Hostname addresses may not be used" },
+      unusable: { reason: "AddressNotUsable", message: "Hostname addresses may not be used; request an IPAddress" },
     }),
   };
 }

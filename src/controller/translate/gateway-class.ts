@@ -4,8 +4,6 @@ import type { Read } from "../graph.ts";
 import { defineIndex } from "../graph.ts";
 import { CONTROLLER_NAME } from "../inputs.ts";
 
-export const GATEWAY_GROUP = "gateway.networking.k8s.io";
-
 export const GATEWAYS_OF_CLASS = defineIndex("Gateway", ({ spec }) => [spec.gatewayClassName]);
 
 /** `TRACEGATE_CONTROLLER_NAME`, by which classes choose their controller. */

@@ -1,6 +1,6 @@
 /**
- * What the proxies of a Gateway are sent. Every resource is the result of a query about little, so that it stays the same object
- * while nothing that it is made of changes: the stream finds what to send by comparing references.
+ * What the proxies of a Gateway are sent. Every resource is a query that reads little, so it stays the same object until
+ * one of its inputs changes: the stream finds what to send by comparing references.
  */
 import type { Bind } from "../../ir/ir.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";

@@ -17,7 +17,7 @@ export function findConflicts(declarations: readonly Declaration[]): ReadonlyMap
   }
   for (const own of owners.values()) {
     for (const each of own) note(conflicts, each, winners.get(portOf(each)) ?? []);
-    // What has lost to another object stands in nobody's way.
+    // A listener that has lost to another object cannot conflict with its neighbours.
     const left = own.filter((each) => !conflicts.has(each));
     for (const each of left)
       note(
@@ -37,7 +37,7 @@ function note(conflicts: Map<Declaration, Problem>, each: Declaration, rivals: r
   if (problem !== undefined) conflicts.set(each, problem);
 }
 
-/** UDP ports are others than TCP ports. */
+/** TCP and UDP listeners can share a port number. */
 function portOf({ spec }: Declaration): string {
   return spec.protocol === "UDP" ? `udp/${spec.port}` : String(spec.port);
 }
@@ -47,29 +47,29 @@ function conflictOf(each: Declaration, rival: Declaration): Problem | undefined 
   if (own !== other)
     return {
       reason: "ProtocolConflict",
-      message: `Port ${each.spec.port} has protocol ${rival.spec.protocol} in ${nameOf(rival, each)}, which cannot be mixed with ${each.spec.protocol}`,
+      message: `${nameOf(rival, each)} uses port ${each.spec.port} for ${rival.spec.protocol}, which cannot share a port with ${each.spec.protocol}; use another port`,
     };
   if (own === "TCP" || own === "UDP")
     return {
       reason: "ProtocolConflict",
-      message: `Port ${each.spec.port} is also that of ${nameOf(rival, each)}; ${own} listeners cannot share a port`,
+      message: `${nameOf(rival, each)} has port ${each.spec.port} too; ${own} listeners cannot share a port`,
     };
   const hostname = (each.spec.hostname ?? "").toLowerCase();
   if (hostname !== (rival.spec.hostname ?? "").toLowerCase()) return undefined;
   const shown = hostname === "" ? "any hostname" : `hostname ${hostname}`;
   return {
     reason: "HostnameConflict",
-    message: `${nameOf(rival, each)} has port ${each.spec.port} and ${shown} too`,
+    message: `${nameOf(rival, each)} has port ${each.spec.port} and ${shown} too; change one of them`,
   };
 }
 
-/** What a connection begins with; listeners that share a port must agree. HTTPS and TLS are told apart by the server name. */
+/** What a connection begins with; listeners that share a port must agree. HTTPS and TLS can share one: the server name selects the listener. */
 function transportOf(spec: Declaration["spec"]): string {
   const protocol = protocolOf(spec);
   return protocol === "HTTPS" ? "TLS" : protocol;
 }
 
 function nameOf({ spec, listenerSet, gateway }: Declaration, from: Declaration): string {
-  if (listenerSet === from.listenerSet) return `listener ${spec.name}`;
-  return `listener ${spec.name} of ${listenerSet === undefined ? `Gateway ${gateway}` : `ListenerSet ${listenerSet}`}`;
+  if (listenerSet === from.listenerSet) return `Listener ${spec.name}`;
+  return `Listener ${spec.name} of ${listenerSet === undefined ? `Gateway ${gateway}` : `ListenerSet ${listenerSet}`}`;
 }

@@ -1,7 +1,6 @@
 /** ListenerSets: which Gateway they add listeners to, and whether it lets them. */
-import { type Gateway, keyOfObject, type ListenerSet, objectKey } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, type Gateway, keyOfObject, type ListenerSet, objectKey } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
-import { GATEWAY_GROUP } from "./gateway-class.ts";
 import { isFromAllowed } from "./namespaces.ts";
 import { byAge } from "./precedence.ts";
 

@@ -69,7 +69,7 @@ function clientCertificates(read: Read, gateway: Gateway, port: number): Clients
   const reasons = { invalid: "InvalidCACertificateRef", invalidKind: "InvalidCACertificateKind" };
   const unresolved = firstProblem(bundles, reasons);
   if (usable.length === 0) {
-    const message = unresolved?.message ?? "There are no caCertificateRefs";
+    const message = unresolved?.message ?? "The validation of spec.tls.frontend lists no caCertificateRefs";
     return { problem: { reason: "NoValidCACertificate", message }, ...(unresolved !== undefined && { unresolved }) };
   }
   return {

@@ -1,6 +1,5 @@
-/** What listeners of Gateways and ListenerSets declare, each looked at by itself. */
-import type { GatewayListener, RouteGroupKind } from "../../kube/objects.ts";
-import { GATEWAY_GROUP } from "./gateway-class.ts";
+/** What a listener of a Gateway or ListenerSet declares, regardless of other listeners. */
+import { GATEWAY_GROUP, type GatewayListener, type RouteGroupKind } from "../../kube/objects.ts";
 import type { ListenerModel, RouteKind } from "./model.ts";
 
 /** A listener of a Gateway, or of a ListenerSet that it accepts. */

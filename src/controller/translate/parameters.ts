@@ -24,7 +24,7 @@ export function classParametersProblem(read: Read, { spec }: GatewayClass): Prob
 function problemOf(read: Read, { group, kind, name, namespace }: ParametersReference): Problem | undefined {
   const message =
     group !== TRACEGATE_GROUP || kind !== "TracegateParameters"
-      ? `parametersRef has kind ${group}/${kind}; expected ${TRACEGATE_GROUP}/TracegateParameters`
+      ? `parametersRef has kind ${kind} of group "${group}"; expected TracegateParameters of group "${TRACEGATE_GROUP}"`
       : read.query(brokenParameters, objectKey({ name, ...(namespace !== undefined && { namespace }) }));
   return message === undefined ? undefined : { reason: "InvalidParameters", message };
 }

@@ -23,7 +23,7 @@ export function proxiesOf(read: Read, gateway: string): ReadonlyMap<string, Addr
   return new Map(proxies.map((address) => [nameOfAddress(address), address]));
 }
 
-/** A query of its own: pods report their state all the time. */
+/** A separate query: pods report their state all the time. */
 const podsOf = defineQuery<readonly string[]>("podsOf", (read, key) => read.find(BY_GATEWAY, key).map(keyOfObject));
 
 /** Key: `<namespace>/<name>` of a pod. It serves nothing, so it has no address. */

@@ -1,7 +1,6 @@
 /** Which routes name a Gateway or ListenerSet as a parent. */
-import { type KubeObject, keyOfObject, objectKey, type ParentReference } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, type KubeObject, keyOfObject, objectKey, type ParentReference } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../graph.ts";
-import { GATEWAY_GROUP } from "./gateway-class.ts";
 import { gatewayModel } from "./gateways.ts";
 import { ROUTE_KINDS, type RouteKind } from "./model.ts";
 
@@ -27,7 +26,7 @@ function parentsOf({ metadata, spec }: RouteObject): readonly string[] {
 }
 
 /**
- * Keys (`<kind>/<namespace>/<name>`) of the routes that name a parent. A query of its own: a route that changes leaves the list
+ * Keys (`<kind>/<namespace>/<name>`) of the routes that name a parent. A separate query: a route that changes leaves the list
  * as it is.
  */
 const routesOfParent = defineQuery<readonly string[]>("routesOfParent", (read, parent) =>

@@ -1,10 +1,9 @@
 /** Certificates of Secrets and ConfigMaps. Queries, so that each is parsed once and not for everything that refers to it. */
 import { X509Certificate } from "node:crypto";
-import { objectKey } from "../../kube/objects.ts";
+import { GATEWAY_GROUP, objectKey } from "../../kube/objects.ts";
 import { checkTlsServer, type TlsProblem } from "../../tls/tls-check.ts";
 import type { CertificateAndKey } from "../../tls/tls-settings.ts";
 import { defineQuery, type Read } from "../graph.ts";
-import { GATEWAY_GROUP } from "./gateway-class.ts";
 import { isGranted } from "./grants.ts";
 
 /** Or why it cannot be used, without anything secret. */
@@ -14,7 +13,7 @@ export type Loaded<T> =
 
 /** An object that refers to others. */
 export interface Referrer {
-  readonly kind: "Gateway" | "ListenerSet";
+  readonly kind: "Gateway" | "ListenerSet" | "BackendTLSPolicy";
   readonly namespace: string;
 }
 
@@ -45,7 +44,7 @@ function follow<T>(
 ): Loaded<T> {
   const key = objectKey({ namespace, name });
   if (group !== "" || !kinds.includes(kind)) {
-    const named = group === "" ? kind : `${group}/${kind}`;
+    const named = group === "" ? kind : `${kind} (${group})`;
     const message = `${named} ${key} is not supported; expected a ${kinds.join(" or ")}`;
     return { ok: false, why: "invalidKind", message };
   }
@@ -53,7 +52,7 @@ function follow<T>(
     return {
       ok: false,
       why: "notPermitted",
-      message: `${kind} ${key} is not allowed by a ReferenceGrant of its namespace`,
+      message: `${kind} ${key} is in another namespace; create a ReferenceGrant there for ${from.kind} of ${from.namespace}`,
     };
   return load(key, kind);
 }

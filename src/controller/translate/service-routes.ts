@@ -64,7 +64,7 @@ const routesOfService = defineQuery<readonly string[]>("routesOfService", (read,
   }),
 );
 
-/** Of the Gateways that accept the route. A query of its own: most changes of a route leave them as they are. */
+/** Of the Gateways that accept the route. A separate query: most changes of a route leave them as they are. */
 export const gatewaysOfRoute = defineQuery<readonly string[]>("gatewaysOfRoute", (read, route) =>
   read
     .query(routeModel, route)

@@ -1,4 +1,4 @@
-/** Which parts of a policy another policy takes the place of. */
+/** Which parts of a policy have no effect, because another policy applies instead. */
 import type { Read } from "../../graph.ts";
 import { inputsAt, isCombined, type Part } from "./parts.ts";
 import { policyTarget, type TargetPlace } from "./targets.ts";
