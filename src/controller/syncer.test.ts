@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { until } from "../../test/helpers/until.ts";
+import { LogOutput } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import type { Gateway, GatewayClass, HttpRoute } from "../kube/objects.ts";
+import type { GatewayState } from "../xds/resources.ts";
+import { Graph } from "./graph.ts";
+import { controllerIdentity } from "./inputs.ts";
+import { ReconcileMetrics } from "./metrics.ts";
+import { Syncer } from "./syncer.ts";
+
+const API = "gateway.networking.k8s.io/v1";
+const CONTROLLER = "tracegate.dev/gateway-controller";
+const CLASS: GatewayClass = {
+  apiVersion: API,
+  kind: "GatewayClass",
+  metadata: { name: "tracegate", namespace: "" },
+  spec: { controllerName: CONTROLLER },
+};
+
+function gateway(name: string): Gateway {
+  const listeners = [{ name: "http", port: 8080, protocol: "HTTP" }] as const;
+  return {
+    apiVersion: API,
+    kind: "Gateway",
+    metadata: { namespace: "apps", name, generation: 1 },
+    spec: { gatewayClassName: "tracegate", listeners },
+  };
+}
+
+function route(name: string): HttpRoute {
+  return {
+    apiVersion: API,
+    kind: "HTTPRoute",
+    metadata: { namespace: "apps", name },
+    spec: { parentRefs: [{ name: "web" }], rules: [{ backendRefs: [{ name: "shop", port: 80 }] }] },
+  };
+}
+
+interface Publication {
+  readonly gateway: string;
+  readonly state: GatewayState | undefined;
+}
+
+function start(write: () => void = () => {}) {
+  const graph = new Graph();
+  const published: Publication[] = [];
+  const lines: string[] = [];
+  const runs = { count: 0 };
+  const syncer = new Syncer({
+    graph,
+    publish: (gateway, state) => published.push({ gateway, state }),
+    write: () => {
+      runs.count++;
+      write();
+    },
+    metrics: new ReconcileMetrics(),
+    log: new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("tracegate/translator"),
+  });
+  graph.set(controllerIdentity(CONTROLLER));
+  syncer.set(CLASS);
+  return { graph, syncer, published, lines, runs };
+}
+
+test("nothing is sent or written before everything has been listed", async (t) => {
+  const { syncer, published, runs } = start();
+  t.after(() => syncer.stop());
+  syncer.set(gateway("web"));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([published.length, runs.count], [0, 0]);
+  syncer.start();
+  assert.deepEqual(
+    published.map(({ gateway }) => gateway),
+    ["apps/web"],
+  );
+  await until(() => runs.count === 1, "the writers");
+});
+
+test("a burst of changes becomes one state, and a change that concerns no Gateway none", async (t) => {
+  const { syncer, published } = start();
+  t.after(() => syncer.stop());
+  syncer.set(gateway("web"));
+  syncer.start();
+  for (let i = 0; i < 50; i++) syncer.set(route(`r${i}`));
+  await until(() => published.length === 2, "the state");
+  const routes = [...(published[1]?.state?.resources.keys() ?? [])].filter((name) => name.startsWith("route/"));
+  assert.equal(routes.length, 50);
+  syncer.set({ apiVersion: "v1", kind: "Namespace", metadata: { name: "elsewhere", namespace: "" } });
+  syncer.set(gateway("other"));
+  await until(() => published.length > 2, "the state of the other");
+  assert.deepEqual(
+    published.slice(2).map(({ gateway }) => gateway),
+    ["apps/other"],
+  );
+});
+
+test("a Gateway that goes, or that another controller gets, has no state any more", async (t) => {
+  const { syncer, published } = start();
+  t.after(() => syncer.stop());
+  for (const name of ["web", "api"]) syncer.set(gateway(name));
+  syncer.start();
+  published.length = 0;
+  syncer.delete("Gateway", "apps/web");
+  await until(() => published.length === 1, "the end of the first");
+  syncer.set({ ...CLASS, spec: { controllerName: "example.com/other" } });
+  await until(() => published.length === 2, "the end of the second");
+  assert.deepEqual(published, [
+    { gateway: "apps/web", state: undefined },
+    { gateway: "apps/api", state: undefined },
+  ]);
+});
+
+test("an error of ours in one Gateway keeps its last state and stops no other; an error of writers stops no state", async (t) => {
+  const { syncer, published, lines } = start(() => {
+    throw new Error("writers are broken");
+  });
+  t.after(() => syncer.stop());
+  for (const name of ["api", "web"]) syncer.set(gateway(name));
+  syncer.start();
+  assert.equal(published.length, 2);
+  const broken = { ...gateway("api"), spec: null } as unknown as Gateway;
+  syncer.set(broken);
+  const [other] = gateway("web").spec.listeners ?? [];
+  assert.ok(other !== undefined);
+  syncer.set({ ...gateway("web"), spec: { gatewayClassName: "tracegate", listeners: [{ ...other, port: 8081 }] } });
+  await until(() => published.length === 3, "the state of the other");
+  assert.equal(published[2]?.gateway, "apps/web");
+  assert.ok(syncer.published.has("apps/api"));
+  syncer.set({ ...broken, metadata: { ...broken.metadata, generation: 2 } });
+  syncer.set(gateway("web"));
+  await until(() => published.length === 4, "the next state of the other");
+  assert.equal(lines.filter((line) => line.includes("translation failed")).length, 1, "the log says so once");
+  await until(() => lines.some((line) => line.includes("statuses or deployments could not be computed")), "the log");
+});
