@@ -259,6 +259,22 @@ test("log asks all pods, and reports those that fail after the others", async (t
   assert.deepEqual(JSON.parse(json.stdout), [{ pod: "web-2", namespace: "shop", level: "info" }]);
 });
 
+test("a pod that cannot start says why", async (t) => {
+  const { tgctl, pod } = await shop(t);
+  pod("web-0", {
+    phase: "Pending",
+    containers: [{ image: "tracegate:9", restartCount: 0, state: { waiting: { reason: "ImagePullBackOff" } } }],
+  });
+  const pulling = await tgctl("proxy", "config", "all", "web-0", "-n", "shop");
+  assert.match(
+    pulling.stderr,
+    /Status=Pending\nWhy: pod web-0.shop cannot pull the image tracegate:9\nTry: kubectl describe pod web-0 -n shop/,
+  );
+  pod("web-0", { ready: false, containers: [{ image: "tracegate:9", restartCount: 3 }] });
+  const crashing = await tgctl("proxy", "config", "all", "web-0", "-n", "shop");
+  assert.match(crashing.stderr, /connection refused\nTry: the pod crashes: kubectl logs web-0 -n shop --previous/);
+});
+
 test("a command for one proxy takes the first pod that runs", async (t) => {
   const { tgctl, pod, connect } = await shop(t);
   pod("web-0", { labels: ofGateway("web"), phase: "Pending" });

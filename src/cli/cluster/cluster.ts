@@ -1,6 +1,7 @@
 /** A cluster, for the time of one command. Importing this loads the Kubernetes client: commands do so lazily. */
 import { connectCluster, type HttpKubeClient } from "../../kube/connect.ts";
 import type { Pod } from "../../kube/objects.ts";
+import { podProblem } from "../../kube/pod-problem.ts";
 import { PortForward } from "../../kube/port-forward.ts";
 import type { Context } from "../context.ts";
 import { CliError } from "../errors.ts";
@@ -40,9 +41,10 @@ export class Cluster implements AsyncDisposable {
     const phase = pod.status?.phase ?? "Unknown";
     if (phase !== "Running") {
       const { name, namespace } = pod.metadata;
+      const problem = podProblem(pod);
       throw new CliError("failure", `pod is not running. Status=${phase}`, {
-        why: `pod ${podName(pod)}`,
-        hint: `kubectl describe pod ${name} -n ${namespace}`,
+        why: `pod ${podName(pod)}${problem === undefined ? "" : ` ${problem.what}`}`,
+        hint: problem?.command ?? `kubectl describe pod ${name} -n ${namespace}`,
       });
     }
     const { namespace, name } = pod.metadata;

@@ -191,7 +191,10 @@ test("status fails, with the reason, for each way to be out of sync", async (t) 
   await expect("disconnected", "no connection to the controller: connection refused");
   server.delete("Pod", "shop/web-2");
   pod("web-2", { labels: ofGateway("web"), phase: "Pending" });
-  await expect("unreachable", "pod is not running. Status=Pending");
+  await expect(
+    "unreachable",
+    "pod is not running. Status=Pending (pod web-2.shop); kubectl describe pod web-2 -n shop",
+  );
 });
 
 test("replicas of the controller that have sent different states are out of sync", async (t) => {

@@ -1,6 +1,7 @@
 import type { AdminClientError } from "../../admin/client.ts";
 import { KubeError } from "../../kube/client.ts";
 import type { Pod } from "../../kube/objects.ts";
+import { podProblem } from "../../kube/pod-problem.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
 import { CliError } from "../errors.ts";
 import type { Outcome } from "../proxies.ts";
@@ -28,7 +29,11 @@ export async function podAdmin(cluster: Cluster, pod: Pod, port: number, portOpt
     pod: { name, namespace },
     address: `http://127.0.0.1:${forward.port}`,
     unreachable(error) {
-      const hint = `${portOption} gives another admin port; is tracegate running in the pod? kubectl logs ${name} -n ${namespace}`;
+      const problem = podProblem(pod);
+      const hint =
+        problem === undefined
+          ? `${portOption} gives another admin port; is tracegate running in the pod? kubectl logs ${name} -n ${namespace}`
+          : `the pod ${problem.what}: ${problem.command}`;
       return (
         forwardFailure(forward, pod, port, hint) ??
         new CliError("unreachable", `the admin server of pod ${podName(pod)} cannot be reached`, {

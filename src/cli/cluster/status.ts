@@ -61,7 +61,8 @@ export async function proxySyncs(
     const of = sent?.get(`${namespace}/${podName}`);
     const known = { ...row, controller: of?.controller ?? null, sent: of?.version ?? null };
     if (result.status === "rejected") {
-      const problem = CliError.from(result.reason).message;
+      const { message, why, hint } = CliError.from(result.reason);
+      const problem = `${message}${why === undefined ? "" : ` (${why})`}${hint === undefined ? "" : `; ${hint}`}`;
       return { ...known, state: "unreachable", problem, running: null, generation: null, appliedAt: null };
     }
     const { generation, appliedAt, hash } = result.value;

@@ -4,7 +4,16 @@ import { dynamicTarget } from "../../config/schema/scalars.ts";
 
 const fixed = z
   .strictObject({
-    host: z.string().min(1).max(253).optional().describe("Host name or IP address."),
+    host: z
+      .string()
+      .min(1)
+      .max(253)
+      // An IPv6 address has more than one colon.
+      .refine((host) => !host.includes("/") && host.split(":").length !== 2, {
+        message: "write a host name or an IP address, without scheme, port and path",
+      })
+      .optional()
+      .describe("Host name or IP address."),
     port: z.int().min(1).max(65535).optional().describe("Port of the host."),
     unixPath: z.string().min(1).max(1024).optional().describe("Path of a Unix socket in the pods of the proxies."),
   })

@@ -1,5 +1,6 @@
 /** Whether the proxies of a Gateway run and serve what they were sent, and at which addresses. */
 import type { Pod } from "../../kube/objects.ts";
+import { podProblem } from "../../kube/pod-problem.ts";
 import { deploymentName, GATEWAY_NAME } from "../deploy/manifest.ts";
 import { defineIndex, defineQuery } from "../graph.ts";
 import { isFalse, isTrue, joined } from "../translate/conditions.ts";
@@ -36,16 +37,9 @@ const startProblem = defineQuery<string | undefined>("startProblem", (read, depl
 });
 
 /** Without what changes from one attempt to the next: a status that changes is written. */
-function problemOf({ metadata: { namespace, name }, status }: Pod): string | undefined {
-  const [container] = status?.containerStatuses ?? [];
-  const { reason, message } = container?.state?.waiting ?? {};
-  if ((container?.restartCount ?? 0) > 0) return `pod ${name} crashes: kubectl logs -n ${namespace} ${name} --previous`;
-  if (reason === "ErrImagePull" || reason === "ImagePullBackOff")
-    return `pod ${name} cannot pull the image ${container?.image}: kubectl describe pod -n ${namespace} ${name}`;
-  if (reason !== undefined && reason !== "ContainerCreating" && reason !== "PodInitializing")
-    return `pod ${name}: ${reason}${message === undefined ? "" : `: ${message}`}`;
-  const unscheduled = status?.conditions?.find(({ type }) => type === "PodScheduled");
-  return unscheduled?.status === "False" ? `pod ${name} cannot be scheduled: ${unscheduled.message}` : undefined;
+function problemOf(pod: Pod): string | undefined {
+  const problem = podProblem(pod);
+  return problem === undefined ? undefined : `pod ${pod.metadata.name} ${problem.what}; see ${problem.command}`;
 }
 
 /** Of a Gateway of ours. */

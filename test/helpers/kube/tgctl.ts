@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { invoke, type Outcome } from "../../../src/cli/fixtures/invoke.ts";
-import type { Condition, Pod } from "../../../src/kube/objects.ts";
+import type { Condition, ContainerStatus, Pod } from "../../../src/kube/objects.ts";
 import { TestApiServer } from "./api-server.ts";
 
 /** An API server with commands that find it by their kubeconfig; both end with the test. */
@@ -30,8 +30,15 @@ export async function testCluster(t: TestContext) {
         status: { conditions },
       } as never);
     },
-    pod(name: string, { labels = {}, namespace = "shop", phase = "Running", ready = true }: PodDraft = {}): void {
-      const status: Pod["status"] = { phase, conditions: [{ type: "Ready", status: ready ? "True" : "False" }] };
+    pod(
+      name: string,
+      { labels = {}, namespace = "shop", phase = "Running", ready = true, containers = [] }: PodDraft = {},
+    ): void {
+      const status: Pod["status"] = {
+        phase,
+        conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+        containerStatuses: containers,
+      };
       server.set({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace, labels }, status } as never);
     },
     /** Makes a port of a pod lead to a port of this machine. */
@@ -46,6 +53,7 @@ interface PodDraft {
   readonly namespace?: string;
   readonly phase?: string;
   readonly ready?: boolean;
+  readonly containers?: readonly ContainerStatus[];
 }
 
 /** The label of a Gateway's pods. */
