@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Namespace, Service } from "../kube/objects.ts";
+import type { Gateway, HttpRoute, Namespace, Service } from "../kube/objects.ts";
 import { defineIndex, defineQuery, Graph, type Query } from "./graph.ts";
 
 function namespace(name: string, labels: Record<string, string> = {}, resourceVersion?: string): Namespace {
@@ -184,4 +184,53 @@ test("collect drops results about what has gone, and nothing else", () => {
   graph.set(namespace("a", { text: "z" }));
   graph.set(namespace("b", { text: "new" }));
   assert.deepEqual(graph.query(all.query, ""), ["z", "new"]);
+});
+
+test("the status of a route is no change for queries, but readers and writers get the newest", () => {
+  const graph = new Graph();
+  const route = (resourceVersion: string, hostname: string, parents: HttpRoute["status"]): HttpRoute => ({
+    apiVersion: "gateway.networking.k8s.io/v1",
+    kind: "HTTPRoute",
+    metadata: { name: "main", namespace: "apps", resourceVersion },
+    spec: { hostnames: [hostname] },
+    ...(parents !== undefined && { status: parents }),
+  });
+  const { query, ran } = counted((read, key) => read.get("HTTPRoute", key)?.spec.hostnames?.[0]);
+  const tier = defineQuery(
+    "tier",
+    (read, key) => `${read.get("HTTPRoute", key)?.status?.parents?.length}${read.list("Namespace").length}`,
+  );
+  graph.set(route("1", "a.example.com", undefined));
+  assert.equal(graph.query(query, "apps/main"), "a.example.com");
+  graph.query(tier, "apps/main");
+  const { revision } = graph;
+  graph.set(route("2", "a.example.com", { parents: [] }));
+  assert.equal(graph.revision, revision);
+  assert.deepEqual(graph.get("HTTPRoute", "apps/main")?.status, { parents: [] });
+  graph.set(namespace("other"));
+  assert.equal(graph.query(tier, "apps/main"), "01");
+  graph.query(query, "apps/main");
+  assert.deepEqual(ran(), ["apps/main"]);
+  graph.set(route("3", "b.example.com", { parents: [] }));
+  assert.equal(graph.query(query, "apps/main"), "b.example.com");
+});
+
+test("of a Gateway's status only the conditions are a change", () => {
+  const graph = new Graph();
+  const gateway = (attachedRoutes: number, status: "True" | "False"): Gateway => ({
+    apiVersion: "gateway.networking.k8s.io/v1",
+    kind: "Gateway",
+    metadata: { name: "web", namespace: "apps" },
+    spec: { gatewayClassName: "tracegate" },
+    status: {
+      listeners: [{ name: "http", supportedKinds: [], attachedRoutes, conditions: [] }],
+      conditions: [{ type: "Programmed", status, reason: "Programmed", message: "" }],
+    },
+  });
+  graph.set(gateway(1, "False"));
+  const { revision } = graph;
+  graph.set(gateway(2, "False"));
+  assert.equal(graph.revision, revision);
+  graph.set(gateway(2, "True"));
+  assert.notEqual(graph.revision, revision);
 });

@@ -5,7 +5,7 @@
  * identity, so whatever depends on it is not recomputed, and consumers find changes by comparing references.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type KubeObject, keyOfObject } from "../kube/objects.ts";
+import { type GatewayStatus, type KubeObject, keyOfObject } from "../kube/objects.ts";
 import type { InputKind, Inputs } from "./inputs.ts";
 
 /** What a query may read. Everything else that it depends on must be constant. */
@@ -159,6 +159,8 @@ export class Graph {
     if (object !== undefined && before !== undefined && isSame(before, object)) {
       // For writers, which need the newest version.
       table.objects.set(key, object);
+      const cell = table.cells.get(key);
+      cell?.set(object, cell.changedAt());
       return;
     }
     this.#revision++;
@@ -323,14 +325,33 @@ class Memo<Result> implements Source {
   }
 }
 
-/** Whether nothing has changed that anybody could read: nodes and leaders' ConfigMaps are written every few seconds. */
+/** Kinds whose status decides nothing but whether it has to be written. */
+const STATUS_IS_OUTPUT: ReadonlySet<string> = new Set<InputKind>([
+  "HTTPRoute",
+  "GRPCRoute",
+  "TLSRoute",
+  "TCPRoute",
+  "UDPRoute",
+]);
+
+/** Whether nothing has changed that decides a result: nodes and leaders' ConfigMaps are written every few seconds. */
 function isSame(before: KubeObject, after: KubeObject): boolean {
-  const [{ resourceVersion: old, ...metadata }, { resourceVersion, ...newMetadata }] = [
-    before.metadata,
-    after.metadata,
-  ];
-  if (old !== undefined && old === resourceVersion) return true;
-  return isDeepStrictEqual({ ...before, metadata }, { ...after, metadata: newMetadata });
+  const [old, now] = [before.metadata.resourceVersion, after.metadata.resourceVersion];
+  if (old !== undefined && old === now) return true;
+  return isDeepStrictEqual(decisive(before), decisive(after));
+}
+
+/**
+ * An object without what no result depends on. A status of ours that comes back by the watch would otherwise cost as much as the
+ * change that caused it: of a route, and of a Gateway whenever a route attaches to it.
+ */
+function decisive(object: KubeObject): unknown {
+  const { resourceVersion: _version, ...metadata } = object.metadata;
+  const { status, ...others } = object as KubeObject & { readonly status?: GatewayStatus };
+  if (STATUS_IS_OUTPUT.has(object.kind)) return { ...others, metadata };
+  // Whether a Gateway has ever been programmed is known from its conditions.
+  if (object.kind === "Gateway") return { ...others, metadata, conditions: status?.conditions };
+  return { ...object, metadata };
 }
 
 function sorted<T>(objects: ReadonlyMap<string, T> | undefined): readonly T[] {
