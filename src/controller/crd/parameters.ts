@@ -114,7 +114,6 @@ export const parametersSpec = z
   .describe("How the proxies of Gateways are deployed.");
 
 export type Parameters = z.output<typeof parametersSpec>;
-export type Overlay = NonNullable<Parameters["deployment"]>;
 
 /** Parses the spec of TracegateParameters. `rawConfig` is checked as the proxies will check it. */
 export function parseParameters(spec: unknown): Parsed<Parameters> {

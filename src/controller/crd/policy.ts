@@ -55,7 +55,7 @@ export const targetRef = z.strictObject({
   sectionName,
 });
 
-export const targetSelector = z.strictObject({
+const targetSelector = z.strictObject({
   ...target,
   matchLabels: z.record(z.string(), z.string()).describe("Labels of the targets, in the namespace of the policy."),
   sectionName,

@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { Report } from "../../config/parse/document.ts";
 import type { Path } from "../../config/parse/paths.ts";
 
-export const textReference = z.strictObject({
+const textReference = z.strictObject({
   name: z.string().min(1).max(253).describe("Name of the object, in the namespace of the policy."),
   key: z.string().min(1).max(253).describe("Key in its data."),
 });

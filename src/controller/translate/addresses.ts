@@ -44,7 +44,7 @@ const workloadsByUid = defineQuery<ReadonlyMap<string, Workload>>("workloadsByUi
 );
 
 /** Key: `<uid> <service key>…`, the services that it serves. */
-export const workloadAddress = defineQuery<Address | undefined>("workloadAddress", (read, key) => {
+const workloadAddress = defineQuery<Address | undefined>("workloadAddress", (read, key) => {
   const [uid = "", ...services] = key.split(" ");
   const parts = services.map((service) => read.query(workloadsByUid, service).get(uid));
   const workload = mergeWorkloads([parts.filter((part) => part !== undefined)]).get(uid);

@@ -18,7 +18,8 @@ import { keyOfService, keyOfUdpPorts } from "./discovery.ts";
 import type { Findings } from "./findings.ts";
 import { isGranted } from "./grants.ts";
 import type { RouteKind } from "./model.ts";
-import { mergeAttached, policyTarget } from "./policies.ts";
+import { mergeAttached } from "./policies.ts";
+import { policyTarget } from "./policy/targets.ts";
 
 /** The route that refers to backends. */
 export interface Referrer {

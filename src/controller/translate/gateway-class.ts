@@ -1,10 +1,7 @@
 /** Which GatewayClasses and Gateways are ours. */
 import type { Gateway, GatewayClass } from "../../kube/objects.ts";
 import type { Read } from "../graph.ts";
-import { defineIndex } from "../graph.ts";
 import { CONTROLLER_NAME } from "../inputs.ts";
-
-export const GATEWAYS_OF_CLASS = defineIndex("Gateway", ({ spec }) => [spec.gatewayClassName]);
 
 /** `TRACEGATE_CONTROLLER_NAME`, by which classes choose their controller. */
 export function controllerName(read: Read): string {

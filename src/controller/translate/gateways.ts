@@ -4,7 +4,7 @@ import { defineQuery, type Read } from "../graph.ts";
 import { isFalse, isTrue } from "./conditions.ts";
 import { requestedAddresses } from "./gateway-addresses.ts";
 import { ourClass } from "./gateway-class.ts";
-import { findConflicts } from "./listener-conflicts.ts";
+import { findConflicts, overlappingTls } from "./listener-conflicts.ts";
 import { allowedSets } from "./listener-sets.ts";
 import { hasInsecureFallback, type ListenerTls, translateListenerTls } from "./listener-tls.ts";
 import {
@@ -17,7 +17,6 @@ import {
   protocolOf,
 } from "./listeners.ts";
 import type { ConditionDraft, GatewayModel, ListenerModel } from "./model.ts";
-import { overlappingTls } from "./overlapping-tls.ts";
 import { parametersProblem } from "./parameters.ts";
 import { type Loaded, loadCertificate } from "./secrets.ts";
 

@@ -1,5 +1,5 @@
-import type { Read } from "../graph.ts";
-import { defineIndex } from "../graph.ts";
+/** ReferenceGrants: which objects may refer to objects of other namespaces. */
+import { defineIndex, type Read } from "../graph.ts";
 
 const GRANTS = defineIndex("ReferenceGrant", (grant) => [grant.metadata.namespace]);
 

@@ -1,9 +1,13 @@
 /**
  * Listeners that cannot share a port (Gateway API, Gateway `spec.listeners`, "Distinct Listeners"). Among the listeners of one
- * object all that conflict are rejected; between objects the one that comes first wins (ListenerSet, `spec.listeners`).
+ * object all that conflict are rejected; between objects the one that comes first wins (ListenerSet, `spec.listeners`). Others
+ * share a port and should not, because their hostnames overlap.
  */
+import { isTrue } from "./conditions.ts";
+import { covers } from "./hostnames.ts";
 import type { Declaration, Problem } from "./listeners.ts";
 import { ownProblem, protocolOf } from "./listeners.ts";
+import type { ListenerModel } from "./model.ts";
 
 /** `declarations` in order of precedence. Listeners with problems of their own conflict with none. */
 export function findConflicts(declarations: readonly Declaration[]): ReadonlyMap<Declaration, Problem> {
@@ -72,4 +76,32 @@ function transportOf(spec: Declaration["spec"]): string {
 function nameOf({ spec, listenerSet, gateway }: Declaration, from: Declaration): string {
   if (listenerSet === from.listenerSet) return `Listener ${spec.name}`;
   return `Listener ${spec.name} of ${listenerSet === undefined ? `Gateway ${gateway}` : `ListenerSet ${listenerSet}`}`;
+}
+
+/**
+ * Adds the condition OverlappingTLSConfig to HTTPS listeners of a port of which one's hostname covers the other's: a client that
+ * reuses a connection for another host can meet the TLS settings of the wrong one. Such requests get 421.
+ */
+export function overlappingTls(listeners: readonly ListenerModel[]): readonly ListenerModel[] {
+  return listeners.map((listener) => {
+    if (!isCandidate(listener)) return listener;
+    const rivals = listeners.filter(
+      (other) => other !== listener && isCandidate(other) && other.port === listener.port && overlap(other, listener),
+    );
+    if (rivals.length === 0) return listener;
+    const names = rivals.map(({ name, hostname }) => `${name} (${hostname === "" ? "any hostname" : hostname})`);
+    const message = `The hostname overlaps with that of ${names.join(", ")} on the same port`;
+    return {
+      ...listener,
+      conditions: [...listener.conditions, isTrue("OverlappingTLSConfig", "OverlappingHostnames", message)],
+    };
+  });
+}
+
+function isCandidate({ protocol, programmed }: ListenerModel): boolean {
+  return protocol === "HTTPS" && programmed;
+}
+
+function overlap(one: ListenerModel, other: ListenerModel): boolean {
+  return covers(one.hostname, other.hostname) || covers(other.hostname, one.hostname);
 }

@@ -31,7 +31,7 @@ export function protocolOf({ protocol }: Pick<GatewayListener, "protocol">): Pro
 }
 
 /** What kinds of routes a listener can serve at all. */
-export function possibleKinds({ protocol, tls }: GatewayListener): readonly RouteKind[] {
+function possibleKinds({ protocol, tls }: GatewayListener): readonly RouteKind[] {
   switch (protocol) {
     case "HTTP":
     case "HTTPS":

@@ -8,8 +8,6 @@ import { policyModel } from "./policy/model.ts";
 import { inputsAt, isUsable, withoutLost } from "./policy/parts.ts";
 import { placeOf, policyTarget } from "./policy/targets.ts";
 
-export { policyTarget } from "./policy/targets.ts";
-
 const NO_SETS: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
 const NOTHING: AttachedPolicies = { ...NO_SETS, override: NO_SETS };
 

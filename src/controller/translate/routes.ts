@@ -19,7 +19,8 @@ import { gatewayModel } from "./gateways.ts";
 import { translateGrpcRule } from "./grpc-rules.ts";
 import { MISSING_FILTER, type Rule, type RuleBackend, translateHttpRule } from "./http-rules.ts";
 import type { Attachment, ListenerModel, ParentModel, RouteKind, RouteModel } from "./model.ts";
-import { listenerTargets, mergeAttached, policyTarget } from "./policies.ts";
+import { listenerTargets, mergeAttached } from "./policies.ts";
+import { policyTarget } from "./policy/targets.ts";
 import { createdAt } from "./precedence.ts";
 
 const NO_ROUTE: RouteModel = { parents: [], services: [] };
