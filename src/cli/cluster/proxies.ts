@@ -1,5 +1,6 @@
 import { AdminClient } from "../../admin/client.ts";
 import type { Pod } from "../../kube/objects.ts";
+import { podProblem } from "../../kube/pod-problem.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
 import { adminResult, type ProxyAdmin } from "../admin.ts";
 import { type Context, write } from "../context.ts";
@@ -61,8 +62,19 @@ class ClusterProxies implements Proxies {
     return eachPod(await this.#pods(), (pod) => this.#proxy(pod), call);
   }
 
+  /** @throws CliError if none is ready and one of them cannot start: waiting for it would not help */
   async #serving(): Promise<readonly ProxyAdmin[]> {
-    const ready = (await this.#pods()).filter(isReady);
+    const pods = await this.#pods();
+    const ready = pods.filter(isReady);
+    if (ready.length === 0) {
+      for (const pod of pods) {
+        const problem = podProblem(pod);
+        if (problem !== undefined)
+          throw new CliError("failure", `no pod of ${this.name} is ready: pod ${podName(pod)} ${problem.what}`, {
+            hint: problem.command,
+          });
+      }
+    }
     return Promise.all(ready.map((pod) => this.#proxy(pod)));
   }
 

@@ -69,6 +69,19 @@ suite("two pods of a Gateway", () => {
     });
   }
 
+  test("without a URL, a Gateway whose only pod cannot start is an error that says why", async (t) => {
+    const { tgctl, gateway, pod } = await testCluster(t);
+    gateway("web");
+    const containers = [{ image: "tracegate:9", restartCount: 4 }];
+    pod("web-1", { labels: ofGateway("web"), ready: false, containers });
+    const { code, stderr } = await tgctl("trace", "gateway/web", "-n", "shop", "--raw");
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^Error: no pod of gateway\/web is ready: pod web-1.shop crashes\nTry: kubectl logs web-1 -n shop --previous\n/,
+    );
+  });
+
   test("--pod traces that pod only", async (t) => {
     const { trace, server } = await cluster(t);
     const { stdout } = await seen(trace("--raw", "--pod", "web-2"), "web-2");
