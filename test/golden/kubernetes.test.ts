@@ -18,11 +18,23 @@ import type { Inputs } from "../../src/controller/inputs.ts";
 import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
+import { ROUTE_KINDS } from "../../src/controller/translate/model.ts";
 import { type Gateway, keyOfObject } from "../../src/kube/objects.ts";
 import type { GatewayState, Resource } from "../../src/xds/resources.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { TestPlane } from "../helpers/data-plane.ts";
 import { packState } from "../helpers/kube/pack-state.ts";
+
+/** The order of statuses in outputs. */
+const KINDS: readonly DesiredStatus["kind"][] = [
+  "GatewayClass",
+  "Gateway",
+  "ListenerSet",
+  ...ROUTE_KINDS,
+  "BackendTLSPolicy",
+  "TracegatePolicy",
+  "TracegateBackend",
+];
 
 const FOLDER = new URL("kubernetes/", import.meta.url);
 
@@ -85,8 +97,8 @@ function outcome(text: string): { readonly text: string; readonly states: readon
     return [key, graph.query(gatewayState, key)] as const;
   });
   const gateways = states.map(([key, state]) => [key, shownState(state)]);
-  const statuses = graph
-    .query(desiredStatuses, "")
+  const statuses = [...graph.query(desiredStatuses, "")]
+    .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || (a.key < b.key ? -1 : 1))
     .filter(({ kind, generation }) => kind !== "GatewayClass" || generation !== CLASS.metadata.generation)
     .map(shownStatus);
   const shown = { gateways: Object.fromEntries(gateways), statuses: Object.fromEntries(statuses) };

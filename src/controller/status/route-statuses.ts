@@ -1,21 +1,42 @@
 /** Statuses of routes: what each of their parents that is ours makes of them. */
-import { keyOfObject, type RouteParentStatus } from "../../kube/objects.ts";
-import { defineQuery, type Read } from "../graph.ts";
+import { type KubeObject, keyOfObject, type RouteParentStatus } from "../../kube/objects.ts";
+import { defineIndex, defineQuery, type Index, type Read } from "../graph.ts";
 import { isTrue, joined } from "../translate/conditions.ts";
 import { controllerName } from "../translate/gateway-class.ts";
 import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model.ts";
 import { routeModel } from "../translate/routes.ts";
 import { shadowedRules } from "../translate/shadowing.ts";
+import { SHARD_NUMBERS, shardOf } from "../translate/shards.ts";
 import type { DesiredStatus } from "./desired.ts";
 
 export function routeStatuses(read: Read): readonly DesiredStatus[] {
-  return ROUTE_KINDS.flatMap((kind) =>
-    read
-      .list(kind)
-      .map((route) => read.query(routeStatus, `${kind}/${keyOfObject(route)}`))
-      .filter((status) => status !== undefined),
-  );
+  return SHARD_NUMBERS.flatMap((shard) => read.query(statusesOfShard, String(shard)));
 }
+
+const statusesOfShard = defineQuery<readonly DesiredStatus[]>("statusesOfShard", (read, shard) =>
+  ROUTE_KINDS.flatMap((kind) =>
+    read
+      .query(routesOfShard, `${kind} ${shard}`)
+      .map((route) => read.query(routeStatus, route))
+      .filter((status) => status !== undefined),
+  ),
+);
+
+/** Keys (`<kind>/<namespace>/<name>`) of routes. A query of its own: a route that changes leaves them as they are. */
+const routesOfShard = defineQuery<readonly string[]>("routesOfShard", (read, key) => {
+  const [kind, shard = ""] = key.split(" ") as [RouteKind, string];
+  const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SHARD[kind] as Index<RouteKind>, shard);
+  return routes.map((route) => `${kind}/${keyOfObject(route)}`);
+});
+
+const inShard = (route: KubeObject): readonly string[] => [String(shardOf(keyOfObject(route)))];
+const BY_SHARD: { readonly [K in RouteKind]: Index<K> } = {
+  HTTPRoute: defineIndex("HTTPRoute", inShard),
+  GRPCRoute: defineIndex("GRPCRoute", inShard),
+  TLSRoute: defineIndex("TLSRoute", inShard),
+  TCPRoute: defineIndex("TCPRoute", inShard),
+  UDPRoute: defineIndex("UDPRoute", inShard),
+};
 
 /** Key: `<kind>/<namespace>/<name>`. undefined: no parent is ours, and none was. */
 const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read, key) => {

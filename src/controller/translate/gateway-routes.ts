@@ -7,6 +7,7 @@ import { defineQuery, type Read } from "../graph.ts";
 import { routesOfGateway } from "./route-keys.ts";
 import { routeModel } from "./routes.ts";
 import { matchesOf, type RuleMatch } from "./rule-matches.ts";
+import { SHARD_NUMBERS, shardOf } from "./shards.ts";
 
 interface Contribution {
   /** With their names, also at listeners of other Gateways. */
@@ -24,10 +25,6 @@ interface Contribution {
 export function contributionsOf(read: Read, gateway: string): readonly Contribution[] {
   return SHARD_NUMBERS.map((shard) => read.query(contributionOfShard, `${gateway} ${shard}`));
 }
-
-/** A change costs what one shard costs, and a look at each of them. */
-const SHARDS = 64;
-const SHARD_NUMBERS = Array.from({ length: SHARDS }, (_, shard) => shard);
 
 /** Key: `<gateway> <shard>`. */
 const contributionOfShard = defineQuery<Contribution>("contributionOfShard", (read, key) => {
@@ -48,13 +45,6 @@ const shardsOfGateway = defineQuery<readonly (readonly string[])[]>("shardsOfGat
   for (const route of read.query(routesOfGateway, gateway)) shards[shardOf(route)]?.push(route);
   return shards;
 });
-
-/** FNV-1a: names that differ in their last characters are spread evenly. */
-function shardOf(key: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
-  return (hash >>> 0) % SHARDS;
-}
 
 /** The rules of a route at all its listeners. */
 const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (read, key) => {
