@@ -12,7 +12,7 @@ const TIMES: LeaseTimes = { lease: 1000, renewWithin: 300, retryEvery: 20 };
 /** So long that a test which waits for it fails. */
 const NEVER: LeaseTimes = { lease: 60_000, renewWithin: 30_000, retryEvery: 20 };
 
-interface Replica {
+interface Replica extends AsyncDisposable {
   readonly election: LeaderElection;
   readonly changes: boolean[];
   stop(): Promise<void>;
@@ -34,15 +34,12 @@ function join(server: TestApiServer, identity: string, times = TIMES): Replica {
   });
   const stopping = new AbortController();
   const ended = election.run(stopping.signal);
-  return {
-    election,
-    changes,
-    async stop() {
-      stopping.abort();
-      await ended;
-      client.close();
-    },
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    await ended;
+    client.close();
   };
+  return { election, changes, stop, [Symbol.asyncDispose]: stop };
 }
 
 function spec(server: TestApiServer): { holderIdentity?: string; leaseTransitions?: number; renewTime?: string } {
@@ -51,9 +48,9 @@ function spec(server: TestApiServer): { holderIdentity?: string; leaseTransition
 
 test("one replica leads and renews its lease; the next takes it at once when it is given up", async () => {
   await using server = await TestApiServer.start();
-  const one = join(server, "one", NEVER);
+  await using one = join(server, "one", NEVER);
   await until(() => one.election.leading);
-  const two = join(server, "two", NEVER);
+  await using two = join(server, "two", NEVER);
   const { renewTime } = spec(server);
   await until(() => spec(server).renewTime !== renewTime);
   assert.equal(spec(server).holderIdentity, "one");
@@ -76,16 +73,15 @@ test("a lease that is not renewed is taken when it has expired, not before", asy
     spec: made,
   });
   const startedAt = performance.now();
-  const one = join(server, "one");
+  await using one = join(server, "one");
   await until(() => one.election.leading);
   // The clock of the replica that died may be wrong: only what was seen here counts.
   assert.ok(performance.now() - startedAt >= 1000);
-  await one.stop();
 });
 
 test("a leader that cannot renew stops writing before others may begin", async () => {
   await using server = await TestApiServer.start();
-  const one = join(server, "one");
+  await using one = join(server, "one");
   await until(() => one.election.leading);
   const blocked = Promise.withResolvers<void>();
   server.intercept = () => blocked.promise;
@@ -94,12 +90,11 @@ test("a leader that cannot renew stops writing before others may begin", async (
   server.intercept = undefined;
   blocked.resolve();
   await until(() => one.election.leading);
-  await one.stop();
 });
 
 test("a leader whose lease was taken follows", async () => {
   await using server = await TestApiServer.start();
-  const one = join(server, "one");
+  await using one = join(server, "one");
   await until(() => one.election.leading);
   const lease = server.store.get(LEASES, LEASE) ?? assert.fail();
   server.store.put(LEASES, LEASE, {

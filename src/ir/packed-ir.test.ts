@@ -110,6 +110,15 @@ test("routes that stay keep their place in shared memory, in whatever order they
     names(packed),
     Array.from({ length: 100 }, (_, i) => `later${400 + i}`),
   );
+  // Also where a few of many parts stay, change by change.
+  const stable: PackedText[] = [];
+  for (let i = 0; i < 5; i++) {
+    const fresh = Array.from({ length: 100 - i }, (_, n) => made(`bulk${i}-${n}`));
+    packed = packer.pack([...stable, ...fresh]);
+    stable.push(...fresh.slice(0, 1));
+    const kept = packed.pieces.reduce((sum, { offsets }) => sum + offsets.length - 1, 0);
+    assert.ok(kept <= 202, `${kept} texts for 100 routes`);
+  }
   assert.deepEqual(names(packer.pack([])), []);
   assert.deepEqual(names(packer.pack([second])), ["second"]);
 });

@@ -76,9 +76,9 @@ export class XdsClient {
     const responses = this.#unanswered;
     this.#unanswered = [];
     return (error) => {
+      // A connection that has ended sends nothing.
       for (const { connection, typeUrl, nonce } of responses)
-        if (connection === this.#connection)
-          connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));
+        connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));
     };
   }
 

@@ -167,6 +167,23 @@ suite("the stream server", () => {
     assert.equal(seen.at(-1), "left");
   });
 
+  test("what a proxy has rejected is not sent again: it has received it", async () => {
+    await using test = await TestXdsServer.start();
+    using peer = new XdsPeer({ address: test.address });
+    const one = shaped({ routes: ["a", "b"] });
+    test.server.publish(GATEWAY, one);
+    peer.answer(await peer.batch());
+    const two = shaped({ routes: ["a", "b", "c"] }, one);
+    test.server.publish(GATEWAY, two);
+    peer.answer(await peer.batch(), "no room for c");
+    test.server.publish(GATEWAY, shaped({ routes: ["a", "b", "c", "d"] }, two));
+    const third = await peer.batch();
+    assert.deepEqual(
+      names(third.flatMap(({ resources }) => resources)).map((name) => name.split("/").at(-1)),
+      ["d"],
+    );
+  });
+
   test("endless rejections change the status a few times only, and their reasons have a bound", async () => {
     const reasons = new Set<string>();
     await using test = await TestXdsServer.start({

@@ -64,6 +64,25 @@ suite("TLS of the stream", () => {
     for (const each of [...replicas, restarted]) each.close();
   });
 
+  test("of several replicas that replace a damaged Secret at once, one wins", async () => {
+    await using api = await TestApiServer.start();
+    const metadata = { namespace: "system", name: CERTIFICATE_SECRET };
+    api.set({ apiVersion: "v1", kind: "Secret", metadata, data: { "tls.crt": "bm90aGluZw==" } } as never);
+    const both = Promise.withResolvers<void>();
+    let puts = 0;
+    api.intercept = ({ method }) => {
+      if (method !== "PUT") return undefined;
+      if (++puts === 2) both.resolve();
+      return both.promise;
+    };
+    const replicas = [certificatesOf(api), certificatesOf(api)];
+    await Promise.all(replicas.map((each) => each.start()));
+    const [one, other] = replicas;
+    assert.ok(one?.ca !== undefined);
+    assert.equal(other?.ca, one.ca);
+    for (const each of replicas) each.close();
+  });
+
   test("the certificate is renewed without a restart, and the CA while the former one is still trusted", async () => {
     await using api = await TestApiServer.start();
     let now = Date.now();

@@ -32,7 +32,7 @@ function proxyOf(server: TestXdsServer, more: Readonly<Record<string, string>> =
 }
 
 suite("a proxy of a controller", () => {
-  test("starts from nothing, serves what it is sent and follows changes", async () => {
+  test("starts from nothing, serves what it is sent, follows changes, and shows where they come from", async () => {
     await using server = await TestXdsServer.start();
     await using gateway = await proxyOf(server);
     await gateway.until(() => server.server.proxies.length === 1, "the proxy to connect");
@@ -48,6 +48,23 @@ suite("a proxy of a controller", () => {
     server.server.publish(GATEWAY, stateOf(config(0, "two")));
     await gateway.until(() => server.server.proxies[0]?.synchronized === true, "the second state");
     assert.equal(await (await fetch(url)).text(), "two");
+    // Where its configuration comes from.
+    const status = await statusOf(gateway);
+    assert.equal(status.source, server.address);
+    assert.equal(status.hash, server.server.proxies[0]?.acknowledged);
+    assert.deepEqual(status.stream, { connected: true, problem: null, version: status.hash });
+    const dump = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as Record<
+      string,
+      Record<string, unknown>
+    >;
+    assert.deepEqual(dump.config?.xds, {
+      address: server.address,
+      auth: null,
+      caCert: null,
+      namespace: "ns",
+      gateway: "gw",
+    });
+    assert.match(JSON.stringify(dump.binds), /"name":"two"/);
   });
 
   test("loses no request while its routes change, the controller dies and comes back", async () => {
@@ -128,40 +145,19 @@ suite("a proxy of a controller", () => {
     assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "after");
   });
 
-  test("a file with routes beside a controller is refused with a reason", async () => {
-    const env = { XDS_ADDRESS: "http://127.0.0.1:1", NAMESPACE: "ns", GATEWAY: "gw" };
-    await using gateway = await TestGateway.launch(config(0, "x"), { env });
-    assert.equal(await gateway.exited(), 1);
-    assert.match(gateway.stderr, /binds: cannot be set here while a controller is set/);
-  });
-
-  test("a proxy has to know whose configuration it takes", async () => {
-    await using gateway = await TestGateway.launch({}, { env: { XDS_ADDRESS: "http://127.0.0.1:1", NAMESPACE: "ns" } });
-    assert.equal(await gateway.exited(), 1);
-    assert.match(gateway.stderr, /GATEWAY must be set/);
-  });
-
-  test("shows where its configuration comes from, without the token", async () => {
-    await using server = await TestXdsServer.start();
-    await using gateway = await proxyOf(server);
-    server.server.publish(GATEWAY, stateOf(config(0, "one")));
-    await gateway.until(() => gateway.ready, "the first state");
-    const status = await statusOf(gateway);
-    assert.equal(status.source, server.address);
-    assert.equal(status.hash, server.server.proxies[0]?.acknowledged);
-    assert.deepEqual(status.stream, { connected: true, problem: null, version: status.hash });
-    const dump = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as Record<
-      string,
-      Record<string, unknown>
-    >;
-    assert.deepEqual(dump.config?.xds, {
-      address: server.address,
-      auth: null,
-      caCert: null,
-      namespace: "ns",
-      gateway: "gw",
-    });
-    assert.match(JSON.stringify(dump.binds), /"name":"one"/);
+  test("a proxy with routes of its own, or that does not know its Gateway, is refused with a reason", async () => {
+    const address = { XDS_ADDRESS: "http://127.0.0.1:1", NAMESPACE: "ns" };
+    const refusal = async (config: object, env: Record<string, string>): Promise<string> => {
+      await using gateway = await TestGateway.launch(config, { env });
+      assert.equal(await gateway.exited(), 1);
+      return gateway.stderr;
+    };
+    const [routes, unknown] = await Promise.all([
+      refusal(config(0, "x"), { ...address, GATEWAY: "gw" }),
+      refusal({}, address),
+    ]);
+    assert.match(routes, /binds: cannot be set here while a controller is set/);
+    assert.match(unknown, /GATEWAY must be set/);
   });
 });
 
