@@ -74,7 +74,7 @@ function acceptance(
     return usable
       ? isTrue("Accepted", "PartiallyValid", joined(problems))
       : isFalse("Accepted", "Invalid", joined(problems));
-  const conflicts = overridden.filter(({ wider }) => wider === undefined);
+  const conflicts = overridden.filter(({ wider, listener }) => wider === undefined && listener === undefined);
   if (parts > 0 && conflicts.length === parts)
     return isFalse("Accepted", "Conflicted", joined(overridden.map(overriddenText)));
   return isTrue("Accepted", "Valid", warnings.length === 0 ? "Policy is valid" : joined(warnings));
@@ -94,8 +94,13 @@ function overriding(overridden: readonly Overridden[]): readonly ConditionDraft[
 }
 
 /** `timeout of HTTPRoute apps/web is overridden by TracegatePolicy apps/older`. */
-function overriddenText({ kind, target, by, wider }: Overridden): string {
-  const how = wider === undefined ? "" : ` of ${inWords(wider)} with the inheritance Override`;
+function overriddenText({ kind, target, by, wider, listener }: Overridden): string {
+  const how =
+    wider !== undefined
+      ? ` of ${inWords(wider)} with the inheritance Override`
+      : listener !== undefined
+        ? ` of ${inWords(listener)}, which has the same port and comes first`
+        : "";
   return `${kind} of ${inWords(target)} is overridden by TracegatePolicy ${by}${how}`;
 }
 

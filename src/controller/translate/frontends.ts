@@ -25,11 +25,13 @@ export const frontendOf = defineQuery<FrontendModel>("frontendOf", (read, key) =
   const target = policyTarget("Gateway", namespace, name);
   const listeners = read.get("Gateway", gateway)?.spec.listeners ?? [];
   const sections = listeners.filter((each) => String(each.port) === port).map((each) => `${target}/${each.name}`);
-  const levels = [target, ...sections.reverse()].map((each) => levelOf(read, each));
+  const whole = levelOf(read, target);
+  // What is assigned later replaces what was assigned before.
+  const listenersLastFirst = sections.map((each) => levelOf(read, each)).reverse();
   const input: FrontendInput = {};
-  for (const { fields } of levels) Object.assign(input, fields);
-  for (const { override } of [...levels].reverse()) Object.assign(input, override);
-  const callees = levels.flatMap((level) => level.callees);
+  for (const { fields } of [whole, ...listenersLastFirst]) Object.assign(input, fields);
+  for (const { override } of [...listenersLastFirst, whole]) Object.assign(input, override);
+  const callees = [whole, ...listenersLastFirst].flatMap((level) => level.callees);
   const { frontend } = translateFrontendInput(
     input,
     callContext(read, callees, () => {}, []),

@@ -10,6 +10,8 @@ export interface Overridden extends Part {
   readonly by: string;
   /** The other one is attached to something wider with the inheritance `Override`. */
   readonly wider?: string;
+  /** The other one is attached to this listener, which has the same port and comes first. */
+  readonly listener?: string;
 }
 
 /** What a policy configures at a target without effect. `gateways`: keys of those that the target belongs to. */
@@ -35,7 +37,30 @@ export function overriddenAt(
     }
     return [];
   });
-  return [...lost, ...overruled];
+  const { override = false } = attached.parts.find(({ key }) => key === policy) ?? {};
+  const ofPort = rest
+    .filter((part) => part.phase === "frontend" && !overruled.some((each) => isSame(each, part)))
+    .flatMap((part): Overridden[] => {
+      for (const other of earlierListeners(read, place)) {
+        const winner = inputsAt(read, other).parts.find(
+          (each) => (each.override || !override) && each.parts.some((own) => isSame(own, part)),
+        );
+        if (winner !== undefined) return [{ ...part, target, by: winner.key, listener: other }];
+      }
+      return [];
+    });
+  return [...lost, ...overruled, ...ofPort];
+}
+
+/** Targets of the listeners of the same port, whose settings of connections apply instead (`frontendOf`). */
+function earlierListeners(read: Read, { kind, namespace, name, section }: TargetPlace): readonly string[] {
+  if (kind !== "Gateway" || section === undefined) return [];
+  const listeners = read.get("Gateway", `${namespace}/${name}`)?.spec.listeners ?? [];
+  const own = listeners.findIndex((each) => each.name === section);
+  return listeners
+    .slice(0, Math.max(own, 0))
+    .filter(({ port }) => port === listeners[own]?.port)
+    .map((each) => policyTarget(kind, namespace, name, each.name));
 }
 
 function isSame(a: Part, b: Part): boolean {
