@@ -20,6 +20,8 @@ const SELECTORS: readonly (readonly [boolean, LabelSelector])[] = [
   [false, { matchExpressions: [{ key: "other", operator: "Exists" }] }],
   [false, { matchExpressions: [{ key: "team", operator: "DoesNotExist" }] }],
   [true, { matchExpressions: [{ key: "other", operator: "DoesNotExist" }] }],
+  // A label can have the name of a property that all objects of JavaScript have.
+  [false, { matchExpressions: [{ key: "constructor", operator: "Exists" }] }],
   [false, { matchLabels: { team: "web" }, matchExpressions: [{ key: "tier", operator: "DoesNotExist" }] }],
 ];
 

@@ -75,6 +75,22 @@ test("texts come from Secrets and ConfigMaps, services from backendRefs", () => 
   });
 });
 
+test("keys with names of properties that every object has are missing like others", () => {
+  const graph = graphOf(`
+- ${ROUTE}
+- {kind: Secret, metadata: {name: users}, data: {htpasswd: ""}}
+- kind: TracegatePolicy
+  metadata: {name: login}
+  spec:
+    ${TARGET}
+    traffic:
+      basicAuth: {htpasswd: {secretKeyRef: {name: users, key: constructor}}}
+      apiKey: {keys: [{key: {secretKeyRef: {name: users, key: toString}}}]}
+`);
+  assert.match(problemsOf(graph, "login").join(), /key constructor|"constructor"/);
+  assert.match(problemsOf(graph, "login").join(), /toString/);
+});
+
 test("a ReferenceGrant permits calls to another namespace, with the policies that are attached there", () => {
   const objects = `
 - ${ROUTE}
