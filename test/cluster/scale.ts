@@ -37,6 +37,8 @@ const GATEWAYS = Number(values.gateways);
 const SAMPLES = Number(values.samples);
 /** Routes of the Gateway whose status writes are counted. */
 const ATTACHED = 1000;
+/** Milliseconds between samples, for the statuses of the one before. */
+const SETTLE_MS = 200;
 /** Seconds over which an idle controller is observed. */
 const IDLE_SECONDS = 30;
 
@@ -152,7 +154,10 @@ async function timeToTraffic(gateway: string, address: string, index: number): P
   await eventually(`traffic on ${name}`, () => serves(address, `${name}.example.com`, agent), 30, 2);
   const elapsed = performance.now() - startedAt;
   agent.destroy();
+  // The next sample must not wait for this deletion.
   await client.request("DELETE", resourcePath(RESOURCES.HTTPRoute, NS, name));
+  await eventually(`no traffic on ${name}`, async () => !(await serves(address, `${name}.example.com`)), 30, 10);
+  await delay(SETTLE_MS);
   return elapsed;
 }
 
@@ -166,6 +171,7 @@ function countChanges(path: string): { readonly counts: Map<string, number>; rea
     });
     const query = { resourceVersion: metadata.resourceVersion };
     for await (const { type, object } of client.watch<HttpRoute>(path, query, abort.signal)) {
+      if (type === "ERROR") throw new Error(`the watch of ${path} failed: ${JSON.stringify(object)}`);
       if (type !== "MODIFIED") continue;
       const key = objectKey(object.metadata);
       counts.set(key, (counts.get(key) ?? 0) + 1);
