@@ -93,7 +93,7 @@ export function firstRunning(pods: readonly Pod[]): Pod | undefined {
   return pods.find(isRunning) ?? pods[0];
 }
 
-export function isRunning({ metadata, status }: Pod): boolean {
+function isRunning({ metadata, status }: Pod): boolean {
   return status?.phase === "Running" && metadata.deletionTimestamp === undefined;
 }
 

@@ -10,7 +10,7 @@ import { isNotFound, kubeFailure } from "./errors.ts";
 import { gatewayNamed, gatewaySuggestion, whyNoPods } from "./suggestions.ts";
 
 /** Pods of the controller carry this label. */
-export const CONTROLLER_LABEL = "tracegate=tracegate";
+const CONTROLLER_LABEL = "tracegate=tracegate";
 
 const TYPES = ["gateway", "pod", "service", "deployment", "replicaset", "statefulset", "daemonset"] as const;
 export type ResourceType = (typeof TYPES)[number];
@@ -131,7 +131,7 @@ export async function podsOf(client: KubeClient, resource: Resource, signal: Abo
 }
 
 /** The pods of the namespace with these labels, sorted by name. @throws CliError */
-export async function podsWith(
+async function podsWith(
   client: KubeClient,
   namespace: string,
   labelSelector: string,

@@ -35,7 +35,7 @@ export function proxyConfig(layers: readonly Parameters[]): string {
   return stringify({ config });
 }
 
-export function imageOf(layers: readonly Parameters[], fallback: string): string {
+function imageOf(layers: readonly Parameters[], fallback: string): string {
   const registry = lastOf(layers, ({ image }) => image?.registry);
   const repository = lastOf(layers, ({ image }) => image?.repository);
   const tag = lastOf(layers, ({ image }) => image?.tag);

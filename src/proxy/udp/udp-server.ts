@@ -19,7 +19,7 @@ import { connectionVariables } from "../variables.ts";
 import { type DropReason, type UdpHost, UdpSession } from "./udp-session.ts";
 
 /** Defaults of `Frontend.udp`. */
-export const UDP_DEFAULTS = { idleTimeout: 60_000, maxSessions: 10_000, maxDatagramSize: 65_507 } as const;
+const UDP_DEFAULTS = { idleTimeout: 60_000, maxSessions: 10_000, maxDatagramSize: 65_507 } as const;
 
 /** A session may be evicted for a new client once it has been silent for so many milliseconds. */
 const EVICTABLE_MS = 5000;
