@@ -46,7 +46,10 @@ export const policiesOf = defineQuery<readonly string[]>("policiesOf", (read, ta
   const keys = new Set(candidates.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
   return [...keys].filter((key) => {
     const input = read.query(policyInput, key);
-    return input !== undefined && targetsOf(read, input).some((each) => isSameTarget(each, place));
+    return (
+      input !== undefined &&
+      targetsOf(read, input).some((each) => each.problem === undefined && isSameTarget(each, place))
+    );
   });
 });
 
