@@ -163,6 +163,25 @@ test("status of a Gateway: what the controller sent to each pod, and what the po
   ]);
 });
 
+test("status without a resource: every Gateway of the namespace, or of all", async (t) => {
+  const { tgctl, gateway } = await twoPods(t);
+  gateway("idle", "shop");
+  gateway("other", "elsewhere");
+  const one = await tgctl("status", "-n", "shop");
+  assert.equal(one.code, 1);
+  assert.deepEqual(
+    one.stdout.split("\n").map((line) => line.split(" ")[0]),
+    ["gateway/idle.shop", "no", "", "gateway/web.shop", "POD", "web-1", "web-2", ""],
+  );
+  assert.match(one.stderr, /no pods found for resource "gateway\/idle"/);
+  const all = await tgctl("status", "-A", "--json");
+  const names = (JSON.parse(all.stdout) as { gateway: string }[]).map((each) => each.gateway);
+  assert.deepEqual(names, ["gateway/idle.shop", "gateway/other.elsewhere", "gateway/web.shop"]);
+  assert.match(all.stderr, /2 of 3 Gateways/);
+  assert.equal((await tgctl("status", "-A", "gateway/web")).code, 2);
+  assert.match((await tgctl("status", "-n", "empty")).stderr, /no Gateways found in namespace "empty"/);
+});
+
 test("status fails, with the reason, for each way to be out of sync", async (t) => {
   const { status, says, server, pod } = await twoPods(t);
   const expect = async (state: string, why: string) => {

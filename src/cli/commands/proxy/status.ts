@@ -1,22 +1,22 @@
 import { adminResult } from "../../admin.ts";
-import type { ClusterOptions } from "../../cluster/options.ts";
-import type { ControllerOptions } from "../../cluster/status.ts";
+import type { ControllerOptions, ProxySync } from "../../cluster/status.ts";
 import type { Context } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
 import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
-import { CliError } from "../../errors.ts";
-import { openProxies, type Proxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
+import { CliError, usage } from "../../errors.ts";
+import { chooseTarget, openProxies, type Proxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxies.ts";
 
 export const status = defineCommand({
   name: "status",
   summary: "Show which configuration is in effect, and whether it is the newest one",
   description: [
     "Exits with 1 when the proxy is not synchronized: the newest configuration was rejected, or is not in effect in every worker yet. The lines above the error give the reason.",
-    "In Kubernetes, compares what the controller has sent to each pod with what the pod runs. STATE is synchronized, pending, rejected, disconnected or unreachable; SENT and RUNS are versions.",
+    "In Kubernetes, without a resource for every Gateway of the namespace, compares what the controller has sent to each pod with what the pod runs. STATE is synchronized, pending, rejected, disconnected or unreachable; SENT and RUNS are versions.",
   ],
-  argument: RESOURCE,
+  argument: { ...RESOURCE, summary: RESOURCE.summary.replace("the only Gateway", "all Gateways of the namespace") },
   options: {
     ...TARGET_OPTIONS,
+    "all-namespaces": { type: "switch", short: "A", summary: "The Gateways of all namespaces" },
     "controller-namespace": {
       type: "text",
       value: "namespace",
@@ -36,9 +36,16 @@ export const status = defineCommand({
   examples: [
     { does: "Is the last change of the file in effect?", run: "proxy status" },
     { does: "As JSON, for scripts", run: "status -o json" },
+    { does: "And all Gateways of the cluster?", run: "status -A" },
     { does: "Does every pod of a Gateway run what the controller sent?", run: "status gateway/web -n shop" },
   ],
   async run(invocation, context) {
+    const { argument, options } = invocation;
+    const everywhere = options["all-namespaces"];
+    if (everywhere && (argument !== undefined || options.local || options.namespace !== undefined))
+      throw usage("--all-namespaces does not accept a resource argument, --local or --namespace");
+    const inCluster = everywhere || chooseTarget(invocation, context.env) === "cluster";
+    if (inCluster && argument === undefined && options.pod === undefined) return await statusOfAll(options, context);
     await using proxies = await openProxies(invocation, context);
     if (proxies.inCluster) return await clusterStatus(proxies, invocation.options, context);
     const proxy = await proxies.first();
@@ -53,9 +60,46 @@ export const status = defineCommand({
   },
 });
 
+/** Of every Gateway of the namespace, or of all namespaces, one table after the other. */
+async function statusOfAll(options: StatusOptions, context: Context): Promise<void> {
+  const [{ allGateways }, { proxySyncs, syncFailure, syncTable }] = await Promise.all([
+    import("../../cluster/all-gateways.ts"),
+    import("../../cluster/status.ts"),
+  ]);
+  const found: { name: string; rows: readonly ProxySync[]; failure: CliError | undefined }[] = [];
+  for (const name of await allGateways(options, context)) {
+    try {
+      await using proxies = await openProxies({ argument: name, options }, context);
+      const rows = await proxySyncs(proxies, options, context);
+      found.push({ name, rows, failure: syncFailure(name, rows) });
+    } catch (error) {
+      if (context.signal.aborted) throw error;
+      found.push({ name, rows: [], failure: CliError.from(error) });
+    }
+  }
+  const shown = found.map(({ name, rows, failure }) => ({
+    gateway: name,
+    problem: failure?.message ?? null,
+    proxies: rows,
+  }));
+  const body = ({ name, rows, failure }: (typeof found)[number]): string =>
+    `${name}\n${rows.length === 0 ? `${failure?.message ?? ""}\n` : syncTable(rows)}`;
+  await print(shown, options.output, context, () => found.map(body).join("\n"));
+  const failures = found.flatMap(({ failure }) => failure ?? []);
+  const [first, ...others] = failures;
+  if (first === undefined) return;
+  if (others.length === 0) throw first;
+  throw new CliError("failure", `${failures.length} of ${found.length} Gateways do not run the newest state`, {
+    why: first.message,
+  });
+}
+
+type StatusOptions = TargetWords["options"] &
+  ControllerOptions & { readonly output: string; readonly "all-namespaces": boolean };
+
 async function clusterStatus(
   proxies: Proxies,
-  options: Pick<ClusterOptions, "kubeconfig" | "context"> & ControllerOptions & { readonly output: string },
+  options: Pick<StatusOptions, "kubeconfig" | "context" | "output" | keyof ControllerOptions>,
   context: Context,
 ): Promise<void> {
   const { proxySyncs, syncFailure, syncTable } = await import("../../cluster/status.ts");
