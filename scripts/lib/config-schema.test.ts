@@ -71,7 +71,7 @@ test("in an editor a variable may stand where a number, a choice or a name has t
   const { $defs } = editorJsonSchema();
   const { port, protocol } = $defs?.Gateway?.properties ?? {};
   assert.deepEqual(port, {
-    description: "TCP port. 0 lets the system choose one.",
+    description: "TCP or UDP port. 0 lets the system choose one.",
     type: ["integer", "string"],
     minimum: 0,
     maximum: 65535,

@@ -21,6 +21,11 @@ const OTHER = {
   clusterId: "c",
   network: "n",
   sensitiveHeaders: ["x-secret"],
+  xdsAddress: "http://controller:9978",
+  xdsRootCa: "/ca.crt",
+  xdsAuthToken: "/token",
+  namespace: "apps",
+  gateway: "web",
 };
 
 /** Fields that a reload changes, that mean nothing, or that can have one value only. */
