@@ -73,9 +73,10 @@ test("an object that is written again without a change is no change, but its ver
   graph.set(namespace("a", {}, "1"));
   graph.query(query, "");
   ran();
-  const { revision } = graph;
+  const { revision, version } = graph;
   graph.set(namespace("a", {}, "2"));
   assert.equal(graph.revision, revision);
+  assert.equal(graph.version, version);
   assert.equal(graph.get("Namespace", "a")?.metadata.resourceVersion, "2");
   graph.query(query, "");
   assert.deepEqual(ran(), []);
@@ -203,9 +204,10 @@ test("the status of a route is no change for queries, but readers and writers ge
   graph.set(route("1", "a.example.com", undefined));
   assert.equal(graph.query(query, "apps/main"), "a.example.com");
   graph.query(tier, "apps/main");
-  const { revision } = graph;
+  const { revision, version } = graph;
   graph.set(route("2", "a.example.com", { parents: [] }));
   assert.equal(graph.revision, revision);
+  assert.equal(graph.version, version + 1);
   assert.deepEqual(graph.get("HTTPRoute", "apps/main")?.status, { parents: [] });
   graph.set(namespace("other"));
   assert.equal(graph.query(tier, "apps/main"), "01");

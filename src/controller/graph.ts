@@ -116,10 +116,16 @@ export class Graph {
   /** What was asked for from outside since the last change. */
   readonly #asked = new Set<Memo<unknown>>();
   #revision = 1;
+  #version = 1;
 
-  /** Increases whenever an object changes. */
+  /** Increases whenever an object changes in a way that may decide a result. */
   get revision(): number {
     return this.#revision;
+  }
+
+  /** Increases whenever an object changes at all, but for what is written every few seconds to show that its writer is alive. */
+  get version(): number {
+    return this.#version;
   }
 
   /** Adds or replaces an object. */
@@ -196,11 +202,13 @@ export class Graph {
     const before = table.objects.get(key);
     if (before === undefined && object === undefined) return;
     if (object !== undefined && before !== undefined && isSame(before, object)) {
+      if (!isDeepStrictEqual(statusOf(before), statusOf(object))) this.#version++;
       // For writers, which need the newest version.
       table.objects.set(key, object);
       table.cells.get(key)?.fill(object);
       return;
     }
+    this.#version++;
     this.#revision++;
     this.#asked.clear();
     if (object === undefined) table.objects.delete(key);
@@ -406,6 +414,10 @@ function decisive(object: KubeObject): unknown {
   // Whether a Gateway has ever been programmed is known from its conditions.
   if (object.kind === "Gateway") return { ...others, metadata, conditions: status?.conditions };
   return { ...object, metadata };
+}
+
+function statusOf(object: KubeObject): unknown {
+  return (object as KubeObject & { readonly status?: unknown }).status;
 }
 
 function sorted<T>(objects: ReadonlyMap<string, T> | undefined): readonly T[] {

@@ -50,18 +50,15 @@ export class Syncer implements Sink {
   }
 
   replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void {
-    this.#options.graph.replace(kind, objects as unknown as readonly Inputs[K][]);
-    this.changed();
+    this.#change((graph) => graph.replace(kind, objects as unknown as readonly Inputs[K][]));
   }
 
   set(object: Inputs[InputKind]): void {
-    this.#options.graph.set(object);
-    this.changed();
+    this.#change((graph) => graph.set(object));
   }
 
   delete(kind: InputKind, key: string): void {
-    this.#options.graph.delete(kind, key);
-    this.changed();
+    this.#change((graph) => graph.delete(kind, key));
   }
 
   /** Everything has been listed: runs now, and from now on after changes. Before, results would be those of half a cluster. */
@@ -85,6 +82,14 @@ export class Syncer implements Sink {
     if (this.#timer === undefined) this.#deadline = now + BURST_MS;
     else clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#run(), Math.max(0, Math.min(QUIET_MS, this.#deadline - now)));
+  }
+
+  /** Nodes and leases are written every few seconds without a change that matters to anybody. */
+  #change(change: (graph: Graph) => void): void {
+    const { graph } = this.#options;
+    const { version } = graph;
+    change(graph);
+    if (graph.version !== version) this.changed();
   }
 
   /** What the stream was given last. */

@@ -166,16 +166,17 @@ function countChanges(path: string): { readonly counts: Map<string, number>; rea
   const counts = new Map<string, number>();
   const abort = new AbortController();
   const follow = async (): Promise<void> => {
-    const { metadata } = await client.request<{ metadata: { resourceVersion: string } }>("GET", path, {
-      query: { limit: "1" },
-    });
-    const query = { resourceVersion: metadata.resourceVersion };
-    for await (const { type, object } of client.watch<HttpRoute>(path, query, abort.signal)) {
-      if (type === "ERROR") throw new Error(`the watch of ${path} failed: ${JSON.stringify(object)}`);
-      if (type !== "MODIFIED") continue;
-      const key = objectKey(object.metadata);
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
+    const { metadata } = await client.request<{ metadata: { resourceVersion: string } }>("GET", path);
+    let { resourceVersion } = metadata;
+    // A server may end a watch at any time; the next one goes on from the last event.
+    while (!abort.signal.aborted)
+      for await (const { type, object } of client.watch<HttpRoute>(path, { resourceVersion }, abort.signal)) {
+        if (type === "ERROR") throw new Error(`the watch of ${path} failed: ${JSON.stringify(object)}`);
+        resourceVersion = object.metadata.resourceVersion ?? resourceVersion;
+        if (type !== "MODIFIED") continue;
+        const key = objectKey(object.metadata);
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+      }
   };
   void follow().catch((error: unknown) => {
     if (!abort.signal.aborted) throw error;
@@ -200,7 +201,9 @@ try {
   await delay(1000);
   await createRoutes("attached", ATTACHED, () => "crowded");
   await eventually("the last attached route", () => serves(crowded, `attached-${ATTACHED - 1}.example.com`), 120);
-  await eventually("statuses", async () => routeChanges.counts.size >= ATTACHED, 120);
+  await eventually("statuses", async () => routeChanges.counts.size >= ATTACHED, 120).catch((error: unknown) => {
+    throw new Error(`only ${routeChanges.counts.size} of ${ATTACHED} routes have a status`, { cause: error });
+  });
   await delay(5000);
   row(
     `status writes per route, ${ATTACHED} attached (most of one route)`,
