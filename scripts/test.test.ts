@@ -39,8 +39,8 @@ test("--deny-skips: a skipped test fails the run, with its name, file and reason
   const denied = await run("denied.test.mjs", skipped, "--deny-skips");
   assert.equal(denied.code, 1);
   assert.match(denied.output, /needs it \(.*denied\.test\.mjs\): no such program here/);
-  // The test of the child process skips without a reason, which is what --deny-skips must find.
-  const bare = `test("bare", ${JSON.stringify({ skip: true })}, () => {});`;
+  const noReason = true; // The child process skips its test without a reason, which --deny-skips must find.
+  const bare = `test("bare", ${JSON.stringify({ skip: noReason })}, () => {});`;
   const without = await run("without.test.mjs", bare, "--deny-skips");
   assert.equal(without.code, 1);
   assert.match(without.output, /bare \(.*\): no reason given/);

@@ -16,7 +16,7 @@ metadata:
   name: ${NAMESPACE}
 `;
 
-/** Empty without Helm (`HELM` names the program): then nobody can say whether the file is current. */
+/** Empty without Helm (`HELM` names the program), because the file cannot be checked without it. */
 export function installManifest(): readonly (readonly [path: string, text: string])[] {
   const args = ["template", "tracegate", `${root}install/helm/tracegate`, "--namespace", NAMESPACE];
   const { status, stdout, stderr, error } = spawnSync(

@@ -111,7 +111,7 @@ export function resolveSettings(
   };
 }
 
-/** Where pods find their token unless told otherwise; elsewhere there is none. */
+/** Default path of the token, which the deployer mounts into the pods of proxies. */
 const DEFAULT_TOKEN = "/var/run/secrets/xds-tokens/xds-token";
 
 function xdsSettings(input: SettingsInput, env: Env, document: ConfigDocument): XdsSettings | undefined {

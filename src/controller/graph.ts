@@ -338,7 +338,7 @@ class Memo<Result> extends Source {
     this.markReaders();
   }
 
-  /** Nobody will ask for it again. */
+  /** No query reads it any more. */
   release(): void {
     for (const source of this.#reads) source.removeReader(this as Memo<unknown>);
   }

@@ -13,8 +13,8 @@ export interface Inputs extends Objects {
 export type InputKind = keyof Inputs;
 
 /**
- * What the proxies of one Gateway say about the state that they were sent. Its namespace and name are those of the Gateway. There
- * is none while all proxies accept everything.
+ * What the proxies of one Gateway say about the state that they were sent. Its namespace and name are those of the Gateway. Absent
+ * while all proxies accept everything.
  */
 export interface ProxyReport extends KubeObject {
   readonly kind: "ProxyReport";
@@ -35,8 +35,8 @@ export function proxyReport(namespace: string, name: string, rejections: readonl
 }
 
 /**
- * Why the objects of one Gateway could not be deployed. Its namespace and name are those of the Gateway. There is none while
- * nothing fails.
+ * Why the objects of one Gateway could not be deployed. Its namespace and name are those of the Gateway. Absent while
+ * deployment succeeds.
  */
 export interface DeploymentReport extends KubeObject {
   readonly kind: "DeploymentReport";

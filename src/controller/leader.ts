@@ -81,7 +81,7 @@ export class LeaderElection {
     const { client, identity, log } = this.#options;
     const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#times.renewWithin / 2)]);
     const startedAt = performance.now();
-    // A leader knows the lease that it wrote; whoever has changed it since causes a conflict.
+    // A leader knows the lease that it wrote; a change by another writer causes a conflict.
     let lease = this.#leading ? this.#observed?.lease : undefined;
     lease ??= await this.#read(limit);
     const holder = lease?.spec.holderIdentity ?? "";
@@ -151,8 +151,8 @@ export class LeaderElection {
   #failed(error: unknown): void {
     const { log } = this.#options;
     if (error instanceof KubeError && error.status === 409) {
-      // Another has written it, or this replica without hearing of it: read it again. Until `renewWithin` is over, nobody else
-      // can have found it expired.
+      // Another replica has written it, or this one has and missed the response: read it again. Before `renewWithin` has passed,
+      // no other replica can consider it expired.
       this.#observed = undefined;
       return;
     }

@@ -5,7 +5,7 @@ import { CONTROLLER_COMPONENTS, LOG_LEVELS, type LogFilter, parseLogFilter } fro
 /** `off` is not one of them: the controller always reports errors. */
 const LEVELS = ["error", "warn", "info", "debug", "trace"] as const;
 
-/** Every component has a level of its own, so each can be set and shown. @throws Error for a level that does not exist */
+/** Every component has its own level. @throws Error for a level that does not exist */
 export function componentFilter(level: string): LogFilter {
   const all = parseLogFilter(level);
   const levels = CONTROLLER_COMPONENTS.map((component) => `${component}=${LOG_LEVELS[all.rank(component)]}`);

@@ -5,7 +5,7 @@ import { GATEWAY_NAME } from "./deploy/manifest.ts";
 export interface Watched<K extends Kind> {
   /** The API server sends only these. */
   readonly selectors?: Readonly<Record<string, string>>;
-  /** Drops what nobody reads; most of a Pod is of no use here. */
+  /** Drops fields that the controller does not read, such as most of a Pod. */
   readonly trim?: (object: Objects[K]) => Objects[K];
 }
 

@@ -38,7 +38,7 @@ export class WorkQueue {
   #running = 0;
   #idle: (() => void)[] = [];
 
-  /** `parallel`: how many keys run at once. `failed` is told of each failure, and how many there were in a row. */
+  /** `parallel`: how many keys run at once. `failed` is called after each failure with the number of failures in a row. */
   constructor(
     parallel: number,
     rests: Rests,

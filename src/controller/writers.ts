@@ -59,7 +59,7 @@ export class ClusterWriters {
   update(): void {
     const { graph, metrics, settings } = this.#options;
     this.#classes.update(graph.get("GatewayClass", settings.className));
-    // Each for itself: an error of ours in one must not stop the other.
+    // Run separately: a bug in one must not stop the other.
     const errors: unknown[] = [];
     const attempt = (controller: ControllerName, work: () => void): void => {
       try {

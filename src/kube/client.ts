@@ -29,7 +29,7 @@ export interface WatchEvent<T> {
 /** The API server refused a request, or could not be reached (`status` 0). */
 export class KubeError extends Error {
   readonly status: number;
-  /** `reason` of the Status object, such as `NotFound` or `Conflict`; empty if there is none. */
+  /** `reason` of the Status object, such as `NotFound` or `Conflict`; empty without one. */
   readonly reason: string;
 
   constructor(status: number, reason: string, message: string, options?: ErrorOptions) {

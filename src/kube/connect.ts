@@ -12,7 +12,7 @@ import { Throttle } from "./throttle.ts";
 const IDLE_MS = 60_000;
 /** Milliseconds for which credentials are used before their files are read again; client-go's period. */
 const CREDENTIALS_MS = 60_000;
-/** Requests at once. Watches are not counted: each has a connection of its own. */
+/** Concurrent requests. Watches do not count: each has its own connection. */
 const MAX_SOCKETS = 32;
 /** Milliseconds until the first TCP keep-alive probe: a server that is gone ends a silent watch within 40 s. */
 const PROBE_AFTER_MS = 30_000;

@@ -25,7 +25,7 @@ export interface ReflectorOptions<K extends Kind> {
   readonly kind: K;
   /** `labelSelector` and `fieldSelector`: the server sends only these objects. */
   readonly selectors?: Readonly<Record<string, string>>;
-  /** Drops what nobody reads, before an object is kept. Metadata is trimmed in any case. */
+  /** Drops unused fields before an object is kept. Metadata is trimmed in any case. */
   readonly trim?: (object: Objects[K]) => Objects[K];
   readonly sink: Sink;
   readonly log: Logger;

@@ -225,7 +225,7 @@ export class Gateway {
   async #drain(): Promise<void> {
     const { terminationMinDeadline, terminationMaxDeadline } = this.settings;
     this.#log.info("draining", { min: `${terminationMinDeadline}ms`, max: `${terminationMaxDeadline}ms` });
-    // Endpoints may change while requests still come: what follows them goes on until ports close.
+    // Endpoints may change while requests still arrive, so the configuration is followed until ports close.
     await new Promise((resolve) => setTimeout(resolve, terminationMinDeadline));
     this.#follower.close();
     const startedAt = performance.now();

@@ -41,7 +41,7 @@ export class UdpPort {
       socket.once("error", failed);
       socket.bind({ address: host, port, exclusive: true }, () => {
         socket.removeListener("error", failed);
-        // A datagram that cannot be sent or received is lost, which UDP allows; the port goes on.
+        // A datagram that cannot be sent or received is lost, which UDP allows; the port stays open.
         socket.on("error", () => {});
         socket.on("message", (bytes: Buffer, from: RemoteInfo) => onDatagram(bytes, from));
         resolve(opened);

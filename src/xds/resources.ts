@@ -1,5 +1,5 @@
 /**
- * What the configuration stream carries: the parts of one gateway's IR, each a named resource with a version of its own. The
+ * What the configuration stream carries: the parts of one gateway's IR, each a named resource with its own version. The
  * controller makes them, a proxy assembles them to an `Ir`. There are two types: `Address` (services and workloads), which
  * changes with every pod, and `Resource` (everything else).
  */

@@ -29,7 +29,7 @@ const MAX_STREAMS_OF_POD = 4;
 /** Milliseconds after which a connection without a stream is closed. */
 const IDLE_MS = 60_000;
 /**
- * Milliseconds between two checks of the token of an open stream: whoever loses a ServiceAccount loses its configuration. Tokens
+ * Milliseconds between two checks of the token of an open stream: a proxy whose ServiceAccount is deleted loses access. Tokens
  * last for hours; a proxy whose token has expired connects again with the next.
  */
 const RECHECK_MS = 10 * 60_000;
@@ -215,7 +215,7 @@ export class XdsServer {
     }
   }
 
-  /** Rejects with Refusal when the token is not valid any more; while nobody can check it, the stream goes on. */
+  /** Rejects with Refusal when the token is not valid any more; while it cannot be checked, the stream stays open. */
   async #recheck(metadata: Metadata): Promise<void> {
     try {
       await this.#options.authenticate?.(tokenIn(metadata) ?? "");

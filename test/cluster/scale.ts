@@ -168,7 +168,7 @@ function countChanges(path: string): { readonly counts: Map<string, number>; rea
   const follow = async (): Promise<void> => {
     const { metadata } = await client.request<{ metadata: { resourceVersion: string } }>("GET", path);
     let { resourceVersion } = metadata;
-    // A server may end a watch at any time; the next one goes on from the last event.
+    // A server may end a watch at any time; the next one resumes after the last event.
     while (!abort.signal.aborted)
       for await (const { type, object } of client.watch<HttpRoute>(path, { resourceVersion }, abort.signal)) {
         if (type === "ERROR") throw new Error(`the watch of ${path} failed: ${JSON.stringify(object)}`);

@@ -153,7 +153,7 @@ class Checker {
     return this.#fail(`unknown variable ${node.name}${help}`, node.at);
   }
 
-  /** The type of the variable or type called `name`, recorded as the reference of `node`; undefined if there is none. */
+  /** The type of the variable or type called `name`, recorded as the reference of `node`; undefined for an unknown name. */
   #lookUp(node: Node, name: string): Type | undefined {
     const local = this.#locals.findLast((candidate) => candidate.name === name);
     if (local !== undefined) {

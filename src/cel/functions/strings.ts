@@ -99,8 +99,7 @@ function quote(text: string): CelValue {
     "\\": "\\\\",
     '"': '\\"',
   };
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to be escaped
-  return `"${text.toWellFormed().replace(/[\x07\b\f\n\r\t\v\\"]/g, (character) => escapes[character] ?? character)}"`;
+  return `"${text.toWellFormed().replace(/[\p{Cc}\\"]/gu, (character) => escapes[character] ?? character)}"`;
 }
 
 const ascii = (pattern: RegExp, change: (letters: string) => string) => (text: string) => {
@@ -110,8 +109,7 @@ const ascii = (pattern: RegExp, change: (letters: string) => string) => (text: s
   return text.replace(pattern, change);
 };
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII begins with them
-const IS_ASCII = /^[\x00-\x7f]*$/;
+const IS_ASCII = /^\p{ASCII}*$/u;
 
 /** White space as Unicode has it (Go's strings.TrimSpace). */
 const SPACES = "[\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+";

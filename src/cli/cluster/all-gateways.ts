@@ -6,7 +6,7 @@ import { Cluster } from "./cluster.ts";
 import { kubeFailure } from "./errors.ts";
 import type { ClusterOptions } from "./options.ts";
 
-/** `gateway/<name>.<namespace>` of the Gateways of one namespace, or of all. @throws CliError if there are none */
+/** `gateway/<name>.<namespace>` of the Gateways of one namespace, or of all. @throws CliError if it finds no Gateway */
 export async function allGateways(
   options: ClusterOptions & { readonly "all-namespaces": boolean },
   context: Context,

@@ -125,7 +125,7 @@ const refused: readonly (readonly [words: string, message: RegExp])[] = [
   ],
   [
     "gateway/invalid -n sick",
-    /^no pods found for resource "gateway\/invalid"\nWhy: Accepted is False, InvalidParameters: there is none\nTry: kubectl describe gateway invalid -n sick/,
+    /^no pods found for resource "gateway\/invalid"\nWhy: Accepted is False, InvalidParameters: TracegateParameters large does not exist\nTry: kubectl describe gateway invalid -n sick/,
   ],
   ["svc/external -n shop", /^resource has no pod selector\n$/],
   ["svc/none -n shop", /^resource has empty pod selector\n$/],
@@ -144,7 +144,12 @@ for (const [words, message] of refused) {
     gateway("a", "many");
     gateway("b", "many");
     gateway("invalid", "sick", [
-      { type: "Accepted", status: "False", reason: "InvalidParameters", message: "there is none" },
+      {
+        type: "Accepted",
+        status: "False",
+        reason: "InvalidParameters",
+        message: "TracegateParameters large does not exist",
+      },
     ]);
     pod("pending", { phase: "Pending" });
     server.set({

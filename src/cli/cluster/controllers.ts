@@ -18,7 +18,7 @@ export class Controllers implements AsyncDisposable {
   readonly #pods: readonly Pod[];
   readonly #port: number;
 
-  /** @throws CliError if there are none, or they cannot be looked up */
+  /** @throws CliError if it finds no pods or the lookup fails */
   static async open(
     options: ClusterOptions & { readonly "controller-admin-port": number },
     context: Context,

@@ -78,7 +78,7 @@ class ClusterProxies implements Proxies {
     return Promise.all(ready.map((pod) => this.#proxy(pod)));
   }
 
-  /** Sorted by name. @throws CliError if there are none */
+  /** Sorted by name. @throws CliError without pods */
   async #pods(): Promise<readonly Pod[]> {
     const pods = await podsOf(this.#cluster.client, this.#resource, this.#context.signal);
     if (this.#pinned === undefined) return pods;

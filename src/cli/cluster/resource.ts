@@ -84,7 +84,7 @@ export function parseResource(text: string): Omit<Resource, "namespace"> & { rea
   return { type, name, namespace: suffix };
 }
 
-/** The only Gateway of the namespace. @throws CliError if there is none, or more than one */
+/** The only Gateway of the namespace. @throws CliError unless the namespace has exactly one Gateway */
 export async function onlyGateway(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Resource> {
   const gateways = await list<{ readonly metadata: { readonly name: string } }>(
     client,
@@ -143,7 +143,7 @@ async function podsWith(
   return sorted(pods);
 }
 
-/** The pods of the controller, sorted by name. @throws CliError if there are none */
+/** The pods of the controller, sorted by name. @throws CliError if it finds no pods */
 export async function controllerPods(
   client: KubeClient,
   namespace: string,

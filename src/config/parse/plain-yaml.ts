@@ -33,8 +33,7 @@ export function readPlainYaml(
 }
 
 /** Tabs, carriage returns, other control characters, byte order marks, and a key that would set a prototype. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
-const BEYOND = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]|__proto__/;
+const BEYOND = /[[\p{Cc}\u2028\u2029\ufeff]--\n]|__proto__/v;
 
 /** The text needs the complete parser. */
 class BeyondPlain extends Error {}

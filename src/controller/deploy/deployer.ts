@@ -51,7 +51,7 @@ export class Deployer {
   #deployments: ReadonlyMap<string, GatewayDeployment> = new Map();
   /** By `ownedId`, as the watches know them. */
   readonly #owned = new Map<string, OwnedObject>();
-  /** By `ownedId`. Only as long as nobody has changed the object since. */
+  /** By `ownedId`. Dropped when another writer changes the object. */
   readonly #applied = new Map<string, Applied>();
   readonly #reported = new Map<string, string>();
   /** All owned objects are known. Before that, everything would look new. */

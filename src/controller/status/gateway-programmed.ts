@@ -53,7 +53,7 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   const { ips, unusable } = requestedAddresses(gateway);
   const addresses = ips.length === 0 ? assigned : assigned.filter(({ value }) => ips.includes(value));
   const missing = ips.filter((ip) => !addresses.some(({ value }) => value === ip));
-  // Once is enough: proxies that crash later are the business of their Deployment and of whoever watches it.
+  // Once is enough: the status of the Deployment shows proxies that crash later.
   const wasProgrammed = (gateway.status?.conditions ?? []).some(
     ({ type, status }) => type === "Programmed" && status === "True",
   );

@@ -141,7 +141,7 @@ function portOf({ ports }: EndpointSlice, port: ServicePort): number | undefined
   )?.port;
 }
 
-/** `spec.trafficDistribution` of Services: near endpoints are preferred, and others used when there are none. */
+/** `spec.trafficDistribution` of Services: near endpoints first, others as a fallback. */
 const LOAD_BALANCERS: Readonly<Record<string, LoadBalancer>> = {
   PreferClose: preferring("zone"),
   PreferSameZone: preferring("zone"),
@@ -155,7 +155,7 @@ function preferring(...routingPreferences: readonly Preference[]): LoadBalancer 
 type KubeEndpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
 /**
- * Ready endpoints; if there are none, those that still serve while they terminate, as kube-proxy does it, so that a rollout of a
+ * Ready endpoints; without any, those that still serve while they terminate, as in kube-proxy, so that a rollout of a
  * single replica loses no requests.
  */
 function workloadsOf(

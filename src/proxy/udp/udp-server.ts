@@ -134,7 +134,7 @@ export class UdpServer implements UdpHost, DrainablePort {
 
   // ── sessions ──
 
-  /** Undefined: there is none for this client, and its datagram is dropped. */
+  /** Undefined: the client gets no session, and its datagram is dropped. */
   #begin(client: DatagramSource): UdpSession | undefined {
     const reason = this.#refusal(client);
     if (reason !== undefined) {

@@ -99,7 +99,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     return this.#client;
   }
 
-  /** Undefined until it has been chosen, and where there is none. */
+  /** Undefined until it has been chosen, and without a usable endpoint. */
   get endpoint(): Endpoint | undefined {
     return this.#endpoint;
   }

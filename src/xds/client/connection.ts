@@ -31,7 +31,7 @@ export interface ConnectionEvents {
 }
 
 /**
- * One gRPC stream on a connection of its own. The pools of upstream/ are made for many short calls; this is a single one that
+ * One gRPC stream on its own connection. The pools of upstream/ are made for many short calls; this is a single one that
  * lasts for days, and has to notice a peer that vanishes.
  */
 export class Connection {

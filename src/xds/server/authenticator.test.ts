@@ -72,7 +72,7 @@ suite("tokens of proxies", () => {
     assert.match(await peer.end(), /^gRPC status 14: the token could not be checked/);
   });
 
-  test("while checks fail nobody is let in, and a stream that is open goes on", async () => {
+  test("while checks fail, new streams are rejected and open ones stay", async () => {
     await using api = await TestApiServer.start();
     api.tokens.set("right", users.right);
     await using server = await TestXdsServer.start({ authenticate: unremembered(api), recheck: 5 });
@@ -134,7 +134,7 @@ suite("reviews of tokens", () => {
   };
   const user = { username: "system:serviceaccount:ns:gw" };
 
-  test("an API server that says nothing about audiences vouches for nobody", async () => {
+  test("a review without audiences authenticates no proxy", async () => {
     for (const audiences of [undefined, [], ["https://kubernetes.default.svc"]]) {
       const { client } = review({ authenticated: true, user, ...(audiences !== undefined && { audiences }) });
       await assert.rejects(tokenReviewer(client, "tracegate")("t"), /was not made for the audience tracegate/);

@@ -1,7 +1,7 @@
 /**
  * TLS of the stream. All replicas of the controller share one CA, in the Secret `tracegate-xds-cert`; each signs a certificate of
  * its own with it, which is never stored. Proxies trust the CA by a ConfigMap beside them. The Secret is compared with what is
- * needed again and again, so that whoever deletes or damages it does no lasting harm.
+ * read again and again, so deleting or damaging it does no lasting harm.
  */
 import { X509Certificate } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -89,7 +89,7 @@ export class XdsCertificates {
         secret: `${this.#options.namespace}/${CERTIFICATE_SECRET}`,
         reason: messageOf(error),
       });
-      // Without the API server, the CA that is known goes on signing.
+      // Without the API server, the known CA still signs.
       if (this.#authority !== undefined && this.#now() >= this.#renewAt) this.#use(this.#authority);
       return false;
     }
@@ -119,7 +119,7 @@ export class XdsCertificates {
     if (changed) onCa?.(authority.bundle);
   }
 
-  /** The CA of the Secret. If there is none that can be used, this replica writes one; of several that do, one wins. */
+  /** The CA of the Secret. Without a usable one, this replica writes one; of several replicas that do so, one wins. */
   async #agree(): Promise<Authority> {
     for (;;) {
       const secret = await this.#read();
@@ -182,7 +182,7 @@ function usable({ data = {} }: Secret, now: number): Authority | undefined {
   return { cert, key, bundle: bundle.includes(cert.trim()) ? bundle : cert };
 }
 
-/** Certificates that proxies may still trust; undefined if there is none that is valid. */
+/** Certificates that proxies may still trust; undefined if none is valid. */
 function trusted({ data = {} }: Secret, now: number): string | undefined {
   const cert = decode(data["tls.crt"]);
   try {

@@ -50,7 +50,7 @@ function partsOf(state: EncodedState, { changed, removed }: Difference): Part[] 
     ...chunks(state, RESOURCE_TYPE, changed[RESOURCE_TYPE], removed[RESOURCE_TYPE]),
     ...chunks(state, ADDRESS_TYPE, [], removed[ADDRESS_TYPE]),
   ];
-  // A proxy that has the whole state already has to be told so.
+  // A proxy that already has the whole state needs a response that says so.
   return parts.length > 0 ? parts : [{ type: RESOURCE_TYPE, names: [], removed: [] }];
 }
 

@@ -13,7 +13,7 @@ const http = (name: string, hostname: string, ...routes: object[]) => ({ name, h
 const bind = (...listeners: object[]) => ({ port: 0, listeners });
 const path = (pathPrefix: string, more: object = {}) => ({ matches: [{ path: { pathPrefix } }], ...more });
 
-/** One request on a connection of its own. */
+/** One request on its own connection. */
 async function ask(port: number, host: string, target = "/", fields: readonly string[] = []): Promise<RawMessage> {
   const peer = await RawPeer.connect(port);
   try {

@@ -145,7 +145,7 @@ suite("a proxy of a controller", () => {
     assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "after");
   });
 
-  test("a proxy with routes of its own, or that does not know its Gateway, is refused with a reason", async () => {
+  test("a file with routes, or without the name of the Gateway, is rejected with a reason", async () => {
     const address = { XDS_ADDRESS: "http://127.0.0.1:1", NAMESPACE: "ns" };
     const refusal = async (config: object, env: Record<string, string>): Promise<string> => {
       await using gateway = await TestGateway.launch(config, { env });

@@ -50,7 +50,7 @@ export function nameOfBackend({ namespace, name }: { readonly namespace: string;
   return `/${namespace}/${name}`;
 }
 
-/** The text at a place, or why there is none. Never shows what else is there. */
+/** The text at a place, or the reason why it is missing. Never shows other content of the object. */
 export function readText(
   read: Read,
   { kind, namespace, name, key }: TextPlace,
