@@ -2,7 +2,7 @@ import type { Backend, Ir } from "../ir/ir.ts";
 import { connectionOf } from "../upstream/destinations.ts";
 import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery.ts";
 import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
-import { type Locality, localityBuckets, withPlaceOfNode } from "../upstream/locality.ts";
+import { type Locality, localityBuckets } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -24,7 +24,7 @@ export class EndpointsDump {
   readonly #byWorkload: (uid: string) => readonly EndpointStats[];
 
   constructor({ services, workloads }: Pick<Ir, "services" | "workloads">, live: LiveEndpoints) {
-    this.#live = { ...live, locality: withPlaceOfNode(live.locality, workloads) };
+    this.#live = live;
     this.#services = new ServiceIndex(services, workloads);
     this.#byWorkload = byOwner(live.endpoints.values());
   }

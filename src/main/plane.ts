@@ -64,9 +64,9 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
-      const live = { ports: supervisor.ports, endpoints, calls, locality: settings.locality, hidden };
       const ir = unpackIr(gateway.configuration);
       const locality = withPlaceOfNode(settings.locality, ir.workloads);
+      const live = { ports: supervisor.ports, endpoints, calls, locality, hidden };
       return sorted({
         ...dumpIr(ir, live),
         version,
