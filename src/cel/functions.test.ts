@@ -45,44 +45,13 @@ function evaluate(text: string): unknown {
 
 /** Expressions that are true, by what they show. */
 const TRUE: Readonly<Record<string, readonly string[]>> = {
-  "JSON and maps": [
-    'json(request.body).user.name == "Zoë"',
-    'toJson({"a": [1, 2.5, null]}) == "{\\"a\\":[1,2.5,null]}"',
-    '{"a": 1}.merge({"a": 2, "b": 3}) == {"a": 2, "b": 3}',
-    '{"a": 1, "b": 2}.mapValues(v, v * 10) == {"a": 10, "b": 20}',
-    '{"a": 1, "b": 2}.filterKeys(k, k != "a") == {"b": 2}',
-    'flattenRecursive({"a": {"b": [5]}}) == {"a.b.0": 5}',
-    'variables().jwt.sub == "alice"',
-  ],
-  "texts, encodings and hashes": [
-    'base64.decode(base64.encode("é")) == b"é"',
-    'url.decode(url.encode("a b&c")) == "a b&c"',
-    'form.decode(form.encode({"a": "1 2"})).a == "1 2"',
-    'md5.encode("a") == "0cc175b9c0f1b6a831c399e269772661" && sha1.encode(b"a").size() == 40',
-    'sha256.encode("a").startsWith("ca978112")',
-    '"a-b-c".regexReplace("[a-b]", "x") == "x-x-c"',
-    'unvalidatedJwtPayload("e30.eyJzdWIiOiJ4In0.") == {"sub": "x"}',
-    "uuid().size() == 36 && random() < 1.0",
-  ],
-  "integers of JSON and claims": [
-    'json("{\\"n\\": 3}").n + 1 == 4 && type(json("3")) == int && type(json("3.5")) == double',
-    'jwt.exp - 60 == 1699999940 && timestamp(jwt.exp) > timestamp("2023-01-01T00:00:00Z")',
-    'json("[1, [2], {\\"a\\": 3}]") == [1, [2], {"a": 3}] && json("[1, 2]").map(n, n * 2) == [2, 4]',
-    'json("9007199254740993") == 9007199254740993 && toJson({"n": 9007199254740993}) == "{\\"n\\":9007199254740993}"',
-    'toJson(json("{\\"n\\":9223372036854775807}")) == "{\\"n\\":9223372036854775807}" && type(json("9223372036854775808")) == double',
-    'jsonField("{\\"a\\":1}", "a") == 1 && jsonField(request.body, "user").name == "Zoë"',
-    'default(jsonField("{}", "a"), "none") == "none" && unvalidatedJwtPayload("e30.eyJleHAiOjEyfQ.").exp + 1 == 13',
-  ],
+  "texts and random values": ['"a-b-c".regexReplace("[a-b]", "x") == "x-x-c"', "uuid().size() == 36 && random() < 1.0"],
   "functions of the reference": [
     '"hello".stripPrefix("he") == "llo" && "hello".stripPrefix("hi") == "hello" && "a.b".stripSuffix(".b") == "a"',
     "max(1, 3, 2) == 3 && max([1.5, 2]) == 2 && min(4, 2) == 2",
-    '"hello".base64Encode() == "aGVsbG8=" && base64Encode(b"hello") == "aGVsbG8="',
-    'string("aGVsbG8=".base64Decode()) == "hello" && base64Decode("Zg") == b"f"',
     'math.bitAnd(b"\\x05", b"\\x03") == b"\\x01" && math.bitOr(b"\\x00\\x05", b"\\x03") == b"\\x00\\x07"',
     'math.bitAnd(0x4, b"\\x01\\x00\\x05") == 4 && math.bitXor(b"\\x05", 4u) == 1u',
-    'form.decode("a=1&b=2&a=3") == {"a": ["1", "3"], "b": "2"} && form.encode({"b": null, "c": ["1", "2"], "a": "x y"}) == "a=x+y&c=1&c=2"',
-    'url.encode("!*() -._~é") == "%21%2A%28%29%20-._~%C3%A9"',
-    '["a", "b"].contains("a") && {"a": 1}.contains("a") && request.body.contains("Zoë") && b"abc".contains(b"bc")',
+    'request.body.contains("Zoë") && b"abc".contains(b"bc")',
     'request.uri.query("a") == ["1"] && "/?a=1&a=2".query("a") == ["1", "2"]',
   ],
   "comparisons of several types": [
@@ -119,6 +88,8 @@ const TRUE: Readonly<Record<string, readonly string[]>> = {
   "values from the proxy": [
     "response.code >= 400 && response.code == 404 && source.port == 4711",
     'proxy.route.name == "shop" && proxy.upstreamDuration > duration("1ms")',
+    'variables().jwt.sub == "alice"',
+    'jwt.exp - 60 == 1699999940 && timestamp(jwt.exp) > timestamp("2023-01-01T00:00:00Z")',
     'jwt.exp > 1600000000 && int(jwt.exp) + 1 == 1700000001 && "dev" in jwt.groups',
     'timestamp("2024-02-29T23:30:00Z").getDate("Europe/Zurich") == 1',
   ],
