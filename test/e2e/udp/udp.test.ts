@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { suite, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
@@ -13,6 +15,32 @@ const echo = (name: string) => UdpPeer.open((text) => `${name}:${text}`);
 const BIND = "bind/udp/0";
 const dropped = (gateway: LocalGateway, reason: string) =>
   metric(gateway, "udp_dropped_datagrams_total", `bind="${BIND}"`, `reason="${reason}"`);
+
+/**
+ * A taken UDP port whose number is free for TCP, and stays so: it is outside the range from which the system chooses ports
+ * for clients and for servers on port 0.
+ */
+async function udpPortWithFreeTcpPort(): Promise<UdpPeer> {
+  for (let port = 20_000 + (process.pid % 1000); port < 30_000; port++) {
+    const udp = await UdpPeer.open(undefined, "0.0.0.0", port).catch(() => undefined);
+    if (udp === undefined) continue;
+    if (await canListen(port)) return udp;
+    await udp[Symbol.asyncDispose]();
+  }
+  throw new Error("no port is free for both");
+}
+
+async function canListen(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    await once(server.listen(port, "0.0.0.0"), "listening");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
 
 /** Waits until that many datagrams have been dropped for the reason. */
 async function untilDropped(gateway: LocalGateway, reason: string, count: number): Promise<void> {
@@ -187,7 +215,7 @@ suite("UDP listeners", () => {
   });
 
   test("a TCP and a UDP bind have one port number; a port in use is reported", async () => {
-    await using taken = await UdpPeer.open(undefined, "0.0.0.0");
+    await using taken = await udpPortWithFreeTcpPort();
     const { port } = taken;
     const http = {
       port,
