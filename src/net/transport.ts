@@ -38,6 +38,8 @@ export interface PeerCertificate {
 export interface TlsSession {
   /** The name that the client asked for (SNI), lower-case; `` = none. */
   readonly serverName: string;
+  /** What was agreed on by ALPN (RFC 7301), such as `h2`; `` = the client offered nothing, or the listener offers nothing. */
+  readonly protocol: string;
   /** Tells how the client's certificate was validated: by which CAs, and whether it had to be valid; undefined = none was asked for. */
   readonly clientValidation: string | undefined;
   /** Verified; undefined where none was asked for, or the client may connect without a valid one. */

@@ -19,7 +19,7 @@ export interface HandshakeWaiter {
 
 interface Pending {
   readonly waiter: HandshakeWaiter;
-  readonly session: TlsSession;
+  readonly session: Omit<TlsSession, "protocol">;
   /** The client's addresses: those of its PROXY header where there was one, which the socket does not have. */
   readonly from: Addresses;
   readonly carrier: ByteStream;
@@ -160,7 +160,11 @@ export class TlsTerminator {
     const client = certificate === undefined ? undefined : new ClientCertificate(certificate);
     carrier.allowHalfOpen = true;
     socket.allowHalfOpen = true;
-    Transport.over(socket, from, (transport) => waiter.onSecure(transport), carrier, { ...session, client });
+    Transport.over(socket, from, (transport) => waiter.onSecure(transport), carrier, {
+      ...session,
+      protocol: socket.alpnProtocol || "",
+      client,
+    });
   }
 
   /** `carrier`: only when it is the connection that waits under this key. */
