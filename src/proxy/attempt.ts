@@ -9,7 +9,7 @@ import { isGrpc } from "../http/grpc-reply.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
-import { requestFields } from "../http/h2/fields.ts";
+import { endToEnd, requestStart } from "../http/h2/fields.ts";
 import { type HeaderList, type HttpResponse, setHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { Addresses } from "../net/addresses.ts";
@@ -197,8 +197,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     // A server that goes away says which requests it has passed over.
     requestSide.keep(REPLAY_BYTES);
     const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
-    const fields = requestFields(request, scheme, downstream.trailersAccepted);
-    requestSide.sendTo(call.openStream(session, fields, requestSide.length));
+    const start = requestStart(request, scheme, downstream.trailersAccepted);
+    requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
   // ── the response ──
@@ -329,10 +329,15 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 }
 
-/** Whether the request goes out as HTTP/2 (reference 2.5), the client's side being HTTP/1.1. */
+/**
+ * Whether the request goes out as HTTP/2 (reference 2.5). Where neither the backend nor its service says so, gRPC of clients
+ * inside TLS does, and everything of plaintext clients that speak it themselves: a browser inside TLS speaks HTTP/2 whatever the
+ * backend behind may understand, but who speaks it in plaintext knows that the backend does.
+ */
 function wantsHttp2({ downstream, request }: Exchange, use: Http2Use): boolean {
   if (request.method === "CONNECT") return false;
-  if (use === "asked") return downstream.connection.tls !== undefined && isGrpc(request.headers);
+  if (use === "asked")
+    return downstream.connection.tls === undefined ? request.version === "HTTP/2" : isGrpc(request.headers);
   // A server that offers both can still be asked for an upgrade.
   return use === "always" || (use === "offered" && downstream.upgrade === "");
 }

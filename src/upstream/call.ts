@@ -1,7 +1,7 @@
 import { GatewayError, messageOf } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
-import { requestFields } from "../http/h2/fields.ts";
+import { endToEnd, requestStart } from "../http/h2/fields.ts";
 import type { HeaderList } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import type { Balancer } from "./balancers/balancer.ts";
@@ -152,8 +152,8 @@ class BufferedCall implements UpstreamCaller {
     const pool = call.endpoint?.pool;
     const { method, path, body } = this.#request;
     const scheme = pool?.target.tls === undefined ? "http" : "https";
-    const head = { method, authority: this.#authority(pool), path, search: "", headers: this.#requestHeaders() };
-    this.#sendBody(call.openStream(session, requestFields(head, scheme, false), body.length));
+    const start = requestStart({ method, authority: this.#authority(pool), path, search: "" }, scheme, false);
+    this.#sendBody(call.openStream(session, start, endToEnd(this.#requestHeaders()), body.length));
   }
 
   #authority(pool: Pool | undefined): string {

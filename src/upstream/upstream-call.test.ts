@@ -5,7 +5,7 @@ import { Sweeper } from "../base/sweeper.ts";
 import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
-import { requestFields } from "../http/h2/fields.ts";
+import { requestStart } from "../http/h2/fields.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { UpstreamConnection } from "./connection.ts";
@@ -85,8 +85,8 @@ class Caller implements UpstreamCaller {
   }
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
-    const request = { method: this.method, authority: "a", path: "/", search: "", headers: [] };
-    call.openStream(session, requestFields(request, "http", false), this.length);
+    const request = { method: this.method, authority: "a", path: "/", search: "" };
+    call.openStream(session, requestStart(request, "http", false), [], this.length);
   }
 
   onInformational(): void {}

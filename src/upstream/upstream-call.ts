@@ -152,9 +152,14 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     connection.send(headText, this.#caller.method, length, preserveCase, this);
   }
 
-  /** Opens a stream with the head of a request of `length` body bytes. `fields` begin with the pseudo-header fields. */
-  openStream(session: UpstreamSession, fields: string[], length: number): UpstreamStream {
-    const stream = session.send(fields, this.#caller.method, length, this);
+  /** Opens a stream with the head of a request of `length` body bytes: `start` has the pseudo-header fields. */
+  openStream(
+    session: UpstreamSession,
+    start: readonly string[],
+    headers: readonly string[],
+    length: number,
+  ): UpstreamStream {
+    const stream = session.send(start, headers, this.#caller.method, length, this);
     this.upstream = stream;
     return stream;
   }

@@ -99,7 +99,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     dynamic: dynamicEndpoints(endpoints, options.adminPorts),
     resolver,
     internal: () => {
-      internal ??= endpoints.acquire({ path: options.internalSocket }, 1, "internal");
+      internal ??= endpoints.acquire({ path: options.internalSocket, version: "HTTP/1.1" }, 1, "internal");
       return internal;
     },
   };

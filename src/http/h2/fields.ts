@@ -16,20 +16,27 @@ const OF_CONNECTIONS = new Set([
   "upgrade",
 ]);
 
-/** The fields of a request. `scheme` is that of the connection; without an authority the request has none. */
-export function requestFields(
-  { method, path, search, authority, headers }: Omit<HttpRequest, "scheme" | "version">,
+/**
+ * The pseudo-header fields of a request, and after them `te: trailers` where trailers are accepted. `scheme` is that of the
+ * connection; without an authority the request has none.
+ */
+export function requestStart(
+  { method, path, search, authority }: Pick<HttpRequest, "method" | "path" | "search" | "authority">,
   scheme: "http" | "https",
   trailersAccepted: boolean,
 ): string[] {
-  const fields = [":method", method, ":scheme", scheme, ":path", path + search];
-  if (authority !== "") fields.push(":authority", authority);
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] as string;
-    if (!OF_CONNECTIONS.has(name)) fields.push(name, headers[i + 1] as string);
-  }
-  if (trailersAccepted) fields.push("te", "trailers");
-  return fields;
+  const start = [":method", method, ":scheme", scheme, ":path", path + search];
+  if (authority !== "") start.push(":authority", authority);
+  if (trailersAccepted) start.push("te", "trailers");
+  return start;
+}
+
+/** `headers` without those that HTTP/2 must not carry; the list itself where it has none of them, as is usual. */
+export function endToEnd(headers: HeaderList): HeaderList {
+  for (let i = 0; i < headers.length; i += 2)
+    if (OF_CONNECTIONS.has(headers[i] as string))
+      return headers.filter((_text, at) => !OF_CONNECTIONS.has(headers[at - (at % 2)] as string));
+  return headers;
 }
 
 /** What the fields of a response say. */

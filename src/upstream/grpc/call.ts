@@ -5,7 +5,7 @@
  */
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
-import { requestFields } from "../../http/h2/fields.ts";
+import { endToEnd, requestStart } from "../../http/h2/fields.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Balancer } from "../balancers/balancer.ts";
@@ -256,8 +256,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
     const head = { method: this.method, authority: this.#authority, path: this.#request.method, search: "" };
-    const fields = requestFields({ ...head, headers: this.#metadata }, this.#scheme, true);
-    const stream = call.openStream(session, fields, UNKNOWN_LENGTH);
+    const start = requestStart(head, this.#scheme, true);
+    const stream = call.openStream(session, start, endToEnd(this.#metadata), UNKNOWN_LENGTH);
     this.#stream = stream;
     let takesMore = true;
     // Everything written so far: what waited for the stream, and what a replay has to repeat.

@@ -71,7 +71,7 @@ class Caller implements UpstreamWaiter, UpstreamEvents {
 
   onSession(session: UpstreamSession): void {
     this.session = session;
-    session.send([":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a"], "GET", 0, this);
+    session.send([":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a"], [], "GET", 0, this);
   }
 
   onConnection(): void {

@@ -104,9 +104,15 @@ export class UpstreamSession implements StreamSession {
     return !this.#retired && this.streams < this.limit;
   }
 
-  /** Starts an exchange; there has to be room. `fields` begin with the pseudo-header fields. */
-  send(fields: string[], method: string, length: number, events: UpstreamEvents): UpstreamStream {
-    const stream = this.#session.request(fields, {
+  /** Starts an exchange; there has to be room. `start` has the pseudo-header fields. */
+  send(
+    start: readonly string[],
+    headers: readonly string[],
+    method: string,
+    length: number,
+    events: UpstreamEvents,
+  ): UpstreamStream {
+    const stream = this.#session.request([...start, ...headers], {
       endStream: length === 0,
       // Also where none can follow: else the library would send END_STREAM before the RST_STREAM of an abandoned request,
       // and a server that does not compare lengths would take a part of an upload for the whole.

@@ -64,7 +64,7 @@ async function exchange(length: number): Promise<Exchange> {
   const session = new UpstreamSession(socket, nobody, {}, "");
   const caller = new Caller();
   const fields = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
-  caller.stream = session.send(fields, "POST", length, caller);
+  caller.stream = session.send(fields, [], "POST", length, caller);
   const [served] = (await once(server, "stream")) as [ServerHttp2Stream];
   served.on("error", () => {});
   const dispose = async (): Promise<void> => {
