@@ -55,7 +55,7 @@ test("text and bytes are the same with documented API", () => {
   const text = bytes.toString("latin1");
   for (const write of [latin1Write, DOCUMENTED.latin1Write]) {
     const target = Buffer.alloc(256);
-    write(target, text);
+    write(target, text, 0);
     assert.deepEqual(target, bytes);
   }
 });

@@ -49,13 +49,13 @@ function documentedLatin1Slice(buffer: Buffer, from: number, to: number): string
   return buffer.toString("latin1", from, to);
 }
 
-/** Writes the characters of `text`, all below U+0100, to the start of `buffer`. Called once for each head that is parsed. */
-function internalLatin1Write(buffer: Buffer, text: string): void {
-  methodsOf(buffer).latin1Write(text, 0, text.length);
+/** Writes the characters of `text`, all below U+0100, to `buffer` from `at` on, where they have room. Called for each head. */
+function internalLatin1Write(buffer: Buffer, text: string, at: number): void {
+  methodsOf(buffer).latin1Write(text, at, text.length);
 }
 
-function documentedLatin1Write(buffer: Buffer, text: string): void {
-  buffer.write(text, 0, "latin1");
+function documentedLatin1Write(buffer: Buffer, text: string, at: number): void {
+  buffer.write(text, at, "latin1");
 }
 
 // ── sockets ──

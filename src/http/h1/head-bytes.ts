@@ -18,7 +18,7 @@ class HeadBytes {
       this.bytes = Buffer.alloc(2 * length + PADDING);
       this.#view = new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length);
     }
-    latin1Write(this.bytes, text);
+    latin1Write(this.bytes, text, 0);
     this.bytes[length] = 0;
     return this.bytes;
   }

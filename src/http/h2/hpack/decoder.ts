@@ -1,0 +1,228 @@
+/**
+ * Header blocks of HTTP/2 to fields (RFC 7541). A field of the tables is checked when it enters them, so that a block which
+ * repeats the last one is little more than a loop over its bytes.
+ */
+import { latin1Slice } from "../../../net/node-internals.ts";
+import { COLUMN, COLUMN_BITS, NAMES, NEXT, START } from "../../h1/field-names.ts";
+import { COLON, isBlank, TOKEN, VALUE } from "../../h1/syntax.ts";
+import { READER } from "./primitives.ts";
+import { STATIC_NAMES, STATIC_SIZE, STATIC_VALUES } from "./static-table.ts";
+
+/** What an entry costs beyond its bytes, in tables and in lists (RFC 7541 4.1, RFC 9113 6.5.2). */
+export const ENTRY_OVERHEAD = 32;
+/** Size of a dynamic table before anything else is agreed (RFC 9113 6.5.2). */
+export const DEFAULT_TABLE_SIZE = 4096;
+
+/** Bounds of what decoding keeps. */
+export interface HpackLimits {
+  /** SETTINGS_HEADER_TABLE_SIZE that was announced: the peer may set the size of its table up to this. Bytes. */
+  readonly tableSize: number;
+  /** Bytes of a field section: names, values and 32 for each field (RFC 9113 6.5.2). */
+  readonly maxListSize: number;
+  /** Fields of a section, pseudo-fields included. */
+  readonly maxFields: number;
+}
+
+/** What a block holds. One instance serves many blocks: decoding sets every field anew. */
+export class FieldSection {
+  /** `[name0, value0, …]` in order of arrival, latin1 text. A new array for each block, which the message keeps. */
+  fields: string[] = [];
+  /** What makes the message malformed (RFC 9113 8.2.1); `` for nothing. The text has nothing of the message. */
+  malformed = "";
+  /** A limit was exceeded: the fields from there on are missing. The dynamic table is right nevertheless. */
+  tooLarge = false;
+}
+
+const BAD_NAME = "a field name has an upper-case letter or an invalid character";
+const BAD_VALUE = "a field value has a control character, or white space around it";
+
+const BAD_INDEX = "the header block refers to an entry that no table has";
+const BAD_UPDATE = "the header block sets the table size above the limit";
+const LATE_UPDATE = "the header block sets the table size after a field";
+
+/** 1 for what a field name may hold in HTTP/2: tokens without upper-case letters. */
+const NAME = TOKEN.map((token, code) => (code >= 0x41 && code <= 0x5a ? 0 : token));
+
+/** Entries of the first table that is allocated: most connections need no more, and idle ones should be cheap. */
+const FIRST_CAPACITY = 16;
+
+export class HpackDecoder {
+  readonly #maxTableSize: number;
+  readonly #maxListSize: number;
+  readonly #maxTexts: number;
+
+  /** The dynamic table, a ring whose length is a power of two: the entry with number n, from 0 on, is at `n & (length - 1)`. */
+  #names: string[] = [];
+  #values: string[] = [];
+  /** Entries that were ever inserted, and those that have left. */
+  #inserted = 0;
+  #evicted = 0;
+  /** Bytes of the entries, and the limit that the peer has set. */
+  #size = 0;
+  #capacity = DEFAULT_TABLE_SIZE;
+  /** Numbers of malformed entries; undefined as long as the peer sent none. */
+  #faults: Map<number, string> | undefined;
+
+  constructor(limits: HpackLimits) {
+    this.#maxTableSize = limits.tableSize;
+    this.#maxListSize = limits.maxListSize;
+    this.#maxTexts = 2 * limits.maxFields;
+  }
+
+  /**
+   * Decodes the block `buffer[from, to)`. Returns undefined, or what is wrong with the compression: then the connection has to end with
+   * COMPRESSION_ERROR, because the table is lost.
+   */
+  decode(buffer: Buffer, from: number, to: number, into: FieldSection): string | undefined {
+    const fields: string[] = [];
+    into.fields = fields;
+    into.malformed = "";
+    into.tooLarge = false;
+    let listSize = 0;
+    let at = from;
+    let updatable = true;
+    while (at < to) {
+      const byte = buffer[at++] as number;
+      let name: string;
+      let value: string;
+      let fault = "";
+      if (byte >= 0x80) {
+        let index = byte & 0x7f;
+        if (index === 0x7f) {
+          index = READER.integer(buffer, at, to, 0x7f);
+          if (index < 0) return READER.error;
+          at = READER.at;
+        }
+        if (index <= STATIC_SIZE) {
+          if (index === 0) return BAD_INDEX;
+          name = STATIC_NAMES[index] as string;
+          value = STATIC_VALUES[index] as string;
+        } else {
+          const number = this.#inserted - (index - STATIC_SIZE);
+          if (number < this.#evicted) return BAD_INDEX;
+          const slot = number & (this.#names.length - 1);
+          name = this.#names[slot] as string;
+          value = this.#values[slot] as string;
+          if (this.#faults !== undefined) fault = this.#faults.get(number) ?? "";
+        }
+      } else if (byte >= 0x20 && byte < 0x40) {
+        if (!updatable) return LATE_UPDATE;
+        let capacity = byte & 0x1f;
+        if (capacity === 0x1f) {
+          capacity = READER.integer(buffer, at, to, 0x1f);
+          if (capacity < 0) return READER.error;
+          at = READER.at;
+        }
+        if (capacity > this.#maxTableSize) return BAD_UPDATE;
+        this.#capacity = capacity;
+        this.#evictTo(capacity);
+        continue;
+      } else {
+        const indexed = byte >= 0x40;
+        const mask = indexed ? 0x3f : 0x0f;
+        let index = byte & mask;
+        if (index === mask) {
+          index = READER.integer(buffer, at, to, mask);
+          if (index < 0) return READER.error;
+          at = READER.at;
+        }
+        if (index === 0) {
+          if (!READER.string(buffer, at, to)) return READER.error;
+          at = READER.at;
+          name = fieldName();
+          if (name === "") {
+            name = latin1Slice(READER.bytes, READER.start, READER.end);
+            fault = BAD_NAME;
+          }
+        } else if (index <= STATIC_SIZE) {
+          name = STATIC_NAMES[index] as string;
+        } else {
+          const number = this.#inserted - (index - STATIC_SIZE);
+          if (number < this.#evicted) return BAD_INDEX;
+          name = this.#names[number & (this.#names.length - 1)] as string;
+          if (this.#faults?.get(number) === BAD_NAME) fault = BAD_NAME;
+        }
+        if (!READER.string(buffer, at, to)) return READER.error;
+        at = READER.at;
+        if (into.tooLarge && !indexed) continue;
+        if (!isValue() && fault === "") fault = BAD_VALUE;
+        value = READER.start === READER.end ? "" : latin1Slice(READER.bytes, READER.start, READER.end);
+        if (indexed) this.#insert(name, value, fault);
+      }
+      updatable = false;
+      listSize += name.length + value.length + ENTRY_OVERHEAD;
+      if (listSize > this.#maxListSize || fields.length >= this.#maxTexts) into.tooLarge = true;
+      if (into.tooLarge) continue;
+      fields.push(name, value);
+      if (fault !== "" && into.malformed === "") into.malformed = fault;
+    }
+    return undefined;
+  }
+
+  #insert(name: string, value: string, fault: string): void {
+    const size = name.length + value.length + ENTRY_OVERHEAD;
+    // An entry that is larger than the table empties it (RFC 7541 4.4).
+    this.#evictTo(this.#capacity - size);
+    if (size > this.#capacity) return;
+    if (this.#inserted - this.#evicted === this.#names.length) this.#grow();
+    const slot = this.#inserted & (this.#names.length - 1);
+    this.#names[slot] = name;
+    this.#values[slot] = value;
+    if (fault !== "") {
+      this.#faults ??= new Map();
+      this.#faults.set(this.#inserted, fault);
+    }
+    this.#inserted += 1;
+    this.#size += size;
+  }
+
+  /** Removes the oldest entries until the rest has at most `size` bytes, or nothing is left. */
+  #evictTo(size: number): void {
+    while (this.#size > size && this.#evicted < this.#inserted) {
+      const slot = this.#evicted & (this.#names.length - 1);
+      this.#size -= (this.#names[slot] as string).length + (this.#values[slot] as string).length + ENTRY_OVERHEAD;
+      this.#names[slot] = "";
+      this.#values[slot] = "";
+      this.#faults?.delete(this.#evicted);
+      this.#evicted += 1;
+    }
+  }
+
+  #grow(): void {
+    const length = Math.max(2 * this.#names.length, FIRST_CAPACITY);
+    const names = new Array<string>(length).fill("");
+    const values = new Array<string>(length).fill("");
+    for (let number = this.#evicted; number < this.#inserted; number++) {
+      const slot = number & (this.#names.length - 1);
+      names[number & (length - 1)] = this.#names[slot] as string;
+      values[number & (length - 1)] = this.#values[slot] as string;
+    }
+    this.#names = names;
+    this.#values = values;
+  }
+}
+
+/** The string of READER as a field name: the same string for each occurrence of a known name. `` for what is not a name. */
+function fieldName(): string {
+  const { bytes, start, end } = READER;
+  const pseudo = bytes[start] === COLON;
+  const first = pseudo ? start + 1 : start;
+  let row = START;
+  let valid = first < end ? 1 : 0;
+  for (let i = first; i < end; i++) {
+    const code = bytes[i] as number;
+    valid &= NAME[code] as number;
+    row = NEXT[(row << COLUMN_BITS) | (COLUMN[code] as number)] as number;
+  }
+  if (valid === 0) return "";
+  return (pseudo ? undefined : NAMES[row]) ?? latin1Slice(bytes, start, end);
+}
+
+/** Whether the string of READER may be a value (RFC 9113 8.2.1; no control characters, as in HTTP/1.1, where CR and LF would split). */
+function isValue(): boolean {
+  const { bytes, start, end } = READER;
+  if (start === end) return true;
+  let valid = 1;
+  for (let i = start; i < end; i++) valid &= VALUE[bytes[i] as number] as number;
+  return valid === 1 && !isBlank(bytes[start] as number) && !isBlank(bytes[end - 1] as number);
+}
