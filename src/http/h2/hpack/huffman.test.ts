@@ -35,7 +35,7 @@ test("padding is shorter than a byte and consists of ones", () => {
     ["fffffffc", "EOS and two zeros"],
     ["ffffffff", "EOS and two ones"],
     ["07ffffffff", "EOS after a symbol"],
-    ["fffff0", "a code that is cut short"],
+    ["fffe", "a code of 19 bits that is cut short"],
   ] as const) {
     assert.equal(decode(hex), undefined, why);
   }
