@@ -46,6 +46,7 @@ export class ConfigReference {
     const definition = this.#definition(policyDefinition(kind));
     const name = refName(definition);
     const { description: _description, ...schema } = name === undefined ? definition : this.#definition(name);
+    if (Object.keys(schema.properties ?? {}).length === 0 && schema.type === "object") return "It has no fields.\n";
     return this.#render([{ title: kind, schema }, ...this.#sectionsOf(page)], page);
   }
 

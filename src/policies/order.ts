@@ -11,6 +11,8 @@ type Order = Readonly<Record<Phase, readonly RequestPolicyKind[]>>;
 
 /** Authentication and authorization, the same for a gateway and a route. */
 const ADMISSION = [
+  // All others see gRPC, and what they reject becomes a gRPC status.
+  "grpcWeb",
   // Preflights carry no credentials, so they are answered first.
   "cors",
   // Authentication: rules below read who the client is.

@@ -10,6 +10,7 @@ import { delay } from "./delay/index.ts";
 import { directResponse } from "./direct-response/index.ts";
 import { extAuthz } from "./ext-authz/index.ts";
 import { extProc } from "./ext-proc/index.ts";
+import { grpcWeb } from "./grpc-web/index.ts";
 import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { oidc } from "./oidc/index.ts";
@@ -57,6 +58,7 @@ export const REGISTRY: Registry = {
   authorization,
   delay,
   buffer,
+  grpcWeb,
   retry,
   requestHeaderModifier,
   responseHeaderModifier,

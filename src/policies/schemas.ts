@@ -11,6 +11,7 @@ import { schema as delay } from "./delay/schema.ts";
 import { schema as directResponse } from "./direct-response/schema.ts";
 import { schema as extAuthz, resolve as resolveExtAuthz } from "./ext-authz/schema.ts";
 import { schema as extProc, resolve as resolveExtProc } from "./ext-proc/schema.ts";
+import { schema as grpcWeb } from "./grpc-web/schema.ts";
 import { schema as jwtAuth, resolve as resolveJwtAuth } from "./jwt-auth/schema.ts";
 import { schema as localRateLimit } from "./local-rate-limit/schema.ts";
 import { resolve as resolveOidc } from "./oidc/resolve.ts";
@@ -76,4 +77,5 @@ export const POLICY_SCHEMAS = {
   sessionAffinity: { schema: sessionAffinity, resolve: asWritten },
   delay: { schema: delay, resolve: asWritten },
   buffer: { schema: buffer, resolve: asWritten },
+  grpcWeb: { schema: grpcWeb, resolve: asWritten },
 } as const;

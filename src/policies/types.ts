@@ -71,6 +71,12 @@ export interface BodySink {
   breakOff(answer: GatewayError | LocalReply): void;
 }
 
+/**
+ * Puts a response into the form that its client understands: changes the head, and returns what makes the stage for the body;
+ * undefined = the body stays as it is.
+ */
+export type ResponseTranslation = (response: HttpResponse) => ((sink: BodySink) => BodyStage) | undefined;
+
 /** The first bytes of a body. */
 export interface BodyStart {
   readonly bytes: Uint8Array;
@@ -125,6 +131,11 @@ export interface PolicyContext {
   retry: RetryPlan | undefined;
   /** Changes headers of the final response, after all response policies; also of errors and redirects. */
   editResponse(edit: HeaderEdit): void;
+  /**
+   * The request, whose Content-Type says so by now, goes to the backend as gRPC: over HTTP/2 unless the backend excludes that, with
+   * its deadline. `translate` is called once with the head of the response, also of errors, after all response policies.
+   */
+  becomeGrpc(translate: ResponseTranslation): void;
   /**
    * A service sets or removes this field of the request (lower-case). The client's fields that a backend could take for it, with
    * `_` for `-` or as a trailer, are removed.

@@ -164,13 +164,13 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   #sendHttp1(connection: UpstreamConnection, call: UpstreamCall): void {
-    const { request, downstream, requestSide, retry } = this.#exchange;
+    const { request, downstream, requestSide, retry, translatedToGrpc } = this.#exchange;
     if (retry !== undefined) requestSide.keep(REPLAY_BYTES);
     const { length } = requestSide;
     let extra = "";
     if (length === UNKNOWN_LENGTH) extra = "transfer-encoding: chunked\r\n";
     if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
-    else if (downstream.trailersAccepted) extra += "connection: te\r\nte: trailers\r\n";
+    else if (downstream.trailersAccepted || translatedToGrpc) extra += "connection: te\r\nte: trailers\r\n";
     const preserve = downstream.rawNames !== null;
     const names = downstream.rawNames === null ? null : alignNames(request.headers, downstream.rawNames);
     let path = request.path + request.search;
@@ -192,12 +192,12 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
-    const { request, downstream, requestSide, trace } = this.#exchange;
+    const { request, downstream, requestSide, trace, translatedToGrpc } = this.#exchange;
     trace?.connected(session);
     // A server that goes away says which requests it has passed over.
     requestSide.keep(REPLAY_BYTES);
     const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
-    const start = requestStart(request, scheme, downstream.trailersAccepted);
+    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
@@ -334,8 +334,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
  * inside TLS does, and everything of plaintext clients that speak it themselves: a browser inside TLS speaks HTTP/2 whatever the
  * backend behind may understand, but who speaks it in plaintext knows that the backend does.
  */
-function wantsHttp2({ downstream, request }: Exchange, use: Http2Use): boolean {
+function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, use: Http2Use): boolean {
   if (request.method === "CONNECT") return false;
+  if (translatedToGrpc) return use !== "never";
   if (use === "asked")
     return downstream.connection.tls === undefined ? request.version === "HTTP/2" : isGrpc(request.headers);
   // A server that offers both can still be asked for an upgrade.

@@ -13,7 +13,14 @@ import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/messag
 import type { Downstream, ServerStream } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import type { HeaderEdit } from "../policies/shared/header-edits.ts";
-import type { IncomingBody, MessageBody, PolicyContext, RequestMetadata, RetryPlan } from "../policies/types.ts";
+import type {
+  IncomingBody,
+  MessageBody,
+  PolicyContext,
+  RequestMetadata,
+  ResponseTranslation,
+  RetryPlan,
+} from "../policies/types.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { BufferShare } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
@@ -147,6 +154,8 @@ export class Exchange implements ServerStream, PolicyContext {
   requestTimeout = ms(0);
   backendRequestTimeout = ms(0);
   authorityMode: "auto" | "fixed" = "auto";
+  /** A policy has made gRPC of a request that the client has sent in another form. */
+  translatedToGrpc = false;
   retry: RetryPlan | undefined;
   /** Only with a retry policy, from `backend-policies` on. */
   retries: RetryState | undefined;
@@ -333,6 +342,11 @@ export class Exchange implements ServerStream, PolicyContext {
 
   editResponse(edit: HeaderEdit): void {
     this.responseSide.edit(edit);
+  }
+
+  becomeGrpc(translate: ResponseTranslation): void {
+    this.translatedToGrpc = true;
+    this.responseSide.translate(translate);
   }
 
   claimField(name: string): void {

@@ -9,6 +9,7 @@ import { alignNames } from "../http/h1/serialize.ts";
 import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
+import type { BodyStage, ResponseTranslation } from "../policies/types.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { BufferShare } from "./body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "./body/buffered-body.ts";
@@ -54,6 +55,10 @@ export class ResponseSide implements BodySide, BodyDestination {
   #body: BufferedBody | undefined;
   /** Edits by policies that hold for every response to this request, also for errors. */
   #edits: HeaderEdit[] | undefined;
+  /** Puts head and body into the form that the client understands. */
+  #translation: ResponseTranslation | undefined;
+  /** The last stage of the body, which translates it. */
+  #translator: BodyStage | undefined;
   #upstreamEnded = false;
 
   constructor(exchange: Owner) {
@@ -92,6 +97,10 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#edits.push(edit);
   }
 
+  translate(translation: ResponseTranslation): void {
+    this.#translation = translation;
+  }
+
   /** The body as policies see it. */
   get body(): BufferedBody {
     this.#body ??= new BufferedBody(this.head ?? NO_RESPONSE, this.#length, this, this.#exchange.bufferShare);
@@ -111,8 +120,10 @@ export class ResponseSide implements BodySide, BodyDestination {
   /** Sends the head and what is there of the body; the rest follows as it comes. */
   send(): void {
     const head = this.head;
-    const body = this.#body;
     if (head === undefined) throw new Error("there is no response to send");
+    this.#applyEdits(head);
+    if (this.#translation !== undefined) this.#translate(head, this.#translation);
+    const body = this.#body;
     const length = body === undefined ? this.#length : body.length;
     if (body !== undefined) this.hasBody = length !== TUNNEL && body.mayHaveBytes;
     this.#sendHead(head, length);
@@ -123,13 +134,24 @@ export class ResponseSide implements BodySide, BodyDestination {
     body.sendTo(this);
   }
 
+  #applyEdits(head: HttpResponse): void {
+    if (this.#edits === undefined) return;
+    applyHeaderEdits(this.#edits, head.headers);
+    this.#edits = undefined;
+    this.#exchange.trace?.responseSnapshot("response headers", head);
+  }
+
+  #translate(head: HttpResponse, translation: ResponseTranslation): void {
+    const make = translation(head);
+    if (make === undefined) return;
+    this.body.through((sink) => {
+      this.#translator = make(sink);
+      return this.#translator;
+    });
+  }
+
   #sendHead(head: HttpResponse, length: number): void {
     const { trace, result, downstream } = this.#exchange;
-    if (this.#edits !== undefined) {
-      applyHeaderEdits(this.#edits, head.headers);
-      this.#edits = undefined;
-      trace?.responseSnapshot("response headers", head);
-    }
     trace?.responseSnapshot("final response", head);
     result.status = head.status;
     this.started = true;
@@ -159,6 +181,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   }
 
   end(trailers: HeaderList): void {
+    this.trailers = trailers;
     if (this.#body === undefined) this.sendEnd(trailers);
     else this.#body.end(trailers);
   }
@@ -186,7 +209,8 @@ export class ResponseSide implements BodySide, BodyDestination {
 
   sendEnd(trailers: HeaderList): void {
     const exchange = this.#exchange;
-    this.trailers = trailers;
+    // A translation may have moved them into the body.
+    if (this.#translator === undefined) this.trailers = trailers;
     exchange.downstream.sendEnd(trailers);
     if (this.tunnel && !exchange.requestSide.complete) this.#upstreamEnded = true;
     else exchange.responseComplete();

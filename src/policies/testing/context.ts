@@ -88,6 +88,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
       };
     },
     editResponse: (edit) => edits.push(edit),
+    becomeGrpc() {},
     claimField() {},
     claimAllFields() {},
     onClose: (callback) => closed.push(callback),

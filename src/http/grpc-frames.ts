@@ -1,0 +1,37 @@
+/** Finds where the messages of a gRPC stream end (gRPC over HTTP/2, "Length-Prefixed-Message") without collecting them. */
+
+/** One byte of flags, four of length. */
+export const PREFIX_BYTES = 5;
+
+/** Follows one body through the pieces in which it arrives. */
+export class MessageBoundaries {
+  /** Bytes of the prefix that are still to come; 0 within a message. */
+  #prefixLeft = PREFIX_BYTES;
+  /** Of the message: what its prefix has said so far, then the bytes that are still to come. */
+  #left = 0;
+
+  /** The last message is complete, or none has begun. */
+  get between(): boolean {
+    return this.#prefixLeft === PREFIX_BYTES;
+  }
+
+  /** Reads `bytes` from `from` to the end of the current message. Returns the index after it, or -1 if it ends in a later piece. */
+  next(bytes: Uint8Array, from: number): number {
+    let at = from;
+    for (; this.#prefixLeft > 0; at++) {
+      if (at === bytes.length) return -1;
+      // The flags say nothing about the length. Four bytes do not fit 32 bits with a sign.
+      if (this.#prefixLeft < PREFIX_BYTES) this.#left = this.#left * 256 + (bytes[at] as number);
+      this.#prefixLeft--;
+    }
+    const available = bytes.length - at;
+    if (available < this.#left) {
+      this.#left -= available;
+      return -1;
+    }
+    at += this.#left;
+    this.#left = 0;
+    this.#prefixLeft = PREFIX_BYTES;
+    return at;
+  }
+}

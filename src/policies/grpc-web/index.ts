@@ -1,0 +1,53 @@
+/**
+ * `grpcWeb`: lets browsers call gRPC services (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md). In: requests in either
+ * form of gRPC-Web, binary or base64. Out: gRPC over HTTP/2 to the backend, and the response in the form that the client accepts.
+ * Everything between the two edges sees gRPC: it runs first on requests, and responses are translated after all other policies.
+ */
+import { isGrpc } from "../../http/grpc-reply.ts";
+import { getHeader, type HttpResponse, setHeader } from "../../http/message.ts";
+import { definePolicy } from "../policy.ts";
+import type { PolicyHooks, ResponseTranslation } from "../types.ts";
+import { grpcTypeOf, type WebCall, webCallOf, webTypeOf } from "./media-types.ts";
+import type { GrpcWeb } from "./schema.ts";
+import { ResponseStage, TextRequestStage } from "./stages.ts";
+
+const KIND = "grpcWeb";
+
+export const grpcWeb = definePolicy({
+  kind: KIND,
+  phases: ["gateway", "route"],
+  traceStage: "grpc web",
+  prepare: (_config: GrpcWeb) => () => HOOKS,
+  redact: (config) => config,
+});
+
+const HOOKS: PolicyHooks = {
+  onRequest(context) {
+    const { request, trace } = context;
+    const call = webCallOf(request);
+    if (call === undefined) {
+      trace?.skipped(KIND, "no gRPC-Web call");
+      return undefined;
+    }
+    const { textRequest, textResponse } = call;
+    setHeader(request.headers, "content-type", grpcTypeOf(call));
+    if (textRequest) context.requestBody.through((sink) => new TextRequestStage(sink));
+    context.becomeGrpc(translationFor(call));
+    trace?.applied(KIND, { request: textRequest ? "text" : "binary", response: textResponse ? "text" : "binary" });
+    return undefined;
+  },
+};
+
+/**
+ * Responses of other types, such as the page of a login or an error of a proxy in between, go to the client as they are: it
+ * derives a gRPC status from the HTTP status.
+ */
+function translationFor(call: WebCall): ResponseTranslation {
+  return ({ headers }: HttpResponse) => {
+    if (!isGrpc(headers)) return undefined;
+    setHeader(headers, "content-type", webTypeOf(call, getHeader(headers, "content-type") ?? ""));
+    // A response without messages has its status in the head ("Trailers-Only"), and so has that of gRPC-Web.
+    if (getHeader(headers, "grpc-status") !== undefined) return undefined;
+    return (sink) => new ResponseStage(sink, call.textResponse);
+  };
+}

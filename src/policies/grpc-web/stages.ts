@@ -1,0 +1,85 @@
+/** What the bodies of a gRPC-Web call flow through: base64 of the request is decoded, trailers of the response become a frame. */
+import { GatewayError } from "../../base/errors.ts";
+import { PREFIX_BYTES } from "../../http/grpc-frames.ts";
+import type { HeaderList } from "../../http/message.ts";
+import type { BodySink, BodyStage } from "../types.ts";
+import { Base64Decoder, MessageEncoder } from "./base64.ts";
+
+/** The flag of a frame that holds trailers (gRPC-Web protocol, "Message framing"). */
+const TRAILERS = 0x80;
+
+/** The body of a request in the text form. */
+export class TextRequestStage implements BodyStage {
+  readonly #sink: BodySink;
+  readonly #decoder = new Base64Decoder();
+  #broken = false;
+
+  constructor(sink: BodySink) {
+    this.#sink = sink;
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#broken) return true;
+    const decoded = this.#decoder.decode(bytes);
+    if (decoded !== undefined) return this.#sink.write(decoded);
+    this.#refuse("the body of a gRPC-Web text request is not base64");
+    return true;
+  }
+
+  end(trailers: HeaderList): void {
+    if (this.#broken) return;
+    if (this.#decoder.complete) this.#sink.end(trailers);
+    else this.#refuse("the body of a gRPC-Web text request ends within a base64 group");
+  }
+
+  onDrain(): void {
+    this.#sink.resume();
+  }
+
+  #refuse(detail: string): void {
+    this.#broken = true;
+    this.#sink.breakOff(new GatewayError("TG_INVALID_REQUEST", detail));
+  }
+}
+
+/** The body of a response. Messages go on as they come; browsers cannot read HTTP trailers, so they become the last frame. */
+export class ResponseStage implements BodyStage {
+  readonly #sink: BodySink;
+  readonly #encoder: MessageEncoder | undefined;
+
+  constructor(sink: BodySink, text: boolean) {
+    this.#sink = sink;
+    this.#encoder = text ? new MessageEncoder() : undefined;
+  }
+
+  write(bytes: Uint8Array): boolean {
+    return this.#sink.write(this.#encoder?.encode(bytes) ?? bytes);
+  }
+
+  /** Without trailers there is no frame: the client then sees that the status is missing. */
+  end(trailers: HeaderList): void {
+    const last = this.#encoder?.finish();
+    if (last !== undefined) this.#sink.write(last);
+    if (trailers.length > 0) this.#sink.write(this.#encoded(trailerFrame(trailers)));
+    this.#sink.end([]);
+  }
+
+  onDrain(): void {
+    this.#sink.resume();
+  }
+
+  #encoded(frame: Buffer): Buffer {
+    return this.#encoder === undefined ? frame : Buffer.from(frame.toString("base64"), "latin1");
+  }
+}
+
+/** Trailers as a block of header lines; the last line ends like the others, and no empty line follows. */
+function trailerFrame(trailers: HeaderList): Buffer {
+  let lines = "";
+  for (let i = 0; i < trailers.length; i += 2) lines += `${trailers[i]}: ${trailers[i + 1]}\r\n`;
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + lines.length);
+  frame[0] = TRAILERS;
+  frame.writeUInt32BE(lines.length, 1);
+  frame.write(lines, PREFIX_BYTES, "latin1");
+  return frame;
+}
