@@ -1,0 +1,68 @@
+/** Installs the programs that the suites run into a cache folder of the user, once for each version. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/** A tool or what installs it is not available on this machine. */
+export class ToolMissing extends Error {}
+
+/** `$XDG_CACHE_HOME/tracegate/suites`, by default below `~/.cache`. */
+const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tracegate", "suites");
+/** Milliseconds for one installation. */
+const INSTALL_LIMIT = 300_000;
+
+/** A program of a Go module, e.g. `example.org/tool/cmd/tool` at `v1.2.3`. Returns the path of the binary. */
+export function goTool(path: string, version: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  const folder = installOnce(`${name}-${version}`, (target) => {
+    const environment = { ...process.env, GOBIN: target, GOFLAGS: "-modcacherw" };
+    runTool("go", ["install", `${path}@${version}`], environment, "https://go.dev/doc/install");
+  });
+  return join(folder, name);
+}
+
+/** A package of the last Python 2 with its dependencies. Returns its folder of programs, and the environment that they need. */
+export function python2Package(name: string, version: string): { bin: string; env: NodeJS.ProcessEnv } {
+  const folder = installOnce(`${name}-${version}`, (target) => {
+    const python = findPython2();
+    const options = ["--quiet", "--disable-pip-version-check", "--no-warn-script-location", "--user"];
+    const environment = { ...process.env, PYTHONUSERBASE: target };
+    runTool(python, ["-m", "pip", "install", ...options, `${name}==${version}`], environment, "pip for Python 2.7");
+  });
+  return { bin: join(folder, "bin"), env: { ...process.env, PYTHONUSERBASE: folder } };
+}
+
+/** Runs `install` on an empty folder unless it has succeeded before; a failed attempt leaves nothing behind. */
+function installOnce(name: string, install: (folder: string) => void): string {
+  const folder = join(CACHE, name.replaceAll("+", "-"));
+  if (existsSync(folder)) return folder;
+  process.stderr.write(`suites: installing ${name} into ${folder}\n`);
+  const attempt = `${folder}.${process.pid}`;
+  mkdirSync(attempt, { recursive: true });
+  try {
+    install(attempt);
+    renameSync(attempt, folder);
+  } catch (error) {
+    rmSync(attempt, { recursive: true, force: true });
+    throw error;
+  }
+  return folder;
+}
+
+/** `PYTHON2`, `python2.7` on PATH, or the one of pyenv. */
+function findPython2(): string {
+  const pyenv = spawnSync("pyenv", ["prefix", "2.7.18"], { encoding: "utf8" });
+  const candidates = [process.env.PYTHON2, "python2.7", "python2", `${pyenv.stdout?.trim()}/bin/python2.7`];
+  const found = candidates.find(
+    (each) => each !== undefined && spawnSync(each, ["-c", "import ensurepip"], { stdio: "ignore" }).status === 0,
+  );
+  if (found !== undefined) return found;
+  throw new ToolMissing("needs Python 2.7 with pip: `pyenv install 2.7.18`, or PYTHON2=/path/to/python2.7");
+}
+
+function runTool(program: string, args: readonly string[], env: NodeJS.ProcessEnv, hint: string): void {
+  const { status, error, stderr } = spawnSync(program, args, { env, encoding: "utf8", timeout: INSTALL_LIMIT });
+  if (error !== undefined) throw new ToolMissing(`cannot run ${program}: ${error.message}; needed: ${hint}`);
+  if (status !== 0) throw new ToolMissing(`${program} ${args.join(" ")} failed:\n${stderr.slice(-2000)}`);
+}
