@@ -46,6 +46,8 @@ export interface TlsSession {
   readonly client: PeerCertificate | undefined;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** What transports need of sockets; streams inside the process have it too. */
@@ -180,6 +182,24 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     const release = lendDelivered(buffer);
     const more = release === undefined ? socket.write(Buffer.from(bytes)) : socket.write(bytes, release);
     return more || socket.writableLength === 0;
+  }
+
+  /**
+   * Writes the first `length` bytes of `buffer`, which stay as they are until `release` is called: at once where the system takes
+   * them. False = wait for `onDrain` before writing much more.
+   */
+  send(buffer: Buffer, length: number, release: () => void): boolean {
+    const socket = this.#socket;
+    this.bytesWritten += length;
+    // Without a callback: Node would call it in a later turn, for each write.
+    const more = socket.write(buffer.subarray(0, length));
+    if (socket.writableLength === 0) {
+      release();
+      return true;
+    }
+    // Writes end in order, so this one ends when the bytes before it have gone.
+    socket.write(NOTHING, release);
+    return more;
   }
 
   /** Bytes that were written but that the system has not taken yet. */

@@ -24,20 +24,22 @@ const REQUESTS_PER_TURN = 16;
 export class Turns {
   readonly #goOn: () => unknown;
   readonly #onFault: (error: unknown) => void;
+  readonly #perTurn: number;
   #begun = 0;
   /** The next request has to wait for the next turn. */
   waiting = false;
 
-  /** `goOn` is called in the turn after one that was used up; `onFault` gets what it throws. */
-  constructor(goOn: () => unknown, onFault: (error: unknown) => void) {
+  /** `goOn` is called in the turn after one that was used up; `onFault` gets what it throws. `perTurn`: default 16. */
+  constructor(goOn: () => unknown, onFault: (error: unknown) => void, perTurn = REQUESTS_PER_TURN) {
     this.#goOn = goOn;
     this.#onFault = onFault;
+    this.#perTurn = perTurn;
   }
 
   /** Whether a request may begin now; else `goOn` follows. */
   begin(): boolean {
     if (this.waiting) return false;
-    if (this.#begun < REQUESTS_PER_TURN) {
+    if (this.#begun < this.#perTurn) {
       this.#begun++;
       return true;
     }
