@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { connect as http2Connect } from "node:http2";
 import { connect as netConnect, type Socket } from "node:net";
 import { test } from "node:test";
-import { parsePriority } from "./connection.ts";
 import {
   CANCEL,
   ENHANCE_YOUR_CALM,
@@ -586,12 +585,4 @@ test("a client of HTTP/1.1, or one without a preface, is answered by GOAWAY", as
   await until(() => server.sides[0]?.closed === true, "the close");
   assert.equal(server.sides[0]?.error?.code, PROTOCOL_ERROR);
   socket.destroy();
-});
-
-test("priorities are read, and what they do not say has its default", () => {
-  const read = ["", "u=1", "u=7, i", "i=?0, u=2", "i", "u=9", "u=2;x=1, i=?1"].map((text) => {
-    const { urgency, incremental } = parsePriority(text);
-    return `${urgency}${incremental ? "i" : ""}`;
-  });
-  assert.deepEqual(read, ["3", "1", "7i", "2", "3i", "3", "2i"]);
 });

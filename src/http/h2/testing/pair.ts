@@ -1,8 +1,9 @@
 /** Two connections of the engine that speak with each other over loopback, with streams that note what happens to them. */
 import { Acceptor, SocketBudget } from "../../../net/acceptor.ts";
 import { connect, type Transport } from "../../../net/transport.ts";
-import { Http2Connection, type Http2Owner, type Http2Settings, type Role } from "../connection.ts";
+import { Http2Connection } from "../connection.ts";
 import type { FieldSection } from "../hpack/decoder.ts";
+import type { Http2Owner, Http2Settings, Role } from "../settings.ts";
 import { Http2Stream } from "../stream.ts";
 
 export const SETTINGS: Http2Settings = {

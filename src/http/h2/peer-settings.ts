@@ -1,0 +1,82 @@
+import {
+  DEFAULT_FRAME_SIZE,
+  DEFAULT_WINDOW,
+  ENABLE_CONNECT_PROTOCOL,
+  ENABLE_PUSH,
+  FLOW_CONTROL_ERROR,
+  HEADER_TABLE_SIZE,
+  INITIAL_WINDOW_SIZE,
+  MAX_CONCURRENT_STREAMS,
+  MAX_FRAME_SIZE,
+  MAX_HEADER_LIST_SIZE,
+  MAX_WINDOW,
+  NO_RFC7540_PRIORITIES,
+  PROTOCOL_ERROR,
+  readUint32,
+  SETTING_MAX_FRAME_SIZE,
+} from "./frames.ts";
+
+/** A value that RFC 9113 6.5.2 forbids: the connection has to end with this code. */
+export interface InvalidSetting {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** What the peer has announced; until then the defaults of RFC 9113 6.5.2. */
+export class PeerSettings {
+  /** Its SETTINGS have come. */
+  settled = false;
+  /** Streams that we may open at once. */
+  maxStreams = Number.POSITIVE_INFINITY;
+  /** Bytes of a field section, as it counts them (RFC 9113 6.5.2). */
+  maxHeaderListSize = Number.POSITIVE_INFINITY;
+  /** What a stream of ours may send at first. */
+  initialWindow = DEFAULT_WINDOW;
+  headerTableSize = 4096;
+  /** Takes extended CONNECT (RFC 8441). */
+  connectProtocol = false;
+
+  /** Reads the payload of a frame. `mayPush`: the peer is a client, which may say that it takes pushes. */
+  read(buffer: Buffer, from: number, to: number, mayPush: boolean): InvalidSetting | undefined {
+    for (let at = from; at < to; at += 6) {
+      const invalid = this.#set(buffer.readUInt16BE(at), readUint32(buffer, at + 2), mayPush);
+      if (invalid !== undefined) return invalid;
+    }
+    this.settled = true;
+    return undefined;
+  }
+
+  #set(setting: number, value: number, mayPush: boolean): InvalidSetting | undefined {
+    switch (setting) {
+      case HEADER_TABLE_SIZE:
+        this.headerTableSize = value;
+        return undefined;
+      case ENABLE_PUSH:
+        return value > (mayPush ? 1 : 0) ? invalid("ENABLE_PUSH", value) : undefined;
+      case MAX_CONCURRENT_STREAMS:
+        this.maxStreams = value;
+        return undefined;
+      case INITIAL_WINDOW_SIZE:
+        if (value > MAX_WINDOW) return invalid("INITIAL_WINDOW_SIZE", value, FLOW_CONTROL_ERROR);
+        this.initialWindow = value;
+        return undefined;
+      case SETTING_MAX_FRAME_SIZE:
+        // Nothing else follows from it: no larger frames than those that all peers take are sent.
+        return value < DEFAULT_FRAME_SIZE || value > MAX_FRAME_SIZE ? invalid("MAX_FRAME_SIZE", value) : undefined;
+      case MAX_HEADER_LIST_SIZE:
+        this.maxHeaderListSize = value;
+        return undefined;
+      case ENABLE_CONNECT_PROTOCOL:
+        this.connectProtocol = value === 1;
+        return value > 1 ? invalid("ENABLE_CONNECT_PROTOCOL", value) : undefined;
+      case NO_RFC7540_PRIORITIES:
+        return value > 1 ? invalid("NO_RFC7540_PRIORITIES", value) : undefined;
+      default:
+        return undefined;
+    }
+  }
+}
+
+function invalid(name: string, value: number, code = PROTOCOL_ERROR): InvalidSetting {
+  return { code, message: `SETTINGS_${name} cannot be ${value}` };
+}

@@ -1,0 +1,82 @@
+import { type FrameWriter, SENT_FRAME_SIZE } from "./frame-writer.ts";
+import { DEFAULT_WINDOW } from "./frames.ts";
+import { SendQueue } from "./send-queue.ts";
+import type { Http2Stream } from "./stream.ts";
+
+/** Bytes of one stream that go out before the next stream has its turn. */
+const TURN_BYTES = 16 * 1024;
+
+/**
+ * The sending side of flow control (RFC 9113 5.2): data goes out as far as the windows of its stream and of the connection allow
+ * and the socket takes it. What cannot go is kept by its stream, and the streams take turns.
+ */
+export class SendFlow {
+  readonly #writer: FrameWriter;
+  readonly #queue = new SendQueue<Http2Stream>();
+  readonly #waitForRoom = new Set<Http2Stream>();
+  #pumping = false;
+  /** What the peer takes of all streams together. */
+  window = DEFAULT_WINDOW;
+  /** DATA frames that were sent. */
+  frames = 0;
+
+  constructor(writer: FrameWriter) {
+    this.#writer = writer;
+  }
+
+  /** Sends `buffer[from, to)` as far as possible; returns where it stopped. Streams that wait go first. */
+  write(stream: Http2Stream, buffer: Buffer, from: number, to: number): number {
+    if (!this.#pumping && this.#queue.size > 0) return from;
+    const writer = this.#writer;
+    let at = from;
+    while (at < to && !writer.congested) {
+      const length = Math.min(to - at, this.window, stream.sendWindow, SENT_FRAME_SIZE);
+      if (length <= 0) break;
+      this.frames++;
+      this.window -= length;
+      stream.sendWindow -= length;
+      writer.data(stream.id, buffer, at, at + length);
+      at += length;
+    }
+    return at;
+  }
+
+  /** The stream keeps data, and has its turn when the connection can send; nothing while its own window is closed. */
+  waitForTurn(stream: Http2Stream): void {
+    if (stream.hasKept && stream.sendWindow > 0 && !stream.over) this.#queue.add(stream);
+  }
+
+  /** The stream's sender waits for `onWritable`. */
+  waitForRoom(stream: Http2Stream): void {
+    this.#waitForRoom.add(stream);
+  }
+
+  forget(stream: Http2Stream): void {
+    this.#waitForRoom.delete(stream);
+  }
+
+  /** A window has opened or the socket takes more: sends what is kept, stream by stream, then lets senders go on. */
+  pump(): void {
+    if (this.#pumping) return;
+    const writer = this.#writer;
+    this.#pumping = true;
+    while (!writer.congested && this.window > 0) {
+      const stream = this.#queue.take();
+      if (stream === undefined) break;
+      stream.sendQueued(TURN_BYTES);
+      if (stream.hasKept && stream.sendWindow > 0 && !stream.over) this.#queue.add(stream, true);
+    }
+    this.#pumping = false;
+    if (this.#waitForRoom.size === 0) return;
+    for (const stream of [...this.#waitForRoom]) {
+      if (writer.congested) break;
+      // Before the call, in which its sender may begin to wait again.
+      this.#waitForRoom.delete(stream);
+      if (!stream.offerRoom()) this.#waitForRoom.add(stream);
+    }
+  }
+
+  close(): void {
+    this.#waitForRoom.clear();
+  }
+}

@@ -1,0 +1,66 @@
+import {
+  DEFAULT_FRAME_SIZE,
+  DEFAULT_WINDOW,
+  ENABLE_CONNECT_PROTOCOL,
+  ENABLE_PUSH,
+  INITIAL_WINDOW_SIZE,
+  MAX_CONCURRENT_STREAMS,
+  MAX_HEADER_LIST_SIZE,
+  NO_RFC7540_PRIORITIES,
+  SETTING_MAX_FRAME_SIZE,
+} from "./frames.ts";
+import type { Http2Stream } from "./stream.ts";
+
+/** Which side of the connection this is: clients open streams. */
+export type Role = "server" | "client";
+
+/** What we announce, and the limits that follow. Sizes are bytes. */
+export interface Http2Settings {
+  /** SETTINGS_INITIAL_WINDOW_SIZE: what may come on a stream before it is taken, and so what is held of it at most. */
+  readonly streamWindow: number;
+  /** The same for all streams of the connection together; at least 65535. */
+  readonly connectionWindow: number;
+  /** SETTINGS_MAX_FRAME_SIZE, 16384 to 16777215. */
+  readonly maxFrameSize: number;
+  /** SETTINGS_MAX_HEADER_LIST_SIZE. Compressed field blocks are bounded by it as well. */
+  readonly maxHeaderListSize: number;
+  /** Fields of one section. */
+  readonly maxFields: number;
+  /** SETTINGS_MAX_CONCURRENT_STREAMS of a server. */
+  readonly maxStreams: number;
+  /** SETTINGS_ENABLE_CONNECT_PROTOCOL of a server (RFC 8441). */
+  readonly connectProtocol: boolean;
+}
+
+/** What a role makes of the events of its connection. */
+export interface Http2Owner {
+  /** Server: a client opens a stream, whose `onHeaders` follows. undefined = refused. */
+  onStream?(id: number): Http2Stream | undefined;
+  /** The peer has announced settings, see `peer` of the connection. */
+  onSettings(): void;
+  /** Of the peer. Our streams above `lastStream` have been reset, with `refused` set. */
+  onGoAway(lastStream: number, code: number): void;
+  /** A stream has left the connection. */
+  onStreamGone(stream: Http2Stream): void;
+  /** The peer broke the protocol or a limit; it was sent GOAWAY with this code. */
+  onConnectionError(code: number, message: string): void;
+  /** The transport has closed; every stream has ended before. The last call. */
+  onClosed(error: Error | undefined): void;
+  /** A defect of the gateway has ended the connection. */
+  onFault(error: unknown): void;
+}
+
+/** The SETTINGS frame that says it: what is the default of RFC 9113 6.5.2 is left out. */
+export function announcement(role: Role, settings: Http2Settings): (readonly [setting: number, value: number])[] {
+  const announced: (readonly [number, number])[] = [];
+  if (role === "client") announced.push([ENABLE_PUSH, 0]);
+  else {
+    announced.push([MAX_CONCURRENT_STREAMS, settings.maxStreams]);
+    if (settings.connectProtocol) announced.push([ENABLE_CONNECT_PROTOCOL, 1]);
+    announced.push([NO_RFC7540_PRIORITIES, 1]);
+  }
+  if (settings.streamWindow !== DEFAULT_WINDOW) announced.push([INITIAL_WINDOW_SIZE, settings.streamWindow]);
+  if (settings.maxFrameSize !== DEFAULT_FRAME_SIZE) announced.push([SETTING_MAX_FRAME_SIZE, settings.maxFrameSize]);
+  announced.push([MAX_HEADER_LIST_SIZE, settings.maxHeaderListSize]);
+  return announced;
+}
