@@ -115,6 +115,7 @@ export const LOG_MODULES = [
   "telemetry",
   "upstream",
   "upstream::dns",
+  "upstream::health",
   "xds",
 ] as const;
 

@@ -1,7 +1,9 @@
 import type { Backend, Ir } from "../ir/ir.ts";
 import { connectionOf } from "../upstream/destinations.ts";
 import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery.ts";
+import type { CheckStats } from "../upstream/endpoint.ts";
 import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
+import { checkIdentity } from "../upstream/health/check.ts";
 import { type Locality, localityBuckets } from "../upstream/locality.ts";
 import { targetName } from "../upstream/pool-target.ts";
 
@@ -74,7 +76,9 @@ export class EndpointsDump {
     if (first === undefined || (first.target.type !== "static" && first.target.type !== "unix")) return {};
     const address = first.target;
     const keys = new Set(
-      uses.map(({ policies }) => endpointKey({ ...address, ...connectionOf(policies, this.#services) }, 1)),
+      uses.map(({ policies }) =>
+        endpointKey({ ...address, ...connectionOf(policies, this.#services) }, 1, "", checkIdentity(policies)),
+      ),
     );
     const shared = [...keys].flatMap((key) => this.#live.endpoints.get(key) ?? []);
     // Other backends may send to the same endpoints: the count is this backend's own.
@@ -91,12 +95,13 @@ interface DumpedEndpoint {
   readonly stats: EndpointStats | undefined;
 }
 
-/** Evicted endpoints are `rejected` (reference 3.28). */
+/** Evicted endpoints, and those whose active health checks fail, are `rejected` (reference 3.28). */
 function partition(endpoints: readonly DumpedEndpoint[]): Json {
   const active: Record<string, unknown> = {};
   const rejected: Record<string, unknown> = {};
   for (const { key, shown, stats } of endpoints) {
-    const group = (stats?.evictedMs ?? null) === null ? active : rejected;
+    const used = (stats?.evictedMs ?? null) === null && stats?.check?.healthy !== false;
+    const group = used ? active : rejected;
     group[key] = { ...shown, info: endpointInfo(stats) };
   }
   return { active, rejected };
@@ -113,5 +118,12 @@ function endpointInfo(stats: EndpointStats | undefined): Json {
     consecutiveFailures: stats?.consecutiveFailures ?? 0,
     timesEjected: stats?.timesEjected ?? 0,
     evictedUntil: evictedMs === null ? null : `${(evictedMs / 1000).toFixed(2)}s`,
+    ...(stats?.check && { activeHealth: activeHealth(stats.check) }),
   };
+}
+
+/** `pending` until the first probe has ended, and while no worker uses the endpoint. */
+function activeHealth({ healthy, reason, passed, failed }: CheckStats): Json {
+  const state = healthy === undefined ? "pending" : healthy ? "healthy" : "unhealthy";
+  return { state, ...(reason !== "" && { reason }), probes: passed + failed, failedProbes: failed };
 }

@@ -52,6 +52,25 @@ export function endpointMetrics(stats: ReadonlyMap<string, EndpointStats>): Extr
       "1 while an endpoint gets no calls because it failed.",
       samples(({ evictedMs }) => (evictedMs === null ? 0 : 1)),
     ),
+    ...checkMetrics(named),
+  ];
+}
+
+/** Of endpoints with an active health check; nothing without any. */
+function checkMetrics(named: ReadonlyMap<string, EndpointStats>): ExtraMetric[] {
+  const checked = Array.from(named).flatMap(([endpoint, { check }]) => (check === null ? [] : [{ endpoint, check }]));
+  if (checked.length === 0) return [];
+  const probes = checked.flatMap(({ endpoint, check }) => [
+    { labels: { endpoint, result: "success" }, value: check.passed },
+    { labels: { endpoint, result: "failure" }, value: check.failed },
+  ]);
+  const states = checked.map(({ endpoint, check }) => ({
+    labels: { endpoint },
+    value: check.healthy === false ? 0 : 1,
+  }));
+  return [
+    gauge("endpoint_healthy", "0 while active health checks of an endpoint fail, else 1.", states),
+    { ...gauge("health_checks_total", "Probes by active health checks.", probes), type: "counter" },
   ];
 }
 

@@ -114,7 +114,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   chooseEndpoint(): Endpoint | undefined {
     const { balancer, affinity, target, connection } = this.#backend;
     const exchange = this.#exchange;
-    if (balancer !== undefined) return balancer.choose(affinity?.read(exchange.variables));
+    if (balancer !== undefined) {
+      const endpoint = balancer.choose(affinity?.read(exchange.variables));
+      exchange.trace?.endpointChosen(endpoint, balancer.endpoints);
+      return endpoint;
+    }
     const { request, services, selected } = exchange;
     if (target.type === "internal") {
       // A path in the configuration stands for one endpoint of the admin API; parameters are the client's.

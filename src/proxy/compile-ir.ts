@@ -3,7 +3,7 @@ import { CelEnvironment } from "../cel/index.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, TcpRoute } from "../ir/ir.ts";
 import { digestAt, groupOwner, type PackedIr, type PackedRoutes, routeAt } from "../ir/packed-ir.ts";
 import { Rules } from "../policies/authorization/rules.ts";
-import { compileCallPolicies } from "../policies/calls/compile.ts";
+import { callPoliciesOf, compileCallPolicies } from "../policies/calls/compile.ts";
 import type { CallPolicies } from "../policies/calls/schema.ts";
 import { compilePolicies } from "../policies/compile.ts";
 import type { PolicyEnvironment, ThreadEnvironment } from "../policies/deps.ts";
@@ -24,6 +24,7 @@ import type { DynamicConnection } from "../upstream/dynamic.ts";
 import { DynamicTarget } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { BackendCalls, Endpoints } from "../upstream/endpoints.ts";
+import { checkIdentity, type HealthCheck } from "../upstream/health/check.ts";
 import { withPlaceOfNode } from "../upstream/locality.ts";
 import { OutlierDetector } from "../upstream/outlier.ts";
 import { settingsIdentity } from "../upstream/pool-target.ts";
@@ -368,7 +369,11 @@ export class IrCompiler {
   }
 
   #backend(backend: RouteBackend, labels: FixedLabels, scope: "request" | "network"): CompiledBackend {
-    const { balancer, target } = this.#destination(backend.target, backend.policies);
+    const { balancer, target } = this.#destination(
+      backend.target,
+      backend.policies,
+      this.#healthCheck(backend.policies),
+    );
     const { health, sessionAffinity } = backend.policies;
     const { cel } = this.#policies;
     const expression = target.type === "dynamic" ? target.expression : undefined;
@@ -425,9 +430,17 @@ export class IrCompiler {
     if (proxy !== undefined) this.#used.proxies.add(proxy);
   }
 
-  #destination(target: Target, policies: PolicySet): Destination {
+  /** Probes have no client whose request alternatives could look at: those of transformations do not apply. */
+  #healthCheck(policies: PolicySet): HealthCheck | undefined {
+    const identity = checkIdentity(policies);
+    const settings = policies.health?.active;
+    if (identity === undefined || settings === undefined) return undefined;
+    return { settings, identity, prepare: compileCallPolicies(callPoliciesOf(policies), this.#recording) };
+  }
+
+  #destination(target: Target, policies: PolicySet, check?: HealthCheck): Destination {
     this.#noteProxy(policies);
-    const destination = this.#destinations.find(target, policies);
+    const destination = this.#destinations.find(target, policies, check);
     if (destination.balancer !== undefined) this.#used.destinations.add(destination);
     return destination;
   }

@@ -206,6 +206,19 @@ export class RequestTrace extends PolicyEvents {
     this.#timing = { reusedConnection: false, ...timingOf(times) };
   }
 
+  /** Of these endpoints some may be left out, or be used although they should be; nothing else is reported. */
+  endpointChosen(chosen: Endpoint | undefined, among: readonly Endpoint[]): void {
+    const now = performance.now();
+    const leftOut = among.filter((endpoint) => endpoint.isEvicted(now));
+    if (leftOut.length === 0 || chosen === undefined) return;
+    const details = {
+      endpoint: chosen.pool.name,
+      leftOut: leftOut.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${whyLeftOut(each, now)}`),
+    };
+    if (chosen.isEvicted(now)) this.failed("health", { ...details, noneHealthy: whyLeftOut(chosen, now) });
+    else this.applied("health", details);
+  }
+
   /** The outcome of the call has put its endpoint aside. */
   evicted({ pool, evictedUntil, consecutiveFailures }: Endpoint): void {
     const evictedFor = `${Math.round(evictedUntil - performance.now())}ms`;
@@ -266,6 +279,10 @@ export class RequestTrace extends PolicyEvents {
       ...(capture?.truncated === true && { truncated: true }),
     });
   }
+}
+
+function whyLeftOut({ check, evictedUntil }: Endpoint, now: number): string {
+  return check?.healthy === false ? `unhealthy: ${check.reason}` : `evicted for ${Math.round(evictedUntil - now)}ms`;
 }
 
 function timingOf({ dns, connect, tls }: ConnectTimes): Partial<CallTiming> {

@@ -6,6 +6,7 @@ import { serviceBalancer } from "./balancers/registry.ts";
 import type { ServiceIndex, Workload } from "./discovery.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type Endpoints, endpointKey } from "./endpoints.ts";
+import type { HealthCheck } from "./health/check.ts";
 import { type Locality, localityBuckets } from "./locality.ts";
 import {
   type Address,
@@ -41,6 +42,7 @@ interface ServiceDestination extends Destination {
   readonly balancer: MovableBalancer;
   readonly settings: ConnectionSettings;
   readonly affinity: boolean;
+  readonly check: HealthCheck | undefined;
 }
 
 type ServiceTarget = Extract<Target, { type: "service" }>;
@@ -102,17 +104,17 @@ export class Destinations {
     this.#before = undefined;
   }
 
-  /** The destination of a target with these policies; made for the first reference to it. */
-  find(target: Target, policies: DestinationPolicies): Destination {
+  /** The destination of a target with these policies; made for the first reference to it. `check`: of its endpoints. */
+  find(target: Target, policies: DestinationPolicies, check?: HealthCheck): Destination {
     const settings = connectionOf(policies, this.#services);
     switch (target.type) {
       case "static":
-        return this.#single(target, { host: target.host, port: target.port, ...settings });
+        return this.#single(target, { host: target.host, port: target.port, ...settings }, check);
       case "unix":
-        return this.#single(target, { path: target.path, ...settings });
+        return this.#single(target, { path: target.path, ...settings }, check);
       case "service": {
         const affinity = policies.sessionAffinity !== undefined;
-        return this.#ofService(target, settings, affinity);
+        return this.#ofService(target, settings, affinity, check);
       }
       default:
         return { target, balancer: undefined, key: "" };
@@ -156,8 +158,8 @@ export class Destinations {
   }
 
   /** Backends with the same single endpoint share all of this: with many routes, what they share stays in the caches. */
-  #single(target: Target, address: PoolTarget): Destination {
-    const endpoint = this.#hold(address, 1);
+  #single(target: Target, address: PoolTarget, check: HealthCheck | undefined): Destination {
+    const endpoint = this.#hold(address, 1, check);
     let destination = this.#singles.get(endpoint);
     if (destination === undefined) {
       destination = { target, balancer: new SingleEndpoint(endpoint), key: "" };
@@ -166,8 +168,13 @@ export class Destinations {
     return destination;
   }
 
-  #ofService(target: ServiceTarget, settings: ConnectionSettings, affinity: boolean): Destination {
-    const key = `${target.key} ${target.port} ${affinity} ${settingsIdentity(settings)}`;
+  #ofService(
+    target: ServiceTarget,
+    settings: ConnectionSettings,
+    affinity: boolean,
+    check: HealthCheck | undefined,
+  ): Destination {
+    const key = `${target.key} ${target.port} ${affinity} ${settingsIdentity(settings)} ${check?.identity ?? ""}`;
     const known = this.#ofServices.get(key);
     if (known !== undefined) return known;
     const before = this.#before?.ofServices.get(key);
@@ -175,38 +182,38 @@ export class Destinations {
       this.#keep(before);
       return before;
     }
-    const balancer = new MovableBalancer(this.#balancer({ target, settings, affinity }));
-    const destination = { target, balancer, key, settings, affinity };
+    const balancer = new MovableBalancer(this.#balancer({ target, settings, affinity, check }));
+    const destination = { target, balancer, key, settings, affinity, check };
     this.#ofServices.set(key, destination);
     return destination;
   }
 
-  #balancer({ target, settings, affinity }: Pick<ServiceDestination, "target" | "settings" | "affinity">): Balancer {
+  #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
     const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
-    const buckets = this.#buckets(target.key, target.port, settings);
+    const buckets = this.#buckets(target, settings, check);
     return serviceBalancer(buckets, loadBalancer?.algorithm, affinity, this.#random);
   }
 
   /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
-  #buckets(key: string, port: number, settings: ConnectionSettings): Endpoint[][] {
+  #buckets({ key, port }: ServiceTarget, settings: ConnectionSettings, check: HealthCheck | undefined): Endpoint[][] {
     const { service, workloads } = this.#services.find(key) ?? { service: undefined, workloads: [] };
     const version = settings.version ?? versionOf(service?.appProtocols?.[port]);
     const how = version === undefined ? settings : { ...settings, version };
     return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
       bucket.flatMap((workload) =>
         addressesOf(workload, key, port, service?.ports[port]).map((address) =>
-          this.#hold({ ...address, ...how }, workload.capacity, workload.uid),
+          this.#hold({ ...address, ...how }, workload.capacity, check, workload.uid),
         ),
       ),
     );
   }
 
   /** `owner` distinguishes two workloads at one address, which have a health each. */
-  #hold(target: PoolTarget, capacity: number, owner?: string): Endpoint {
-    const key = endpointKey(target, capacity, owner);
+  #hold(target: PoolTarget, capacity: number, check: HealthCheck | undefined, owner?: string): Endpoint {
+    const key = endpointKey(target, capacity, owner, check?.identity);
     let endpoint = this.#held.get(key);
     if (endpoint === undefined) {
-      endpoint = this.#endpoints.acquire(target, capacity, owner);
+      endpoint = this.#endpoints.acquire(target, capacity, owner, check);
       this.#held.set(key, endpoint);
     }
     return endpoint;

@@ -13,6 +13,26 @@ export interface EvictionNotice {
   readonly restoreHealth: number | undefined;
 }
 
+/** What active health checks have found out about an endpoint, for the workers that do not probe it. */
+export interface HealthNotice {
+  readonly key: string;
+  /** undefined: the endpoint is not probed any more. */
+  readonly healthy: boolean | undefined;
+  /** Why it is not healthy; `` if it is. */
+  readonly reason: string;
+}
+
+/** The active health check of an endpoint, for metrics and the dump. */
+export interface CheckStats {
+  /** undefined: no probe has ended yet. */
+  healthy: boolean | undefined;
+  /** Why it is not healthy. */
+  reason: string;
+  /** Probes of this thread. */
+  passed: number;
+  failed: number;
+}
+
 /** One address that a backend may send to, with what the balancer has learned about it. */
 export class Endpoint {
   readonly key: string;
@@ -25,8 +45,13 @@ export class Endpoint {
   pending = 0;
   total = 0;
   consecutiveFailures = 0;
-  /** `performance.now()` ms until which it gets no calls as long as there are others; 0 = not evicted. */
+  /**
+   * `performance.now()` ms until which it gets no calls as long as there are others; 0 = not evicted. Infinity while active
+   * health checks fail, so that balancers have one thing to look at.
+   */
   evictedUntil = 0;
+  /** undefined: it has no active health check. */
+  check: CheckStats | undefined;
   /** Evictions since the last success. */
   timesEjected = 0;
   /** Health from the end of the eviction on; undefined = as it was. */
@@ -93,6 +118,17 @@ export class Endpoint {
     this.evictedUntil = now + ms;
     this.timesEjected = Math.max(this.timesEjected, timesEjected);
     this.#restoreHealth = restoreHealth;
+  }
+
+  /** What active health checks say, here or in another thread. Their word takes the place of an eviction that they find. */
+  setHealth({ healthy, reason }: Pick<HealthNotice, "healthy" | "reason">): void {
+    const { check } = this;
+    if (check === undefined) return;
+    check.reason = reason;
+    if (healthy === check.healthy) return;
+    check.healthy = healthy;
+    if (healthy === false) this.evictedUntil = Number.POSITIVE_INFINITY;
+    else if (this.evictedUntil === Number.POSITIVE_INFINITY) this.evictedUntil = 0;
   }
 
   /** Also brings the endpoint back when its time is over. */

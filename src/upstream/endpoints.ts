@@ -1,4 +1,5 @@
-import { Endpoint, type EvictionNotice, Evictions } from "./endpoint.ts";
+import { type CheckStats, Endpoint, type EvictionNotice, Evictions, type HealthNotice } from "./endpoint.ts";
+import type { CheckedEndpoints, HealthCheck } from "./health/check.ts";
 import type { PoolUse } from "./pool.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";
@@ -16,6 +17,8 @@ export interface EndpointStats {
   readonly timesEjected: number;
   /** Milliseconds until it gets calls again; null = not evicted. */
   readonly evictedMs: number | null;
+  /** Of its active health check; null = it has none. */
+  readonly check: CheckStats | null;
   readonly pool: PoolUse;
 }
 
@@ -38,30 +41,42 @@ export class Endpoints {
   readonly #known = new Map<string, Counted>();
   /** Evictions of endpoints that do not exist here yet: a worker that starts gets them before its configuration. */
   readonly #early = new Evictions();
+  /** What active health checks have found out, for endpoints that come later too. */
+  readonly #healths = new Map<string, HealthNotice>();
+  readonly #checks: CheckedEndpoints | undefined;
   /** By the key of the backend, of the configuration in effect. */
   calls: ReadonlyMap<string, BackendCalls> = new Map();
   readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 
-  /** `onEvicted` is called for evictions by this thread, to pass them on to the others. */
-  constructor(pools: Pools, onEvicted?: (notice: EvictionNotice) => void) {
+  /** `onEvicted` is called for evictions by this thread, to pass them on to the others. `checks`: of endpoints that have one. */
+  constructor(pools: Pools, onEvicted?: (notice: EvictionNotice) => void, checks?: CheckedEndpoints) {
     this.#pools = pools;
     this.#onEvicted = onEvicted;
+    this.#checks = checks;
   }
 
   /** An endpoint, until it is released as often. `owner` distinguishes two workloads at one address. */
-  acquire(target: PoolTarget, capacity: number, owner = ""): Endpoint {
-    const key = endpointKey(target, capacity, owner);
+  acquire(target: PoolTarget, capacity: number, owner = "", check?: HealthCheck): Endpoint {
+    const key = endpointKey(target, capacity, owner, check?.identity);
     let counted = this.#known.get(key);
     if (counted === undefined) {
       const endpoint = new Endpoint(key, this.#pools.acquire(target), capacity, this.#onEvicted);
       const now = performance.now();
       const notice = this.#early.take(key, now);
       if (notice !== undefined) endpoint.evict(notice, now);
+      if (check !== undefined) this.#begin(endpoint, check);
       counted = { endpoint, users: 0 };
       this.#known.set(key, counted);
     }
     counted.users++;
     return counted.endpoint;
+  }
+
+  #begin(endpoint: Endpoint, check: HealthCheck): void {
+    endpoint.check = { healthy: undefined, reason: "", passed: 0, failed: 0 };
+    const known = this.#healths.get(endpoint.key);
+    if (known !== undefined) endpoint.setHealth(known);
+    this.#checks?.add(endpoint, check);
   }
 
   /** One more user of an endpoint that somebody has acquired and not released. */
@@ -76,6 +91,7 @@ export class Endpoints {
       const counted = this.#known.get(endpoint.key);
       if (counted === undefined || --counted.users > 0) continue;
       this.#known.delete(endpoint.key);
+      if (endpoint.check !== undefined) this.#checks?.delete(endpoint);
       this.#pools.release(endpoint.pool);
     }
   }
@@ -88,12 +104,22 @@ export class Endpoints {
     else this.#early.add(notice, now);
   }
 
+  /** Active health checks have found out something, in this thread or another. */
+  setHealth(notice: HealthNotice): void {
+    if (notice.healthy === undefined) {
+      this.#healths.delete(notice.key);
+      return;
+    }
+    this.#healths.set(notice.key, notice);
+    this.#known.get(notice.key)?.endpoint.setHealth(notice);
+  }
+
   /** What the balancers of this thread know now. */
   stats(): EndpointStats[] {
     const now = performance.now();
     return [...this.#known.values()].map(({ endpoint }) => ({
       // First, because it also brings an endpoint back whose time is over.
-      evictedMs: endpoint.isEvicted(now) ? endpoint.evictedUntil - now : null,
+      evictedMs: endpoint.isEvicted(now) && endpoint.check?.healthy !== false ? endpoint.evictedUntil - now : null,
       key: endpoint.key,
       target: endpoint.pool.name,
       health: endpoint.health,
@@ -102,6 +128,7 @@ export class Endpoints {
       total: endpoint.total,
       consecutiveFailures: endpoint.consecutiveFailures,
       timesEjected: endpoint.timesEjected,
+      check: endpoint.check === undefined ? null : { ...endpoint.check },
       pool: endpoint.pool.use,
     }));
   }
@@ -123,8 +150,16 @@ export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats 
     consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
     timesEjected: Math.max(a.timesEjected, b.timesEjected),
     evictedMs: a.evictedMs === null ? b.evictedMs : Math.max(a.evictedMs, b.evictedMs ?? 0),
+    check: combineChecks(a.check, b.check),
     pool: addUse(a.pool, b.pool),
   };
+}
+
+/** Of several addresses, the unhealthy one shows. Only one worker at a time probes, so probes are summed. */
+function combineChecks(a: CheckStats | null, b: CheckStats | null): CheckStats | null {
+  if (a === null || b === null) return a ?? b;
+  const { healthy, reason } = b.healthy === false || a.healthy === undefined ? b : a;
+  return { healthy, reason, passed: a.passed + b.passed, failed: a.failed + b.failed };
 }
 
 function addUse(a: PoolUse, b: PoolUse): PoolUse {
@@ -137,9 +172,13 @@ function addUse(a: PoolUse, b: PoolUse): PoolUse {
   };
 }
 
-/** The identity by which an endpoint survives a reload. `owner`: the uid of its workload; `` for static backends. */
-export function endpointKey(target: PoolTarget, capacity: number, owner = ""): string {
-  return `${ownerPart(owner)} ${poolKey(target)} ${capacity}`;
+/**
+ * The identity by which an endpoint survives a reload. `owner`: the uid of its workload; `` for static backends. `check`: the
+ * identity of its active health check.
+ */
+export function endpointKey(target: PoolTarget, capacity: number, owner = "", check = ""): string {
+  const key = `${ownerPart(owner)} ${poolKey(target)} ${capacity}`;
+  return check === "" ? key : `${key} ${check}`;
 }
 
 /** The endpoints of each workload, by its uid. */

@@ -38,6 +38,33 @@ export interface Health {
   readonly unhealthyExpression?: string | undefined;
   /** Absent: nothing is evicted. */
   readonly eviction?: Eviction | undefined;
+  /** Absent: endpoints are not probed. */
+  readonly active?: ActiveHealthCheck | undefined;
+}
+
+/** Probes of endpoints: exactly one of `http`, `tcp` and `grpc`. */
+export interface ActiveHealthCheck {
+  readonly http?: HttpHealthCheck | undefined;
+  /** A connection, with its TLS handshake if the backend has `backendTLS`. */
+  readonly tcp?: object | undefined;
+  /** `grpc.health.v1.Health/Check`; `` asks for the server as a whole. */
+  readonly grpc?: { readonly service: string } | undefined;
+  /** Default: the port of the endpoint. */
+  readonly port?: number | undefined;
+  readonly interval: Milliseconds;
+  readonly timeout: Milliseconds;
+  /** Probes in a row. */
+  readonly unhealthyThreshold: number;
+  readonly healthyThreshold: number;
+}
+
+export interface HttpHealthCheck {
+  /** With the query. */
+  readonly path: string;
+  /** Default: the name or address of the endpoint. */
+  readonly host?: string | undefined;
+  /** Default: 200 to 399. */
+  readonly expectedStatuses?: readonly number[] | undefined;
 }
 
 export interface Eviction {

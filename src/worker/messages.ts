@@ -13,7 +13,7 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
-import type { EvictionNotice } from "../upstream/endpoint.ts";
+import type { EvictionNotice, HealthNotice } from "../upstream/endpoint.ts";
 import type { BackendCalls, EndpointStats } from "../upstream/endpoints.ts";
 import type { Locality } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
@@ -78,6 +78,10 @@ export interface Commands {
   heap: { args: undefined; reply: HeapProfile };
   /** Another worker has evicted an endpoint. */
   evict: { args: { notice: EvictionNotice } };
+  /** This worker makes the active health checks from now on, for all workers. */
+  checkHealth: { args: undefined };
+  /** What another worker has found out by active health checks. */
+  health: { args: { notice: HealthNotice } };
   /** One step of the drain; resolves when it is done, or after `deadlineMs`. */
   drain: { args: { step: DrainStep; deadlineMs: number } };
   /** Cuts all connections and replies with their number. Also flushes logs and exports: the thread ends after it. */
@@ -106,6 +110,8 @@ export type Notice =
   | { readonly type: "series"; readonly notice: SeriesNotice }
   /** This worker has evicted an endpoint. */
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
+  /** An active health check of this worker has changed the state of an endpoint. */
+  | { readonly type: "health"; readonly notice: HealthNotice }
   /** Log lines as UTF-8, each with its line break. */
   | { readonly type: "log"; readonly lines: Uint8Array }
   /** Spans or log records for one exporter. */

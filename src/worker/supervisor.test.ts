@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Worker } from "node:worker_threads";
-import { RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import { type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor } from "../../test/helpers/supervisor.ts";
+import { until } from "../../test/helpers/until.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import type { Args, Request } from "./messages.ts";
 import { WorkersDied } from "./supervisor.ts";
@@ -231,4 +232,41 @@ test("evictions survive the deaths of all workers", async () => {
   }
   for (let i = 0; i < 30; i++) assert.equal(await fetchText(workers), "good");
   assert.equal(failures, before);
+});
+
+test("one worker probes for all; when it dies, another takes over with what is known", async () => {
+  const probes = new Set<RawPeer>();
+  let well = false;
+  await using bad = await RawUpstream.listen(async (peer) => {
+    for (;;) {
+      await peer.message();
+      probes.add(peer);
+      peer.send(reply("", [], well ? "200 OK" : "503 Service Unavailable"));
+    }
+  });
+  await using workers = new TestSupervisor(2);
+  const { supervisor } = workers;
+  /** What each worker knows of the endpoint. */
+  const known = async (): Promise<(boolean | undefined)[]> => {
+    const replies = await supervisor.collect("endpoints", undefined);
+    return [...replies.values()].map(([stats]) => stats?.check?.healthy);
+  };
+  const agree = (healthy: boolean): Promise<true> =>
+    until(async () => {
+      const answers = await known();
+      return answers.length === 2 && answers.every((each) => each === healthy);
+    });
+  const active = { http: {}, interval: "100ms", unhealthyThreshold: 1 };
+  const backends = [{ host: `127.0.0.1:${bad.port}`, policies: { health: { active } } }];
+  await supervisor.apply(1, irOf({ binds: [{ port: 0, listeners: [{ routes: [{ backends }] }] }] }));
+  await agree(false);
+  assert.equal(probes.size, 1, "only one worker probes");
+  const died = workers.death();
+  await Promise.all([workers.end("worker-0"), died]);
+  // The replacement learns it before it serves.
+  await agree(false);
+  await until(() => probes.size === 2);
+  well = true;
+  await agree(true);
+  assert.equal(probes.size, 2);
 });

@@ -7,7 +7,7 @@
  * blocked main thread stops reloads and reports, not traffic.
  *
  * Failure model: a worker may die at any moment, in the middle of any command. The state that a replacement needs (the
- * configuration in effect, ports, watches, log filter, evictions) is kept here, and its counters stay in the totals.
+ * configuration in effect, ports, watches, log filter, evictions, health) is kept here, and its counters stay in the totals.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
@@ -20,7 +20,7 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
-import type { EvictionNotice } from "../upstream/endpoint.ts";
+import type { EvictionNotice, HealthNotice } from "../upstream/endpoint.ts";
 import { Evictions } from "../upstream/endpoint.ts";
 import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
 import type { Args, CommandName, Reply, WorkerOptions } from "./messages.ts";
@@ -76,6 +76,10 @@ export class Supervisor implements WorkerEvents {
   /** Shared memory: token buckets of rate limits, so that a limit holds for the process and not for each worker. */
   readonly #buckets = new TokenBuckets();
   readonly #evictions = new Evictions();
+  /** What active health checks have found out, by the key of the endpoint. */
+  readonly #healths = new Map<string, HealthNotice>();
+  /** Index of the worker that makes the active health checks; undefined while there is no worker. */
+  #checking: number | undefined;
   readonly #threads: WorkerThreads;
   readonly #workers = new Map<number, WorkerHandle>();
   readonly #watches = new Map<number, Watch>();
@@ -123,6 +127,7 @@ export class Supervisor implements WorkerEvents {
     this.#adminPorts = adminPorts;
     for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
     this.#threads.close();
+    this.#electChecker();
   }
 
   /**
@@ -255,10 +260,18 @@ export class Supervisor implements WorkerEvents {
     for (const worker of this.workers) if (worker !== handle) worker.call("evict", { notice }).catch(() => undefined);
   }
 
+  /** One worker probes for all: otherwise endpoints would get as many probes as there are workers. */
+  onHealth(handle: WorkerHandle, notice: HealthNotice): void {
+    if (notice.healthy === undefined) this.#healths.delete(notice.key);
+    else this.#healths.set(notice.key, notice);
+    for (const worker of this.workers) if (worker !== handle) worker.call("health", { notice }).catch(() => undefined);
+  }
+
   onExit(handle: WorkerHandle, error: Error | undefined): void {
     if (error === undefined || this.#stopping) return;
     const { index } = handle;
     this.#workers.delete(index);
+    this.#electChecker();
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
     // Gauges end with the thread, counters stay.
@@ -304,6 +317,8 @@ export class Supervisor implements WorkerEvents {
       // Before it accepts: it must not send requests to endpoints that the others have evicted.
       for (const notice of this.#evictions.inForce(performance.now()))
         await worker.callWithDeadline("evict", { notice });
+      for (const notice of this.#healths.values()) await worker.callWithDeadline("health", { notice });
+      this.#electChecker();
       if (this.#current !== undefined) {
         await worker.callWithDeadline(
           "prepare",
@@ -332,6 +347,14 @@ export class Supervisor implements WorkerEvents {
     this.#workers.set(index, handle);
     this.#startedAt.set(index, performance.now());
     return handle;
+  }
+
+  /** Chooses the worker that makes the active health checks, unless one does. */
+  #electChecker(): void {
+    if (this.#checking !== undefined && this.#workers.has(this.#checking)) return;
+    const [worker] = this.workers;
+    this.#checking = worker?.index;
+    worker?.call("checkHealth", undefined).catch(() => undefined);
   }
 
   #enqueue<T>(task: () => Promise<T>): Promise<T> {

@@ -16,7 +16,7 @@ test("a worker that does not reply in time is ended", async (t: TestContext) => 
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const buffers = { gate: new SharedArrayBuffer(256), buckets: new SharedArrayBuffer(4096) };
   const ended = Promise.withResolvers<Error | undefined>();
-  const events = { onTrace() {}, onEvicted() {}, onLog() {}, onExport() {} };
+  const events = { onTrace() {}, onEvicted() {}, onHealth() {}, onLog() {}, onExport() {} };
   const handle = new WorkerHandle(
     new WorkerThreads(1).take(0),
     { ...WORKER, ...buffers, index: 0, adminPorts: [] },

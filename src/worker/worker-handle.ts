@@ -1,7 +1,7 @@
 import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
-import type { EvictionNotice } from "../upstream/endpoint.ts";
+import type { EvictionNotice, HealthNotice } from "../upstream/endpoint.ts";
 import { LogWindow } from "./batches.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 
@@ -27,6 +27,8 @@ export interface WorkerEvents {
   onTrace(id: number, event: string | undefined): void;
   /** The worker has evicted an endpoint. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
+  /** An active health check of the worker has changed the state of an endpoint. */
+  onHealth(handle: WorkerHandle, notice: HealthNotice): void;
   /** Log lines as UTF-8, each with its line break. `dropped`: lines that the `LogWindow` had no room for since the last call. */
   onLog(lines: Uint8Array, dropped: number): void;
   /** Spans or log records for the exporter with this `exporterKey`. */
@@ -125,6 +127,9 @@ export class WorkerHandle {
         return;
       case "evicted":
         events.onEvicted(this, notice.notice);
+        return;
+      case "health":
+        events.onHealth(this, notice.notice);
         return;
       case "log":
         events.onLog(notice.lines, this.#logWindow.received(notice.lines));

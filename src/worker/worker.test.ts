@@ -25,6 +25,7 @@ class TestWorker {
       {
         onTrace: (_id, event) => this.traced.push(event),
         onEvicted() {},
+        onHealth() {},
         onExport() {},
         onExit() {},
         onLog: (lines) => {

@@ -25,6 +25,7 @@ import { Workloads } from "../upstream/discovery.ts";
 import { dynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
+import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
 import { ChunkBatches, LogBatch, LogWindow } from "./batches.ts";
@@ -60,7 +61,13 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
   const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"));
   const pools = new Pools(options.pool, resolver, observer, sweeper);
-  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }));
+  // Connections of probes are not those of requests, nor in their metrics.
+  const probes = new Pools({ ...options.pool, maxIdle: 1 }, resolver, { onConnected: () => {} }, sweeper);
+  const checks = new HealthChecks(probes, Math.random, output.logger("upstream::health"), (health) => {
+    endpoints.setHealth(health);
+    notify({ type: "health", notice: health });
+  });
+  const endpoints = new Endpoints(pools, (eviction) => notify({ type: "evicted", notice: eviction }), checks);
 
   // ── the services that all requests of this worker share ──
   // While no watch is armed, tracing costs a request one load from shared memory.
@@ -132,6 +139,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     heap: () => heapProfile(),
     // Does not notify again, or two workers would send each other the same eviction forever.
     evict: ({ notice }) => endpoints.evict(notice),
+    checkHealth: () => checks.start(),
+    // Does not notify either.
+    health: ({ notice }) => endpoints.setHealth(notice),
     drain: ({ step, deadlineMs }) => plane.drain(step, deadlineMs),
     destroy() {
       const connections = plane.destroy();

@@ -20,6 +20,7 @@ import type { Service, Workload } from "../../src/upstream/discovery.ts";
 import { Workloads } from "../../src/upstream/discovery.ts";
 import { dynamicEndpoints } from "../../src/upstream/dynamic.ts";
 import { Endpoints } from "../../src/upstream/endpoints.ts";
+import { HealthChecks } from "../../src/upstream/health/health-checks.ts";
 import type { Locality } from "../../src/upstream/locality.ts";
 import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
@@ -95,7 +96,13 @@ export class TestPlane {
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
     const resolver = new Resolver("All");
     const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);
-    this.endpoints = new Endpoints(pools);
+    const observer = { onConnected: () => {} };
+    const probes = new Pools({ ...settings, ...options.pool }, resolver, observer, this.#sweeper);
+    const health = new HealthChecks(probes, Math.random, output.logger("upstream::health"), (notice) =>
+      this.endpoints.setHealth(notice),
+    );
+    health.start();
+    this.endpoints = new Endpoints(pools, undefined, health);
     this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onTrace(json));
     const services: Services = {
       metrics: this.metrics,

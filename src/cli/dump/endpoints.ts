@@ -6,7 +6,7 @@ export interface EndpointRow {
   readonly name: string;
   readonly namespace: string;
   readonly endpoint: string;
-  /** `0.00` to `1.00`, or why the endpoint is not used: `Evict (3.3s)`, `evicted`. */
+  /** `0.00` to `1.00`, or why the endpoint is not used: `Evict (3.3s)`, `evicted`, `unhealthy`. */
   readonly health: string;
   readonly requests: number;
   /** Moving average in milliseconds; 0 before the first request. */
@@ -91,6 +91,7 @@ function endpointName(key: string, namespace: string): string {
 }
 
 function evicted(info: Loose): string {
+  if (record(info.activeHealth).state === "unhealthy") return "unhealthy";
   const until = text(info.evictedUntil) || text(info.evicted_until);
   const seconds = Number.parseFloat(until);
   return Number.isNaN(seconds) ? "evicted" : `Evict (${seconds.toFixed(1)}s)`;

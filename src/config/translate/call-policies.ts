@@ -4,7 +4,7 @@
  */
 import type { CallPolicies } from "../../policies/calls/schema.ts";
 import { kindsOf } from "../../policies/merge.ts";
-import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
+import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
 import type { CredentialTarget } from "../../policies/shared/credentials/location-schema.ts";
 import type { Report } from "../parse/document.ts";
@@ -22,12 +22,6 @@ export function policiesForCalls(policies: PolicyInputs): PolicyInputs {
   for (const kind of kindsOf(policies))
     if (KINDS[kind].calls === "apply") Object.assign(applied, { [kind]: policies[kind] });
   return applied;
-}
-
-/** The same once they are resolved. Alternatives are dropped: in the backend phase they are an error, reported elsewhere. */
-export function callPoliciesOf(set: PolicySet): CallPolicies {
-  const { transformations, ...others } = set;
-  return transformations === undefined || "conditional" in transformations ? others : { ...set, transformations };
 }
 
 /** Warns, at `path`, of policies of the backend `name` that the gateway's own calls to it do not get. */

@@ -1,5 +1,6 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { TokenEndpointInput, TokenEndpointPolicies } from "../../policies/backend-auth/token-endpoint-schema.ts";
+import { callPoliciesOf } from "../../policies/calls/compile.ts";
 import type { CalledService, CalledServiceInput, CallPolicies } from "../../policies/calls/schema.ts";
 import { checkPolicies } from "../../policies/compile.ts";
 import { kindsOf, NO_POLICY_SET } from "../../policies/merge.ts";
@@ -15,7 +16,6 @@ import type { BackendTunnel } from "../../upstream/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
-import { callPoliciesOf } from "./call-policies.ts";
 import type { CallContext, TranslatePolicies } from "./called-targets.ts";
 import type { Context } from "./context.ts";
 

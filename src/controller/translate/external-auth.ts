@@ -1,7 +1,7 @@
 /** The filter ExternalAuth (GEP-1494, experimental) as `extAuthz`. */
 import { ms } from "../../base/durations.ts";
-import { callPoliciesOf } from "../../config/translate/call-policies.ts";
 import type { ExternalAuthFilter } from "../../kube/objects.ts";
+import { callPoliciesOf } from "../../policies/calls/compile.ts";
 import { schema } from "../../policies/ext-authz/schema.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { type Referrer, resolveBackend } from "./backend-refs.ts";

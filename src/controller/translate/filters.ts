@@ -1,8 +1,8 @@
 /** Filters of HTTPRoutes and GRPCRoutes as the policies that run. */
 import type { z } from "zod";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
-import { callPoliciesOf } from "../../config/translate/call-policies.ts";
 import type { HeaderFilter, HttpRouteFilter, PathModifier } from "../../kube/objects.ts";
+import { callPoliciesOf } from "../../policies/calls/compile.ts";
 import { checkPolicies } from "../../policies/compile.ts";
 import { schema as cors } from "../../policies/cors/schema.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";

@@ -8,6 +8,7 @@ import type { CallHead, PrepareCall } from "../../upstream/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { within } from "../policy-error.ts";
+import type { PolicySet } from "../policy-set.ts";
 import { prepareRequestEdits } from "../request-header-modifier/index.ts";
 import { withVariables } from "../shared/expressions.ts";
 import { OwnFields } from "../shared/own-fields.ts";
@@ -55,6 +56,15 @@ export function compileCallPolicies(
     finish();
     return undefined;
   };
+}
+
+/**
+ * Those of a backend's policies that calls can have. Alternatives are dropped: in the backend phase they are an error, reported
+ * elsewhere.
+ */
+export function callPoliciesOf(set: PolicySet): CallPolicies {
+  const { transformations, ...others } = set;
+  return transformations === undefined || "conditional" in transformations ? others : { ...set, transformations };
 }
 
 const NOTHING = new Uint8Array(0);

@@ -90,8 +90,12 @@ export function redactTcp({ keepalives, ...config }: BackendTcp): unknown {
   };
 }
 
-function redactHealth({ eviction, ...others }: Health): unknown {
-  return { ...others, ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }) };
+function redactHealth({ eviction, active, ...others }: Health): unknown {
+  return {
+    ...others,
+    ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }),
+    ...(active !== undefined && { active: withDurations(active, "interval", "timeout") }),
+  };
 }
 
 /** Outlier detection evaluates the expression on the response head; buffering every body for it would cost too much. */

@@ -3,6 +3,22 @@ import { test } from "node:test";
 import { endpointRows } from "../../../src/cli/dump/endpoints.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
+
+interface Dump {
+  readonly backends: readonly {
+    readonly endpoints: readonly {
+      readonly rejected: Readonly<Record<string, { readonly info: { readonly activeHealth: ActiveHealth } }>>;
+    }[];
+  }[];
+}
+
+interface ActiveHealth {
+  readonly state: string;
+  readonly reason: string;
+  readonly probes: number;
+  readonly failedProbes: number;
+}
 
 /** Asks on a connection of its own: any worker may get it. */
 async function ask(port: number): Promise<string> {
@@ -52,4 +68,30 @@ test("what one worker evicts, no worker calls; the dump and tgctl tell for how l
   const evicted = rows.find(({ endpoint }) => endpoint.startsWith("bad"));
   assert.match(evicted?.health ?? "", /^Evict \(3[56]\d\d\.\ds\)$/);
   assert.equal(evicted?.requests, 1);
+});
+
+test("metrics, dump and tgctl show active health checks", async () => {
+  await using bad = await RawUpstream.answering(() => reply("", [], "503 Service Unavailable"));
+  const policies = { health: { active: { http: {}, interval: "100ms", unhealthyThreshold: 1 } } };
+  const endpoint = `127.0.0.1:${bad.port}`;
+  await using gateway = await TestGateway.start({
+    config: { workerThreads: 2 },
+    binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host: endpoint, policies }] }] }] }],
+  });
+  const shown = await until(async () => {
+    const dump = (await (await fetch(`${gateway.url("admin")}/config_dump`)).json()) as Dump;
+    const { rejected } = dump.backends[0]?.endpoints[0] ?? {};
+    return rejected?.[endpoint] === undefined
+      ? undefined
+      : { dump, activeHealth: rejected[endpoint].info.activeHealth };
+  }, "the endpoint to be rejected");
+  const { state, reason, probes, failedProbes } = shown.activeHealth;
+  assert.deepEqual([state, reason], ["unhealthy", "status 503"]);
+  assert.ok(probes >= 1 && failedProbes === probes);
+  assert.equal(endpointRows(shown.dump)[0]?.health, "unhealthy");
+  const metrics = await (await fetch(`${gateway.url("stats")}/metrics`)).text();
+  assert.ok(metrics.includes(`tracegate_endpoint_healthy{endpoint="${endpoint}"} 0\n`));
+  assert.match(metrics, new RegExp(`tracegate_health_checks_total{endpoint="${endpoint}",result="failure"} [1-9]`));
+  assert.ok(metrics.includes(`tracegate_health_checks_total{endpoint="${endpoint}",result="success"} 0\n`));
+  assert.ok(metrics.includes(`tracegate_endpoint_evicted{endpoint="${endpoint}"} 0\n`));
 });

@@ -1,0 +1,105 @@
+import { asError } from "../../base/errors.ts";
+import { SingleEndpoint } from "../balancers/balancer.ts";
+import { Callout, reasonOf } from "../callout.ts";
+import { Endpoint } from "../endpoint.ts";
+import type { PoolTarget } from "../pool-target.ts";
+import type { Pools } from "../pools.ts";
+import type { HttpHealthCheck } from "../settings.ts";
+import type { OnCancel } from "../upstream.ts";
+import type { HealthCheck } from "./check.ts";
+
+const NO_BODY = new Uint8Array(0);
+const AGENT = ["user-agent", "tracegate-health-check"];
+
+/**
+ * Probes one endpoint, on connections of its own: those of requests may all be in use, and then a probe would wait behind
+ * requests and fail for load, not for health.
+ */
+export class Probe {
+  readonly #pools: Pools;
+  readonly #check: HealthCheck;
+  readonly #endpoint: Endpoint;
+  readonly #callout: Callout;
+
+  constructor(target: PoolTarget, check: HealthCheck, pools: Pools) {
+    this.#pools = pools;
+    this.#check = check;
+    this.#endpoint = new Endpoint("", pools.acquire(probeTarget(target, check)), 1);
+    this.#callout = new Callout(new SingleEndpoint(this.#endpoint), check.prepare);
+  }
+
+  /** Resolves with the reason why the endpoint is not healthy, undefined if it is; never after a cancellation. */
+  async run(onCancel: OnCancel): Promise<string | undefined> {
+    const { http, grpc } = this.#check.settings;
+    try {
+      if (http !== undefined) return await this.#http(http, onCancel);
+      if (grpc !== undefined) return await this.#grpc(grpc.service, onCancel);
+      return await this.#tcp(onCancel);
+    } catch (error) {
+      return reasonOf(asError(error));
+    }
+  }
+
+  /** Gives its connections back. */
+  close(): void {
+    this.#pools.release(this.#endpoint.pool);
+  }
+
+  async #http({ path, host, expectedStatuses }: HttpHealthCheck, onCancel: OnCancel): Promise<string | undefined> {
+    const { status } = await this.#callout.http(
+      {
+        method: "GET",
+        path,
+        ...(host !== undefined && { authority: host }),
+        headers: [...AGENT],
+        body: NO_BODY,
+        timeoutMs: this.#check.settings.timeout,
+        maxBytes: 0,
+        dropBody: true,
+      },
+      { onCancel, observer: undefined },
+    );
+    const expected = expectedStatuses?.includes(status) ?? (status >= 200 && status < 400);
+    return expected ? undefined : `status ${status}`;
+  }
+
+  async #grpc(service: string, onCancel: OnCancel): Promise<string | undefined> {
+    const { check } = await import("./grpc-method.ts");
+    const { timeout } = this.#check.settings;
+    const context = { onCancel, observer: undefined };
+    const answer = await this.#callout.unary(check.path, check.encode(service), timeout, context);
+    const status = check.decode(answer);
+    return status === "SERVING" ? undefined : `the service is ${status}`;
+  }
+
+  #tcp(onCancel: OnCancel): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        cancel();
+        resolve("no connection in time");
+      }, this.#check.settings.timeout);
+      const cancel = this.#endpoint.pool.connect(
+        {
+          onConnection(connection) {
+            clearTimeout(timer);
+            connection.destroy();
+            resolve(undefined);
+          },
+          onConnectFailure(_code, message) {
+            clearTimeout(timer);
+            resolve(message);
+          },
+        },
+        true,
+      );
+      onCancel(() => {
+        clearTimeout(timer);
+        cancel();
+      });
+    });
+  }
+}
+
+function probeTarget(target: PoolTarget, { settings: { port } }: HealthCheck): PoolTarget {
+  return "host" in target && port !== undefined ? { ...target, port } : target;
+}
