@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FloodGuard } from "./flood-guard.ts";
+
+/** How many PINGs pass, `used` of use having happened by each. */
+function passed(guard: FloodGuard, tries: number, used: (i: number) => number): number {
+  for (let i = 0; i < tries; i++) if (guard.count("pings", used(i)) !== undefined) return i;
+  return tries;
+}
+
+test("a burst passes, more does not, and the rest of it is counted by its name", () => {
+  const guard = new FloodGuard();
+  assert.equal(
+    passed(guard, 5000, () => 0),
+    1000,
+  );
+  assert.equal(guard.count("pings", 0), "PING frames");
+  assert.equal(guard.count("resets", 0), undefined, "each kind has its own budget");
+});
+
+test("what is of use on the connection lets more pass", () => {
+  assert.equal(
+    passed(new FloodGuard(), 5000, (i) => i),
+    5000,
+  );
+  // Half as much is too little in the long run.
+  assert.ok(passed(new FloodGuard(), 5000, (i) => i / 2) < 5000);
+});
+
+test("the count falls with time", () => {
+  const guard = new FloodGuard();
+  passed(guard, 1000, () => 0);
+  guard.sweep();
+  assert.equal(
+    passed(guard, 1000, () => 0),
+    100,
+  );
+  for (let i = 0; i < 11; i++) guard.sweep();
+  assert.equal(
+    passed(guard, 5000, () => 0),
+    1000,
+  );
+});
