@@ -18,6 +18,14 @@ export interface ProxyOptions {
   readonly originPort: number;
   readonly cpus: string | undefined;
   readonly accessLog: boolean;
+  /** The certificate to show clients; absent = plaintext. */
+  readonly tls?: CertificateFiles;
+}
+
+/** Paths of PEM files. */
+export interface CertificateFiles {
+  readonly cert: string;
+  readonly key: string;
 }
 
 export interface RunningProxy {

@@ -16,6 +16,8 @@ export interface Load {
   readonly connections?: number;
   /** Requests taken in turn; absent = GET / with the proxy's address as host. */
   readonly targets?: readonly Target[];
+  /** The proxy ends TLS on its port. */
+  readonly tls?: boolean;
 }
 
 export interface Sample {
@@ -62,7 +64,15 @@ async function runWrk(bench: Bench, port: number, load: Load): Promise<WrkReport
   const script = join(bench.folder, load.targets === undefined ? "report.lua" : `targets-${load.targets.length}.lua`);
   await writeFile(script, REPORT + requestScript(load.targets));
   const connections = String(load.connections ?? 64);
-  const command = ["wrk", "-t1", `-c${connections}`, `-d${load.seconds}s`, "-s", script, `http://127.0.0.1:${port}/`];
+  const command = [
+    "wrk",
+    "-t1",
+    `-c${connections}`,
+    `-d${load.seconds}s`,
+    "-s",
+    script,
+    `${load.tls ? "https" : "http"}://127.0.0.1:${port}/`,
+  ];
   const wrk = new Child("wrk", command, { cpus: bench.cores.load, stdout: "pipe", folder: bench.folder });
   const output = await wrk.output();
   const line = output.split("\n").find((text) => text.startsWith("{"));

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePorts, waitForPort } from "../lib/ports.ts";
 import { Child, findProgram } from "../lib/proc.ts";
-import type { Peer, ProxyOptions } from "../lib/types.ts";
+import type { CertificateFiles, Peer, ProxyOptions } from "../lib/types.ts";
 
 /** Envoy with one worker thread (its main thread counts too) and its defaults: statistics and request ids on. */
 export const envoy: Peer = envoyWith([]);
@@ -47,7 +47,7 @@ export function type(name: string): string {
 function config(
   port: number,
   adminPort: number,
-  { originPort, accessLog }: ProxyOptions,
+  { originPort, accessLog, tls }: ProxyOptions,
   filters: readonly object[],
 ): object {
   const fileLog = { "@type": type("access_loggers.file.v3.FileAccessLog"), path: "/dev/null" };
@@ -70,7 +70,12 @@ function config(
   return {
     admin: { address: loopback(adminPort) },
     static_resources: {
-      listeners: [{ address: loopback(port), filter_chains: [{ filters: [{ name: "http", typed_config: manager }] }] }],
+      listeners: [
+        {
+          address: loopback(port),
+          filter_chains: [{ filters: [{ name: "http", typed_config: manager }], ...(tls && transportSocket(tls)) }],
+        },
+      ],
       clusters: [
         {
           name: "origin",
@@ -81,6 +86,19 @@ function config(
           },
         },
       ],
+    },
+  };
+}
+
+function transportSocket({ cert, key }: CertificateFiles): object {
+  const certificate = { certificate_chain: { filename: cert }, private_key: { filename: key } };
+  return {
+    transport_socket: {
+      name: "tls",
+      typed_config: {
+        "@type": type("transport_sockets.tls.v3.DownstreamTlsContext"),
+        common_tls_context: { tls_certificates: [certificate] },
+      },
     },
   };
 }

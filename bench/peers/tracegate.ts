@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { answersOk } from "../lib/http.ts";
 import { freePorts, waitFor, waitForPort } from "../lib/ports.ts";
 import { Child, NODE, NODE_FIRST } from "../lib/proc.ts";
-import type { Bench, Peer, RunningProxy } from "../lib/types.ts";
+import type { Bench, CertificateFiles, Peer, RunningProxy } from "../lib/types.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
@@ -15,6 +15,8 @@ export interface TracegateOptions {
   readonly accessLog: boolean;
   /** The text of `routes:`, each line indented by at least two spaces. */
   readonly routes: string;
+  /** The certificate to show clients; absent = plaintext. */
+  readonly tls?: CertificateFiles | undefined;
   /** src/main.ts of the checkout to run; default: the bench's own. */
   readonly main?: string;
   /** A launcher to start instead, with the options that it gives Node.js. */
@@ -33,8 +35,8 @@ export const tracegate: Peer = {
   name: "tracegate",
   hint: "run the bench in a checkout",
   find: () => (existsSync(MAIN) ? MAIN : undefined),
-  start: (bench, _program, { originPort, cpus, accessLog }) =>
-    startTracegate(bench, { ...onOneCore(bench), cpus, accessLog, routes: oneRoute(originPort) }),
+  start: (bench, _program, { originPort, cpus, accessLog, tls }) =>
+    startTracegate(bench, { ...onOneCore(bench), cpus, accessLog, tls, routes: oneRoute(originPort) }),
 };
 
 /** Another checkout, so that a change and its base are measured in one run: `BENCH_BASE=../before npm run bench -- cpu`. */
@@ -45,8 +47,8 @@ export const base: Peer = {
     const main = join(process.env.BENCH_BASE ?? "", "src/main.ts");
     return process.env.BENCH_BASE !== undefined && existsSync(main) ? main : undefined;
   },
-  start: async (bench, main, { originPort, cpus, accessLog }) => {
-    const options = { ...onOneCore(bench), cpus, accessLog, routes: oneRoute(originPort), main };
+  start: async (bench, main, { originPort, cpus, accessLog, tls }) => {
+    const options = { ...onOneCore(bench), cpus, accessLog, tls, routes: oneRoute(originPort), main };
     return { ...(await startTracegate(bench, options)), name: "base" };
   },
 };
@@ -95,7 +97,7 @@ interface Ports {
   readonly readyPort: number;
 }
 
-function config(ports: Ports, { workers, accessLog, routes }: TracegateOptions): string {
+function config(ports: Ports, { workers, accessLog, routes, tls }: TracegateOptions): string {
   return `config:
   adminAddr: 127.0.0.1:${ports.adminPort}
   statsAddr: 127.0.0.1:${ports.statsPort}
@@ -106,7 +108,7 @@ function config(ports: Ports, { workers, accessLog, routes }: TracegateOptions):
 binds:
 - port: ${ports.port}
   listeners:
-  - protocol: HTTP
+  - ${tls === undefined ? "protocol: HTTP" : `protocol: HTTPS\n    tls: {cert: ${tls.cert}, key: ${tls.key}}`}
     routes:
 ${indent(routes, "  ")}`;
 }

@@ -3,6 +3,8 @@ import { admin } from "./admin.ts";
 import { armed } from "./armed.ts";
 import { body } from "./body.ts";
 import { cpu } from "./cpu.ts";
+import { handshakes } from "./handshakes.ts";
+import { https } from "./https.ts";
 import { idle } from "./idle.ts";
 import { memory } from "./memory.ts";
 import { policies } from "./policies.ts";
@@ -18,6 +20,8 @@ export const ROWS: readonly Row[] = [
   routes,
   armed,
   body,
+  https,
+  handshakes,
   idle,
   reload,
   workers,
