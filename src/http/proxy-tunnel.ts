@@ -2,7 +2,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { ConnectionStage } from "../net/connection-stage.ts";
 import { latin1Slice } from "../net/node-internals.ts";
-import type { ByteStream, ConnectHandler, Transport } from "../net/transport.ts";
+import type { ByteStream, ConnectHandler, Transport, TransportHandler } from "../net/transport.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
 
@@ -41,11 +41,12 @@ export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
   protected readonly state = "tunnel";
   protected readonly closedEarly = "the proxy closed the connection instead of opening a tunnel";
 
-  onConnect(transport: Transport): void {
+  onConnect(transport: Transport): TransportHandler {
     this.begin(transport, undefined);
     const authority = this.#authority;
     const credentials = this.#authorization === undefined ? "" : `proxy-authorization: ${this.#authorization}\r\n`;
     transport.writeText(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}\r\n`);
+    return this;
   }
 
   protected onHeld(): void {

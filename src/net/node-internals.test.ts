@@ -164,14 +164,17 @@ async function earlyAnswer(): Promise<string> {
         setImmediate(write, turns - 1);
       };
       write(200);
+      return {
+        onData: (buffer, length) => {
+          received += buffer.toString("latin1", 0, length);
+        },
+        onEnd: () => {},
+        onDrain: () => {},
+        onClose: () => resolve(),
+        onFault: (error) => assert.fail(String(error)),
+      };
     },
-    onData: (buffer, length) => {
-      received += buffer.toString("latin1", 0, length);
-    },
-    onEnd: () => {},
-    onDrain: () => {},
-    onClose: () => resolve(),
-    onFault: (error) => assert.fail(String(error)),
+    onClose: (error) => assert.fail(String(error)),
   });
   await promise;
   server.close();

@@ -283,13 +283,20 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   }
 }
 
-export interface ConnectHandler extends TransportHandler {
-  onConnect(transport: Transport): void;
+/** Waits for a connection; exactly one of the calls follows. */
+export interface ConnectHandler {
+  /**
+   * `agreed`: by ALPN (RFC 7301); undefined in plaintext and where nothing was agreed on. Returns the handler of the connection's
+   * events.
+   */
+  onConnect(transport: Transport, agreed: string | undefined): TransportHandler;
+  /** There is no connection. */
+  onClose(error: Error | undefined): void;
 }
 
 /**
- * Opens a connection; `onConnect` or `onClose` follows. Returns a function that gives the attempt up. `givenAway`: its
- * stream will be released for something that reads it in another way, such as TLS.
+ * Opens a connection. Returns a function that gives the attempt up. `givenAway`: its stream will be released for something that
+ * reads it in another way, such as TLS.
  */
 export function connect(
   target: ConnectTarget,
@@ -319,8 +326,7 @@ export function connect(
     socket.removeListener("close", closed);
     const transport = new Transport(socket, reader, socketAddresses(socket));
     if (givenAway) reader.readPieces(socket);
-    transport.attach(handler);
-    handler.onConnect(transport);
+    transport.attach(handler.onConnect(transport, undefined));
   });
   return () => socket.destroy();
 }

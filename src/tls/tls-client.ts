@@ -42,7 +42,7 @@ export class TlsClient {
     });
   }
 
-  /** As `open`; the bytes inside go to `handler`, whose `onConnect` or `onClose` follows. */
+  /** As `open`, with the connection inside TLS as a transport. */
   connect(
     target: TlsCarrier,
     host: string,
@@ -53,10 +53,9 @@ export class TlsClient {
   ): () => void {
     return this.open(target, host, keepAliveDelay, protocols, {
       onSecure: (socket) =>
-        Transport.over(socket, socketAddresses(socket), (transport) => {
-          handler.onConnect(transport);
-          return handler;
-        }),
+        Transport.over(socket, socketAddresses(socket), (transport) =>
+          handler.onConnect(transport, socket.alpnProtocol || undefined),
+        ),
       onClose: (error) => handler.onClose(error),
       onReached,
     });

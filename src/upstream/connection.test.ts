@@ -74,17 +74,13 @@ async function open(): Promise<Pair> {
   const notes = new Notes();
   const connected = Promise.withResolvers<UpstreamConnection>();
   const owner = { release: () => notes.add("released"), closed: () => notes.add("closed") };
-  let connection: UpstreamConnection | undefined;
   connect({ host: "127.0.0.1", port: upstream.port }, 0, {
     onConnect: (transport: Transport) => {
-      connection = new UpstreamConnection(transport, owner, {});
+      const connection = new UpstreamConnection(transport, owner, {});
       connected.resolve(connection);
+      return connection;
     },
-    onData: (buffer, length) => connection?.onData(buffer, length),
-    onEnd: () => connection?.onEnd(),
-    onDrain: () => connection?.onDrain(),
-    onFault: (error) => connection?.onFault(error),
-    onClose: (error) => (connection === undefined ? connected.reject(error) : connection.onClose(error)),
+    onClose: connected.reject,
   });
   const opened = await connected.promise;
   return {

@@ -7,7 +7,7 @@ import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificate
 import { closedPort, type RawPeer, RawUpstream } from "../../test/helpers/raw-peer.ts";
 import type { Transport } from "../net/transport.ts";
 import type { BackendTls } from "../tls/tls-settings.ts";
-import { Dialer } from "./dialer.ts";
+import { type Carries, Dialer } from "./dialer.ts";
 import type { PoolTarget } from "./pool-target.ts";
 
 /** The proxy, or the target itself, is at this port. */
@@ -23,6 +23,7 @@ const behind = (port: number, extra: Partial<PoolTarget> = {}): PoolTarget => ({
 /** What one attempt to connect leads to. */
 class Dialled {
   readonly connected = Promise.withResolvers<Transport>();
+  agreed: string | undefined;
   /** The error's text; `closed` for an end without an error. */
   readonly failed = Promise.withResolvers<string>();
   readonly cancel: () => void;
@@ -31,31 +32,36 @@ class Dialled {
   calls = 0;
   #wake = (): void => {};
 
-  constructor(target: PoolTarget, port: number, raw = false) {
+  constructor(target: PoolTarget, port: number, carries: Carries = "http1") {
     this.connected.promise.catch(() => {});
+    const onClose = (error: Error | undefined): void => {
+      this.calls++;
+      const text = error?.message ?? "closed";
+      this.failed.resolve(text);
+      this.connected.reject(new Error(text));
+    };
     this.cancel = new Dialer(target, 0).dial(
       at(port),
       "127.0.0.1",
-      raw,
+      carries,
       { reached: () => this.reached++ },
       {
-        onConnect: (transport) => {
+        onConnect: (transport, agreed) => {
           this.calls++;
+          this.agreed = agreed;
           this.connected.resolve(transport);
+          return {
+            onData: (buffer, length) => {
+              this.received += buffer.toString("latin1", 0, length);
+              this.#wake();
+            },
+            onEnd: () => {},
+            onDrain: () => {},
+            onFault: (error) => this.failed.resolve(`fault: ${String(error)}`),
+            onClose,
+          };
         },
-        onData: (buffer, length) => {
-          this.received += buffer.toString("latin1", 0, length);
-          this.#wake();
-        },
-        onEnd: () => {},
-        onDrain: () => {},
-        onFault: (error) => this.failed.resolve(`fault: ${String(error)}`),
-        onClose: (error) => {
-          this.calls++;
-          const text = error?.message ?? "closed";
-          this.failed.resolve(text);
-          this.connected.reject(new Error(text));
-        },
+        onClose,
       },
     );
   }
@@ -105,7 +111,7 @@ suite("through a proxy", () => {
 
   test("raw bytes go through a tunnel; what comes with the proxy's answer is the target's", async () => {
     await using proxy = await RawUpstream.listen();
-    const dialled = new Dialled(behind(proxy.port), proxy.port, true);
+    const dialled = new Dialled(behind(proxy.port), proxy.port, "raw");
     const server = await proxy.connection();
     const head = "CONNECT target.example:443 HTTP/1.1\r\nhost: target.example:443\r\n";
     assert.equal(await server.take("\r\n\r\n"), `${head}proxy-authorization: Basic c2VjcmV0\r\n\r\n`);
@@ -142,7 +148,7 @@ suite("through a proxy", () => {
   ])
     test(`a proxy that ${name} fails the attempt once, and its connection is closed`, async () => {
       await using proxy = await RawUpstream.listen();
-      const dialled = new Dialled(behind(proxy.port), proxy.port, true);
+      const dialled = new Dialled(behind(proxy.port), proxy.port, "raw");
       const server = await proxy.connection();
       await server.take("\r\n\r\n");
       if (answer === undefined) server.end();
@@ -156,14 +162,14 @@ suite("through a proxy", () => {
 
   test("an attempt that is cancelled closes the connection, before and after the tunnel is open", async () => {
     await using proxy = await RawUpstream.listen();
-    const before = new Dialled(behind(proxy.port), proxy.port, true);
+    const before = new Dialled(behind(proxy.port), proxy.port, "raw");
     const first = await proxy.connection();
     await first.take("\r\n\r\n");
     before.cancel();
     await first.closed();
     await before.failed.promise;
     assert.equal(before.calls, 1);
-    const inside = new Dialled(behind(proxy.port), proxy.port, true);
+    const inside = new Dialled(behind(proxy.port), proxy.port, "raw");
     const second = await proxy.connection(1);
     await second.take("\r\n\r\n");
     second.send("HTTP/1.1 200 OK\r\n\r\n");
@@ -221,21 +227,25 @@ suite("TLS", { skip: noOpenssl }, () => {
     await dialled.bytes("secret");
     transport.destroy();
     assert.equal(dialled.reached, 1, "the clock knows when the handshake began");
-    const stream = Promise.withResolvers<string | undefined>();
-    new Dialer(target, 0).dialStream(
-      at(server.port),
-      "127.0.0.1",
-      { reached: () => {} },
-      {
-        onStream: (opened, _from, agreed) => {
-          opened.destroy();
-          stream.resolve(agreed);
-        },
-        onClose: (error) => stream.reject(error ?? new Error("closed")),
-      },
-    );
-    assert.equal(await stream.promise, "h2");
-    assert.equal(server.agreed[0], "http/1.1");
+    const http2 = new Dialled(target, server.port, "http2");
+    const second = await http2.connected.promise;
+    await http2.bytes("secret");
+    second.destroy();
+    assert.deepEqual([dialled.agreed, http2.agreed], ["http/1.1", "h2"]);
+    assert.deepEqual(server.agreed, ["http/1.1", "h2"]);
+  });
+
+  test("what is offered: HTTP/2 alone, or both versions where the server decides", async () => {
+    await using old = await tlsServer(["http/1.1"]);
+    const target = { ...at(old.port), tls: trusting() };
+    const either = new Dialled(target, old.port, "both");
+    (await either.connected.promise).destroy();
+    assert.equal(either.agreed, "http/1.1");
+    assert.match(await new Dialled(target, old.port, "http2").failed.promise, /alert/);
+    await using silent = await tlsServer([]);
+    const unknown = new Dialled({ ...at(silent.port), tls: trusting() }, silent.port, "both");
+    (await unknown.connected.promise).destroy();
+    assert.equal(unknown.agreed, undefined);
   });
 
   test("a certificate of another name or CA fails the attempt with the reason, straight and in a tunnel", async () => {
@@ -292,30 +302,4 @@ suite("TLS", { skip: noOpenssl }, () => {
     peer.socket.on("error", () => {});
     peer.send("HTTP/1.1 200 OK\r\n\r\n");
   }
-});
-
-test("a plaintext stream for HTTP/2 is given away; one that cannot be opened is reported", async () => {
-  await using upstream = await RawUpstream.listen();
-  const opened = Promise.withResolvers<string | undefined>();
-  const dial = (port: number, outcome: PromiseWithResolvers<string | undefined>): void => {
-    new Dialer(at(port), 0).dialStream(
-      at(port),
-      "127.0.0.1",
-      { reached: () => {} },
-      {
-        onStream: (stream, from, agreed) => {
-          assert.equal(agreed, undefined);
-          stream.write("preface");
-          outcome.resolve(`${from.remoteAddress}:${from.remotePort}`);
-        },
-        onClose: (error) => outcome.resolve(error?.message),
-      },
-    );
-  };
-  dial(upstream.port, opened);
-  assert.equal(await opened.promise, `127.0.0.1:${upstream.port}`);
-  assert.equal(await (await upstream.connection()).take("preface"), "preface");
-  const refused = Promise.withResolvers<string | undefined>();
-  dial(await closedPort(), refused);
-  assert.match((await refused.promise) ?? "", /^connect ECONNREFUSED/);
 });

@@ -1,6 +1,5 @@
-import type { TLSSocket } from "node:tls";
 import { ProxyTunnel } from "../http/proxy-tunnel.ts";
-import { type Addresses, socketAddresses } from "../net/addresses.ts";
+import type { Addresses } from "../net/addresses.ts";
 import { type ByteStream, type ConnectHandler, type ConnectTarget, connect, Transport } from "../net/transport.ts";
 import { TlsClient } from "../tls/tls-client.ts";
 import type { ConnectClock } from "./connect-attempt.ts";
@@ -15,16 +14,16 @@ export interface ViaProxy {
   readonly authorization: string | undefined;
 }
 
-/** Receives a byte stream, or the reason for the failure; exactly one call. */
-export interface StreamWaiter {
-  /** `agreed`: by ALPN; undefined for plaintext and where nothing was agreed. */
-  onStream(stream: ByteStream, from: Addresses, agreed: string | undefined): void;
-  onClose(error: Error | undefined): void;
-}
+/** What a connection is to carry; `raw`: bytes without HTTP, `both`: HTTP/2, or HTTP/1.1 if the server agrees to that only. */
+export type Carries = "http1" | "http2" | "both" | "raw";
 
-const HTTP1 = ["http/1.1"];
-const HTTP2 = ["h2"];
-const NOTHING = Buffer.alloc(0);
+/** What ALPN offers unless the configuration says it (RFC 7301). */
+const OFFERS: Readonly<Record<Carries, readonly string[]>> = {
+  http1: ["http/1.1"],
+  http2: ["h2"],
+  both: ["h2", "http/1.1"],
+  raw: ["http/1.1"],
+};
 
 /**
  * Opens the connections of one pool: straight to its target or through a proxy, with TLS or without. A proxy forwards plaintext
@@ -62,24 +61,23 @@ export class Dialer {
   }
 
   /**
-   * Opens a connection for HTTP/1.1 to `address`, which one of `addresses` has resolved to (`host`, `` for a path);
-   * `onConnect` or `onClose` of the handler follows. `raw`: it is to carry bytes without HTTP. Returns a function that
+   * Opens a connection to `address`, which one of `addresses` has resolved to (`host`, `` for a path). Returns a function that
    * cancels it.
    */
   dial(
     address: ConnectTarget,
     host: string,
-    raw: boolean,
+    carries: Carries,
     clock: Pick<ConnectClock, "reached">,
     handler: ConnectHandler,
   ): () => void {
     const tls = this.#tls;
-    const protocols = raw ? this.#alpn(HTTP1) : withoutHttp2(this.#alpn(HTTP1));
+    const protocols = this.#alpn(carries);
     if (this.#tunnel === undefined) {
       if (tls === undefined) return connect(address, this.#keepAliveDelay, handler);
       return tls.connect(address, this.#host, this.#keepAliveDelay, protocols, handler, () => clock.reached());
     }
-    if (this.viaProxy !== undefined && !raw) return this.#reachProxy(address, host, false, handler);
+    if (this.viaProxy !== undefined && carries === "http1") return this.#reachProxy(address, host, false, handler);
     return this.#throughProxy(address, host, handler, (stream, from) => {
       if (tls !== undefined) {
         clock.reached();
@@ -88,51 +86,22 @@ export class Dialer {
       let cancel = (): void => {};
       Transport.over(stream, from, (transport) => {
         cancel = () => transport.destroy();
-        handler.onConnect(transport);
-        return handler;
+        return handler.onConnect(transport, undefined);
       });
       return cancel;
     });
   }
 
-  /**
-   * As `dial`, for HTTP/2, whose library reads the stream itself. ALPN offers HTTP/2 alone unless the configuration says more.
-   */
-  dialStream(
-    address: ConnectTarget,
-    host: string,
-    clock: Pick<ConnectClock, "reached">,
-    waiter: StreamWaiter,
-  ): () => void {
-    const tls = this.#tls;
-    const handshake = {
-      onReached: () => clock.reached(),
-      onSecure: (socket: TLSSocket) =>
-        waiter.onStream(socket, socketAddresses(socket), socket.alpnProtocol || undefined),
-      onClose: (error: Error | undefined) => waiter.onClose(error),
-    };
-    if (this.#tunnel !== undefined)
-      return this.#throughProxy(address, host, waiter, (stream, from) => {
-        if (tls !== undefined) {
-          clock.reached();
-          return tls.open({ socket: stream }, this.#host, 0, this.#alpn(HTTP2), handshake);
-        }
-        waiter.onStream(stream, from, undefined);
-        return () => stream.destroy();
-      });
-    if (tls === undefined) return openStream(address, this.#keepAliveDelay, waiter);
-    return tls.open(address, this.#host, this.#keepAliveDelay, this.#alpn(HTTP2), handshake);
-  }
-
   /** The protocols that ALPN offers to the target. */
-  #alpn(otherwise: readonly string[]): readonly string[] {
-    return this.#target.tls?.alpn ?? otherwise;
+  #alpn(carries: Carries): readonly string[] {
+    const offered = this.#target.tls?.alpn ?? OFFERS[carries];
+    return carries === "http1" ? withoutHttp2(offered) : offered;
   }
 
   /** `givenAway`: the stream is taken off its transport once the tunnel is open. */
   #reachProxy(address: ConnectTarget, host: string, givenAway: boolean, handler: ConnectHandler): () => void {
     if (this.#proxyTls === undefined) return connect(address, this.#keepAliveDelay, handler, givenAway);
-    const protocols = withoutHttp2(this.#tunnel?.tls?.alpn ?? HTTP1);
+    const protocols = withoutHttp2(this.#tunnel?.tls?.alpn ?? OFFERS.http1);
     return this.#proxyTls.connect(address, host, this.#keepAliveDelay, protocols, handler);
   }
 
@@ -140,7 +109,7 @@ export class Dialer {
   #throughProxy(
     address: ConnectTarget,
     host: string,
-    waiter: Pick<StreamWaiter, "onClose">,
+    waiter: Pick<ConnectHandler, "onClose">,
     goOn: (stream: ByteStream, from: Addresses) => () => void,
   ): () => void {
     const tunnel = new ProxyTunnel(this.#name, this.#tunnel?.authorization, {
@@ -152,19 +121,6 @@ export class Dialer {
     let cancel = this.#reachProxy(address, host, true, tunnel);
     return () => cancel();
   }
-}
-
-/** A plaintext connection as a stream, for HTTP/2. */
-function openStream(address: ConnectTarget, keepAliveDelay: number, waiter: StreamWaiter): () => void {
-  const opening: ConnectHandler = {
-    onConnect: (transport) => waiter.onStream(transport.release(NOTHING), transport, undefined),
-    onClose: (error) => waiter.onClose(error),
-    onData() {},
-    onEnd() {},
-    onDrain() {},
-    onFault() {},
-  };
-  return connect(address, keepAliveDelay, opening, true);
 }
 
 /** A server must not choose HTTP/2 for a connection that will carry HTTP/1.1. */

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import type { Sweepable } from "../base/sweeper.ts";
-import { Transport } from "../net/transport.ts";
+import type { Transport } from "../net/transport.ts";
 import { AddressSearch } from "./address-search.ts";
 import type { ConnectAttempt, ConnectClock, ConnectTimes, ConnectWaiter } from "./connect-attempt.ts";
 import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
@@ -48,12 +48,12 @@ export interface PoolUse {
   readonly overflows: number;
 }
 
-type Timed = Pick<ConnectAttempt<unknown>, "clock">;
-
 /** What a pool reports to its owner's metrics. */
 export interface PoolObserver {
   /** A connection was opened; `seconds` include the TLS handshake, not the DNS lookup. */
   onConnected(seconds: number): void;
+  /** A defect of the gateway has ended a connection that several exchanges shared. */
+  onFault?(error: unknown): void;
 }
 
 /**
@@ -89,7 +89,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   #connecting = 0;
   /** An unused connection is being closed to make room. */
   #makingRoom = false;
-  #closed = false;
+  /** Set once the pool is closed: its last connection is gone. */
+  #onDrained: (() => void) | undefined;
 
   constructor(target: PoolTarget, settings: PoolSettings, resolver: Resolver, observer: PoolObserver) {
     this.target = target;
@@ -134,7 +135,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   get sessions(): SessionPool {
     if (this.#sessions === undefined) {
       this.#sessions = new SessionPool(this, { ...this.#settings, maxPendingRequests: this.#maxPending });
-      if (this.#closed) this.#sessions.close();
+      if (this.#onDrained !== undefined) this.#sessions.close();
     }
     return this.#sessions;
   }
@@ -152,7 +153,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
    * has served before. Returns a function that cancels the wait, undefined when there is no wait.
    */
   acquire(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): (() => void) | undefined {
-    const session = http2 ? this.sessions.takeIdle() : undefined;
+    const session = http2 ? this.sessions.takeIdle(waiter.needsSettings) : undefined;
     if (session !== undefined) {
       waiter.onSession(session);
       return undefined;
@@ -204,17 +205,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.#sessions?.grow();
     };
     return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {
-      let connection: UpstreamConnection | undefined;
-      return this.#dialer.dial(address, host, raw, attempt.clock, {
-        onConnect: (transport) => {
-          connection = this.#opened(transport, attempt);
-          if (!attempt.succeed(connection)) connection.destroy();
-        },
-        onData: (buffer, length) => connection?.onData(buffer, length),
-        onEnd: () => connection?.onEnd(),
-        onDrain: () => connection?.onDrain(),
-        onFault: (error) => connection?.onFault(error),
-        onClose: (error) => (connection === undefined ? failed(error) : connection.onClose(error)),
+      return this.#dialer.dial(address, host, raw ? "raw" : "http1", attempt.clock, {
+        onConnect: (transport) => this.#opened(transport, attempt),
+        onClose: failed,
       });
     });
   }
@@ -228,26 +221,27 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.#admit();
     };
     return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {
-      return this.#dialer.dialStream(address, host, attempt.clock, {
-        onStream: (stream, from, agreed) => {
-          if (attempt.closed) stream.destroy();
-          else if (agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered")) {
-            const target = `${from.remoteAddress}:${from.remotePort}`;
-            attempt.succeed(new UpstreamSession(stream, this.sessions, this.#note(attempt.clock), target));
-          } else
-            Transport.over(stream, from, (transport) => {
-              const connection = this.#opened(transport, attempt);
-              attempt.succeed(connection);
-              return connection;
-            });
+      return this.#dialer.dial(address, host, this.http2 === "asked" ? "both" : "http2", attempt.clock, {
+        onConnect: (transport, agreed) => {
+          const http2 = agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered");
+          if (!http2 || attempt.closed) return this.#opened(transport, attempt);
+          const session = new UpstreamSession(transport, this.sessions, this.#note(attempt.clock));
+          attempt.succeed(session);
+          return session.handler;
         },
         onClose: failed,
       });
     });
   }
 
-  #opened(transport: Transport, { clock }: Timed): UpstreamConnection {
-    return new UpstreamConnection(transport, this, this.#note(clock));
+  /** A connection of HTTP/1.1 is there; if nothing waits for it any more it is closed. */
+  #opened(
+    transport: Transport,
+    attempt: Pick<ConnectAttempt<UpstreamConnection>, "clock" | "succeed">,
+  ): UpstreamConnection {
+    const connection = new UpstreamConnection(transport, this, this.#note(attempt.clock));
+    if (!attempt.succeed(connection)) connection.destroy();
+    return connection;
   }
 
   #note(clock: ConnectClock): ConnectTimes {
@@ -259,9 +253,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return times;
   }
 
-  /** Lets waiting requests open connections while there is room. */
+  /** A place is free: lets waiting requests open connections while there is room. */
   #admit(): void {
     while (this.#waiting.size > 0 && this.hasRoom) this.#waiting.shift()?.onRoom();
+    if (this.#empty) this.#onDrained?.();
   }
 
   /** A connection is gone, and its place is free. */
@@ -269,6 +264,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#open--;
     this.#makingRoom = false;
     this.#admit();
+  }
+
+  get #empty(): boolean {
+    return this.#open + this.#connecting === 0;
   }
 
   /** Closes an unused connection to make room for another one. False when all are in use. */
@@ -295,7 +294,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   release(connection: UpstreamConnection): void {
     if (this.#passOn(connection)) return;
     const { maxIdle } = this.#settings;
-    if (this.#closed || (maxIdle !== undefined && this.#idle.length >= maxIdle)) {
+    if (this.#onDrained !== undefined || (maxIdle !== undefined && this.#idle.length >= maxIdle)) {
       connection.destroy();
       return;
     }
@@ -314,6 +313,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#left();
   }
 
+  onFault(error: unknown): void {
+    this.#observer.onFault?.(error);
+  }
+
   /** Closes connections that have been idle for longer than `idleTimeout`; the oldest stand first. */
   sweep(now: number): void {
     const limit = now - this.#settings.idleTimeout;
@@ -323,11 +326,15 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#sessions?.sweep(now);
   }
 
-  /** No configuration refers to the target any more: closes unused connections now, and busy ones when their exchange ends. */
-  close(): void {
-    this.#closed = true;
+  /**
+   * No configuration refers to the target any more: closes unused connections now, and busy ones when their exchange ends.
+   * `onDrained`: none is left, and sweeping may end; a request of an old configuration may still open another one.
+   */
+  close(onDrained: () => void = () => {}): void {
+    this.#onDrained = onDrained;
     this.#sessions?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
+    if (this.#empty) onDrained();
   }
 }
 

@@ -45,7 +45,6 @@ export class Pools {
     const counted = this.#pools.get(poolKey(pool.target));
     if (counted === undefined || --counted.users > 0) return;
     this.#pools.delete(poolKey(pool.target));
-    this.#sweeper.delete(pool);
-    pool.close();
+    pool.close(() => this.#sweeper.delete(pool));
   }
 }

@@ -4,7 +4,7 @@
  * sockets, connection pools and compiled configuration. Nothing on the request path waits for the main thread.
  */
 import { parentPort } from "node:worker_threads";
-import { messageOf } from "../base/errors.ts";
+import { asError, messageOf } from "../base/errors.ts";
 import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
@@ -58,7 +58,12 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   // One timer for the coarse deadlines of all connections.
   const sweeper = new Sweeper();
   const connectTimes = metrics.upstreamConnect("plaintext");
-  const observer = { onConnected: (seconds: number) => connectTimes.observe(seconds) };
+  const log = output.logger("proxy");
+  const observer = {
+    onConnected: (seconds: number) => connectTimes.observe(seconds),
+    onFault: (error: unknown) =>
+      log.error("a connection to an upstream failed inside the gateway", { error: asError(error) }),
+  };
   const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"));
   const pools = new Pools(options.pool, resolver, observer, sweeper);
   // Connections of probes are not those of requests, nor in their metrics.
@@ -74,7 +79,6 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const watchers = new Watchers(new TraceGate(options.gate, options.index), (id, event) =>
     notify({ type: "trace", id, event }),
   );
-  const log = output.logger("proxy");
   /** One endpoint for all `internal` backends; most configurations have none. */
   let internal: Endpoint | undefined;
   const refusals = new LogThrottle(REFUSALS_LOGGED_MS);

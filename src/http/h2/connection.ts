@@ -37,7 +37,7 @@ import { FieldSection, HpackDecoder } from "./hpack/decoder.ts";
 import { PeerSettings } from "./peer-settings.ts";
 import { parsePriority } from "./priority.ts";
 import { SendFlow } from "./send-flow.ts";
-import { announcement, type Http2Owner, type Http2Settings, type Role } from "./settings.ts";
+import { announcement, CLOSED, type Http2Owner, type Http2Settings, type Role } from "./settings.ts";
 import type { Http2Stream, StreamLink } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
 
@@ -47,6 +47,7 @@ const LINGER_MS = 2000;
 const STREAMS_PER_TURN = 64;
 /** Bytes that a peer may leave unread before it is not read either: answers to its own frames, which no window bounds. */
 const BACKLOG_LIMIT = 1024 * 1024;
+
 export class Http2Connection implements TransportHandler, FrameSink, StreamLink {
   readonly peer = new PeerSettings();
   /** Reads from the peer that brought something. */
@@ -223,7 +224,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   }
 
   onEnd(): void {
-    this.destroy("the connection was closed");
+    this.destroy(CLOSED[this.#role]);
   }
 
   onDrain(): void {
@@ -233,7 +234,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   }
 
   onClose(error: Error | undefined): void {
-    this.#finish(error === undefined ? "the connection was closed" : error.message, CANCEL);
+    this.#finish(error === undefined ? CLOSED[this.#role] : error.message, CANCEL);
     this.#owner.onClosed(error);
   }
 
@@ -306,6 +307,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
       return;
     }
     stream.receiveHeaders(section, endStream);
+    // What is made of a head may wait for the body that the same read may bring. A server answers no heads before their end.
+    if (this.#role === "client" && !endStream) stream.touch(this.#touched);
   }
 
   /** A stream that the peer opens, or undefined where it may not or is refused. */
@@ -363,9 +366,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   onDataBytes(buffer: Buffer, from: number, to: number): void {
     const stream = this.#dataStream;
     if (stream === undefined || stream.over) return;
-    if (!stream.receiveData(buffer, from, to) || stream.touched) return;
-    stream.touched = true;
-    this.#touched.push(stream);
+    if (stream.receiveData(buffer, from, to)) stream.touch(this.#touched);
   }
 
   onDataEnd(endStream: boolean, padding: number): void {
@@ -403,6 +404,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     }
     if (this.#role === "server" && !this.#count("resets", this.#streamsEnded)) return;
     stream.refused = code === REFUSED_STREAM;
+    stream.resetByPeer = code;
     stream.fail(code, `the stream was reset: ${errorName(code)}`, this.#role === "client");
   }
 
@@ -470,13 +472,11 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
 
   onGoAwayFrame(lastStream: number, buffer: Buffer, from: number): void {
     const code = readUint32(buffer, from);
-    if (this.#role === "client")
-      for (const stream of this.#streams.all()) {
-        if (stream.id <= lastStream) continue;
-        stream.refused = true;
-        stream.fail(REFUSED_STREAM, "the peer ended the connection before it took the stream", false);
-      }
+    const passedOver = this.#role === "client" ? this.#streams.all().filter(({ id }) => id > lastStream) : [];
+    for (const stream of passedOver) stream.refused = true;
+    // The owner opens no more streams here when those are to be opened again.
     this.#owner.onGoAway(lastStream, code);
+    for (const stream of passedOver) stream.fail(REFUSED_STREAM, "the upstream did not look at the stream", false);
   }
 
   onWindowUpdate(id: number, increment: number): void {

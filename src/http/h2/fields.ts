@@ -1,7 +1,6 @@
 /** Between header sections of HTTP/2 (RFC 9113 8.2, 8.3), flat with their pseudo-header fields, and the message types. */
 
 import { forbiddenInTrailers } from "../h1/fields.ts";
-import { isFieldValue, isToken } from "../h1/syntax.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
 
 /** Fields that HTTP/2 must not carry (RFC 9113 8.2.2); `te` only as `trailers`, which is added where it holds. */
@@ -15,6 +14,9 @@ const OF_CONNECTIONS = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
+
+/** Those of them that mean nothing in a response. */
+const OF_REQUESTS = new Set(["host", "http2-settings", "te"]);
 
 /**
  * The pseudo-header fields of a request, and after them `te: trailers` where trailers are accepted. `scheme` is that of the
@@ -49,53 +51,58 @@ export interface ResponseFields {
 
 const STATUS = /^[1-5]\d\d$/;
 const LENGTH = /^\d{1,15}$/;
+const COLON = 0x3a;
 
 /**
- * Reads the fields of a response, names in lower case. Returns text that says what is wrong when they cannot be passed on as
- * HTTP/1.1 without danger.
+ * Reads the fields of a response, whose names and values HPACK has checked; `fields` becomes the list of its headers. Returns
+ * text that says what is wrong when they cannot be passed on as HTTP/1.1 without danger.
  */
-export function readResponse(raw: readonly string[]): ResponseFields | string {
+export function readResponse(fields: string[]): ResponseFields | string {
+  let at = 0;
   let status = "";
-  let length: string | undefined;
-  const headers: HeaderList = [];
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string;
-    const value = raw[i + 1] as string;
-    if (name === ":status") status = value;
-    else {
-      if (!isToken(name)) return "invalid character in a header name";
-      if (!isFieldValue(value)) return "control character in a header value";
-      if (OF_CONNECTIONS.has(name)) continue;
-      if (name === "content-length") {
-        if (length !== undefined || !LENGTH.test(value)) return "Content-Length is not one number";
-        length = value;
-      }
-      headers.push(name, value);
-    }
+  for (; at < fields.length && isPseudo(fields[at] as string); at += 2) {
+    if (fields[at] !== ":status" || status !== "") return "a pseudo-header field that a response cannot have";
+    status = fields[at + 1] as string;
   }
   if (!STATUS.test(status)) return "the status is not between 100 and 599";
-  return { status: Number(status), headers, contentLength: length === undefined ? -1 : Number(length) };
+  let contentLength = -1;
+  let to = 0;
+  for (; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    const value = fields[at + 1] as string;
+    if (isPseudo(name)) return "a pseudo-header field among the others";
+    if (OF_CONNECTIONS.has(name)) {
+      if (!OF_REQUESTS.has(name)) return `${name} has no place in HTTP/2`;
+      continue;
+    }
+    if (name === "content-length") {
+      if (contentLength !== -1 || !LENGTH.test(value)) return "Content-Length is not one number";
+      contentLength = Number(value);
+    }
+    fields[to++] = name;
+    fields[to++] = value;
+  }
+  fields.length = to;
+  return { status: Number(status), headers: fields, contentLength };
 }
 
-/** The trailers that may be passed on, as those of HTTP/1.1 (RFC 9110 6.5.1). */
-export function readTrailers(raw: readonly string[]): HeaderList {
-  const trailers: HeaderList = [];
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string;
-    const value = raw[i + 1] as string;
-    if (isToken(name) && isFieldValue(value) && !forbiddenInTrailers(name)) trailers.push(name, value);
-  }
-  return trailers;
+function isPseudo(name: string): boolean {
+  return name.charCodeAt(0) === COLON;
 }
 
-/** Trailers as `node:http2` takes them; without a prototype, because a client may call a field `__proto__`. */
-export function trailerObject(trailers: HeaderList): Record<string, string[]> {
-  const fields = Object.create(null) as Record<string, string[]>;
-  for (let i = 0; i < trailers.length; i += 2) {
-    const name = trailers[i] as string;
-    const values = fields[name] ?? [];
-    values.push(trailers[i + 1] as string);
-    fields[name] = values;
+/**
+ * Keeps of `fields` the trailers that may be passed on, as those of HTTP/1.1 (RFC 9110 6.5.1). Returns text that says what is wrong
+ * if they are not trailers.
+ */
+export function readTrailers(fields: string[]): HeaderList | string {
+  let to = 0;
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string;
+    if (isPseudo(name)) return "a pseudo-header field in trailers";
+    if (forbiddenInTrailers(name)) continue;
+    fields[to++] = name;
+    fields[to++] = fields[i + 1] as string;
   }
+  fields.length = to;
   return fields;
 }

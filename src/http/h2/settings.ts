@@ -14,6 +14,12 @@ import type { Http2Stream } from "./stream.ts";
 /** Which side of the connection this is: clients open streams. */
 export type Role = "server" | "client";
 
+/** Why a stream has ended whose connection the peer has closed, by our role. */
+export const CLOSED: Readonly<Record<Role, string>> = {
+  client: "the upstream closed the connection",
+  server: "the client closed the connection",
+};
+
 /** What we announce, and the limits that follow. Sizes are bytes. */
 export interface Http2Settings {
   /** SETTINGS_INITIAL_WINDOW_SIZE: what may come on a stream before it is taken, and so what is held of it at most. */
@@ -38,7 +44,7 @@ export interface Http2Owner {
   onStream?(id: number): Http2Stream | undefined;
   /** The peer has announced settings, see `peer` of the connection. */
   onSettings(): void;
-  /** Of the peer. Our streams above `lastStream` have been reset, with `refused` set. */
+  /** Of the peer. Our streams above `lastStream` are reset next, with `refused` set. */
   onGoAway(lastStream: number, code: number): void;
   /** A stream has left the connection. */
   onStreamGone(stream: Http2Stream): void;

@@ -34,6 +34,8 @@ export abstract class Http2Stream implements Sender {
   id = 0;
   /** After `onReset`: the peer did nothing with the stream (RFC 9113 8.7). */
   refused = false;
+  /** After `onReset`: the code of the peer's RST_STREAM; undefined where something else has ended the stream. */
+  resetByPeer: number | undefined;
   urgency = 3;
   /** Without a signal, streams share turns. */
   incremental = true;
@@ -52,8 +54,7 @@ export abstract class Http2Stream implements Sender {
   consumed = 0;
   /** Received, and not taken yet. */
   uncredited = 0;
-  /** In the list of the streams that the current read has brought something for. */
-  touched = false;
+  #touched = false;
   #link: StreamLink | undefined;
   #kept: Buffer[] = [];
   #keptBytes = 0;
@@ -206,8 +207,14 @@ export abstract class Http2Stream implements Sender {
     this.#receivedEnd();
   }
 
+  /** The current read has brought something: `endBatch` is called for the streams in the list. */
+  touch(list: Http2Stream[]): void {
+    if (!this.#touched) list.push(this);
+    this.#touched = true;
+  }
+
   endBatch(): void {
-    this.touched = false;
+    this.#touched = false;
     if (this.over || this.peerEnded) return;
     try {
       this.onBatch();

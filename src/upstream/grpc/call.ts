@@ -278,7 +278,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   /** A replay gets another stream; what is written until then is kept. */
   onSendFailed(): void {
-    this.#resetCode = this.#stream?.resetCode;
+    this.#resetCode = this.#stream?.resetByPeer;
     this.#stream = undefined;
   }
 

@@ -1,7 +1,7 @@
 /** How gRPC calls end: the status that a service sends, and the one that stands for its absence. */
 import { grpcStatusIn, grpcStatusOf } from "../../http/grpc-reply.ts";
+import { errorName } from "../../http/h2/frames.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
-import { resetName } from "../h2/stream.ts";
 
 /** Codes that the gateway gives itself or looks at (gRPC "Status codes and their use"). */
 export const STATUS = {
@@ -69,7 +69,7 @@ const RESETS: ReadonlyMap<string, number> = new Map([
 
 /** The status of a stream that the service has reset with this error code. */
 export function codeOfReset(errorCode: number): number {
-  return RESETS.get(resetName(errorCode)) ?? STATUS.internal;
+  return RESETS.get(errorName(errorCode)) ?? STATUS.internal;
 }
 
 /** Malformed escapes leave the text as it is: a bad message must not hide the status (gRPC over HTTP/2, "Responses"). */

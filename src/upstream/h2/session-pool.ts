@@ -6,6 +6,8 @@ import type { SessionOwner, UpstreamSession } from "./session.ts";
 
 /** Waits for what can carry a request: exactly one call. With a session, the request has to be sent in that call. */
 export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
+  /** Only a session whose server has said what it can. Default: any. */
+  readonly needsSettings?: boolean;
   onSession(session: UpstreamSession): void;
 }
 
@@ -26,6 +28,8 @@ export interface SessionOpener {
   readonly crowded: boolean;
   /** Closes a connection of HTTP/1.1 that is unused, so that another one may be opened. */
   makeRoom(): void;
+  /** A defect of the gateway has ended a session. */
+  onFault(error: unknown): void;
 }
 
 export interface SessionLimits {
@@ -49,7 +53,10 @@ export interface SessionLimits {
 export class SessionPool implements SessionOwner {
   readonly #opener: SessionOpener;
   readonly #limits: SessionLimits;
+  /** Those that take requests. */
   readonly #sessions: UpstreamSession[] = [];
+  /** Those that end with their last stream, or wait for the server to close too. */
+  readonly #leaving = new Set<UpstreamSession>();
   readonly #waiting: WaitQueue<UpstreamWaiter>;
   /** Connections that are being opened, or whose SETTINGS have not come yet: requests that wait may still fit on them. */
   #coming = 0;
@@ -64,8 +71,8 @@ export class SessionPool implements SessionOwner {
   }
 
   /** A session with room, to be used at once; undefined: then `wait`. */
-  takeIdle(): UpstreamSession | undefined {
-    return this.#waiting.size > 0 ? undefined : this.#roomy();
+  takeIdle(needsSettings = false): UpstreamSession | undefined {
+    return this.#waiting.size > 0 ? undefined : this.#roomy(needsSettings);
   }
 
   /** Queues for room. Returns a function that cancels the wait. */
@@ -98,13 +105,14 @@ export class SessionPool implements SessionOwner {
     return session !== undefined;
   }
 
-  /** Closes sessions that were unused for too long, or whose server has not begun to speak. */
+  /** Closes sessions that were unused for too long, or whose server has not begun to speak, or does not any more. */
   sweep(now: number): void {
     const { idleTimeout, connectTimeout } = this.#limits;
-    for (const session of [...this.#sessions]) {
-      if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
-      else if (!session.settled && session.openedAt < now - connectTimeout)
+    for (const session of [...this.#sessions, ...this.#leaving]) {
+      if (!session.settled && session.openedAt < now - connectTimeout)
         session.abort("the upstream does not begin to speak HTTP/2");
+      else if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
+      session.sweep(now);
     }
   }
 
@@ -123,8 +131,9 @@ export class SessionPool implements SessionOwner {
   }
 
   onRoom(): void {
-    while (this.#waiting.size > 0) {
-      const session = this.#roomy();
+    for (;;) {
+      const { first } = this.#waiting;
+      const session = first && this.#roomy(first.needsSettings);
       if (session === undefined) break;
       this.#waiting.shift()?.onSession(session);
     }
@@ -138,19 +147,27 @@ export class SessionPool implements SessionOwner {
 
   onRetired(session: UpstreamSession): void {
     const index = this.#sessions.indexOf(session);
-    if (index !== -1) this.#sessions.splice(index, 1);
+    if (index === -1) return;
+    this.#sessions.splice(index, 1);
+    this.#leaving.add(session);
   }
 
   onGone(session: UpstreamSession): void {
     this.onRetired(session);
+    this.#leaving.delete(session);
     this.#opener.onSessionGone();
     if (session.settled) this.grow();
     else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "", session.times);
   }
 
+  onFault(error: unknown): void {
+    this.#opener.onFault(error);
+  }
+
   /** The first session that takes another stream; the later ones can idle out. */
-  #roomy(): UpstreamSession | undefined {
-    return this.#sessions.find((session) => session.room);
+  #roomy(needsSettings = false): UpstreamSession | undefined {
+    for (const session of this.#sessions) if (session.room && (session.settled || !needsSettings)) return session;
+    return undefined;
   }
 
   /** Opens connections for waiting requests, as many as the limit allows. */

@@ -1,29 +1,32 @@
-import type { ClientHttp2Session } from "node:http2";
-import type { Duplex } from "node:stream";
-import { nodeHttp2 } from "../../base/lazy-node.ts";
+import { Http2Connection } from "../../http/h2/connection.ts";
+import { errorName, MAX_STREAM_ID, NO_ERROR } from "../../http/h2/frames.ts";
+import type { Http2Owner, Http2Settings } from "../../http/h2/settings.ts";
+import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ConnectTimes } from "../connect-attempt.ts";
+import { describe } from "../connection.ts";
 import type { UpstreamEvents } from "../upstream.ts";
-import { NO_ERROR, resetName, type StreamSession, UpstreamStream } from "./stream.ts";
+import { type StreamSession, UpstreamStream } from "./stream.ts";
 
 /** Streams at once on one connection, however many the server would take: beyond that another connection is opened. */
 const MAX_STREAMS = 100;
-/** Streams of one connection in all: their numbers end at 2^31 (RFC 9113 5.1.1). */
-const MAX_STREAM_ID = 2 ** 31 - 1 - 2 * MAX_STREAMS;
-/** Bytes that the server may send before they are taken: on each stream, and on all of them together. */
-const STREAM_WINDOW = 64 * 1024;
-const CONNECTION_WINDOW = 1024 * 1024;
-/** Limits on the head of a response; those of HTTP/1.1. */
-const MAX_HEAD = 64 * 1024;
-const MAX_FIELDS = 200;
-/** MiB that `node:http2` may hold for one connection: of requests whose bytes the server does not take. */
-const MAX_MEMORY = 64;
-const OPTIONS = {
-  maxSessionMemory: MAX_MEMORY,
-  maxHeaderListPairs: MAX_FIELDS,
-  // What HTTP/1.1 lets pass goes on as it is.
-  strictSingleValueFields: false,
-  settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: MAX_HEAD },
+/** Bytes that the server may send on a stream before they are taken: what a client that is slow makes the gateway hold. */
+const STREAM_WINDOW = 256 * 1024;
+const SETTINGS: Http2Settings = {
+  streamWindow: STREAM_WINDOW,
+  // The streams of slow clients together must not keep the others from receiving.
+  connectionWindow: MAX_STREAMS * STREAM_WINDOW,
+  maxFrameSize: 16 * 1024,
+  // Limits on the head of a response: those of HTTP/1.1.
+  maxHeaderListSize: 64 * 1024,
+  maxFields: 200,
+  maxStreams: 0,
+  connectProtocol: false,
 };
+/**
+ * Milliseconds without a sign of the server, while it has streams, after which it is asked for one. Servers of gRPC end
+ * connections that ask more often than every five minutes (gRFC A8).
+ */
+const SILENCE_MS = 301_000;
 
 /** The pool of a session. */
 export interface SessionOwner {
@@ -36,20 +39,20 @@ export interface SessionOwner {
   onRetired(session: UpstreamSession): void;
   /** The connection is gone; the last call. */
   onGone(session: UpstreamSession): void;
+  /** A defect of the gateway has ended the connection. */
+  onFault(error: unknown): void;
 }
 
 /**
  * One connection that speaks HTTP/2 with an upstream, and its streams. After a GOAWAY, or when its stream ids run out, it takes
  * no new requests and ends with its last stream; requests that the server has not processed are replayed by their calls.
  */
-export class UpstreamSession implements StreamSession {
-  readonly #session: ClientHttp2Session;
+export class UpstreamSession implements StreamSession, Http2Owner {
+  readonly #connection: Http2Connection;
   readonly #owner: SessionOwner;
-  readonly #batch: UpstreamStream[] = [];
-  /** Streams that are open. */
-  streams = 0;
   /** Streams that may be open at once. Until the server has said how many it takes one is sent, which all servers do. */
   limit = 1;
+  /** The server has said what its limits are. */
   settled = false;
   /** Exchanges that are over. */
   served = 0;
@@ -57,54 +60,55 @@ export class UpstreamSession implements StreamSession {
   readonly times: ConnectTimes;
   /** Address and port of the peer, for loop detection. */
   readonly target: string;
-  /** Counts what has come from the server. */
+  /** Counts what has come from the server on its streams. */
   heard = 0;
   /** `performance.now()` ms. */
   readonly openedAt = performance.now();
   /** `performance.now()` ms since when it has had no stream. */
   idleSince = this.openedAt;
-  #failure = "the upstream closed the connection";
+  #failure: string | undefined;
   #retired = false;
-  /** The last stream that the server has looked at, after a GOAWAY. */
-  #lastStream = Number.POSITIVE_INFINITY;
+  /** `connection.heard`, and `performance.now()` ms at which it was first seen to be that. */
+  #heardAtSweep = 0;
+  #silentSince = this.openedAt;
 
-  /** `stream`: a connection to `target`, after the handshake of TLS. */
-  constructor(stream: Duplex, owner: SessionOwner, times: ConnectTimes, target: string) {
+  constructor(transport: Transport, owner: SessionOwner, times: ConnectTimes) {
     this.times = times;
-    this.target = target;
-    // A server that sends FIN cannot be asked for anything more, nor does it send more.
-    stream.allowHalfOpen = false;
+    this.target = `${transport.remoteAddress}:${transport.remotePort}`;
     this.#owner = owner;
-    this.#session = nodeHttp2().connect("http://localhost", { ...OPTIONS, createConnection: () => stream });
-    const session = this.#session;
-    session.once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW));
-    session.on("remoteSettings", ({ maxConcurrentStreams = MAX_STREAMS }) => this.#settle(maxConcurrentStreams));
-    session.on("goaway", (code, lastStream) => {
-      this.#lastStream = lastStream;
-      if (code !== NO_ERROR) this.#failure = `the upstream ended the connection: ${resetName(code)}`;
-      this.#retire();
-    });
-    session.on("error", (error) => {
-      // That of a GOAWAY says less than the GOAWAY.
-      if (this.#lastStream === Number.POSITIVE_INFINITY) this.#failure = error.message;
-    });
-    session.on("close", () => {
-      this.#retired = true;
-      owner.onGone(this);
-    });
+    transport.outliveFailedWrites();
+    this.#connection = new Http2Connection("client", transport, SETTINGS, this);
   }
 
-  /** Why the connection ended; undefined while it lives. */
+  /** Gets the events of the transport. */
+  get handler(): TransportHandler {
+    return this.#connection;
+  }
+
+  /** Streams that are open. */
+  get streams(): number {
+    return this.#connection.streamCount;
+  }
+
+  /** The server takes extended CONNECT (RFC 8441 3); known once it is `settled`. */
+  get connectProtocol(): boolean {
+    return this.#connection.peer.connectProtocol;
+  }
+
+  /** Why the connection has ended; undefined while it lives. */
   get failure(): string | undefined {
-    return this.#session.destroyed ? this.#failure : undefined;
+    return this.#failure;
   }
 
   /** Takes one more request now. */
   get room(): boolean {
-    return !this.#retired && this.streams < this.limit;
+    return !this.#retired && this.#connection.streamCount < this.limit && !this.#connection.ended;
   }
 
-  /** Starts an exchange; there has to be room. `start` has the pseudo-header fields. */
+  /**
+   * Starts an exchange; there has to be room. `start` has the pseudo-header fields, `length` is that of the request's body: bytes
+   * or UNKNOWN_LENGTH.
+   */
   send(
     start: readonly string[],
     headers: readonly string[],
@@ -112,65 +116,96 @@ export class UpstreamSession implements StreamSession {
     length: number,
     events: UpstreamEvents,
   ): UpstreamStream {
-    const stream = this.#session.request([...start, ...headers], {
-      endStream: length === 0,
-      // Also where none can follow: else the library would send END_STREAM before the RST_STREAM of an abandoned request,
-      // and a server that does not compare lengths would take a part of an upload for the whole.
-      waitForTrailers: length !== 0,
-    });
-    this.streams++;
-    if ((stream.id ?? 0) > MAX_STREAM_ID) this.#retire();
-    return new UpstreamStream(stream, this, method, length === 0, events);
-  }
-
-  /** Whether the server has said that it did not look at a stream; `id` is undefined when it was never sent. */
-  passedOver(id: number | undefined): boolean {
-    return id === undefined || id > this.#lastStream;
+    const stream = new UpstreamStream(this, method, length === 0, events);
+    this.#connection.open(stream, start, headers, length === 0);
+    // The next one would be beyond the last id (RFC 9113 5.1.1).
+    if (stream.id + 2 > MAX_STREAM_ID) this.#retire();
+    return stream;
   }
 
   /** From now on no requests; the connection ends with its last stream. */
   close(): void {
     this.#retire();
-    // Without streams there is nothing to wait for, least of all for a server that is not there any more.
-    if (this.streams === 0) this.#session.destroy();
-    else this.#session.close();
+    if (this.streams === 0) this.#leave();
   }
 
   /** Ends the connection and its streams now. */
   abort(reason: string): void {
-    this.#failure = reason;
     this.#retire();
-    this.#session.destroy();
+    this.#failure ??= reason;
+    this.#connection.destroy(reason);
+  }
+
+  /** Asks for a sign of the server; `onAck` when it comes. Without one the connection ends, some seconds later. */
+  ping(onAck: () => void): void {
+    this.#connection.ping(onAck);
+  }
+
+  /** Called once a second, until the connection is gone. */
+  sweep(now: number): void {
+    const connection = this.#connection;
+    if (connection.heard !== this.#heardAtSweep || connection.streamCount === 0) {
+      this.#heardAtSweep = connection.heard;
+      this.#silentSince = now;
+    } else if (now - this.#silentSince > SILENCE_MS) {
+      this.#silentSince = now;
+      connection.ping(() => {});
+    }
+    connection.sweep(now);
   }
 
   // ── from the streams ──
 
-  /** `stream` has passed something to its caller; its `endBatch` follows at the end of this turn of the event loop. */
-  batch(stream: UpstreamStream): void {
-    if (this.#batch.push(stream) > 1) return;
-    setImmediate(() => {
-      for (const each of this.#batch.splice(0)) each.endBatch();
-    });
+  /** A request is given up: if nothing has come since it was sent, the next ones must not wait for a dead server as well. */
+  distrust(heardBefore: number): void {
+    if (this.settled && this.heard === heardBefore) this.#retire();
   }
 
-  onStreamClosed(): void {
-    this.streams--;
-    this.served++;
-    if (this.streams === 0) {
-      this.idleSince = performance.now();
-      if (this.#retired) this.#session.destroy();
-      else this.#owner.onIdle(this);
-    }
-    this.#owner.onRoom();
-  }
+  // ── from the connection ──
 
-  #settle(maxStreams: number): void {
-    this.limit = Math.min(maxStreams, MAX_STREAMS);
+  onSettings(): void {
+    this.limit = Math.min(this.#connection.peer.maxStreams, MAX_STREAMS);
     if (this.settled) this.#owner.onRoom();
     else {
       this.settled = true;
       this.#owner.onSettled(this);
     }
+  }
+
+  onGoAway(_lastStream: number, code: number): void {
+    if (code === NO_ERROR) this.close();
+    else this.abort(`the upstream ended the connection: ${errorName(code)}`);
+  }
+
+  onStreamGone(): void {
+    this.served++;
+    if (this.streams === 0) {
+      this.idleSince = performance.now();
+      if (this.#retired) this.#leave();
+      else this.#owner.onIdle(this);
+    }
+    this.#owner.onRoom();
+  }
+
+  onConnectionError(_code: number, message: string): void {
+    this.#failure ??= message;
+    this.#retire();
+  }
+
+  onClosed(error: Error | undefined): void {
+    this.#retired = true;
+    this.#failure ??= error === undefined ? "the upstream closed the connection" : describe(error);
+    this.#owner.onGone(this);
+  }
+
+  onFault(error: unknown): void {
+    this.#owner.onFault(error);
+  }
+
+  /** Nothing is left to wait for, least of all for a server that may not be there any more. */
+  #leave(): void {
+    this.#connection.goAway(true);
+    this.#connection.destroy("the connection is not needed any more");
   }
 
   #retire(): void {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type ServerHttp2Stream } from "node:http2";
-import { type AddressInfo, connect } from "node:net";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { connect } from "../../net/transport.ts";
 import type { UpstreamEvents } from "../upstream.ts";
 import { UpstreamSession } from "./session.ts";
 import type { UpstreamStream } from "./stream.ts";
@@ -58,17 +59,24 @@ async function exchange(length: number): Promise<Exchange> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
-  await once(socket, "connect");
-  const nobody = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {} };
-  const session = new UpstreamSession(socket, nobody, {}, "");
+  const opened = Promise.withResolvers<UpstreamSession>();
+  const nobody = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {}, onFault: opened.reject };
+  connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port }, 0, {
+    onConnect: (transport) => {
+      const session = new UpstreamSession(transport, nobody, {});
+      opened.resolve(session);
+      return session.handler;
+    },
+    onClose: opened.reject,
+  });
+  const session = await opened.promise;
   const caller = new Caller();
   const fields = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
   caller.stream = session.send(fields, [], "POST", length, caller);
   const [served] = (await once(server, "stream")) as [ServerHttp2Stream];
   served.on("error", () => {});
   const dispose = async (): Promise<void> => {
-    socket.destroy();
+    session.abort("the test is over");
     await new Promise((resolve) => server.close(resolve));
   };
   return { caller, session, served, [Symbol.asyncDispose]: dispose };

@@ -1,17 +1,12 @@
-import type { ClientHttp2Stream } from "node:http2";
 import { ResponseHead } from "../../http/h1/parse-head.ts";
-import { readResponse, readTrailers, trailerObject } from "../../http/h2/fields.ts";
+import { readResponse, readTrailers } from "../../http/h2/fields.ts";
+import { CANCEL, errorName, PROTOCOL_ERROR } from "../../http/h2/frames.ts";
+import type { FieldSection } from "../../http/h2/hpack/decoder.ts";
+import { Http2Stream } from "../../http/h2/stream.ts";
 import { type HeaderList, removeHeader } from "../../http/message.ts";
-import { UNKNOWN_LENGTH } from "../../http/stream.ts";
-import { lendDelivered } from "../../net/read-buffer.ts";
+import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Upstream, UpstreamEvents } from "../upstream.ts";
 
-/** The flag of a frame that ends its stream (RFC 9113, section 6). */
-const FLAG_END_STREAM = 0x1;
-/** Error codes (RFC 9113, section 7). */
-export const NO_ERROR = 0x0;
-const REFUSED_STREAM = 0x7;
-const CANCEL = 0x8;
 /** 1xx responses before the final one. */
 const MAX_INTERIM = 32;
 const NO_HEADERS: HeaderList = [];
@@ -21,196 +16,174 @@ const HEAD = new ResponseHead();
 /** The connection of a stream. */
 export interface StreamSession {
   readonly served: number;
-  /** The server has begun to speak. */
-  readonly settled: boolean;
   /** Counts what has come from the server, on all streams. */
   heard: number;
-  /** Why the connection ended; undefined while it lives. */
-  readonly failure: string | undefined;
-  passedOver(id: number | undefined): boolean;
-  batch(stream: UpstreamStream): void;
-  close(): void;
-  onStreamClosed(): void;
+  /** A request is given up before its response was complete; `heardBefore`: `heard` when it was sent. */
+  distrust(heardBefore: number): void;
 }
 
 /**
- * One exchange on a connection that speaks HTTP/2. Turns the events of a `node:http2` stream into `UpstreamEvents`, and reports
- * exactly one end, however the library orders its events around resets and lost connections.
+ * What is expected next: the head of the response, its body, or bytes of a tunnel. `done`: the caller has had its last event, or
+ * wants no more.
  */
-export class UpstreamStream implements Upstream {
+type State = "head" | "body" | "tunnel" | "done";
+
+/** One exchange on a connection that speaks HTTP/2: judges what comes as a response, and reports exactly one end. */
+export class UpstreamStream extends Http2Stream implements Upstream {
   readonly served: number;
-  readonly #stream: ClientHttp2Stream;
   readonly #session: StreamSession;
   readonly #method: string;
+  readonly #events: UpstreamEvents;
   readonly #heardBefore: number;
-  #events: UpstreamEvents | undefined;
+  #state: State = "head";
   #requestDone: boolean;
-  #requestTrailers = NO_HEADERS;
   #interim = 0;
   /** Some of the response has come, so the request has been processed. */
   #answered = false;
-  #paused = false;
-  /** The response has come to its end, and was not cut off. */
-  #complete = false;
-  /** Body of a complete response that the caller does not take yet. */
-  #held: Buffer[] = [];
-  #ended = false;
+  /** Bytes of the body that are still to come; UNKNOWN_LENGTH where the end of the stream says it. */
+  #left = UNKNOWN_LENGTH;
   #trailers = NO_HEADERS;
-  #batched = false;
-  #refused = false;
-  /** Error code of the RST_STREAM by which the server has ended the stream; undefined where the connection ended. */
-  resetCode: number | undefined;
+  /** `sendBody` has returned false. */
+  #blocked = false;
 
-  constructor(
-    stream: ClientHttp2Stream,
-    session: StreamSession,
-    method: string,
-    requestDone: boolean,
-    events: UpstreamEvents,
-  ) {
-    this.#stream = stream;
+  constructor(session: StreamSession, method: string, requestDone: boolean, events: UpstreamEvents) {
+    super();
     this.#session = session;
     this.#method = method;
     this.#requestDone = requestDone;
     this.#events = events;
     this.served = session.served;
     this.#heardBefore = session.heard;
-    stream.on("headers", (_fields, _flags, raw: string[]) => {
-      this.#tell((events) => this.#informational(raw, events));
-    });
-    stream.on("response", (_fields, flags, raw: string[]) => {
-      this.#tell((events) => this.#response(raw, (flags & FLAG_END_STREAM) !== 0, events));
-    });
-    stream.on("trailers", (_fields, _flags, raw) => {
-      this.#trailers = readTrailers(raw);
-    });
-    stream.on("wantTrailers", () => {
-      if (this.#requestDone && !stream.closed) stream.sendTrailers(trailerObject(this.#requestTrailers));
-    });
-    stream.on("drain", () => this.#tell((events) => events.onUpstreamDrain()));
-    stream.on("end", () => this.#end());
-    // `close` follows and reports it; without a listener the error would end the thread.
-    stream.on("error", () => {});
-    stream.on("close", () => this.#closed());
-    this.#watchEnd();
-  }
-
-  get refused(): boolean {
-    return this.#refused;
   }
 
   // ── request side ──
 
   sendBody(buffer: Buffer, from: number, to: number): boolean {
-    const stream = this.#stream;
-    if (stream.destroyed || from === to) return true;
-    const bytes = buffer.subarray(from, to);
-    const release = lendDelivered(buffer);
-    return release === undefined ? stream.write(Buffer.from(bytes)) : stream.write(bytes, release);
+    if (from < to) this.#blocked = !this.sendData(buffer, from, to);
+    return !this.#blocked;
   }
 
-  sendEnd(trailers: HeaderList): void {
+  override sendEnd(trailers: readonly string[]): void {
     this.#requestDone = true;
-    this.#requestTrailers = trailers;
-    if (!this.#stream.destroyed) this.#stream.end();
+    super.sendEnd(trailers);
   }
 
-  /** The session gathers what is written in one turn. */
+  /** The connection gathers what is written in one turn. */
   flush(): boolean {
-    return this.#stream.destroyed || !this.#stream.writableNeedDrain;
-  }
-
-  pause(): void {
-    if (this.#paused) return;
-    this.#paused = true;
-    if (!this.#complete) this.#stream.pause();
-  }
-
-  resume(): void {
-    if (!this.#paused) return;
-    this.#paused = false;
-    if (!this.#complete) {
-      this.#stream.resume();
-      return;
-    }
-    this.#tell((events) => {
-      while (!this.#paused) {
-        const bytes = this.#held.shift();
-        if (bytes === undefined) break;
-        events.onResponseBody(bytes, 0, bytes.length);
-      }
-      if (this.#held.length === 0 && this.#ended) this.#finish();
-      else this.#endOfBatch();
-    });
+    return !this.#blocked;
   }
 
   destroy(): void {
-    if (this.#events === undefined) return;
-    this.#events = undefined;
-    this.#reset();
-    // A server that has sent nothing all the time may be gone without a FIN: the next requests must not wait for it as well.
-    const { settled, heard } = this.#session;
-    if (settled && heard === this.#heardBefore) this.#session.close();
+    if (this.#state === "done") return;
+    this.#state = "done";
+    // Before the reset, which makes room for the next request.
+    this.#session.distrust(this.#heardBefore);
+    this.reset(CANCEL);
   }
 
   // ── response side ──
 
-  /** What one turn has brought is complete. */
-  endBatch(): void {
-    this.#batched = false;
-    this.#tell((events) => events.onResponseBatch());
-  }
-
-  /**
-   * The readable side of the stream also ends when the server resets the stream with NO_ERROR, which may cut a body off:
-   * only an end before that is the end of the response. What is read of a complete response is held here, however slowly
-   * the caller takes it: the stream would throw it away if the connection were lost in the meantime.
-   */
-  #watchEnd(): void {
-    const stream = this.#stream;
-    const push = stream.push.bind(stream);
-    stream.push = (chunk: unknown) => {
-      if (chunk !== null || stream.closed) return push(chunk);
-      this.#complete = true;
-      const more = push(null);
-      if (this.#paused) stream.resume();
-      return more;
-    };
-  }
-
-  #informational(raw: readonly string[], events: UpstreamEvents): void {
+  onHeaders(section: FieldSection, endStream: boolean): void {
+    if (this.#state === "done") return;
     this.#heard();
-    const fields = readResponse(raw);
-    if (typeof fields === "string") this.#fail(`invalid response: ${fields}`);
-    else if (fields.status === 101) this.#fail("invalid response: 101 has no place in HTTP/2");
-    else if (++this.#interim > MAX_INTERIM) this.#fail("invalid response: too many 1xx responses");
-    else events.onInformational(headOf(fields.status, fields.headers));
+    if (section.malformed !== "") this.#refuse(section.malformed);
+    else if (section.tooLarge) this.#refuse("the head is too large");
+    else if (this.#state !== "head") this.#readTrailers(section.fields, endStream);
+    else this.#readHead(section.fields, endStream);
   }
 
-  /** `ends`: nothing follows the head. */
-  #response(raw: readonly string[], ends: boolean, events: UpstreamEvents): void {
+  onData(buffer: Buffer, from: number, to: number): void {
+    if (this.#state === "done") return;
     this.#heard();
-    const fields = readResponse(raw);
-    if (typeof fields === "string") {
-      this.#fail(`invalid response: ${fields}`);
+    if (this.#state === "head") {
+      this.#refuse("a body before its head");
       return;
     }
-    const { status, headers } = fields;
-    const length = this.#lengthOf(status, headers, fields.contentLength, ends);
-    this.#stream.on("data", (bytes: Buffer) => this.#body(bytes));
-    events.onResponse(headOf(status, headers), length);
-    this.#endOfBatch();
+    if (this.#left !== UNKNOWN_LENGTH) {
+      this.#left -= to - from;
+      if (this.#left < 0) {
+        this.#refuse("the body is longer than its Content-Length");
+        return;
+      }
+    }
+    this.#events.onResponseBody(buffer, from, to);
   }
 
-  #lengthOf(status: number, headers: HeaderList, announced: number, ends: boolean): number {
+  onBatch(): void {
+    if (this.#state !== "done") this.#events.onResponseBatch();
+  }
+
+  onEnd(): void {
+    if (this.#state === "head") this.#refuse("it ends without a head");
+    else if (this.#left > 0) this.#refuse("the body is shorter than its Content-Length");
+    else if (this.#state === "tunnel")
+      // The other direction goes on until the client ends it.
+      this.#events.onResponseEnd(NO_HEADERS);
+    else if (this.#state === "body") {
+      this.#state = "done";
+      // A server that has answered before it got the whole request is not sent the rest.
+      if (!this.#requestDone) this.reset(CANCEL);
+      this.#events.onResponseEnd(this.#trailers);
+    }
+  }
+
+  onReset(_code: number, message: string): void {
+    this.#blocked = false;
+    const { resetByPeer } = this;
+    this.#fail(resetByPeer === undefined ? message : `the upstream reset the stream: ${errorName(resetByPeer)}`);
+  }
+
+  onWritable(): void {
+    this.#blocked = false;
+    if (this.#state !== "done") this.#events.onUpstreamDrain();
+  }
+
+  /** One of the events above has thrown in the caller. */
+  onFault(error: unknown): void {
+    this.#state = "done";
+    this.#events.onUpstreamFault(error);
+  }
+
+  #readHead(fields: string[], endStream: boolean): void {
+    const response = readResponse(fields);
+    if (typeof response === "string") {
+      this.#refuse(response);
+      return;
+    }
+    const { status, headers, contentLength } = response;
+    HEAD.status = status;
+    HEAD.headers = headers;
+    if (status >= 200) this.#respond(status, headers, contentLength, endStream);
+    else if (status === 101) this.#refuse("101 has no place in HTTP/2");
+    else if (endStream) this.#refuse("it ends with a 1xx head");
+    else if (++this.#interim > MAX_INTERIM) this.#refuse("too many 1xx responses");
+    else this.#events.onInformational(HEAD);
+  }
+
+  #respond(status: number, headers: HeaderList, announced: number, endStream: boolean): void {
+    if (this.#method === "CONNECT" && status < 300) {
+      this.#state = "tunnel";
+      this.#events.onResponse(HEAD, TUNNEL);
+      return;
+    }
+    this.#state = "body";
     // RFC 9110 8.6: such a response has no length, and some clients would wait for the bytes.
     if (status === 204) removeHeader(headers, "content-length");
-    if (this.#method === "HEAD" || status === 204 || status === 304) return 0;
-    if (announced >= 0) return announced;
-    if (!ends) return UNKNOWN_LENGTH;
-    // A client of HTTP/1.1 would wait for a body without it (RFC 9112 6.3).
-    headers.push("content-length", "0");
-    return 0;
+    if (this.#method === "HEAD" || status === 204 || status === 304) this.#left = 0;
+    else if (announced >= 0) this.#left = announced;
+    else if (endStream) {
+      // A client of HTTP/1.1 would wait for a body without it (RFC 9112 6.3).
+      headers.push("content-length", "0");
+      this.#left = 0;
+    }
+    this.#events.onResponse(HEAD, this.#left);
+  }
+
+  #readTrailers(fields: string[], endStream: boolean): void {
+    const trailers = readTrailers(fields);
+    if (!endStream) this.#refuse("a second head, or trailers that do not end it");
+    else if (typeof trailers === "string") this.#refuse(trailers);
+    else this.#trailers = trailers;
   }
 
   #heard(): void {
@@ -218,108 +191,15 @@ export class UpstreamStream implements Upstream {
     this.#session.heard++;
   }
 
-  #body(bytes: Buffer): void {
-    this.#session.heard++;
-    if (this.#paused) this.#held.push(bytes);
-    else
-      this.#tell((events) => {
-        events.onResponseBody(bytes, 0, bytes.length);
-        this.#endOfBatch();
-      });
-  }
-
-  #endOfBatch(): void {
-    if (this.#batched || this.#events === undefined) return;
-    this.#batched = true;
-    this.#session.batch(this);
-  }
-
-  #end(): void {
-    if (!this.#complete) return;
-    this.#ended = true;
-    if (this.#held.length === 0) this.#tell(() => this.#finish());
-  }
-
-  /** A server that has answered before it got the whole request is not sent the rest. */
-  #finish(): void {
-    const events = this.#events;
-    this.#events = undefined;
-    if (!this.#requestDone) this.#reset();
-    events?.onResponseEnd(this.#trailers);
-  }
-
-  #closed(): void {
-    const { rstCode = NO_ERROR, id } = this.#stream;
-    const { failure } = this.#session;
-    if (!this.#ended) {
-      this.#refused = rstCode === REFUSED_STREAM || this.#session.passedOver(id);
-      if (failure === undefined) this.resetCode = rstCode;
-      this.#fail(failure ?? `the upstream reset the stream: ${resetName(rstCode)}`);
-    }
-    this.#session.onStreamClosed();
+  /** The response is malformed (RFC 9113 8.1.1). */
+  #refuse(detail: string): void {
+    this.reset(PROTOCOL_ERROR);
+    this.#fail(`invalid response: ${detail}`);
   }
 
   #fail(message: string): void {
-    const events = this.#events;
-    this.#events = undefined;
-    this.#reset();
-    try {
-      events?.onUpstreamFailure(message, this.#answered);
-    } catch (error) {
-      events?.onUpstreamFault(error);
-    }
+    if (this.#state === "done") return;
+    this.#state = "done";
+    this.#events.onUpstreamFailure(message, this.#answered);
   }
-
-  #reset(): void {
-    const stream = this.#stream;
-    if (stream.destroyed) return;
-    // Bytes that are there already would keep it open.
-    stream.resume();
-    // While it reads frames the library puts RST_STREAM off, and ends the body of the request before it.
-    setImmediate(() => {
-      if (!stream.destroyed) stream.close(CANCEL);
-    });
-  }
-
-  /** Calls the caller; an exception there ends the exchange instead of the whole thread. */
-  #tell(call: (events: UpstreamEvents) => void): void {
-    const events = this.#events;
-    if (events === undefined) return;
-    try {
-      call(events);
-    } catch (error) {
-      this.#events = undefined;
-      this.#reset();
-      events.onUpstreamFault(error);
-    }
-  }
-}
-
-function headOf(status: number, headers: HeaderList): ResponseHead {
-  HEAD.status = status;
-  HEAD.headers = headers;
-  return HEAD;
-}
-
-/** Names of the error codes, by code (RFC 9113 7). */
-const RESET_NAMES = [
-  "NO_ERROR",
-  "PROTOCOL_ERROR",
-  "INTERNAL_ERROR",
-  "FLOW_CONTROL_ERROR",
-  "SETTINGS_TIMEOUT",
-  "STREAM_CLOSED",
-  "FRAME_SIZE_ERROR",
-  "REFUSED_STREAM",
-  "CANCEL",
-  "COMPRESSION_ERROR",
-  "CONNECT_ERROR",
-  "ENHANCE_YOUR_CALM",
-  "INADEQUATE_SECURITY",
-  "HTTP_1_1_REQUIRED",
-];
-
-/** The name of an error code of RST_STREAM or GOAWAY. */
-export function resetName(code: number): string {
-  return RESET_NAMES[code] ?? `error ${code}`;
 }

@@ -168,12 +168,9 @@ export async function connectPair(
       onConnect: (transport) => {
         client = new Side("client", transport, settings.client);
         resolve();
+        return client.connection;
       },
-      onData: (buffer, length) => client?.connection.onData(buffer, length),
-      onEnd: () => client?.connection.onEnd(),
-      onDrain: () => client?.connection.onDrain(),
-      onClose: (error) => (client === undefined ? reject(error) : client.connection.onClose(error)),
-      onFault: (error) => client?.connection.onFault(error),
+      onClose: reject,
     });
   });
   await until(() => server.sides.length === 1, "the server's side");
