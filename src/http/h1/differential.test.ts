@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { compare } from "../../../test/fuzz/differential.ts";
-import { generateStream } from "../../../test/fuzz/generate.ts";
+import { compare } from "../../../test/fuzz/http1/differential.ts";
+import { generateStream } from "../../../test/fuzz/http1/generate.ts";
 
 const STREAMS = 6000;
 const FIRST_SEED = 20_240_611;
