@@ -42,6 +42,14 @@ export function endpointMetrics(stats: ReadonlyMap<string, EndpointStats>): Extr
       ),
       type: "counter",
     },
+    {
+      ...gauge(
+        "upstream_request_overflow_total",
+        "Requests rejected because too many to an endpoint were in progress.",
+        samples(({ overflows }) => overflows),
+      ),
+      type: "counter",
+    },
     gauge(
       "endpoint_health",
       "Share of an endpoint's latest calls that succeeded, 0 to 1.",

@@ -374,17 +374,19 @@ export class IrCompiler {
       backend.policies,
       this.#healthCheck(backend.policies),
     );
-    const { health, sessionAffinity } = backend.policies;
+    const { health, sessionAffinity, http } = backend.policies;
+    const max = http?.maxRetries;
     const { cel } = this.#policies;
     const expression = target.type === "dynamic" ? target.expression : undefined;
     // What every request reads stands first, where one or two cache lines hold it.
     return {
       policies: compilePolicies(backend.policies, "backend", this.#recording, backend.key),
-      requestTimeout: backend.policies.http?.requestTimeout,
+      requestTimeout: http?.requestTimeout,
       balancer,
       target,
       calls: this.#callsOf(backend.key),
       outliers: health && new OutlierDetector(health, cel),
+      retries: max === undefined ? undefined : { max, overflows: this.#metrics.retryOverflows(backend.key) },
       affinity: sessionAffinity && new AffinityKey(sessionAffinity, cel),
       series: new SeriesCache(this.#metrics, labels, backend.key),
       key: backend.key,
@@ -395,7 +397,7 @@ export class IrCompiler {
   }
 
   #callsOf(key: string): BackendCalls {
-    if (!this.#calls.has(key)) this.#calls.set(key, this.#endpoints.calls.get(key) ?? { total: 0 });
+    if (!this.#calls.has(key)) this.#calls.set(key, this.#endpoints.calls.get(key) ?? { total: 0, retrying: 0 });
     return this.#calls.get(key) as BackendCalls;
   }
 

@@ -8,6 +8,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { NetworkAuthorizer } from "../policies/ext-authz/network.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import type { AccessLogEdits } from "../telemetry/access-log-edits.ts";
+import type { Count } from "../telemetry/metrics.ts";
 import type { TlsTerminator } from "../tls/tls-terminator.ts";
 import type { Balancer } from "../upstream/balancers/balancer.ts";
 import type { AffinityKey } from "../upstream/balancers/rendezvous.ts";
@@ -107,6 +108,8 @@ export interface CompiledBackend {
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
   readonly calls: BackendCalls;
+  /** The limit of `calls.retrying`, and the requests that it has cost a retry; undefined = no limit. */
+  readonly retries: { readonly max: number; readonly overflows: Count } | undefined;
   /** Of backends with `health`. */
   readonly outliers: OutlierDetector | undefined;
   /** Of backends with `sessionAffinity`. */

@@ -21,11 +21,35 @@ function copyOf(request: HttpRequest): HttpRequest {
   return { ...request, headers: [...request.headers] };
 }
 
+/** Whether a failed attempt is followed by another one. */
+export function retryAllowed(exchange: Exchange): boolean {
+  return repeatable(exchange) && takeTurn(exchange);
+}
+
 /** Whether the policy leaves an attempt and the request can be sent once more. */
-export function retryAllowed({ retry, retries, downstream, request, requestSide }: Exchange): boolean {
+function repeatable({ retry, retries, downstream, request, requestSide }: Exchange): boolean {
   if (retry === undefined || (retries?.count ?? 0) >= retry.attempts) return false;
   // The client waits for a tunnel to one backend.
   return downstream.upgrade === "" && request.method !== "CONNECT" && requestSide.repeatable;
+}
+
+/**
+ * Whether the backend may have one more retried request (`http.maxRetries`). From then on this one counts, until it ends: its
+ * further retries are free.
+ */
+function takeTurn(exchange: Exchange): boolean {
+  const { retries, selected, trace } = exchange;
+  const { backend } = selected;
+  if (backend?.retries === undefined || (retries?.count ?? 0) > 0) return true;
+  const { calls, retries: limit } = backend;
+  if (calls.retrying >= limit.max) {
+    limit.overflows.count++;
+    trace?.skipped("retry", `${limit.max} retried requests to the backend are in progress`, "warn");
+    return false;
+  }
+  calls.retrying++;
+  exchange.onClose(() => calls.retrying--);
+  return true;
 }
 
 /** A response for which the condition fails goes to the client. */
@@ -34,10 +58,12 @@ const passOn = (): boolean => false;
 /** Why the upstream's response is not passed on; undefined when it is. */
 export function reasonToRetry(exchange: Exchange): string | undefined {
   const { retry, responseSide } = exchange;
-  if (retry === undefined || !retryAllowed(exchange)) return undefined;
+  if (retry === undefined || !repeatable(exchange)) return undefined;
   const status = responseSide.head?.status;
-  if (status !== undefined && retry.codes.has(status)) return `status ${status}`;
-  return retry.condition?.matches(exchange.variables, passOn) === true ? "condition" : undefined;
+  let why: string | undefined;
+  if (status !== undefined && retry.codes.has(status)) why = `status ${status}`;
+  else if (retry.condition?.matches(exchange.variables, passOn) === true) why = "condition";
+  return why !== undefined && takeTurn(exchange) ? why : undefined;
 }
 
 /** Waits for the backoff, half of it fixed and half random, so that clients that failed together do not come back together. */

@@ -32,7 +32,11 @@ export type SeriesNotice =
     };
 
 /** Metrics whose samples are one number each, with memory of its own. */
-export type CountedMetric = "udp_sessions" | "udp_datagrams_total" | "udp_dropped_datagrams_total";
+export type CountedMetric =
+  | "udp_sessions"
+  | "udp_datagrams_total"
+  | "udp_dropped_datagrams_total"
+  | "retry_overflow_total";
 
 const CONNECTIONS = 0;
 const RECEIVED = 1;

@@ -33,6 +33,11 @@ export const METRICS = {
   },
   response_bytes_total: { type: "counter", help: "Bytes of response bodies sent to clients.", labels: REQUEST_LABELS },
   retries_total: { type: "counter", help: "Attempts beyond the first.", labels: REQUEST_LABELS },
+  retry_overflow_total: {
+    type: "counter",
+    help: "Failed attempts that were not retried because of maxRetries.",
+    labels: ["backend"],
+  },
   request_processing_seconds: {
     type: "histogram",
     help: "Time the gateway took before it called the backend.",

@@ -125,6 +125,11 @@ export class Metrics {
     return { received: counted("received"), sent: counted("sent") };
   }
 
+  /** Failed attempts that were not retried because of `maxRetries`. */
+  retryOverflows(backend: string): Count {
+    return this.#count("retry_overflow_total", [backend]);
+  }
+
   #count(metric: CountedMetric, labels: readonly string[]): Count {
     return upsert(this.#counts, seriesKey([metric, ...labels]), () => {
       const count = new Count();

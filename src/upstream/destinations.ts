@@ -244,8 +244,9 @@ export function connectionOf(
 function limitsOf(tcp: PoolLimits = {}, http: PoolLimits = {}): Pick<ConnectionSettings, "limits"> {
   const maxConnections = http.maxConnections ?? tcp.maxConnections;
   const maxPendingRequests = http.maxPendingRequests ?? tcp.maxPendingRequests;
-  if (maxConnections === undefined && maxPendingRequests === undefined) return {};
-  return { limits: { maxConnections, maxPendingRequests } };
+  const { maxRequests } = http;
+  if (maxConnections === undefined && maxPendingRequests === undefined && maxRequests === undefined) return {};
+  return { limits: { maxConnections, maxPendingRequests, maxRequests } };
 }
 
 /** `appProtocols` of services that say which version of HTTP is spoken (reference 2.5); others say nothing about it. */

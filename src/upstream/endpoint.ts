@@ -38,6 +38,10 @@ export class Endpoint {
   readonly key: string;
   readonly pool: Pool;
   readonly capacity: number;
+  /** Calls that it may have at a time in this thread (`http.maxRequests`). */
+  readonly maxRequests: number;
+  /** Calls that were turned away because it had so many. */
+  overflows = 0;
   /** 1 = every call of late succeeded, 0 = none did. */
   health = 1;
   /** Seconds until the response was complete; moving average over successful calls. */
@@ -63,6 +67,7 @@ export class Endpoint {
     this.key = key;
     this.pool = pool;
     this.capacity = capacity;
+    this.maxRequests = pool.target.limits?.maxRequests ?? Number.POSITIVE_INFINITY;
     this.#onEvicted = onEvicted;
   }
 

@@ -61,7 +61,15 @@ test("evictions by another thread hold for endpoints that exist and for those th
 
 function stats(more: Partial<EndpointStats>): EndpointStats {
   const pool = { active: 1, idle: 1, connecting: 0, waiting: 0, overflows: 0 };
-  const counts = { pending: 1, total: 1, consecutiveFailures: 0, timesEjected: 0, evictedMs: null, check: null };
+  const counts = {
+    pending: 1,
+    total: 1,
+    consecutiveFailures: 0,
+    timesEjected: 0,
+    evictedMs: null,
+    overflows: 0,
+    check: null,
+  };
   return { key: "k", target: "10.0.0.1:80", health: 1, latency: 0, ...counts, pool, ...more };
 }
 

@@ -17,6 +17,8 @@ export interface EndpointStats {
   readonly timesEjected: number;
   /** Milliseconds until it gets calls again; null = not evicted. */
   readonly evictedMs: number | null;
+  /** Calls that were turned away because of `maxRequests`. */
+  readonly overflows: number;
   /** Of its active health check; null = it has none. */
   readonly check: CheckStats | null;
   readonly pool: PoolUse;
@@ -28,6 +30,8 @@ export interface EndpointStats {
  */
 export interface BackendCalls {
   total: number;
+  /** Requests in progress that have been retried. */
+  retrying: number;
 }
 
 interface Counted {
@@ -128,6 +132,7 @@ export class Endpoints {
       total: endpoint.total,
       consecutiveFailures: endpoint.consecutiveFailures,
       timesEjected: endpoint.timesEjected,
+      overflows: endpoint.overflows,
       check: endpoint.check === undefined ? null : { ...endpoint.check },
       pool: endpoint.pool.use,
     }));
@@ -150,6 +155,7 @@ export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats 
     consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
     timesEjected: Math.max(a.timesEjected, b.timesEjected),
     evictedMs: a.evictedMs === null ? b.evictedMs : Math.max(a.evictedMs, b.evictedMs ?? 0),
+    overflows: a.overflows + b.overflows,
     check: combineChecks(a.check, b.check),
     pool: addUse(a.pool, b.pool),
   };

@@ -10,6 +10,8 @@ export interface PoolLimits {
   readonly maxConnections?: number | undefined;
   /** Requests that wait for one of them; further ones fail. Default 4096. */
   readonly maxPendingRequests?: number | undefined;
+  /** Requests in progress, those that wait included; undefined = no limit. */
+  readonly maxRequests?: number | undefined;
 }
 
 /** How connections are made. */

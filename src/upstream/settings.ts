@@ -30,6 +30,8 @@ export interface BackendHttp {
   readonly requestTimeout?: Milliseconds | undefined;
   readonly maxConnections?: number | undefined;
   readonly maxPendingRequests?: number | undefined;
+  readonly maxRequests?: number | undefined;
+  readonly maxRetries?: number | undefined;
 }
 
 /** Reference 3.26. */

@@ -36,7 +36,7 @@ function endpointAt(port: number, how: ConnectionSettings = {}) {
 
 /** A caller that sends a request and notes what becomes of it. */
 class Caller implements UpstreamCaller {
-  readonly calls: BackendCalls = { total: 0 };
+  readonly calls: BackendCalls = { total: 0, retrying: 0 };
   readonly call: UpstreamCall;
   readonly events: string[] = [];
   readonly ended = Promise.withResolvers<void>();

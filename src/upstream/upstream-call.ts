@@ -217,6 +217,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.#protocol = protocol;
     this.#endpoint = endpoint;
     this.#sends++;
+    const full = endpoint.pending >= endpoint.maxRequests;
     endpoint.begin();
     const { calls } = this.#target;
     if (calls !== undefined) calls.total++;
@@ -225,12 +226,25 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     const { pool } = endpoint;
     // A tunnel ends with its connection, so an idle one gains nothing.
     let cancel: (() => void) | undefined;
-    if (protocol === "raw") cancel = pool.connect(this, true);
+    if (full) cancel = this.#turnAway(endpoint);
+    else if (protocol === "raw") cancel = pool.connect(this, true);
     else if (protocol === "grpc") cancel = pool.acquireSession(this);
     else cancel = pool.acquire(protocol === "http2", fresh, this);
     // Without a wait the request may have failed by now, and a replay may wait.
     if (cancel !== undefined) this.#cancelWait = cancel;
     return true;
+  }
+
+  /** Fails the call once `start` has returned, as a full queue of the pool does. Returns a function that cancels that. */
+  #turnAway(endpoint: Endpoint): () => void {
+    endpoint.overflows++;
+    let cancelled = false;
+    queueMicrotask(() => {
+      if (!cancelled) this.onConnectFailure("TG_POOL_FULL", `${endpoint.maxRequests} requests are in progress`, {});
+    });
+    return () => {
+      cancelled = true;
+    };
   }
 
   onConnection(connection: UpstreamConnection): void {

@@ -116,6 +116,20 @@ export const http = z
       .optional()
       .describe("Time from the call to the response's head, then 504; replaces `timeout.backendRequestTimeout`."),
     ...poolLimits("requests"),
+    maxRequests: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        "Requests of each worker that may be in progress at an endpoint, those that wait for a connection included, upgraded ones until they end. Others go to other endpoints of the backend; if all are full, they get 503. Default: unlimited.",
+      ),
+    maxRetries: z
+      .int()
+      .min(0)
+      .optional()
+      .describe(
+        "Retried requests of each worker that may be in progress to the backend; while there are so many, failed attempts are not retried, so that retries do not add to the load of a backend that fails. Default: unlimited.",
+      ),
   })
   .describe("HTTP settings of calls to a backend: version, timeout and limits.");
 

@@ -30,9 +30,10 @@ export class SingleEndpoint implements Balancer {
 export type Algorithm = (bucket: Bucket, key: Uint8Array | undefined) => Endpoint;
 
 /**
- * Applies one algorithm to locality buckets: the first bucket with an active endpoint is used. If every endpoint of every
- * bucket is evicted, the first bucket is used regardless (reference 3.26, Envoy's panic mode): a call that will probably fail is
- * better than one that is not made.
+ * Applies one algorithm to locality buckets: the first bucket with an active endpoint is used, one that is not evicted and has
+ * fewer calls than `maxRequests`. If every endpoint of every bucket is evicted, the first bucket is used regardless (reference
+ * 3.26, Envoy's panic mode): a call that will probably fail is better than one that is not made. If the others are full, one of
+ * those is returned, which turns the call away: the load must not go where it fails.
  */
 export class BucketBalancer implements Balancer {
   readonly endpoints: readonly Endpoint[];
@@ -51,6 +52,7 @@ export class BucketBalancer implements Balancer {
 
   choose(key?: Uint8Array): Endpoint | undefined {
     let fallback: Endpoint | undefined;
+    let full: Endpoint | undefined;
     for (const bucket of this.#buckets) {
       const picked = this.#pick(bucket, key);
       fallback ??= picked;
@@ -58,12 +60,17 @@ export class BucketBalancer implements Balancer {
       if (this.#isActive(picked)) return picked;
       const active = bucket.endpoints.filter((endpoint) => this.#isActive(endpoint));
       if (active.length > 0) return this.#pick(new Bucket(active), key);
+      full ??= bucket.endpoints.find((endpoint) => !this.#isEvicted(endpoint));
     }
-    return fallback;
+    return full ?? fallback;
   }
 
   #isActive(endpoint: Endpoint): boolean {
-    return endpoint.evictedUntil === 0 || !endpoint.isEvicted(this.#now());
+    return endpoint.pending < endpoint.maxRequests && !this.#isEvicted(endpoint);
+  }
+
+  #isEvicted(endpoint: Endpoint): boolean {
+    return endpoint.evictedUntil !== 0 && endpoint.isEvicted(this.#now());
   }
 }
 

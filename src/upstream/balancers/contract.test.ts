@@ -77,6 +77,21 @@ for (const [name, create] of Object.entries(IMPLEMENTATIONS)) {
     assert.deepEqual(chosen(balancer), [a, b]);
   });
 
+  test(`${name}: an endpoint that is full is chosen only if all active ones are`, () => {
+    const [full, free, far, evicted] = [
+      testEndpoint(a, 1, 1),
+      testEndpoint(b, 1, 1),
+      testEndpoint(c),
+      testEndpoint("d"),
+    ];
+    full.begin();
+    evict(evicted, 0);
+    assert.deepEqual(chosen(balancerOf([[full, free], [far]], () => 1)), [b]);
+    free.begin();
+    assert.deepEqual(chosen(balancerOf([[full, free], [far]], () => 1)), [c]);
+    assert.deepEqual(chosen(balancerOf([[full, evicted]], () => 1)), [a]);
+  });
+
   test(`${name}: the first bucket with an active endpoint is used`, () => {
     let now = 1;
     const [drained, near, far] = [testEndpoint(a, 0), testEndpoint(b), testEndpoint(c)];

@@ -2,6 +2,6 @@ import { Endpoint } from "../endpoint.ts";
 import type { Pool } from "../pool.ts";
 
 /** An endpoint for those who only choose: it has a name and no connections. */
-export function testEndpoint(name: string, capacity = 1): Endpoint {
-  return new Endpoint(name, { name } as Pool, capacity);
+export function testEndpoint(name: string, capacity = 1, maxRequests?: number): Endpoint {
+  return new Endpoint(name, { name, target: { limits: { maxRequests } } } as Pool, capacity);
 }

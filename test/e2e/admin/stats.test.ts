@@ -38,6 +38,7 @@ const METRICS: Readonly<Record<string, readonly string[]>> = {
   tracegate_upstream_connect_duration_seconds: ["transport"],
   tracegate_upstream_connections: ["endpoint", "state"],
   tracegate_upstream_pending_overflow_total: ["endpoint"],
+  tracegate_upstream_request_overflow_total: ["endpoint"],
   tracegate_upstream_pending_requests: ["endpoint"],
   tracegate_upstream_call_duration_seconds: ["kind", "subtype"],
 };
