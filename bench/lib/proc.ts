@@ -1,7 +1,7 @@
 /** Processes under test: started pinned to cores, read through /proc, and stopped by their ids whatever happens. Linux only. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, createWriteStream, existsSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { chmod, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -23,8 +23,11 @@ export interface ChildOptions {
   /** Cores for taskset, e.g. "0" or "0,1"; absent = any. */
   readonly cpus?: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** Where standard output goes: "pipe" to read it, "ignore" = /dev/null. Standard error goes to `<name>.log` in `folder`. */
-  readonly stdout: "pipe" | "ignore";
+  /**
+   * Where standard output goes: "pipe" to read it, "ignore" = /dev/null, else the path of a file to append to. Standard error
+   * goes to `<name>.log` in `folder`.
+   */
+  readonly stdout: "pipe" | "ignore" | { readonly file: string };
   readonly folder: string;
 }
 
@@ -39,11 +42,14 @@ export class Child {
     this.name = name;
     this.#log = join(options.folder, `${name}.log`);
     if (abandoned) throw new Error("interrupted");
+    const { stdout } = options;
+    const output = typeof stdout === "string" ? stdout : openSync(stdout.file, "a");
     const pinned = options.cpus === undefined ? command : ["taskset", "-c", options.cpus, ...command];
     this.process = spawn("sh", ["-c", 'ulimit -n "$(ulimit -Hn)"; exec "$@"', "sh", ...pinned], {
-      stdio: ["pipe", options.stdout, "pipe"],
+      stdio: ["pipe", output, "pipe"],
       env: options.env ?? process.env,
     });
+    if (typeof output === "number") closeSync(output);
     const { pid, stderr } = this.process;
     if (pid === undefined || stderr === null) throw new Error(`cannot start ${name}: ${command.join(" ")}`);
     this.pid = pid;

@@ -13,6 +13,8 @@ export interface TracegateOptions {
   readonly cpus: string | undefined;
   readonly workers: number;
   readonly accessLog: boolean;
+  /** A file for standard output, with log lines in JSON; default: /dev/null, lines of text. */
+  readonly logFile?: string;
   /** The text of `routes:`, each line indented by at least two spaces. */
   readonly routes: string;
   /** The certificate to show clients; absent = plaintext. */
@@ -72,7 +74,7 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
   const child = new Child("tracegate", [...command, "-f", file], {
     env: NODE_FIRST,
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
-    stdout: "ignore",
+    stdout: options.logFile === undefined ? "ignore" : { file: options.logFile },
     folder: bench.folder,
   });
   await waitFor(child, "/healthz/ready", () => answersOk(readyPort, "/healthz/ready"));
@@ -97,7 +99,7 @@ interface Ports {
   readonly readyPort: number;
 }
 
-function config(ports: Ports, { workers, accessLog, routes, tls }: TracegateOptions): string {
+function config(ports: Ports, { workers, accessLog, logFile, routes, tls }: TracegateOptions): string {
   return `config:
   adminAddr: 127.0.0.1:${ports.adminPort}
   statsAddr: 127.0.0.1:${ports.statsPort}
@@ -105,6 +107,7 @@ function config(ports: Ports, { workers, accessLog, routes, tls }: TracegateOpti
   workerThreads: ${workers}
   logging:
     level: ${accessLog ? "info" : '"info,request=off"'}
+    format: ${logFile === undefined ? "text" : "json"}
 binds:
 - port: ${ports.port}
   listeners:

@@ -6,6 +6,7 @@ import { cpu } from "./cpu.ts";
 import { handshakes } from "./handshakes.ts";
 import { https } from "./https.ts";
 import { idle } from "./idle.ts";
+import { log } from "./log.ts";
 import { memory } from "./memory.ts";
 import { policies } from "./policies.ts";
 import { reload } from "./reload.ts";
@@ -19,6 +20,7 @@ export const ROWS: readonly Row[] = [
   cpu,
   routes,
   armed,
+  log,
   body,
   https,
   handshakes,

@@ -57,6 +57,19 @@ test("a JSON line holds the same fields in the same order", () => {
   assert.equal(parsed.error, full.error);
 });
 
+test("a JSON line says where its own request went, whatever the line before says", () => {
+  formatAccessLog(full, "json");
+  for (const name of ["gateway", "listener", "routeRule", "route", "endpoint"] as const) {
+    const parsed = JSON.parse(formatAccessLog({ ...full, [name]: 'an "other"' }, "json"));
+    const fields = [parsed.gateway, parsed.listener, parsed.route_rule, parsed.route, parsed.endpoint];
+    assert.deepEqual(fields.filter((value) => value === 'an "other"').length, 1, name);
+    assert.equal("route" in JSON.parse(formatAccessLog({ ...full, route: undefined }, "json")), false);
+    assert.equal(formatAccessLog(full, "json"), formatAccessLog({ ...full }, "json"));
+  }
+  const later = JSON.parse(formatAccessLog({ ...full, time: time + 1 }, "json"));
+  assert.equal(later.time, "2026-02-03T04:05:06.008Z");
+});
+
 test("the fields as data are those of the line, in the same order", () => {
   const few: AccessRecord = {
     time,

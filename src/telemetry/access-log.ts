@@ -83,14 +83,44 @@ function formatText(r: AccessRecord): string {
   return `${line} bytes.received=${r.bytesReceived} bytes.sent=${r.bytesSent} duration=${durationText(r)}`;
 }
 
+/** What does not change from line to line as a rule, made again when it does. */
+const begin = { time: Number.NaN, text: "" };
+const place: { record: AccessRecord | undefined; text: string } = { record: undefined, text: "" };
+
+/** All up to the request id. Many lines have the same time. */
+function jsonBegin({ time }: AccessRecord): string {
+  if (time === begin.time) return begin.text;
+  begin.time = time;
+  begin.text = `{"level":"info","time":"${formatTimestamp(time)}","scope":"request"`;
+  return begin.text;
+}
+
+/** From gateway to endpoint. The names are those of the configuration, so comparing them compares pointers. */
+function jsonPlace(r: AccessRecord): string {
+  const last = place.record;
+  if (
+    last !== undefined &&
+    r.endpoint === last.endpoint &&
+    r.route === last.route &&
+    r.routeRule === last.routeRule &&
+    r.listener === last.listener &&
+    r.gateway === last.gateway
+  )
+    return place.text;
+  let text = "";
+  if (r.gateway !== undefined) text += `,"gateway":${quote(r.gateway)}`;
+  if (r.listener !== undefined) text += `,"listener":${quote(r.listener)}`;
+  if (r.routeRule !== undefined) text += `,"route_rule":${quote(r.routeRule)}`;
+  if (r.route !== undefined) text += `,"route":${quote(r.route)}`;
+  if (r.endpoint !== undefined) text += `,"endpoint":${quote(r.endpoint)}`;
+  place.record = r;
+  place.text = text;
+  return text;
+}
 function formatJson(r: AccessRecord): string {
-  let line = `{"level":"info","time":"${formatTimestamp(r.time)}","scope":"request"`;
+  let line = jsonBegin(r);
   if (r.requestId !== undefined) line += `,"request.id":${quote(r.requestId)}`;
-  if (r.gateway !== undefined) line += `,"gateway":${quote(r.gateway)}`;
-  if (r.listener !== undefined) line += `,"listener":${quote(r.listener)}`;
-  if (r.routeRule !== undefined) line += `,"route_rule":${quote(r.routeRule)}`;
-  if (r.route !== undefined) line += `,"route":${quote(r.route)}`;
-  if (r.endpoint !== undefined) line += `,"endpoint":${quote(r.endpoint)}`;
+  line += jsonPlace(r);
   if (r.source !== undefined) line += `,"src.addr":${quote(r.source)}`;
   if (r.method !== undefined) line += `,"http.method":${quote(r.method)}`;
   if (r.host !== undefined) line += `,"http.host":${quote(r.host)}`;

