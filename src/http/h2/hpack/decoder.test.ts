@@ -144,6 +144,13 @@ test("integers of several bytes are read, also with useless zeros", () => {
   assert.deepEqual(reader()(`0f 80808000 ${raw("v")}`).fields, ["accept-charset", "v"]);
 });
 
+test("a long string of short codes is decoded whole", () => {
+  // 100,000 zeros are 20,000 times the character 0.
+  assert.deepEqual(reader({ maxListSize: 65_536 })(`00 ${raw("a")} ffd560 ${"00".repeat(12_500)}`).fields, [
+    ...["a", "0".repeat(20_000)],
+  ]);
+});
+
 test("a table size may come twice, and again in the next block; size 0 empties the table", () => {
   const read = reader();
   assert.deepEqual(read(`40${raw("a")}${raw("1")}`).fields, ["a", "1"]);
