@@ -1,7 +1,7 @@
 /** The pages about policies: docs/policies/, one for each kind and one about all of them. */
 import { ROUTE_BACKEND_KINDS } from "../../src/config/schema/policies.ts";
 import { BACKEND_KINDS, TRAFFIC_KINDS } from "../../src/controller/crd/policy.ts";
-import { REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
+import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
 import type { PolicyKind } from "../../src/policies/policy-set.ts";
 import { KINDS as ALL } from "../../src/policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../src/policies/schemas.ts";
@@ -64,9 +64,11 @@ function sections(kind: PolicyKind): string {
 function place(kind: PolicyKind, phase: Phase): string {
   const request = neighbours(kind, REQUEST_ORDER[phase]);
   const response = neighbours(kind, RESPONSE_ORDER[phase]);
+  const final: readonly PolicyKind[] = FINAL_ORDER[phase];
   const sides = [
     request === undefined ? [] : [`requests ${request}`],
     response === undefined ? [] : [`responses ${response}`],
+    final.includes(kind) ? ["responses after the policies of all phases"] : [],
   ].flat();
   const what = sides.length === 0 ? "a setting of the backend's connections" : sides.join("; ");
   const written = phase === "backend" && OF_ROUTES.has(kind) ? " A route may set it for all of its backends." : "";
@@ -95,11 +97,13 @@ function overview(current: string, reference: ConfigReference): string {
     `- ${phase}, requests: ${REQUEST_ORDER[phase].map((kind) => `\`${kind}\``).join(" → ") || "nothing"}`,
     `- ${phase}, responses: ${RESPONSE_ORDER[phase].map((kind) => `\`${kind}\``).join(" → ") || "nothing"}`,
   ]);
+  const final = PHASES.flatMap((phase) => FINAL_ORDER[phase]).map((kind) => `\`${kind}\``);
   const table = `| Policy | Phases | |\n|---|---|---|\n${rows.join("\n")}`;
   const order = `## Order
 
 Policies run in this order, regardless of their order in the file; \`src/policies/order.ts\` has the reasons.
 
-${orders.join("\n")}`;
+${orders.join("\n")}
+- responses, after those of all phases: ${final.join(" → ")}`;
   return generatedPart("docs/policies/README.md", current, "policies and their order", `${table}\n\n${order}\n`);
 }

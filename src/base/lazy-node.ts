@@ -17,3 +17,8 @@ export function nodeHttp2(): typeof import("node:http2") {
 export function nodeDgram(): typeof import("node:dgram") {
   return process.getBuiltinModule("node:dgram");
 }
+
+/** `node:zlib`: for the first route that compresses responses. */
+export function nodeZlib(): typeof import("node:zlib") {
+  return process.getBuiltinModule("node:zlib");
+}

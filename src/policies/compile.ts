@@ -9,7 +9,7 @@ import type { SettingKind } from "../upstream/settings.ts";
 import { isConditional } from "./conditional/index.ts";
 import type { PolicyEnvironment } from "./deps.ts";
 import { kindsOf } from "./merge.ts";
-import { REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
+import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
 import type { Bind, Hidden } from "./policy.ts";
 import { PolicyError, type PolicyProblem } from "./policy-error.ts";
 import type { PolicyKind, PolicySet, RequestPolicyKind } from "./policy-set.ts";
@@ -23,6 +23,8 @@ export interface CompiledChain {
   readonly request: readonly CompiledPolicy[];
   /** Policies with `onResponse`. */
   readonly response: readonly CompiledPolicy[];
+  /** Policies with `onResponse` that run after those of all phases. */
+  readonly final: readonly CompiledPolicy[];
   /** `effectivePolicy` of a trace: the 17 keys of the interface, null where there is none, and others that are set. */
   readonly effective: Readonly<Record<string, unknown>>;
 }
@@ -54,6 +56,7 @@ const NOTHING: readonly CompiledPolicy[] = Object.freeze([]);
 export const NO_POLICIES: CompiledChain = Object.freeze({
   request: NOTHING,
   response: NOTHING,
+  final: NOTHING,
   effective: NONE_EFFECTIVE,
 });
 
@@ -82,6 +85,7 @@ export function compilePolicies(
   return {
     request: select(REQUEST_ORDER[phase], created, "onRequest"),
     response: select(RESPONSE_ORDER[phase], created, "onResponse"),
+    final: select(FINAL_ORDER[phase], created, "onResponse"),
     effective,
   };
 }

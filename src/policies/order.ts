@@ -32,6 +32,8 @@ export const REQUEST_ORDER = {
   route: [
     // First: the deadline counts from the start of the request and must be set before a policy waits.
     "timeout",
+    // Reads Accept-Encoding as the client sent it.
+    "compression",
     ...ADMISSION,
     // Its precondition reads the request as the client sent it.
     "retry",
@@ -84,5 +86,12 @@ export const RESPONSE_ORDER = {
   backend: ["responseHeaderModifier", "transformations"],
 } as const satisfies Order;
 
+/** Response policies that run after those of all phases: the others read and change bodies as the backend made them. */
+export const FINAL_ORDER = {
+  gateway: [],
+  route: ["compression"],
+  backend: [],
+} as const satisfies Order;
+
 /** Kinds with a place in some phase; `registry.ts` does not compile for others. */
-export type PlacedKind = (typeof REQUEST_ORDER | typeof RESPONSE_ORDER)[Phase][number];
+export type PlacedKind = (typeof REQUEST_ORDER | typeof RESPONSE_ORDER | typeof FINAL_ORDER)[Phase][number];

@@ -4,6 +4,7 @@ import { authorization } from "./authorization/index.ts";
 import { backendAuth } from "./backend-auth/index.ts";
 import { basicAuth } from "./basic-auth/index.ts";
 import { buffer } from "./buffer/index.ts";
+import { compression } from "./compression/index.ts";
 import { cors } from "./cors/index.ts";
 import { csrf } from "./csrf/index.ts";
 import { delay } from "./delay/index.ts";
@@ -65,6 +66,7 @@ export const REGISTRY: Registry = {
   urlRewrite,
   requestRedirect,
   directResponse,
+  compression,
 } satisfies Placed;
 
 /** Everything that users write as a policy: those of requests, and settings of the connections to a backend. */

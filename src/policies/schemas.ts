@@ -5,6 +5,7 @@ import { resolve as resolveBackendAuth } from "./backend-auth/resolve.ts";
 import { schema as backendAuth } from "./backend-auth/schema.ts";
 import { schema as basicAuth, resolve as resolveBasicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
+import { schema as compression } from "./compression/schema.ts";
 import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
@@ -78,4 +79,5 @@ export const POLICY_SCHEMAS = {
   delay: { schema: delay, resolve: asWritten },
   buffer: { schema: buffer, resolve: asWritten },
   grpcWeb: { schema: grpcWeb, resolve: asWritten },
+  compression: { schema: compression, resolve: asWritten },
 } as const;

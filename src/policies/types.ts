@@ -2,6 +2,7 @@ import type { Milliseconds } from "../base/durations.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Activation, Condition, InputValue } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
+import type { ContentCoding } from "./compression/schema.ts";
 import type { RequestPolicyKind } from "./policy-set.ts";
 import type { CredentialLocation } from "./shared/credentials/location-schema.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
@@ -129,6 +130,8 @@ export interface PolicyContext {
   authorityMode: "auto" | "fixed";
   /** Set by retry, when its precondition holds. */
   retry: RetryPlan | undefined;
+  /** Set by compression: what the client and the gateway have agreed on; undefined = nothing. */
+  acceptedCoding: ContentCoding | undefined;
   /** Changes headers of the final response, after all response policies; also of errors and redirects. */
   editResponse(edit: HeaderEdit): void;
   /**

@@ -12,6 +12,7 @@ import type { Activation } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
 import type { Downstream, ServerStream } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
+import type { ContentCoding } from "../policies/compression/schema.ts";
 import type { HeaderEdit } from "../policies/shared/header-edits.ts";
 import type {
   IncomingBody,
@@ -157,6 +158,7 @@ export class Exchange implements ServerStream, PolicyContext {
   /** A policy has made gRPC of a request that the client has sent in another form. */
   translatedToGrpc = false;
   retry: RetryPlan | undefined;
+  acceptedCoding: ContentCoding | undefined;
   /** Only with a retry policy, from `backend-policies` on. */
   retries: RetryState | undefined;
 

@@ -74,17 +74,22 @@ interface ResponseStep {
   readonly phase: Phase;
 }
 
-/** The chains in the order route, backend, gateway (reference 4.1, step 11). While a policy waits, the body is held. */
+/**
+ * The chains in the order route, backend, gateway (reference 4.1, step 11), then the route's final policies. While a policy waits,
+ * the body is held.
+ */
 export function responsePolicies(exchange: Exchange): PhaseResult {
   const { selected, responseSide } = exchange;
   const route = selected.route === undefined ? NO_POLICIES : selected.routePolicies;
   const backend = selected.backend?.policies ?? NO_POLICIES;
   const gateway = selected.listener?.policies ?? NO_POLICIES;
-  if (route.response.length + backend.response.length + gateway.response.length === 0) return undefined;
+  const policies = route.response.length + backend.response.length + gateway.response.length + route.final.length;
+  if (policies === 0) return undefined;
   const steps = [
-    ...stepsOf(exchange, route, "route"),
-    ...stepsOf(exchange, backend, "backend"),
-    ...stepsOf(exchange, gateway, "gateway"),
+    ...stepsOf(exchange, route.response, "route"),
+    ...stepsOf(exchange, backend.response, "backend"),
+    ...stepsOf(exchange, gateway.response, "gateway"),
+    ...stepsOf(exchange, route.final, "route"),
   ];
   const { head } = responseSide;
   const waiting = head && runSteps(exchange, steps, 0, head);
@@ -93,11 +98,9 @@ export function responsePolicies(exchange: Exchange): PhaseResult {
 }
 
 /** Policies that are for upstream responses only do not see replies of the gateway. */
-function stepsOf({ call }: Exchange, chain: CompiledChain, phase: Phase): ResponseStep[] {
+function stepsOf({ call }: Exchange, policies: readonly CompiledPolicy[], phase: Phase): ResponseStep[] {
   const fromUpstream = call !== undefined && call.answeredAt !== 0;
-  return chain.response
-    .filter((policy) => fromUpstream || policy.upstreamOnly !== true)
-    .map((policy) => ({ policy, phase }));
+  return policies.filter((policy) => fromUpstream || policy.upstreamOnly !== true).map((policy) => ({ policy, phase }));
 }
 
 /** Runs the steps from `from` on. Stops where the client has left while a policy was waiting. */

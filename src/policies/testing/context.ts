@@ -42,6 +42,7 @@ export interface TestContext extends PolicyContext {
 interface More extends Partial<Pick<PolicyContext, "matchedPrefix" | "trace">> {
   /** Body of the request. */
   readonly body?: string;
+  readonly responseBody?: string;
   readonly source?: Partial<SourceParts>;
   readonly response?: ResponseParts;
 }
@@ -70,9 +71,10 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     backendRequestTimeout: ms(0),
     authorityMode: "auto",
     retry: undefined,
+    acceptedCoding: undefined,
     requestMetadata,
     requestBody: body,
-    responseBody: new TestBody(""),
+    responseBody: new TestBody(more.responseBody ?? ""),
     maxBufferSize: 2 * 1024 * 1024,
     get variables() {
       const source = { address: "192.0.2.1", port: 4711, rawAddress: "192.0.2.1", rawPort: 4711, ...more.source };

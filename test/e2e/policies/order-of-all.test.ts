@@ -108,6 +108,7 @@ before(async () => {
     localRateLimit: [{ maxTokens: 1000, tokensPerFill: 1, fillInterval: "1s" }],
     remoteRateLimit,
     buffer: { request: {} },
+    compression: { minSize: 0 },
     extProc,
     transformations: transformations("route"),
     csrf: {},
@@ -148,6 +149,7 @@ test("the policies of each phase run in their own order, whatever the order of t
   assert.deepEqual(stages, [
     "initial request",
     ...["cors", "oidc", "jwt", ...checks, "ext proc", "transformation", "policies"].map((each) => `gateway ${each}`),
+    "compression",
     ...["cors", "oidc", "jwt auth", ...checks, "retry", "local rate limit", "remote rate limit", "buffer", "ext proc"],
     ...["transformation", "csrf", "request header modifier"],
     ...["url rewrite", "delay", "request mirror", "route policies"],
@@ -156,6 +158,8 @@ test("the policies of each phase run in their own order, whatever the order of t
     ),
     "final request",
   ]);
+  const answers = events.flatMap(({ message }) => (message.type === "responseSnapshot" ? [message.stage] : []));
+  assert.deepEqual(answers.slice(-5, -2), ["gateway transformation", "gateway ext proc", "compression"]);
   // Of the gateway, of the route, of the backend.
   assert.deepEqual(asked, ["authorization", "processor", "authorization", "limit", "processor", "authorization"]);
   // Responses pass the phases from the inside to the outside.

@@ -1,0 +1,165 @@
+/**
+ * `compression`: compresses responses. In: the client's `Accept-Encoding` and a response of the backend or of the gateway. Out: the
+ * same response with another Content-Encoding, or as it was. It runs after all other response policies, because those read and
+ * change bodies that are not compressed.
+ */
+import { nodeZlib } from "../../base/lazy-node.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
+import { getHeader, type HeaderList, type HttpResponse, removeHeader, setHeader } from "../../http/message.ts";
+import { definePolicy } from "../policy.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
+import { negotiate } from "./accept-encoding.ts";
+import { compileContentTypes } from "./content-types.ts";
+import { encoderStage, encodeWhole } from "./encoder.ts";
+import type { Compression, ContentCoding } from "./schema.ts";
+
+const KIND = "compression";
+/** Longest body that is compressed as a whole. Above it, an encoder in another thread is worth what it costs. */
+const MAX_WHOLE = 16 * 1024;
+/** Fields with a digest of the content or of its encoded form (RFC 9530, RFC 3230, RFC 1864): it would be wrong afterwards. */
+const DIGESTS: ReadonlySet<string> = new Set(["content-digest", "repr-digest", "digest", "content-md5"]);
+
+export const compression = definePolicy({
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "compression",
+  prepare: (config: Compression) => () => hooksOf(config),
+  redact: (config) => config,
+});
+
+function hooksOf({ encodings, contentTypes, minSize, levels }: Compression): PolicyHooks {
+  const isListed = compileContentTypes(contentTypes);
+  // Loaded now and not by the first response.
+  nodeZlib();
+  return {
+    /** Other policies may change Accept-Encoding, for example so that the backend does not compress. */
+    onRequest(context) {
+      context.acceptedCoding = negotiate(context.request.headers, encodings);
+      return undefined;
+    },
+    onResponse(context, response) {
+      const { trace, request, acceptedCoding: coding } = context;
+      const { headers } = response;
+      if (response.status === 304) {
+        describeCached(request.headers, headers);
+        return undefined;
+      }
+      const unsuitable = reasonToPass(context, response, isListed, minSize);
+      if (unsuitable !== undefined) {
+        trace?.skipped(KIND, unsuitable);
+        return undefined;
+      }
+      addVary(headers);
+      if (coding === undefined) {
+        trace?.skipped(KIND, "the client accepts none of the encodings");
+        return undefined;
+      }
+      return compress(context, response, coding, levels[coding]);
+    },
+  };
+}
+
+/** Why this response is not to be compressed for any client. */
+function reasonToPass(
+  { request, responseBody }: PolicyContext,
+  { status, headers }: HttpResponse,
+  isListed: (contentType: string) => boolean,
+  minSize: number,
+): string | undefined {
+  if (status === 204) return "no content";
+  if (status === 206 || getHeader(headers, "content-range") !== undefined) return "a part of the content";
+  const contentType = getHeader(headers, "content-type");
+  if (contentType === undefined || !isListed(contentType)) return `content type ${contentType ?? "missing"}`;
+  if (getHeader(headers, "content-encoding") !== undefined) return "encoded already";
+  if (forbidsTransform(headers) || forbidsTransform(request.headers)) return "no-transform";
+  if (headers.some((name, i) => i % 2 === 0 && DIGESTS.has(name))) return "has a digest";
+  const length = getHeader(headers, "content-length");
+  if (length !== undefined && Number(length) < minSize) return `${length} bytes`;
+  // The response to HEAD describes the content that GET would get (RFC 9110 9.3.2).
+  return responseBody.empty && request.method !== "HEAD" ? "no content" : undefined;
+}
+
+/** Changes the head and, unless the request is HEAD, the body. */
+function compress(
+  context: PolicyContext,
+  response: HttpResponse,
+  coding: ContentCoding,
+  level: number,
+): undefined | Promise<void> {
+  const { request, responseBody } = context;
+  const length = Number(getHeader(response.headers, "content-length") ?? Number.POSITIVE_INFINITY);
+  if (request.method === "HEAD") {
+    describe(context, response.headers, coding, level);
+    removeHeader(response.headers, "content-length");
+    return undefined;
+  }
+  if (length <= MAX_WHOLE) return compressWhole(context, response, coding, level);
+  const stage = encoderStage(coding, level);
+  if (stage === undefined) {
+    context.trace?.skipped(KIND, "too many responses are being compressed", "warn");
+    return undefined;
+  }
+  describe(context, response.headers, coding, level);
+  context.onClose(stage.close);
+  responseBody.through(stage.make);
+  return undefined;
+}
+
+/** The head waits for the body; in return it has the compressed length. */
+async function compressWhole(
+  context: PolicyContext,
+  { headers }: HttpResponse,
+  coding: ContentCoding,
+  level: number,
+): Promise<void> {
+  const whole = await context.responseBody.buffer(MAX_WHOLE);
+  if (whole === undefined) return;
+  describe(context, headers, coding, level);
+  context.responseBody.replace(encodeWhole(coding, level, whole));
+}
+
+/** What the head says about content that is compressed. */
+function describe({ trace }: PolicyContext, headers: HeaderList, coding: ContentCoding, level: number): void {
+  headers.push("content-encoding", latin1(coding));
+  // Ranges would be of the compressed bytes, which may differ each time.
+  removeHeader(headers, "accept-ranges");
+  weakenTag(headers);
+  trace?.applied(KIND, { encoding: coding, level });
+}
+
+/**
+ * A 304 has the fields that the 200 would have (RFC 9110 15.4.5), but its content type is not known. That the client names the weak
+ * form of the tag tells that what it has cached was compressed here.
+ */
+function describeCached(request: HeaderList, headers: HeaderList): void {
+  const tag = getHeader(headers, "etag");
+  if (tag === undefined || isWeak(tag)) return;
+  if (getHeader(request, "if-none-match")?.includes(`W/${tag}`) !== true) return;
+  weakenTag(headers);
+  addVary(headers);
+}
+
+/** A strong tag promises the same bytes; compressed content is only equivalent (RFC 9110 8.8.1). */
+function weakenTag(headers: HeaderList): void {
+  const tag = getHeader(headers, "etag");
+  if (tag !== undefined && !isWeak(tag)) setHeader(headers, "etag", latin1(`W/${tag}`));
+}
+
+function isWeak(tag: string): boolean {
+  return tag.startsWith("W/");
+}
+
+/** Caches must keep a response for each kind of client apart, also where it was not compressed. */
+function addVary(headers: HeaderList): void {
+  for (let i = 0; i < headers.length; i += 2)
+    if (headers[i] === "vary" && /(?:^|[\s,])(?:\*|accept-encoding)(?:$|[\s,])/i.test(headers[i + 1] as string)) return;
+  headers.push("vary", latin1("accept-encoding"));
+}
+
+/** `Cache-Control: no-transform` (RFC 9111 5.2.1.6 and 5.2.2.6). */
+function forbidsTransform(headers: HeaderList): boolean {
+  for (let i = 0; i < headers.length; i += 2)
+    if (headers[i] === "cache-control" && /(?:^|[\s,])no-transform(?:$|[\s,])/i.test(headers[i + 1] as string))
+      return true;
+  return false;
+}

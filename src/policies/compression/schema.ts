@@ -1,0 +1,73 @@
+import { z } from "zod";
+import type { ConfigOf } from "../resolved.ts";
+
+/** Content codings that the gateway can apply, by their names in `Content-Encoding`. */
+const CODINGS = ["zstd", "br", "gzip"] as const;
+
+/** Text, code, data and fonts that are not compressed themselves. */
+const CONTENT_TYPES = [
+  "text/html",
+  "text/css",
+  "text/plain",
+  "text/xml",
+  "text/csv",
+  "text/markdown",
+  "text/javascript",
+  "application/javascript",
+  "application/json",
+  "application/*+json",
+  "application/xml",
+  "application/*+xml",
+  "application/wasm",
+  "image/svg+xml",
+  "font/otf",
+  "font/ttf",
+] as const;
+
+const NAME = "[A-Za-z0-9!#$&^_.+-]+";
+/** `type/subtype`, `type/*` or `type/*+suffix`. */
+const CONTENT_TYPE = new RegExp(`^${NAME}/(?:${NAME}|\\*(?:\\+${NAME})?)$`);
+
+export const schema = z
+  .strictObject({
+    encodings: z
+      .array(z.enum(CODINGS))
+      .min(1)
+      .refine((names) => new Set(names).size === names.length, { message: "an encoding is listed twice; list it once" })
+      .default([...CODINGS])
+      .describe(
+        "Encodings to use, the preferred first. The one with the highest weight in the client's `Accept-Encoding` is chosen; the order decides between equal weights. Default: `[zstd, br, gzip]`.",
+      ),
+    contentTypes: z
+      .array(
+        z.string().regex(CONTENT_TYPE, {
+          message: "is not a media type; write type/subtype, type/* or type/*+suffix, without parameters",
+        }),
+      )
+      .min(1)
+      .default([...CONTENT_TYPES])
+      .describe(
+        "Media types of the responses to compress: `type/subtype`, `type/*` or `type/*+suffix`. `text/event-stream` only counts if it is written out, gRPC is never compressed. Default: text, scripts, JSON, XML, SVG, WebAssembly and fonts that have no compression of their own.",
+      ),
+    minSize: z
+      .int()
+      .min(0)
+      .default(1024)
+      .describe("Responses with a shorter `Content-Length` are not compressed. In bytes."),
+    levels: z
+      .strictObject({
+        zstd: z.int().min(1).max(6).default(3).describe("1 to 6."),
+        br: z.int().min(0).max(6).default(4).describe("0 to 6."),
+        gzip: z.int().min(1).max(9).default(5).describe("1 to 9."),
+      })
+      .prefault({})
+      .describe(
+        "How hard to compress: higher levels yield fewer bytes for more CPU time and memory. Higher levels than these suit files that are compressed once, not responses.",
+      ),
+  })
+  .describe(
+    "Compresses responses for clients that accept it (RFC 9110, section 12.5.3). Bodies stream: whatever the backend has sent goes out without waiting for more. Not compressed: responses that are encoded already or have `Cache-Control: no-transform`, a digest or `Content-Range`, and statuses without a whole body (204, 206, 304). A compressed response has `Vary: accept-encoding`, a weak `ETag`, and neither `Content-Length` of the original nor `Accept-Ranges`. The length of a compressed response reveals something of its content: where a response contains both a secret, such as a CSRF token, and text that the request chose, an attacker who can make a browser send requests and see the lengths can guess the secret (BREACH). Leave such routes uncompressed, or mask the secret anew in each response.",
+  );
+
+export type Compression = ConfigOf<typeof schema>;
+export type ContentCoding = (typeof CODINGS)[number];
