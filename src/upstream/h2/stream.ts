@@ -156,6 +156,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     if (status >= 200) this.#respond(status, headers, contentLength, endStream);
     else if (status === 101) this.#refuse("101 has no place in HTTP/2");
     else if (endStream) this.#refuse("it ends with a 1xx head");
+    else if (contentLength >= 0) this.#refuse("a 1xx head with Content-Length");
     else if (++this.#interim > MAX_INTERIM) this.#refuse("too many 1xx responses");
     else this.#events.onInformational(HEAD);
   }
