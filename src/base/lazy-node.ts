@@ -8,11 +8,6 @@ export function nodeTls(): typeof import("node:tls") {
   return process.getBuiltinModule("node:tls");
 }
 
-/** `node:http2`: for the first connection to a backend that speaks HTTP/2. */
-export function nodeHttp2(): typeof import("node:http2") {
-  return process.getBuiltinModule("node:http2");
-}
-
 /** `node:dgram`: for the first UDP listener. */
 export function nodeDgram(): typeof import("node:dgram") {
   return process.getBuiltinModule("node:dgram");

@@ -131,8 +131,8 @@ export class UpstreamSession implements StreamSession, Http2Owner {
 
   /** Ends the connection and its streams now. */
   abort(reason: string): void {
-    this.#retire();
     this.#failure ??= reason;
+    this.#retire();
     this.#connection.destroy(reason);
   }
 

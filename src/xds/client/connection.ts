@@ -1,19 +1,26 @@
 import { readFileSync } from "node:fs";
-import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import { messageOf } from "../../base/errors.ts";
-import { nodeHttp2 } from "../../base/lazy-node.ts";
-import type { HeaderList } from "../../http/message.ts";
+import { type ErrorCode, messageOf } from "../../base/errors.ts";
+import type { ResponseHead } from "../../http/h1/parse-head.ts";
+import { requestStart } from "../../http/h2/fields.ts";
+import { getHeader, type HeaderList } from "../../http/message.ts";
+import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { AddressSearch } from "../../upstream/address-search.ts";
+import type { ConnectWaiter } from "../../upstream/connect-attempt.ts";
+import { Dialer } from "../../upstream/dialer.ts";
 import { frame, MessageReader } from "../../upstream/grpc/messages.ts";
 import { statusIn, statusOfHttp } from "../../upstream/grpc/status.ts";
+import { type SessionOwner, UpstreamSession } from "../../upstream/h2/session.ts";
+import type { UpstreamStream } from "../../upstream/h2/stream.ts";
+import { type PoolTarget, targetName } from "../../upstream/pool-target.ts";
+import { Resolver } from "../../upstream/resolver.ts";
+import type { UpstreamEvents } from "../../upstream/upstream.ts";
 import { DELTA_METHOD } from "../resources.ts";
 
-/** Milliseconds. A controller whose node has vanished is noticed after their sum. */
+/** Milliseconds. A controller whose node has vanished is noticed this long and the deadline of a PING after its last sign. */
 const PING_EVERY = 20_000;
-const PING_TIMEOUT = 10_000;
-/** Milliseconds from connecting to the first sign of the server. */
+/** Milliseconds over all addresses of the controller, and again from connecting to the first sign of it. */
 const CONNECT_TIMEOUT = 10_000;
-/** Bytes that the server may send before they are taken. */
-const WINDOW = 1024 * 1024;
+const LATE = `no connection within ${CONNECT_TIMEOUT / 1000} s`;
 
 export interface ConnectionOptions {
   /** `http(s)://host:port` */
@@ -32,106 +39,160 @@ export interface ConnectionEvents {
 
 /**
  * One gRPC stream on its own connection. The pools of upstream/ are made for many short calls; this is a single one that
- * lasts for days, and has to notice a peer that vanishes.
+ * lasts for days, leaves a controller that is about to end, and has to notice one that vanishes.
  */
-export class Connection {
+export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner, UpstreamEvents {
   readonly #events: ConnectionEvents;
-  readonly #session: ClientHttp2Session;
-  readonly #stream: ClientHttp2Stream;
+  readonly #target: PoolTarget;
+  readonly #headers: HeaderList;
+  readonly #cancelConnect: () => void;
+  readonly #reader: MessageReader;
   readonly #timer: NodeJS.Timeout;
-  #deadline: NodeJS.Timeout;
+  #session: UpstreamSession | undefined;
+  #stream: UpstreamStream | undefined;
+  /** Messages from before there was a stream. */
+  #waiting: Uint8Array[] = [];
+  /** `performance.now()` ms. */
+  #pingedAt = performance.now();
+  /** Has the status where a response consists of its head alone ("Trailers-Only"). */
+  #responseHead: HeaderList = [];
   #ended = false;
 
   /** Connects. Throws an Error if a file cannot be read. */
   constructor({ address, rootCa, token }: ConnectionOptions, events: ConnectionEvents) {
     this.#events = events;
-    const ca = rootCa === undefined ? undefined : readFileSync(rootCa);
-    const authorization = token === undefined ? undefined : `Bearer ${readFileSync(token, "utf8").trim()}`;
-    this.#session = nodeHttp2().connect(address, {
-      ...(ca !== undefined && { ca }),
-      settings: { enablePush: false, initialWindowSize: WINDOW },
+    this.#target = targetOf(new URL(address), rootCa === undefined ? undefined : readFileSync(rootCa, "utf8"));
+    const authorization = token === undefined ? [] : ["authorization", `Bearer ${readFileSync(token, "utf8").trim()}`];
+    this.#headers = ["content-type", "application/grpc", "user-agent", "tracegate", ...authorization];
+    this.#reader = new MessageReader((message) => {
+      if (!this.#ended) this.#events.onMessage(message);
     });
-    this.#session.on("error", (error) => this.#end(messageOf(error)));
-    this.#session.on("goaway", () => this.#end("the controller is shutting down"));
-    this.#session.on("close", () => this.#end("the connection was closed"));
-    this.#session.once("connect", () => {
-      clearTimeout(this.#deadline);
-      this.#session.setLocalWindowSize(WINDOW);
-    });
-    const late = (): void => this.#end(`no connection within ${CONNECT_TIMEOUT / 1000} s`);
-    this.#deadline = setTimeout(late, CONNECT_TIMEOUT);
-    this.#timer = setInterval(() => this.#ping(), PING_EVERY);
-    this.#stream = this.#session.request({
-      ":method": "POST",
-      ":path": DELTA_METHOD,
-      "content-type": "application/grpc",
-      te: "trailers",
-      "user-agent": "tracegate",
-      ...(authorization !== undefined && { authorization }),
-    });
-    this.#listen();
+    this.#timer = setInterval(() => this.#tick(performance.now()), 1000);
+    this.#cancelConnect = this.#connect();
   }
 
   send(message: Uint8Array): void {
-    if (!this.#ended) this.#stream.write(frame(message));
+    const bytes = frame(message);
+    if (this.#stream === undefined) this.#waiting.push(bytes);
+    else this.#stream.sendBody(bytes, 0, bytes.length);
   }
 
   /** Ends the stream without an event. */
   close(): void {
     if (this.#ended) return;
-    this.#stop();
+    this.#ended = true;
+    clearInterval(this.#timer);
+    this.#cancelConnect();
+    this.#session?.abort("the stream is not needed any more");
   }
 
-  #listen(): void {
-    const stream = this.#stream;
-    const reader = new MessageReader((message) => {
-      if (!this.#ended) this.#events.onMessage(message);
-    });
-    let trailers: HeaderList = [];
-    stream.on("response", (headers) => {
-      const status = headers[":status"] ?? 0;
-      const contentType = headers["content-type"];
-      trailers = listOf(headers);
-      if (status !== 200 || contentType?.startsWith("application/grpc") !== true)
-        this.#end(statusOfHttp(status, contentType).message);
-    });
-    stream.on("trailers", (headers) => {
-      trailers = listOf(headers);
-    });
-    stream.on("data", (bytes: Buffer) => {
-      const problem = reader.push(bytes, 0, bytes.length);
-      if (problem !== undefined) this.#end(problem.message);
-    });
-    stream.on("error", (error) => this.#end(messageOf(error)));
-    const over = (): void => {
-      const status = statusIn(trailers);
-      const known = status === undefined || (status.code === 0 && status.message === "");
-      this.#end(known ? "the controller has ended the stream" : `gRPC status ${status.code}: ${status.message}`);
-    };
-    stream.on("end", over);
-    stream.on("close", over);
+  #connect(): () => void {
+    const target = this.#target;
+    const dialer = new Dialer(target, 0);
+    const search = new AddressSearch(target, dialer.addresses, new Resolver("All"), CONNECT_TIMEOUT);
+    return search.start<UpstreamSession>(
+      this,
+      () => {},
+      ({ address, host }, attempt, failed) =>
+        dialer.dial(address, host, "http2", attempt.clock, {
+          onConnect: (transport) => {
+            const session = new UpstreamSession(transport, this, attempt.clock.times);
+            attempt.succeed(session);
+            return session.handler;
+          },
+          onClose: failed,
+        }),
+    );
   }
 
-  #ping(): void {
-    const late = setTimeout(() => this.#end("the controller does not reply any more"), PING_TIMEOUT);
-    const sent = !this.#session.destroyed && this.#session.ping(() => clearTimeout(late));
-    if (!sent) clearTimeout(late);
+  onConnection(session: UpstreamSession): void {
+    this.#session = session;
+    const { tls } = this.#target;
+    const head = { method: "POST", authority: targetName(this.#target), path: DELTA_METHOD, search: "" };
+    const start = requestStart(head, tls === undefined ? "http" : "https", true);
+    this.#stream = session.send(start, this.#headers, head.method, UNKNOWN_LENGTH, this);
+    for (const bytes of this.#waiting.splice(0)) this.#stream.sendBody(Buffer.from(bytes), 0, bytes.length);
+  }
+
+  onConnectFailure(code: ErrorCode, message: string): void {
+    this.#end(code === "TG_UPSTREAM_TIMEOUT" ? LATE : message);
+  }
+
+  #tick(now: number): void {
+    const session = this.#session;
+    if (session === undefined) return;
+    session.sweep(now);
+    if (!session.settled && now - session.openedAt > CONNECT_TIMEOUT) this.#end(LATE);
+    if (now - this.#pingedAt < PING_EVERY) return;
+    this.#pingedAt = now;
+    session.ping(() => {});
+  }
+
+  // ── from the session ──
+
+  onSettled(): void {}
+  onRoom(): void {}
+  onIdle(): void {}
+
+  onRetired({ failure }: UpstreamSession): void {
+    if (failure === undefined) this.#end("the controller is shutting down");
+    else this.onUpstreamFailure(failure);
+  }
+
+  onGone({ failure = "" }: UpstreamSession): void {
+    this.onUpstreamFailure(failure);
+  }
+
+  onFault(error: unknown): void {
+    this.#end(messageOf(error));
+  }
+
+  // ── from the stream ──
+
+  onInformational(): void {}
+  onResponseBatch(): void {}
+  onUpstreamDrain(): void {}
+
+  onResponse({ status, headers }: ResponseHead): void {
+    this.#responseHead = headers;
+    const contentType = getHeader(headers, "content-type");
+    if (status !== 200 || contentType?.startsWith("application/grpc") !== true)
+      this.#end(statusOfHttp(status, contentType).message);
+  }
+
+  onResponseBody(buffer: Buffer, from: number, to: number): void {
+    const problem = this.#reader.push(buffer, from, to);
+    if (problem !== undefined) this.#end(problem.message);
+  }
+
+  onResponseEnd(trailers: HeaderList): void {
+    const status = statusIn(trailers) ?? statusIn(this.#responseHead);
+    const known = status === undefined || (status.code === 0 && status.message === "");
+    this.#end(known ? "the controller has ended the stream" : `gRPC status ${status.code}: ${status.message}`);
+  }
+
+  onUpstreamFailure(message: string): void {
+    this.#end(message.replace("the upstream", "the controller"));
+  }
+
+  onUpstreamFault(error: unknown): void {
+    this.onFault(error);
   }
 
   #end(reason: string): void {
     if (this.#ended) return;
-    this.#stop();
+    this.close();
     this.#events.onEnd(reason);
-  }
-
-  #stop(): void {
-    this.#ended = true;
-    clearInterval(this.#timer);
-    clearTimeout(this.#deadline);
-    this.#session.destroy();
   }
 }
 
-function listOf(headers: IncomingHttpHeaders): HeaderList {
-  return Object.entries(headers).flatMap(([name, value]) => [name, String(value)]);
+function targetOf({ protocol, hostname, port }: URL, root: string | undefined): PoolTarget {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (protocol !== "https:") return { host, port: Number(port || 80), version: "HTTP/2.0" };
+  return {
+    host,
+    port: Number(port || 443),
+    version: "HTTP/2.0",
+    tls: { root, insecure: false, insecureHost: false },
+  };
 }
