@@ -62,6 +62,7 @@ export const ERRORS = {
   TG_UPSTREAM_FAILED: { status: 503, reason: "UpstreamFailure", blame: "upstream", message: "upstream call failed" },
   TG_UPSTREAM_TIMEOUT: { status: 504, reason: "Timeout", blame: "upstream", message: "upstream call timeout" },
   TG_REQUEST_TIMEOUT: { status: 504, reason: "Timeout", blame: "upstream", message: "request timeout" },
+  TG_DEADLINE_EXCEEDED: { status: 504, reason: "Timeout", blame: "upstream", message: "deadline exceeded" },
   TG_UPGRADE_MISMATCH: { status: 502, reason: "Internal", blame: "upstream", message: "request upgrade failed" },
   TG_FILTER_FAILED: { status: 500, reason: "Internal", blame: "config", message: "failed to apply filters" },
   TG_METHOD_NOT_ALLOWED: { status: 405, reason: "Internal", blame: "client", message: "method not allowed" },

@@ -32,6 +32,11 @@ export function grpcStatusIn(fields: HeaderList): number | undefined {
 
 /** Header fields of a response that reports an error to a gRPC client: status 200 without a body (Trailers-Only). */
 export function grpcError(status: number, message: string): HeaderList {
+  return ["content-type", "application/grpc", ...grpcTrailers(status, message)];
+}
+
+/** The fields that end a call. */
+export function grpcTrailers(status: number, message: string): HeaderList {
   const encoded = message.toWellFormed().replace(/[\0-\x20%\x7f-\u{10ffff}]/gu, (char) => encodeURIComponent(char));
-  return ["content-type", "application/grpc", "grpc-status", String(status), "grpc-message", encoded];
+  return ["grpc-status", String(status), "grpc-message", encoded];
 }

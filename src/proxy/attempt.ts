@@ -142,6 +142,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     // Where the admin API listens says nothing.
     this.endpointName = this.#backend.target.type === "internal" ? "internal" : pool.name;
     exchange.startDeadline();
+    exchange.grpcDeadline?.forward(request.headers);
     if (exchange.authorityMode === "auto") rewriteAuthority(exchange, pool);
     if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
     exchange.span?.callStarted(request, this.endpointName);

@@ -26,6 +26,7 @@ import type { Upstream } from "../upstream/upstream.ts";
 import { BufferShare } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
+import { GrpcDeadline } from "./grpc-deadline.ts";
 import { RequestSide } from "./request-side.ts";
 import { RequestTrace } from "./request-trace.ts";
 import { ResponseSide } from "./response-side.ts";
@@ -162,6 +163,8 @@ export class Exchange implements ServerStream, PolicyContext {
   /** Only with a retry policy, from `backend-policies` on. */
   retries: RetryState | undefined;
 
+  /** Only of gRPC calls whose client has set one. */
+  grpcDeadline: GrpcDeadline | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #variables: Activation | undefined;
   #requestMetadata: RequestMetadata | undefined;
@@ -254,6 +257,13 @@ export class Exchange implements ServerStream, PolicyContext {
     }, left);
   }
 
+  /** Keeps the deadline of a gRPC call, if it has one. Throws TG_INVALID_REQUEST for a malformed one. */
+  startGrpcDeadline(): void {
+    this.grpcDeadline ??= GrpcDeadline.of(this.request.headers, this.startedAt, () => {
+      if (!this.closed) this.exit(new GatewayError("TG_DEADLINE_EXCEEDED"));
+    });
+  }
+
   /** There is a response: how long its body takes is up to its sender and the client. */
   stopDeadline(): void {
     if (this.#deadline === undefined) return;
@@ -265,6 +275,7 @@ export class Exchange implements ServerStream, PolicyContext {
   close(): void {
     this.closed = true;
     this.stopDeadline();
+    this.grpcDeadline?.stop();
     this.#share?.close();
     if (this.#onClose !== undefined) for (const callback of this.#onClose) callback();
   }
@@ -348,6 +359,7 @@ export class Exchange implements ServerStream, PolicyContext {
 
   becomeGrpc(translate: ResponseTranslation): void {
     this.translatedToGrpc = true;
+    this.startGrpcDeadline();
     this.responseSide.translate(translate);
   }
 

@@ -4,6 +4,7 @@
  * `bind-server.ts` opens an exchange for each request; its events come back here through `LIFECYCLE`.
  */
 import { asError, GatewayError } from "../base/errors.ts";
+import { isGrpc } from "../http/grpc-reply.ts";
 import type { HttpRequest, LocalReply } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import { attempt } from "./attempt.ts";
@@ -12,7 +13,7 @@ import type { CompiledBind } from "./compiled.ts";
 import { Exchange, type Lifecycle, type PhaseResult, WAIT } from "./exchange.ts";
 import { finish } from "./finish.ts";
 import { matchRoute, selectBackend } from "./match-route.ts";
-import { answerInstead, respond } from "./respond.ts";
+import { answerInstead, endGrpc, respond } from "./respond.ts";
 import { afterBackoff, reasonToRetry, retryAllowed } from "./retry.ts";
 import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectListener } from "./select-listener.ts";
@@ -151,14 +152,17 @@ function retry(exchange: Exchange, why: string): void {
 
 /**
  * Before the response's head is sent, the answer becomes the response and passes through the response policies, also those that
- * add CORS or security headers to errors. After it, only closing the connection tells the client that the body is incomplete.
+ * add CORS or security headers to errors. After it, a gRPC call gets its status at the end; of other responses, only closing the
+ * connection tells the client that the body is incomplete.
  */
 function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
   if (exchange.closed) return;
   exchange.call?.abandon({ countFailure: false });
   if (exchange.responseSide.started) {
-    if (answer instanceof GatewayError) exchange.blame(answer.code, answer.message);
-    else exchange.result.error ??= "a policy broke the response off";
+    if (answer instanceof GatewayError) {
+      exchange.blame(answer.code, answer.message);
+      if (endGrpc(exchange, answer.code)) return;
+    } else exchange.result.error ??= "a policy broke the response off";
     exchange.abort();
     return;
   }
@@ -198,6 +202,8 @@ function accept(exchange: Exchange): undefined {
   const { ownFields } = bind.policies;
   if (downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(request.headers, ownFields);
   bind.forwarding.apply(request, downstream, exchange.requestId);
+  // gRPC calls are always POST.
+  if (method === "POST" && isGrpc(request.headers)) exchange.startGrpcDeadline();
 }
 
 /** Requests that reach no listener may leave spans as well. */

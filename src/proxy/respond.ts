@@ -5,11 +5,17 @@
  */
 
 import { httpDate } from "../base/dates.ts";
-import { ERRORS, type ErrorAnswer, GatewayError } from "../base/errors.ts";
-import { grpcError, grpcStatusOf, isGrpc } from "../http/grpc-reply.ts";
+import { ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../base/errors.ts";
+import { grpcError, grpcStatusOf, grpcTrailers, isGrpc } from "../http/grpc-reply.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { decimal, type HttpResponse, type LocalReply } from "../http/message.ts";
 import { type Exchange, WAIT } from "./exchange.ts";
+
+/** gRPC statuses of errors that do not follow from the HTTP status: UNAVAILABLE and DEADLINE_EXCEEDED. */
+const GRPC_STATUS: ReadonlyMap<ErrorCode, number> = new Map([
+  ["TG_NO_BACKENDS", 14],
+  ["TG_DEADLINE_EXCEEDED", 4],
+]);
 
 /** Sends the response's head and what has come of its body; the exchange goes on when the end of the body has been sent. */
 export function respond(exchange: Exchange): typeof WAIT {
@@ -44,6 +50,18 @@ function setReply(exchange: Exchange, reply: LocalReply): void {
 function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswer): LocalReply {
   const { message } = ERRORS[code];
   if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
-  const grpcStatus = code === "TG_NO_BACKENDS" ? 14 : grpcStatusOf(status);
-  return { status: 200, headers: [...grpcError(grpcStatus, message), ...headers], body: "" };
+  return {
+    status: 200,
+    headers: [...grpcError(GRPC_STATUS.get(code) ?? grpcStatusOf(status), message), ...headers],
+    body: "",
+  };
+}
+
+/**
+ * Ends a gRPC response that has begun with the status of an error, which says more than a stream that breaks off. Returns false
+ * where the client would not see it.
+ */
+export function endGrpc({ responseSide }: Exchange, code: ErrorCode): boolean {
+  const { status, message } = ERRORS[code];
+  return responseSide.endGrpc(grpcTrailers(GRPC_STATUS.get(code) ?? grpcStatusOf(status), message));
 }

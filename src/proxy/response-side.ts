@@ -4,7 +4,7 @@
  * on the body; then they pass through a `BufferedBody`.
  */
 import type { GatewayError } from "../base/errors.ts";
-import { grpcStatusIn } from "../http/grpc-reply.ts";
+import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import { alignNames } from "../http/h1/serialize.ts";
 import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
@@ -125,6 +125,7 @@ export class ResponseSide implements BodySide, BodyDestination {
     if (this.#translation !== undefined) this.#translate(head, this.#translation);
     const body = this.#body;
     const length = body === undefined ? this.#length : body.length;
+    this.#length = length;
     if (body !== undefined) this.hasBody = length !== TUNNEL && body.mayHaveBytes;
     this.#sendHead(head, length);
     if (length === TUNNEL) this.#openTunnel();
@@ -184,6 +185,20 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.trailers = trailers;
     if (this.#body === undefined) this.sendEnd(trailers);
     else this.#body.end(trailers);
+  }
+
+  /** Ends a gRPC response in mid-course with these trailers. Returns false where they cannot reach the client. */
+  endGrpc(trailers: HeaderList): boolean {
+    const { head } = this;
+    if (head === undefined || this.#length !== UNKNOWN_LENGTH) return false;
+    if (this.#translator !== undefined) {
+      this.trailers = trailers;
+      this.#translator.end(trailers);
+      return true;
+    }
+    if (!isGrpc(head.headers) || !this.#exchange.downstream.trailersAccepted) return false;
+    this.sendEnd(trailers);
+    return true;
   }
 
   /** The client has ended its direction of a tunnel. */

@@ -75,7 +75,8 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   const delay = backoff === 0 ? 0 : backoff / 2 + services.random() * backoff;
   trace?.applied("retry", { attempt: retries.count, reason: why, delay: `${Math.round(delay)}ms` });
   const timer = setTimeout(() => {
-    if (!exchange.closed) again();
+    // A deadline may have answered in the meantime.
+    if (!exchange.closed && exchange.responseSide.head === undefined) again();
   }, delay);
   exchange.onClose(() => clearTimeout(timer));
 }

@@ -7,7 +7,7 @@ import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
-import { eventually, gatewayTo } from "./support.ts";
+import { eventually, gatewayTo, H2Server } from "./support.ts";
 
 interface GrpcAnswer {
   readonly status: number;
@@ -130,4 +130,19 @@ test("gRPC of clients inside TLS goes out as HTTP/2 without being told to", { sk
   await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners }] });
   const said = await call(gateway.port(), "/test.Echo/Say", ["hello"], ca.cert);
   assert.deepEqual([said.payload, said.trailers["grpc-status"]], ["hello", "0"]);
+});
+
+test("a stream that breaks after its head ends with UNAVAILABLE; a body whose length is known is cut off", async () => {
+  using server = await H2Server.start((stream, { ":path": path }) => {
+    const length = path === "/sized" ? { "content-length": "100" } : {};
+    stream.respond({ ":status": 200, "content-type": "application/grpc", ...length });
+    stream.write(framed("half"), () => stream.session?.destroy());
+  });
+  await using plane = await gatewayTo(server.port);
+  const broken = await call(plane.port, "/open", ["x"]);
+  assert.deepEqual([broken.payload, broken.trailers["grpc-status"]], ["half", "14"]);
+  assert.equal(broken.trailers["grpc-message"], "upstream%20call%20failed");
+  const line = await plane.logged("/open");
+  assert.deepEqual([line.reason, line["grpc.status"]], ["UpstreamFailure", 14]);
+  await assert.rejects(call(plane.port, "/sized", ["x"]));
 });

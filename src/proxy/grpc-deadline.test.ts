@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { GatewayError } from "../base/errors.ts";
+import { GrpcDeadline } from "./grpc-deadline.ts";
+
+/** What the backend of a call gets that came `age` ms ago. */
+function forwarded(timeout: string, age: number): string | undefined {
+  const headers = ["x-a", "1", "grpc-timeout", timeout];
+  const deadline = GrpcDeadline.of(headers, performance.now() - age, () => {});
+  deadline?.forward(headers);
+  deadline?.stop();
+  return headers[3];
+}
+
+test("a deadline of which nothing is used goes on as it is", () => {
+  // A clock that is ahead stands for no time at all.
+  for (const timeout of ["10S", "500u", "0S", "99999999H"]) assert.equal(forwarded(timeout, -60_000), timeout);
+});
+
+test("of others goes on what is left, never more than was given and never less than 1 ms", () => {
+  for (const [timeout, age, most] of [
+    ["10S", 4000, 6000],
+    ["1H", 600_000, 3_000_000],
+    ["10m", 60_000, 1],
+  ] as const) {
+    const text = forwarded(timeout, age);
+    const left = Number(/^(\d+)m$/.exec(text ?? "")?.[1]);
+    assert.ok(left >= 1 && left <= most, `${timeout} after ${age} ms: ${text}`);
+  }
+});
+
+test("two deadlines are as bad as a malformed one", () => {
+  for (const headers of [
+    ["grpc-timeout", "1S", "grpc-timeout", "1S"],
+    ["grpc-timeout", "1.5S"],
+  ])
+    assert.throws(() => GrpcDeadline.of(headers, 0, () => {}), GatewayError);
+  assert.equal(
+    GrpcDeadline.of([], 0, () => {}),
+    undefined,
+  );
+});
