@@ -50,8 +50,9 @@ function positive(flag: string, text: string | undefined, fallback: number): num
 }
 
 async function runRows(options: Options): Promise<void> {
-  for (const tool of ["taskset", "wrk", "nginx"]) {
-    if (findProgram(tool) === undefined) throw new Error(`${tool} is missing: apt-get install util-linux wrk nginx`);
+  for (const tool of ["taskset", "wrk", "h2load", "nginx"]) {
+    if (findProgram(tool) === undefined)
+      throw new Error(`${tool} is missing: apt-get install util-linux wrk nghttp2-client nginx`);
   }
   const measures: Measure[] = [];
   const samples: Record<string, unknown> = {};

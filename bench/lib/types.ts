@@ -14,12 +14,20 @@ export interface Bench {
   note(text: string): void;
 }
 
+/**
+ * What a proxy speaks with its clients and its origin: `http` HTTP/1.1 with both; `h2` HTTP/2 with clients (without TLS by prior
+ * knowledge) and HTTP/1.1 with the origin; `grpc` HTTP/2 with both; `tcp` passes bytes on.
+ */
+export type Protocol = "http" | "h2" | "grpc" | "tcp";
+
 export interface ProxyOptions {
   readonly originPort: number;
   readonly cpus: string | undefined;
   readonly accessLog: boolean;
   /** The certificate to show clients; absent = plaintext. */
   readonly tls?: CertificateFiles;
+  /** Default: `http`. */
+  readonly protocol?: Protocol;
 }
 
 /** Paths of PEM files. */

@@ -24,8 +24,9 @@ export interface Sample {
   /** CPU of the whole process tree divided by requests answered. */
   readonly cpuMicrosPerRequest: number;
   readonly requestsPerSecond: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
+  /** Absent: h2load does not report it. */
+  readonly p50Ms?: number;
+  readonly p99Ms?: number;
 }
 
 interface WrkReport {

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePorts, waitForPort } from "../lib/ports.ts";
 import { Child, findProgram } from "../lib/proc.ts";
-import type { CertificateFiles, Peer, ProxyOptions } from "../lib/types.ts";
+import type { CertificateFiles, Peer, Protocol, ProxyOptions } from "../lib/types.ts";
 
 /** Envoy with one worker thread (its main thread counts too) and its defaults: statistics and request ids on. */
 export const envoy: Peer = envoyWith([]);
@@ -47,7 +47,7 @@ export function type(name: string): string {
 function config(
   port: number,
   adminPort: number,
-  { originPort, accessLog, tls }: ProxyOptions,
+  { originPort, accessLog, tls, protocol }: ProxyOptions,
   filters: readonly object[],
 ): object {
   const fileLog = { "@type": type("access_loggers.file.v3.FileAccessLog"), path: "/dev/null" };
@@ -73,13 +73,16 @@ function config(
       listeners: [
         {
           address: loopback(port),
-          filter_chains: [{ filters: [{ name: "http", typed_config: manager }], ...(tls && transportSocket(tls)) }],
+          filter_chains: [
+            { filters: [{ name: "http", typed_config: manager }], ...(tls && transportSocket(tls, protocol)) },
+          ],
         },
       ],
       clusters: [
         {
           name: "origin",
           type: "STATIC",
+          ...(protocol === "grpc" && http2ToOrigin()),
           load_assignment: {
             cluster_name: "origin",
             endpoints: [{ lb_endpoints: [{ endpoint: { address: loopback(originPort) } }] }],
@@ -90,14 +93,28 @@ function config(
   };
 }
 
-function transportSocket({ cert, key }: CertificateFiles): object {
+function http2ToOrigin(): object {
+  return {
+    typed_extension_protocol_options: {
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": type("upstreams.http.v3.HttpProtocolOptions"),
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+  };
+}
+
+function transportSocket({ cert, key }: CertificateFiles, protocol: Protocol = "http"): object {
   const certificate = { certificate_chain: { filename: cert }, private_key: { filename: key } };
   return {
     transport_socket: {
       name: "tls",
       typed_config: {
         "@type": type("transport_sockets.tls.v3.DownstreamTlsContext"),
-        common_tls_context: { tls_certificates: [certificate] },
+        common_tls_context: {
+          tls_certificates: [certificate],
+          alpn_protocols: [protocol === "http" ? "http/1.1" : "h2"],
+        },
       },
     },
   };

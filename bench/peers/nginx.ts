@@ -60,10 +60,10 @@ http {
 }
 
 /** Bodies stream, as in the other proxies: without these two directives nginx spools them to disk. */
-function proxyBlocks(port: number, { originPort, accessLog, tls }: ProxyOptions): string {
+function proxyBlocks(port: number, { originPort, accessLog, tls, protocol }: ProxyOptions): string {
   return `upstream origin { server 127.0.0.1:${originPort}; keepalive 256; keepalive_requests 1000000000; keepalive_timeout 1h; }
   server {
-    listen 127.0.0.1:${port} ${tls === undefined ? "" : "ssl"} backlog=4096;
+    listen 127.0.0.1:${port} ${tls === undefined ? "" : "ssl"} ${protocol === "h2" ? "http2" : ""} backlog=4096;
     ${tls === undefined ? "" : `ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate ${tls.cert}; ssl_certificate_key ${tls.key};`}
     ${accessLog ? "access_log /dev/null combined;" : ""}
     proxy_request_buffering off;

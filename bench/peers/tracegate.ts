@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { answersOk } from "../lib/http.ts";
 import { freePorts, waitFor, waitForPort } from "../lib/ports.ts";
 import { Child, NODE, NODE_FIRST } from "../lib/proc.ts";
-import type { Bench, CertificateFiles, Peer, RunningProxy } from "../lib/types.ts";
+import type { Bench, CertificateFiles, Peer, Protocol, ProxyOptions, RunningProxy } from "../lib/types.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
@@ -19,6 +19,8 @@ export interface TracegateOptions {
   readonly routes: string;
   /** The certificate to show clients; absent = plaintext. */
   readonly tls?: CertificateFiles | undefined;
+  /** `tcp`: `routes` are TCP routes. */
+  readonly protocol?: Protocol | undefined;
   /** src/main.ts of the checkout to run; default: the bench's own. */
   readonly main?: string;
   /** A launcher to start instead, with the options that it gives Node.js. */
@@ -37,8 +39,7 @@ export const tracegate: Peer = {
   name: "tracegate",
   hint: "run the bench in a checkout",
   find: () => (existsSync(MAIN) ? MAIN : undefined),
-  start: (bench, _program, { originPort, cpus, accessLog, tls }) =>
-    startTracegate(bench, { ...onOneCore(bench), cpus, accessLog, tls, routes: oneRoute(originPort) }),
+  start: (bench, _program, options) => startTracegate(bench, { ...onOneCore(bench), ...forwardAll(options) }),
 };
 
 /** Another checkout, so that a change and its base are measured in one run: `BENCH_BASE=../before npm run bench -- cpu`. */
@@ -49,11 +50,15 @@ export const base: Peer = {
     const main = join(process.env.BENCH_BASE ?? "", "src/main.ts");
     return process.env.BENCH_BASE !== undefined && existsSync(main) ? main : undefined;
   },
-  start: async (bench, main, { originPort, cpus, accessLog, tls }) => {
-    const options = { ...onOneCore(bench), cpus, accessLog, tls, routes: oneRoute(originPort), main };
-    return { ...(await startTracegate(bench, options)), name: "base" };
-  },
+  start: async (bench, main, options) => ({
+    ...(await startTracegate(bench, { ...onOneCore(bench), ...forwardAll(options), main })),
+    name: "base",
+  }),
 };
+
+function forwardAll({ originPort, ...options }: ProxyOptions): Omit<TracegateOptions, "workers"> {
+  return { ...options, routes: oneRoute(originPort, options.protocol) };
+}
 
 /** What most rows start: one worker on the proxy's core, no access log. */
 export function onOneCore(bench: Bench): Omit<TracegateOptions, "routes"> {
@@ -83,8 +88,9 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
 }
 
 /** One route that forwards everything, as the peers have. */
-export function oneRoute(originPort: number): string {
-  return `  - backends:\n    - host: 127.0.0.1:${originPort}\n`;
+export function oneRoute(originPort: number, protocol: Protocol = "http"): string {
+  const policies = protocol === "grpc" ? "      policies: { http: { version: HTTP/2.0 } }\n" : "";
+  return `  - backends:\n    - host: 127.0.0.1:${originPort}\n${policies}`;
 }
 
 /** TRACEGATE_NODE_FLAGS, e.g. "--cpu-prof", for looking into a row. */
@@ -99,7 +105,11 @@ interface Ports {
   readonly readyPort: number;
 }
 
-function config(ports: Ports, { workers, accessLog, logFile, routes, tls }: TracegateOptions): string {
+function config(ports: Ports, { workers, accessLog, logFile, routes, tls, protocol }: TracegateOptions): string {
+  const listener =
+    tls !== undefined
+      ? `protocol: HTTPS\n    tls: {cert: ${tls.cert}, key: ${tls.key}}`
+      : `protocol: ${protocol === "tcp" ? "TCP" : "HTTP"}`;
   return `config:
   adminAddr: 127.0.0.1:${ports.adminPort}
   statsAddr: 127.0.0.1:${ports.statsPort}
@@ -111,8 +121,8 @@ function config(ports: Ports, { workers, accessLog, logFile, routes, tls }: Trac
 binds:
 - port: ${ports.port}
   listeners:
-  - ${tls === undefined ? "protocol: HTTP" : `protocol: HTTPS\n    tls: {cert: ${tls.cert}, key: ${tls.key}}`}
-    routes:
+  - ${listener}
+    ${protocol === "tcp" ? "tcpRoutes" : "routes"}:
 ${indent(routes, "  ")}`;
 }
 

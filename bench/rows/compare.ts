@@ -1,5 +1,6 @@
 /** What rows share: starting proxies side by side and measuring them in turns. */
 
+import { type H2Load, measureH2 } from "../lib/h2load.ts";
 import type { Bench, Peer, ProxyOptions, RunningProxy } from "../lib/types.ts";
 import { type Load, measure, type Sample } from "../lib/wrk.ts";
 import { envoy } from "../peers/envoy.ts";
@@ -28,6 +29,8 @@ export interface Variant {
   readonly name: string;
   readonly proxy: RunningProxy;
   readonly load?: Partial<Load>;
+  /** Loads the proxy with HTTP/2 instead. */
+  readonly h2load?: Omit<H2Load, "seconds">;
   /** Done before each of its rounds; what it returns is done after. */
   readonly before?: () => Promise<() => void>;
 }
@@ -41,7 +44,7 @@ export async function interleave(bench: Bench, variants: readonly Variant[]): Pr
       const sample = await oneRound(bench, variant, bench.seconds);
       bench.note(
         `round ${round} ${variant.name}: ${sample.cpuMicrosPerRequest.toFixed(2)} µs/request, ` +
-          `${Math.round(sample.requestsPerSecond)} requests/s, p99 ${sample.p99Ms.toFixed(2)} ms`,
+          `${Math.round(sample.requestsPerSecond)} requests/s${sample.p99Ms === undefined ? "" : `, p99 ${sample.p99Ms.toFixed(2)} ms`}`,
       );
       samples[variant.name] = [...(samples[variant.name] ?? []), sample];
     }
@@ -52,6 +55,7 @@ export async function interleave(bench: Bench, variants: readonly Variant[]): Pr
 async function oneRound(bench: Bench, variant: Variant, seconds: number): Promise<Sample> {
   const after = await variant.before?.();
   try {
+    if (variant.h2load !== undefined) return await measureH2(bench, variant.proxy, { ...variant.h2load, seconds });
     return await measure(bench, variant.proxy, { ...variant.load, seconds });
   } finally {
     after?.();

@@ -13,6 +13,7 @@ import { reload } from "./reload.ts";
 import { routes } from "./routes.ts";
 import { secured } from "./secured.ts";
 import { start } from "./start.ts";
+import { tcp } from "./tcp.ts";
 import { workers } from "./workers.ts";
 
 /** In the order of the table. */
@@ -22,6 +23,7 @@ export const ROWS: readonly Row[] = [
   armed,
   log,
   body,
+  tcp,
   https,
   handshakes,
   idle,
