@@ -101,6 +101,8 @@ export interface RetryPlan {
   readonly namesMethods: boolean;
   /** Response statuses that are retried. */
   readonly codes: ReadonlySet<number>;
+  /** gRPC statuses that are retried; undefined = none. */
+  readonly grpcCodes: ReadonlySet<number> | undefined;
   /** Over request and response: true = retry. */
   readonly condition: Condition | undefined;
 }

@@ -118,6 +118,8 @@ export interface RetryState {
   count: number;
   /** The request before the policies of the backend have changed it: what each retry starts from. */
   readonly original: HttpRequest;
+  /** Milliseconds before the next retry that the backend has asked for, in place of the backoff. */
+  wait: number | undefined;
 }
 
 const NO_METADATA: RequestMetadata = Object.freeze({});

@@ -2,15 +2,16 @@
  * The `retry` policy (reference 3.18): whether a request is tried once more, and when. handle-request.ts has the loop; a replay
  * on a new connection because a pooled one was stale is no retry and happens within an attempt.
  */
-import { decimal, type HttpRequest, setHeader } from "../http/message.ts";
+import { decimal, getHeader, type HttpRequest, setHeader } from "../http/message.ts";
 import type { Exchange } from "./exchange.ts";
+import type { ResponseSide } from "./response-side.ts";
 
 /** Each attempt starts from the same request: called before the policies of the backend, which may change it. */
 export function prepareAttempt(exchange: Exchange): void {
   const { request, retries } = exchange;
   if (exchange.retry === undefined) return;
   if (retries === undefined) {
-    exchange.retries = { count: 0, original: copyOf(request) };
+    exchange.retries = { count: 0, original: copyOf(request), wait: undefined };
     return;
   }
   Object.assign(request, copyOf(retries.original));
@@ -62,8 +63,30 @@ export function reasonToRetry(exchange: Exchange): string | undefined {
   const status = responseSide.head?.status;
   let why: string | undefined;
   if (status !== undefined && retry.codes.has(status)) why = `status ${status}`;
+  else if (retry.grpcCodes !== undefined && failedWith(retry.grpcCodes, exchange))
+    why = `gRPC status ${responseSide.grpcStatus}`;
   else if (retry.condition?.matches(exchange.variables, passOn) === true) why = "condition";
   return why !== undefined && takeTurn(exchange) ? why : undefined;
+}
+
+/** Whether a gRPC call has failed with one of these codes, and its service does not ask to leave it at that. */
+function failedWith(codes: ReadonlySet<number>, { responseSide, retries, trace }: Exchange): boolean {
+  const { grpcStatus } = responseSide;
+  if (grpcStatus === undefined || !codes.has(grpcStatus) || retries === undefined) return false;
+  const wait = pushback(responseSide);
+  if (wait === undefined || wait >= 0) retries.wait = wait;
+  else trace?.skipped("retry", "the backend does not want another attempt");
+  return wait === undefined || wait >= 0;
+}
+
+const PUSHBACK = "grpc-retry-pushback-ms";
+
+/** Milliseconds after which a gRPC service wants the next attempt; undefined = it does not say, -1 = it wants none. */
+function pushback({ head }: ResponseSide): number | undefined {
+  const text = head && getHeader(head.headers, PUSHBACK);
+  if (text === undefined) return undefined;
+  // Malformed values mean the same as negative ones (gRPC proposal A6, "Pushback").
+  return /^\d{1,9}$/.test(text) ? Number(text) : -1;
 }
 
 /** Waits for the backoff, half of it fixed and half random, so that clients that failed together do not come back together. */
@@ -72,7 +95,8 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   if (retries === undefined) return;
   retries.count++;
   const backoff = retry?.backoff ?? 0;
-  const delay = backoff === 0 ? 0 : backoff / 2 + services.random() * backoff;
+  const delay = retries.wait ?? (backoff === 0 ? 0 : backoff / 2 + services.random() * backoff);
+  retries.wait = undefined;
   trace?.applied("retry", { attempt: retries.count, reason: why, delay: `${Math.round(delay)}ms` });
   const timer = setTimeout(() => {
     // A deadline may have answered in the meantime.

@@ -2,11 +2,12 @@
  * `retry`: further attempts after a failed one (reference 3.18). In: how many attempts, after which backoff, on which statuses
  * or expressions. Out: a plan that the exchange follows in its retry loop; this policy itself never waits or sends.
  *
- * Retried are the statuses in `codes`, responses for which `condition` is true, failed connections, and upstreams that close
+ * Retried are the statuses in `codes` and those of gRPC in `grpcCodes`, responses for which `condition` is true, failed connections, and upstreams that close
  * before they respond or exceed `backendRequestTimeout`. Only requests whose body is still held can be sent again.
  */
 import { withDurations } from "../../base/durations.ts";
 import type { CelEnvironment, Expression } from "../../cel/index.ts";
+import { GRPC_CODES } from "../../http/grpc-codes.ts";
 import { definePolicy } from "../policy.ts";
 import type { PolicyHooks, RetryPlan } from "../types.ts";
 import type { Retry } from "./schema.ts";
@@ -33,6 +34,10 @@ function readsMethod({ reads }: Expression): boolean {
   return reads.has("request.method");
 }
 
+function grpcCodesOf({ grpcCodes = [] }: Retry): ReadonlySet<number> | undefined {
+  return grpcCodes.length === 0 ? undefined : new Set(grpcCodes.map((name) => GRPC_CODES[name]));
+}
+
 /** A precondition that fails allows no retries: a repeated request is worse than a failed one. */
 const doNotRepeat = (): boolean => false;
 
@@ -45,6 +50,7 @@ function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
     backoff: config.backoff,
     namesMethods: precondition !== undefined && readsMethod(precondition),
     codes: new Set(config.codes),
+    grpcCodes: grpcCodesOf(config),
     condition: config.condition === undefined ? undefined : cel.compileCondition(config.condition, "response"),
   };
   return () => ({

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ms } from "../../base/durations.ts";
+import { GRPC_CODE_NAMES } from "../../http/grpc-codes.ts";
 import type { ConfigOf } from "../resolved.ts";
 import { duration } from "../shared/field-schemas.ts";
 
@@ -8,6 +9,12 @@ export const schema = z
     attempts: z.int().min(1).max(255).default(1).describe("Further attempts after the first. Default: 1."),
     backoff: duration.default(ms(0)).describe("Time before each retry, varied at random by up to half. Default: none."),
     codes: z.array(z.int().min(100).max(599)).describe("Response statuses to retry; may be empty."),
+    grpcCodes: z
+      .array(z.enum(GRPC_CODE_NAMES))
+      .optional()
+      .describe(
+        "gRPC statuses to retry, such as `[UNAVAILABLE, RESOURCE_EXHAUSTED]`. Retried are calls whose status comes in the head of the response, as servers send it that fail before their first message (Trailers-Only). `grpc-retry-pushback-ms` of the backend takes precedence over `backoff`; if it is negative, there is no retry. Default: none.",
+      ),
     precondition: z
       .string()
       .optional()

@@ -1,0 +1,23 @@
+/** Status codes of failed gRPC calls, by the names that clients and service configurations use ("Status codes and their use in gRPC"). */
+export const GRPC_CODES = {
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
+} as const;
+
+export type GrpcCode = keyof typeof GRPC_CODES;
+
+export const GRPC_CODE_NAMES = Object.keys(GRPC_CODES) as readonly GrpcCode[];
