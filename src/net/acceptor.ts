@@ -43,7 +43,7 @@ export class Acceptor {
   /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
   static listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
     const server = createServer({
-      // Nothing is read before the handle has moved to a socket of our own.
+      // Nothing is read before the socket has its reader.
       pauseOnConnect: true,
       // Each handler decides what the FIN of its client means.
       allowHalfOpen: true,
@@ -89,11 +89,9 @@ export class Acceptor {
   }
 }
 
-function accept(accepted: Socket, onConnection: OnConnection, budget: SocketBudget): void {
+function accept(socket: Socket, onConnection: OnConnection, budget: SocketBudget): void {
   const reader = new SocketReader();
-  const adopted = sockets.adopt(accepted, reader);
-  if (adopted === undefined) reader.readPieces(accepted);
-  const socket = adopted ?? accepted;
+  if (!sockets.readInto(socket, reader)) reader.readPieces(socket);
   if (!budget.admit(socket)) {
     socket.destroy();
     return;

@@ -6,6 +6,7 @@ import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
+import { ByteQueue } from "./byte-queue.ts";
 import { latin1Slice, onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
 import { lendDelivered, type ReadSink, SocketReader } from "./read-buffer.ts";
 
@@ -66,6 +67,9 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   #paused = false;
   /** Why nothing more can be written, while the peer's last bytes are still being read. */
   #writeFailure: NodeJS.ErrnoException | undefined;
+  /** What TLS had decrypted already when reading was paused; comes first when it goes on. */
+  #held: ByteQueue | undefined;
+  #endHeld = false;
   /** Inside TLS where it ends here. */
   bytesRead = 0;
   bytesWritten = 0;
@@ -91,7 +95,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   ): void {
     const reader = new SocketReader();
     const transport = new Transport(stream, reader, from, carrier, tls);
-    reader.readPieces(stream);
+    if (!sockets.readInto(stream, reader)) reader.readPieces(stream);
     transport.start(onConnection(transport));
   }
 
@@ -157,6 +161,11 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   deliver(bytes: Buffer, length: number): void {
     const handler = this.#handler;
     if (handler === undefined) return;
+    if (this.#paused || this.#held !== undefined) {
+      this.#held ??= new ByteQueue();
+      this.#held.append(bytes, 0, length);
+      return;
+    }
     this.bytesRead += length;
     try {
       handler.onData(bytes, length);
@@ -226,7 +235,9 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
-    this.#socket.resume();
+    // Not inside this call: who resumes may be in the middle of something.
+    if (this.#held !== undefined || this.#endHeld) process.nextTick(() => this.#goOn());
+    else this.#socket.resume();
   }
 
   /** Whether the peer has reset the connection. While reading is paused no event reports it. False where it is not known. */
@@ -251,10 +262,12 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   /** Gives the socket away with `read`, bytes that were taken from it, put back. No event follows here. */
   release(read: Buffer): ByteStream {
     this.#handler = undefined;
+    const held = this.#held?.view();
+    this.#held = undefined;
     this.#reader.close();
     this.#socket.removeAllListeners("data");
     this.#socket.pause();
-    this.#socket.unshift(read);
+    this.#socket.unshift(held === undefined ? read : Buffer.concat([read, held]));
     return this.#socket;
   }
 
@@ -264,7 +277,24 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     this.#socket.destroy();
   }
 
+  /** Delivers what was held, then the end if it has come, unless reading is paused again. */
+  #goOn(): void {
+    const held = this.#held;
+    if (this.#paused || this.#socket.destroyed) return;
+    this.#held = undefined;
+    if (held !== undefined) this.deliver(held.bytes.subarray(held.start, held.end), held.length);
+    if (this.#paused) return;
+    this.#socket.resume();
+    if (!this.#endHeld) return;
+    this.#endHeld = false;
+    this.#ended();
+  }
+
   #ended(): void {
+    if (this.#held !== undefined) {
+      this.#endHeld = true;
+      return;
+    }
     const failure = this.#writeFailure;
     // After a reset that failed a write, the read ends as if by FIN. On Linux EPIPE means that a FIN came before the reset.
     if (failure === undefined || (failure.code === "EPIPE" && process.platform === "linux"))
