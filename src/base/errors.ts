@@ -77,6 +77,7 @@ export const ERRORS = {
     message: "request header fields too large",
   },
   TG_UNKNOWN_CODING: { status: 501, reason: "InvalidRequest", blame: "client", message: "unknown transfer coding" },
+  TG_UNKNOWN_PROTOCOL: { status: 501, reason: "InvalidRequest", blame: "client", message: "unknown protocol" },
   TG_HTTP_VERSION: { status: 505, reason: "InvalidRequest", blame: "client", message: "HTTP version not supported" },
   TG_EXPECTATION_FAILED: { status: 417, reason: "InvalidRequest", blame: "client", message: "expectation failed" },
   TG_AUTHORIZATION: { status: 403, reason: "Authorization", blame: "client", message: "authorization failed" },

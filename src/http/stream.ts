@@ -117,6 +117,26 @@ export interface ConnectionLimits {
   readonly headerCase: "lowercase" | "preserve";
   /** How request fields with `_` in their names are handled. Absent: `allow`. */
   readonly underscores?: "allow" | "drop" | "reject";
+  /** Of connections that speak HTTP/2. Absent: the defaults of its fields. */
+  readonly http2?: Http2Limits;
+}
+
+/** Limits that only HTTP/2 has; the others hold for it too. */
+export interface Http2Limits {
+  /** Bytes of a stream that may come before they are taken. Absent: 262144. */
+  readonly windowSize?: number | undefined;
+  /** The same for all streams of a connection together. Absent: 1048576. */
+  readonly connectionWindowSize?: number | undefined;
+  /** Bytes of a frame's payload. Absent: 16384. */
+  readonly frameSize?: number | undefined;
+  /** Bytes of a header section: its names and values, and 32 for each field (RFC 9113 6.5.2). Absent: `maxHeadSize`. */
+  readonly maxHeaderSize?: number | undefined;
+  /** A client that has sent nothing for this long is sent a PING. Absent: never. */
+  readonly keepaliveInterval?: number | undefined;
+  /** From the PING to its answer; a client that is later loses its connection. Absent: 20000. */
+  readonly keepaliveTimeout?: number | undefined;
+  /** Requests that a connection carries at a time. Absent: 100. */
+  readonly maxConcurrentStreams?: number | undefined;
 }
 
 /** The bind of a connection that speaks HTTP. Its values are read when they matter, so a reload reaches open connections. */
@@ -126,6 +146,8 @@ export interface HttpHost {
   readonly draining: boolean;
   /** A connection closes as soon as it carries no stream. */
   readonly closesIdle: boolean;
+  /** The client has begun HTTP/2 on a connection without TLS: `to` takes the place of `from`, which does nothing any more. */
+  onVersionChange(from: HttpConnection, to: HttpConnection): void;
   /** The transport has closed. Every stream has ended before. */
   onConnectionClose(connection: HttpConnection): void;
   /** A defect of the gateway has ended the connection. */

@@ -244,7 +244,15 @@ const REDACTORS: Redactors = {
   accessLog: redactAccessLog,
   connect: unchanged,
   http: (http) =>
-    withDurations(http, "http1IdleTimeout", "headerReadTimeout", "streamIdleTimeout", "maxConnectionDuration"),
+    withDurations(
+      http,
+      "http1IdleTimeout",
+      "http2KeepaliveInterval",
+      "http2KeepaliveTimeout",
+      "headerReadTimeout",
+      "streamIdleTimeout",
+      "maxConnectionDuration",
+    ),
   networkAuthorization: unchanged,
   networkExtAuthz: redactNetwork,
   proxyProtocol: unchanged,

@@ -472,6 +472,9 @@ function listenerLabels(bind: Bind, listener: Listener): FixedLabels {
   };
 }
 
+/** What HTTPS listeners offer unless the configuration says otherwise, in order of preference. */
+const ALPN = ["h2", "http/1.1"];
+
 /** Certificates that it makes are logged. */
 function makeTerminator(
   key: string,
@@ -479,7 +482,8 @@ function makeTerminator(
   tls: TlsServer,
   log: Logger | undefined,
 ): TlsTerminator {
-  return new TlsTerminator(tls, protocol === "HTTPS" ? ["http/1.1"] : [], (name, { serialNumber, notAfter }) => {
+  const protocols = protocol === "HTTPS" ? (tls.alpn ?? ALPN) : [];
+  return new TlsTerminator(tls, protocols, (name, { serialNumber, notAfter }) => {
     const expires = new Date(notAfter).toISOString();
     log?.debug("certificate made", { listener: key, "tls.sni": name, serial: serialNumber, expires });
   });

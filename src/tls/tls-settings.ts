@@ -23,6 +23,8 @@ export interface TlsServer {
   readonly cipherSuites?: readonly string[] | undefined;
   /** In order of preference. Absent: the runtime's. */
   readonly keyExchangeGroups?: readonly KeyExchangeGroup[] | undefined;
+  /** Of an HTTPS listener: what it offers by ALPN (RFC 7301), in order of preference. Absent: `h2`, `http/1.1`. */
+  readonly alpn?: readonly ("h2" | "http/1.1")[] | undefined;
   /** Present: `cert` and `key` are those of a CA, which signs a certificate for each server name (SNI). */
   readonly dynamicCa?: LeafCaching | undefined;
 }

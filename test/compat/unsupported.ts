@@ -36,24 +36,14 @@ const route = (policies: string): string =>
 const backend = (policies: string): string =>
   `gateways: {web: {port: 8080}}\nroutes: [{gateways: web, backends: [{host: 127.0.0.1:9000, policies: ${policies}}]}]\n`;
 const settings = (config: string): string => `config: ${config}\n`;
-const frontend = (policies: string): string => `frontendPolicies: ${policies}\n`;
 
 const CLOUD =
   /needs credentials from a cloud, which tracegate does not support; use key, jwtSign or oauthTokenExchange/;
 const SPIFFE = /there is no SPIFFE agent to ask for certificates; use cert, key and root/;
 const MESH = /tracegate does not join a service mesh; remove it/;
 const NO_EFFECT = /belongs to .*; it has no effect here/;
-const HTTP2 = /client connections speak HTTP\/1.1 only; remove it/;
 
 const clouds = ["gcp: {type: idToken}", "aws: {accessKeyId: a, secretAccessKey: b}", "azure: {implicit: {}}"];
-const http2 = [
-  "http2WindowSize: 65535",
-  "http2ConnectionWindowSize: 65535",
-  "http2FrameSize: 16384",
-  "http2MaxHeaderSize: 16384",
-  "http2KeepaliveInterval: 10s",
-  "http2KeepaliveTimeout: 10s",
-];
 /** Settings of other modes, which do no harm. */
 const unused = [
   "session: {key: 00}",
@@ -99,16 +89,6 @@ export const UNSUPPORTED: readonly UnsupportedField[] = [
     field: "routes.policies.apiKey.keys.allowedModels",
     config: route("{apiKey: {keys: [{key: a, allowedModels: [b]}]}}"),
     message: /tracegate does not route to language models; remove it/,
-  },
-  ...http2.map((field) => ({
-    field: `frontendPolicies.http.${nameOf(field)}`,
-    config: frontend(`{http: {${field}}}`),
-    message: HTTP2,
-  })),
-  {
-    field: "frontendPolicies.tls.alpn",
-    config: frontend("{tls: {alpn: [[104, 50]]}}"),
-    message: /HTTPS listeners offer http\/1.1/,
   },
   { field: "config.spiffe", config: settings("{spiffe: {endpoint: a}}"), message: MESH },
   { field: "config.caAddress", config: settings("{caAddress: a}"), message: MESH },

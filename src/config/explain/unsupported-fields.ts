@@ -51,18 +51,6 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
     fields: { response: "responses to the gateway's own calls are not transformed; remove it" },
   },
   {
-    in: /^frontendPolicies\.tls$/,
-    fields: { alpn: "HTTPS listeners offer http/1.1, which is what they speak, and TLS listeners nothing; remove it" },
-  },
-  {
-    in: /^frontendPolicies\.http$/,
-    fields: same(
-      "client connections speak HTTP/1.1 only; remove it",
-      ...["http2WindowSize", "http2ConnectionWindowSize", "http2FrameSize", "http2MaxHeaderSize"],
-      ...["http2KeepaliveInterval", "http2KeepaliveTimeout"],
-    ),
-  },
-  {
     in: /(^|\.)backends$/,
     fields: {
       mcp: "tracegate does not speak MCP; use host",

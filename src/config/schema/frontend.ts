@@ -24,6 +24,10 @@ export const keepalives = z
   .meta({ id: "Keepalives", description: "TCP keepalive probes." });
 
 const size = z.int().min(0);
+/** Of flow control (RFC 9113 6.9.1). */
+const window = z.int().min(1024).max(2_147_483_647);
+/** Bytes. A larger header section would hold up the other requests of its connection for too long. */
+const MAX_HEADER_SIZE = 1_048_576;
 
 const forwarded = z
   .strictObject({
@@ -73,7 +77,9 @@ export const frontendHttp = z.strictObject({
     .max(10_000)
     .default(100)
     .describe("Most header fields of a request. Requests with more get 431."),
-  http1IdleTimeout: duration.prefault("10m").describe("Idle time after which a keep-alive connection is closed."),
+  http1IdleTimeout: duration
+    .prefault("10m")
+    .describe("Idle time after which a connection without a request is closed, also one of HTTP/2."),
   http1HeaderCase: z
     .enum(["lowercase", "preserve"])
     .default("lowercase")
@@ -85,6 +91,43 @@ export const frontendHttp = z.strictObject({
     .describe("Largest request head (request line and headers) in bytes. Larger ones get 431."),
   maxTargetSize: z.int().min(256).default(8192).describe("Longest request target in bytes. Longer ones get 414."),
   maxRequestBodySize: size.default(0).describe("Largest request body in bytes. Larger ones get 413. 0: unlimited."),
+  http2WindowSize: window
+    .optional()
+    .describe(
+      "Bytes that a client may send on one HTTP/2 stream before they are passed on; as many may be held in memory. Default: " +
+        "262144 (256 KiB).",
+    ),
+  http2ConnectionWindowSize: window
+    .min(65_535)
+    .optional()
+    .describe("The same for all streams of an HTTP/2 connection together. Default: 1048576 (1 MiB)."),
+  http2FrameSize: z
+    .int()
+    .min(16_384)
+    .max(16_777_215)
+    .optional()
+    .describe("Largest payload of an HTTP/2 frame in bytes. Default: 16384."),
+  http2MaxHeaderSize: z
+    .int()
+    .min(1024)
+    .max(MAX_HEADER_SIZE)
+    .optional()
+    .describe(
+      "Largest header section of an HTTP/2 request in bytes: names, values, and 32 for each field. Larger ones get 431. " +
+        "Default: `maxHeadSize`.",
+    ),
+  http2MaxConcurrentStreams: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe("Most requests that an HTTP/2 connection carries at a time. Further ones are refused. Default: 100."),
+  http2KeepaliveInterval: duration
+    .optional()
+    .describe("Silence of an HTTP/2 client after which it is sent a PING. Default: off."),
+  http2KeepaliveTimeout: duration
+    .optional()
+    .describe("Time for the answer to that PING, after which the connection is closed. Default: 20s."),
   headerReadTimeout: duration
     .prefault("1m")
     .describe("Time from the first byte of a head to its end. Slower requests get 408."),
@@ -190,6 +233,9 @@ const networkAuthorization = z
       "Allows or denies connections by CEL rules, once per connection, after the PROXY header and the TLS handshake.",
   });
 
+/** The form of the reference: `[104, 50]` is `h2`. */
+const protocolBytes = z.array(z.int().min(0).max(255)).transform((bytes) => String.fromCharCode(...bytes));
+
 const tls = z.strictObject({
   handshakeTimeout: duration
     .optional()
@@ -198,6 +244,14 @@ const tls = z.strictObject({
   minVersion: tlsVersion.optional().describe("Oldest TLS version. Default: `TLS_V1_2`."),
   maxVersion: tlsVersion.optional().describe("Newest TLS version. Default: `TLS_V1_3`."),
   cipherSuites: cipherSuites.optional(),
+  alpn: z
+    .array(z.union([z.string(), protocolBytes]).pipe(z.enum(["h2", "http/1.1"])))
+    .min(1)
+    .optional()
+    .describe(
+      "Protocols that HTTPS listeners offer (ALPN), in order of preference: `h2`, `http/1.1`. Default: both. Also accepts each as a " +
+        "list of its bytes.",
+    ),
 });
 
 export const proxyProtocol = z

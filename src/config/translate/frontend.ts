@@ -1,3 +1,4 @@
+import type { Http2Limits } from "../../http/stream.ts";
 import type { AccessLog, Bind, Collector, Frontend, NetworkRule, TargetedPolicy, Tracing } from "../../ir/ir.ts";
 import { prepareNetworkAuthz } from "../../policies/ext-authz/network.ts";
 import type { NetworkExtAuthz } from "../../policies/ext-authz/network-schema.ts";
@@ -43,6 +44,7 @@ export function translateFrontend(input: FrontendInput, calling: Calling): Front
     headerCase: http.http1HeaderCase,
     ...(http.maxBufferedBytes !== undefined && { maxBufferedBytes: http.maxBufferedBytes }),
     ...(http.underscores !== undefined && { underscores: http.underscores }),
+    ...http2Limits(http),
     ...(http.forwarded !== undefined && { forwarded: http.forwarded }),
     ...(http.requestId !== undefined && { requestId: http.requestId }),
     keepalives: { enabled: tcp.keepalives.enabled, time: tcp.keepalives.time },
@@ -53,6 +55,19 @@ export function translateFrontend(input: FrontendInput, calling: Calling): Front
     ...(networkAuthorization !== undefined && { networkAuthorization: networkAuthorization.rules.map(toRule) }),
     ...calling,
   };
+}
+
+function http2Limits(http: NonNullable<FrontendInput["http"]>): Pick<Frontend, "http2"> {
+  const http2: Http2Limits = defined({
+    windowSize: http.http2WindowSize,
+    connectionWindowSize: http.http2ConnectionWindowSize,
+    frameSize: http.http2FrameSize,
+    maxHeaderSize: http.http2MaxHeaderSize,
+    maxConcurrentStreams: http.http2MaxConcurrentStreams,
+    keepaliveInterval: http.http2KeepaliveInterval,
+    keepaliveTimeout: http.http2KeepaliveTimeout,
+  });
+  return Object.keys(http2).length === 0 ? {} : { http2 };
 }
 
 /** The same for a bind with a `tunnelProtocol` of its own. */

@@ -121,6 +121,7 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
     ...(maxTLSVersion !== undefined && { maxVersion: version(maxTLSVersion) }),
     ...(cipherSuites !== undefined && { cipherSuites }),
     ...(keyExchangeGroups !== undefined && { keyExchangeGroups }),
+    ...(context.tls.alpn !== undefined && { alpn: context.tls.alpn }),
     ...(input.mode === "dynamicCa" && { dynamicCa: context.leafCaching }),
   };
   if (input.mode === "dynamicCa" && input.root !== undefined)

@@ -68,7 +68,7 @@ function normalizeLength(section: FieldSection, length: number): void {
 }
 
 /** The number, or -1 unless `text` is 1 to 16 digits that make a safe integer. */
-function parseLength(text: string): number {
+export function parseLength(text: string): number {
   if (text === "" || text.length > 16) return -1;
   let length = 0;
   for (let i = 0; i < text.length; i++) {

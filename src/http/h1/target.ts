@@ -63,7 +63,7 @@ export function parseTarget(
   out: TargetParts,
 ): HeadError | undefined {
   if (hostHeader === undefined && minor === 1) return NO_HOST;
-  const authority = hostHeader === undefined ? "" : readAuthority(hostHeader, 0, hostHeader.length);
+  const authority = hostHeader === undefined ? "" : parseAuthority(hostHeader);
   if (authority === undefined) return BAD_HOST;
   out.authority = authority;
   out.search = "";
@@ -153,6 +153,11 @@ function parsePath(target: string, start: number, out: TargetParts): HeadError |
   }
   out.path = target.slice(start, i);
   return parseQuery(target, i, out);
+}
+
+/** `host[:port]` as `parseTarget` understands it, without the dot that may end the name; undefined when it is something else. */
+export function parseAuthority(text: string): string | undefined {
+  return readAuthority(text, 0, text.length);
 }
 
 /** The byte that `%xx` at `at` stands for, or -1 when it is malformed. */

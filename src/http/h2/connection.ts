@@ -113,11 +113,6 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     return this.#streams.all();
   }
 
-  /** The newest stream that the peer has opened, 0 = none. */
-  get lastPeerStream(): number {
-    return this.#streams.lastOfPeer;
-  }
-
   /** Frames of heads and data. */
   get #framesSent(): number {
     return this.#headsSent + this.#sending.frames;
@@ -128,9 +123,14 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     return this.#writer.congested;
   }
 
-  /** Bytes that were sent and that the socket has not taken. */
-  get backlog(): number {
-    return this.#writer.backlog;
+  /** Streams that the peer has begun wait for the next turn of the event loop. */
+  get hasWaiting(): boolean {
+    return this.#turns.waiting;
+  }
+
+  /** `performance.now()` ms since when a frame or a field block has been incomplete; 0 = none is. */
+  get partialSince(): number {
+    return this.#reader.partialSince;
   }
 
   /** Nothing more comes or goes: the connection has ended, or does so with what is written. */
@@ -150,9 +150,9 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     return true;
   }
 
-  /** `onAck` follows when the peer has answered; a peer that does not answer in 10 seconds loses the connection. */
-  ping(onAck: () => void): void {
-    if (!this.ended) this.#writer.ping(this.#acks.addPing(onAck));
+  /** `onAck` follows when the peer has answered. One that does not in `timeoutMs` (default 10 s, 0 = ever) loses the connection. */
+  ping(onAck: () => void, timeoutMs?: number): void {
+    if (!this.ended) this.#writer.ping(this.#acks.addPing(onAck, timeoutMs));
   }
 
   /**
@@ -162,28 +162,28 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   goAway(final: boolean): void {
     if (this.ended) return;
     if (final) this.#streams.close();
-    this.#writer.goAway(final ? this.lastPeerStream : MAX_STREAM_ID, NO_ERROR, "");
+    this.#writer.goAway(final ? this.#streams.lastOfPeer : MAX_STREAM_ID, NO_ERROR, "");
   }
 
   /** Ends the connection by GOAWAY; all streams are reset. */
   fail(code: number, message: string): void {
-    if (this.ended) return;
-    this.#writer.goAway(this.lastPeerStream, code, message);
-    this.#lingerUntil = performance.now() + LINGER_MS;
-    this.#finish(`${errorName(code)}: ${message}`, code);
-    this.#transport.end();
-    this.#transport.resume();
-    this.#owner.onConnectionError(code, message);
+    if (this.#close(code, message, `${errorName(code)}: ${message}`)) this.#owner.onConnectionError(code, message);
   }
 
   /** Ends the connection when what was sent has gone out; there have to be no streams. */
   end(): void {
-    if (this.ended) return;
-    this.#writer.goAway(this.lastPeerStream, NO_ERROR, "");
+    this.#close(NO_ERROR, "", "the connection is closed");
+  }
+
+  /** False: it has ended before. */
+  #close(code: number, debug: string, message: string): boolean {
+    if (this.ended) return false;
+    this.#writer.goAway(this.#streams.lastOfPeer, code, debug);
     this.#lingerUntil = performance.now() + LINGER_MS;
-    this.#finish("the connection is closed", NO_ERROR);
+    this.#finish(message, code);
     this.#transport.end();
     this.#transport.resume();
+    return true;
   }
 
   /** Ends the connection at once; all streams are reset, with `message`. */
@@ -277,13 +277,13 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     }
     if (this.ended) return;
     if (!this.#turns.waiting) this.#turns.reset();
-    if (this.#turns.waiting || this.backlog > BACKLOG_LIMIT) this.#transport.pause();
+    if (this.#turns.waiting || this.#writer.backlog > BACKLOG_LIMIT) this.#transport.pause();
   }
 
   // ── frames of streams ──
 
   mayRead(id: number): boolean {
-    return this.#role === "client" || id <= this.lastPeerStream || this.#turns.begin();
+    return this.#role === "client" || id <= this.#streams.lastOfPeer || this.#turns.begin();
   }
 
   onFieldBlock(id: number, buffer: Buffer, from: number, to: number, endStream: boolean, dependency: number): void {
@@ -317,7 +317,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
       this.fail(PROTOCOL_ERROR, `a client cannot open stream ${id}`);
       return undefined;
     }
-    if (id <= this.lastPeerStream) return this.#unknown(id, "HEADERS");
+    if (id <= this.#streams.lastOfPeer) return this.#unknown(id, "HEADERS");
     if (this.#streams.isLate(id)) return undefined;
     this.#streams.lastOfPeer = id;
     const stream = this.#streams.size < this.#settings.maxStreams ? this.#owner.onStream?.(id) : undefined;

@@ -68,6 +68,10 @@ export class FrameReader {
   readonly #maxFrameSize: number;
   readonly #maxBlock: number;
   #stopped = false;
+  /** Reading has stopped before HEADERS that the sink does not take now. */
+  #refused = false;
+  /** `performance.now()` ms since when a frame or a field block has been incomplete; 0 = none is. */
+  partialSince = 0;
   /** The peer's first frame has come: it has to be SETTINGS (RFC 9113 3.4). */
   #begun = false;
   /** Inside a DATA frame: bytes of data and then of padding that are still to come; 0 and 0 outside. */
@@ -102,7 +106,16 @@ export class FrameReader {
    * now, or at the end; the caller brings the rest again.
    */
   read(buffer: Buffer, from: number, to: number): number {
+    const end = this.#readFrames(buffer, from, to);
+    const partial = this.#blockStream !== 0 || (end < to && !this.#refused);
+    if (!partial) this.partialSince = 0;
+    else if (this.partialSince === 0) this.partialSince = performance.now();
+    return end;
+  }
+
+  #readFrames(buffer: Buffer, from: number, to: number): number {
     let at = from;
+    this.#refused = false;
     for (;;) {
       if (this.#stopped) return to;
       if (this.#inData) {
@@ -135,7 +148,10 @@ export class FrameReader {
         continue;
       }
       if (to - start < length) return at;
-      if (type === HEADERS && this.#blockStream === 0 && !this.#sink.mayRead(id)) return at;
+      if (type === HEADERS && this.#blockStream === 0 && !this.#sink.mayRead(id)) {
+        this.#refused = true;
+        return at;
+      }
       at = start + length;
       this.#readFrame(type, flags, id, buffer, start, at);
     }

@@ -53,6 +53,7 @@ async function serve(start: (downstream: Downstream) => void, stream: Partial<Se
     frontend: FRONTEND,
     draining: false,
     closesIdle: false,
+    onVersionChange: () => {},
     onConnectionClose: () => {},
     onFault: (error) => faults.push(error),
   };

@@ -8,7 +8,9 @@
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
+import { latin1Slice } from "../../net/node-internals.ts";
 import type { Transport } from "../../net/transport.ts";
+import type { HeadError } from "../h1/syntax.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "../message.ts";
 import {
   type Downstream,
@@ -25,6 +27,19 @@ import { HeadReader } from "./head-reader.ts";
 import { BACKLOG_LIMIT, Deadline, HELD_LIMIT, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, Turns } from "./pace.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
+/** Makes the connection that takes over when a client begins HTTP/2 instead of sending a first request (RFC 9113 3.3). */
+export type Successor = (
+  transport: Transport,
+  host: HttpHost,
+  streams: StreamAcceptor,
+  metadata: NetworkMetadata | undefined,
+) => HttpConnection;
+
+/** How the preface of HTTP/2 begins, which reads like a head of HTTP/1.1 (RFC 9113 3.4). */
+const HTTP2_START = "PRI * HTTP/2.0\r\n\r\n";
+/** A first line in the form of a request line without a word of HTTP. */
+const OTHER_PROTOCOL = /^(?!.*HTTP)[!-~]+ [!-~]+ [!-~]+\r\n/i;
+
 /**
  * head: between requests or inside a head; body: reading one; wait: request read, response not ended; tunnel: bytes both
  * ways; linger: all is written, what the client still sends is discarded (RFC 9112 9.6).
@@ -40,6 +55,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   readonly #heads = new HeadReader();
   readonly #body = new BodyReader();
   readonly #writer: ResponseWriter;
+  /** Until the first request. */
+  #successor: Successor | undefined;
   readonly #deadline = new Deadline();
   readonly #turns = new Turns(
     () => this.#state === "head" && this.#resume(),
@@ -63,12 +80,22 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   #leaving = false;
   requestLength = 0;
 
-  /** `metadata`: what the network authorization has returned about the connection. */
-  constructor(transport: Transport, host: HttpHost, streams: StreamAcceptor, metadata?: NetworkMetadata) {
+  /**
+   * `metadata`: what the network authorization has returned about the connection. `successor`: where clients may begin HTTP/2
+   * without TLS.
+   */
+  constructor(
+    transport: Transport,
+    host: HttpHost,
+    streams: StreamAcceptor,
+    metadata?: NetworkMetadata,
+    successor?: Successor,
+  ) {
     super(transport, metadata);
     this.#transport = transport;
     this.#host = host;
     this.#streams = streams;
+    this.#successor = successor;
     this.#writer = new ResponseWriter(transport);
     this.#deadline.after(host.frontend.idleTimeout);
   }
@@ -309,12 +336,34 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       if (!begun) this.#deadline.after(this.#host.frontend.headerReadTimeout);
       return start;
     }
-    this.#refuse(error.code, error.detail, buffer.subarray(start, end));
+    const received = buffer.subarray(start, end);
+    if (this.#successor === undefined) this.#refuse(error.code, error.detail, received);
+    else this.#refuseFirst(error, received, this.#successor);
     return end;
+  }
+
+  /** What a connection begins with need not be HTTP/1.1. */
+  #refuseFirst({ code, detail }: HeadError, received: Buffer, successor: Successor): void {
+    const text = latin1Slice(received, 0, received.length);
+    if (text.startsWith(HTTP2_START)) this.#handOver(received, successor);
+    else if (OTHER_PROTOCOL.test(text)) {
+      // A response of HTTP/1.1 would mean nothing to this client, such as one whose preface of HTTP/2 is wrong (RFC 9113 3.4).
+      this.#destroy();
+      this.#streams.refused(this, code, detail, received);
+    } else this.#refuse(code, detail, received);
+  }
+
+  /** The client speaks HTTP/2: another connection gets the transport and what has come, and takes the place of this one. */
+  #handOver(received: Buffer, successor: Successor): void {
+    const connection = successor(this.#transport, this.#host, this.#streams, this.metadata);
+    this.#state = "closed";
+    this.#host.onVersionChange(this, connection);
+    this.#transport.passTo(connection, received);
   }
 
   #begin(request: HttpRequest): void {
     const { head } = this.#heads;
+    this.#successor = undefined;
     this.#keepAlive = head.keepAlive;
     this.#deadline.suspend();
     this.#responseDone = false;

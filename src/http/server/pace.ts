@@ -116,3 +116,52 @@ export class Deadline {
     return ms > 0 && now - this.#created > ms;
   }
 }
+
+/** Milliseconds before `minBodyRate` applies: TCP slow start and a busy client may stall a body that is fine. */
+const RATE_GRACE_MS = 10_000;
+
+/**
+ * The rate of a request body: one that trickles in ("R-U-Dead-Yet") would hold a request and its upstream for as long as the
+ * client likes. The time in which nothing was taken does not count.
+ */
+export class BodyRate {
+  /** The stream reads the body. */
+  open = false;
+  /** Bytes so far, without framing. */
+  received = 0;
+  /** `performance.now()` ms from which the rate is measured, moved by the time that the body was paused. */
+  #since = 0;
+  #pausedAt = 0;
+
+  /** For another body. */
+  reset(): void {
+    this.open = false;
+    this.received = 0;
+    this.#pausedAt = 0;
+  }
+
+  get paused(): boolean {
+    return this.#pausedAt !== 0;
+  }
+
+  start(): void {
+    this.open = true;
+    this.#since = performance.now();
+  }
+
+  pause(): void {
+    if (this.#pausedAt === 0) this.#pausedAt = performance.now();
+  }
+
+  resume(): void {
+    this.#since += performance.now() - this.#pausedAt;
+    this.#pausedAt = 0;
+  }
+
+  /** Whether a client that could send has sent less than `minRate` bytes per second. */
+  tooSlow(now: number, minRate: number): boolean {
+    if (!this.open || this.#pausedAt !== 0 || minRate === 0) return false;
+    const elapsed = now - this.#since - RATE_GRACE_MS;
+    return elapsed > 0 && this.received * 1000 < minRate * elapsed;
+  }
+}

@@ -1,12 +1,13 @@
 import type { Transport } from "../../net/transport.ts";
 import type { HttpConnection, HttpHost, NetworkMetadata, StreamAcceptor } from "../stream.ts";
 import { ServerConnection } from "./connection.ts";
+import { Http2ServerConnection } from "./http2-connection.ts";
 
 /**
  * Serves HTTP on a client's connection: the caller gives the transport to the returned handler. This is the one place that
- * knows which version a connection speaks. HTTP/1.1 is all there is now, so ALPN offers nothing else. Another version
- * implements HttpConnection, calls `streams.open` for each of its streams, and is chosen here by `transport.tls` (ALPN) or by
- * the first bytes; hosts and acceptors stay as they are.
+ * knows which version a connection speaks. Inside TLS the handshake has agreed on it (ALPN, RFC 7301). In plaintext it is
+ * HTTP/1.1 until a client begins with the preface of HTTP/2 (prior knowledge, RFC 9113 3.3): then the host gets another
+ * connection in the place of the returned one, by `onVersionChange`.
  *
  * `streams` makes what handles each request; `metadata`: what the network authorization has returned about the connection.
  */
@@ -16,5 +17,16 @@ export function serveHttp(
   streams: StreamAcceptor,
   metadata: NetworkMetadata | undefined,
 ): HttpConnection {
+  if (transport.tls === undefined) return new ServerConnection(transport, host, streams, metadata, serveHttp2);
+  if (transport.tls.protocol === "h2") return serveHttp2(transport, host, streams, metadata);
   return new ServerConnection(transport, host, streams, metadata);
+}
+
+function serveHttp2(
+  transport: Transport,
+  host: HttpHost,
+  streams: StreamAcceptor,
+  metadata: NetworkMetadata | undefined,
+): HttpConnection {
+  return new Http2ServerConnection(transport, host, streams, metadata);
 }

@@ -136,6 +136,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   announceDrain(): void {
     this.draining = true;
+    for (const connection of this.#live.keys()) connection.askToReconnect?.();
   }
 
   holdConnections(): void {
@@ -255,6 +256,14 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   refused(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void {
     recordRefused(from, { code, detail, received }, this.#bind, this.services);
+  }
+
+  onVersionChange(from: HttpConnection, to: HttpConnection): void {
+    const series = this.#live.get(from);
+    this.#live.delete(from);
+    this.#sweeper.delete(from);
+    this.#live.set(to, series);
+    this.#sweeper.add(to);
   }
 
   // ── the end of connections ──

@@ -1,0 +1,396 @@
+import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { forbiddenInTrailers } from "../h1/fields.ts";
+import { endToEnd } from "../h2/fields.ts";
+import { CANCEL, CONNECT_ERROR, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR } from "../h2/frames.ts";
+import type { FieldSection } from "../h2/hpack/decoder.ts";
+import { parsePriority } from "../h2/priority.ts";
+import { malformed, type RequestError, RequestReader } from "../h2/request-head.ts";
+import { Http2Stream } from "../h2/stream.ts";
+import type { HeaderList, HttpResponse, Latin1 } from "../message.ts";
+import {
+  type ClientConnection,
+  type ConnectionLimits,
+  type Downstream,
+  type ServerStream,
+  type StreamAcceptor,
+  TUNNEL,
+  UNKNOWN_LENGTH,
+} from "../stream.ts";
+import { ACCEPT_FIELD, KEY_FIELD, webSocketKey } from "../websocket.ts";
+import { BodyRate } from "./pace.ts";
+
+/** The connection of a request's stream. */
+export interface RequestConnection {
+  readonly peer: ClientConnection;
+  readonly frontend: ConnectionLimits;
+  readonly acceptor: StreamAcceptor;
+  /** A defect of the gateway has ended the stream. */
+  onStreamFault(error: unknown): void;
+}
+
+/** Reading never yields, so one reader serves every connection of the thread. */
+const READER = new RequestReader();
+const NO_HEADERS: HeaderList = [];
+
+/** Some servers apply them in trailers too. */
+const FRAMING: ReadonlySet<string> = new Set(["connection", "content-length", "transfer-encoding", "upgrade"]);
+
+const TOO_LARGE: RequestError = { code: "TG_HEAD_TOO_LARGE", detail: "the header section is too large" };
+const TRAILERS_WITHOUT_END = malformed("trailers that do not end the stream");
+const BAD_TRAILER = malformed("a trailer that frames or routes the message");
+const WRONG_LENGTH = malformed("the body is not as long as Content-Length says");
+
+/** What of a response's head is for clients of HTTP/1.1 only: the opening of a WebSocket (RFC 8441 5.1). */
+function withoutProof(headers: HeaderList): readonly string[] {
+  return headers.filter((_text, at) => headers[at - (at % 2)] !== ACCEPT_FIELD);
+}
+
+/** By status; made when a response first has it. */
+const PSEUDO_FIELDS: (readonly string[])[] = [];
+
+function pseudoFields(status: number): readonly string[] {
+  PSEUDO_FIELDS[status] ??= [":status", String(status)];
+  return PSEUDO_FIELDS[status];
+}
+
+/** One request of a client that speaks HTTP/2, and its response. What is wrong with either ends this stream only. */
+export class RequestStream extends Http2Stream implements Downstream {
+  readonly #connection: RequestConnection;
+  #stream: ServerStream | undefined;
+  #opened = false;
+  /** Of a body that is read, or of a tunnel. */
+  #body: BodyRate | undefined;
+  #contentLength = -1;
+  /** The response to HEAD has no body. */
+  #isHead = false;
+  #requestDone = false;
+  #tunnel = false;
+  #trailers = NO_HEADERS;
+  /** A final head was given to `sendHead`. */
+  #started = false;
+  /** Pseudo-header field and fields of a head that waits for the end of its response, which may come with it. */
+  #pending: readonly [readonly string[], readonly string[]] | undefined;
+  /** Bytes of the response's body that are still to come; UNKNOWN_LENGTH where nothing says. */
+  #left = UNKNOWN_LENGTH;
+  /** The client takes no more for now. */
+  #full = false;
+  /** `performance.now()` ms at which nothing has moved for too long; 0 = not set. */
+  #deadline = 0;
+  #progressed = false;
+  requestLength = 0;
+  upgrade = "";
+  trailersAccepted = false;
+  hasForwarded = false;
+  hasUnderscore = false;
+  traceToken = "";
+  /** Names are in lower case in HTTP/2. */
+  readonly rawNames = null;
+
+  constructor(connection: RequestConnection) {
+    super();
+    this.#connection = connection;
+  }
+
+  get connection(): ClientConnection {
+    return this.#connection.peer;
+  }
+
+  get bodyBytes(): number {
+    return this.#body?.received ?? 0;
+  }
+
+  /** What the request is doing, for the task dump; undefined when its response is only being sent. */
+  get activity(): object | undefined {
+    return this.#stream?.activity;
+  }
+
+  // ── from the client ──
+
+  override onHeaders(section: FieldSection, endStream: boolean): void {
+    if (this.#opened) this.#readTrailers(section, endStream);
+    else this.#open(section, endStream);
+  }
+
+  #open(section: FieldSection, endStream: boolean): void {
+    const { peer, frontend, acceptor } = this.#connection;
+    this.#opened = true;
+    this.#requestDone = endStream;
+    const request = sectionError(section) ?? READER.read(section.fields, endStream, peer.protocol, frontend);
+    if ("code" in request) {
+      this.#isHead = section.fields[section.fields.indexOf(":method") + 1] === "HEAD";
+      this.#refuse(request, asText(section.fields));
+      return;
+    }
+    const { protocol, contentLength, priority } = READER;
+    this.#contentLength = contentLength;
+    this.trailersAccepted = READER.trailersAccepted;
+    this.hasForwarded = READER.hasForwarded;
+    this.hasUnderscore = READER.hasUnderscore;
+    this.traceToken = READER.traceToken;
+    this.#isHead = request.method === "HEAD";
+    if (priority !== "") {
+      const { urgency, incremental } = parsePriority(priority);
+      this.setPriority(urgency, incremental);
+    }
+    const tunnel = request.method === "CONNECT" || protocol !== "";
+    // The end of what has become a tunnel is for the tunnel.
+    if (tunnel) this.#requestDone = false;
+    if (contentLength >= 0) this.requestLength = contentLength;
+    else if (!endStream && !tunnel) this.requestLength = UNKNOWN_LENGTH;
+    if (protocol !== "") {
+      this.upgrade = protocol;
+      request.headers.push(KEY_FIELD, webSocketKey());
+    }
+    // Nothing is taken before the request knows where to. A body without bytes has an end to wait for only.
+    if (tunnel || (!endStream && contentLength !== 0)) this.pause();
+    const stream = acceptor.open(this, request);
+    this.#stream = stream;
+    stream.start();
+  }
+
+  #readTrailers(section: FieldSection, endStream: boolean): void {
+    if (this.#stream === undefined) return;
+    const error = endStream ? sectionError(section) : TRAILERS_WITHOUT_END;
+    const trailers = error ?? readTrailers(section.fields);
+    if ("code" in trailers) this.#refuse(trailers, undefined);
+    else this.#trailers = trailers;
+  }
+
+  override onData(buffer: Buffer, from: number, to: number): void {
+    const stream = this.#stream;
+    // Answered before its end: the rest is dropped.
+    if (stream === undefined) return;
+    const body = this.#body;
+    this.#progressed = true;
+    if (body === undefined) {
+      this.#refuse(WRONG_LENGTH, undefined);
+      return;
+    }
+    body.received += to - from;
+    if (!this.#tunnel) {
+      const { maxRequestBodySize: limit } = this.#connection.frontend;
+      if (this.#contentLength >= 0 && body.received > this.#contentLength) {
+        this.#refuse(WRONG_LENGTH, undefined);
+        return;
+      }
+      if (limit > 0 && body.received > limit) {
+        this.#refuse({ code: "TG_BODY_TOO_LARGE", detail: `more than ${limit} bytes` }, undefined);
+        return;
+      }
+    }
+    stream.onBody(buffer, from, to);
+  }
+
+  override onBatch(): void {
+    if (!this.#requestDone) this.#stream?.onBodyBatch();
+  }
+
+  override onEnd(): void {
+    const stream = this.#stream;
+    if (this.#requestDone || stream === undefined) return;
+    if (!this.#tunnel && this.#contentLength > 0 && this.bodyBytes !== this.#contentLength) {
+      this.#refuse(WRONG_LENGTH, undefined);
+      return;
+    }
+    this.#requestDone = true;
+    // From here on the upstream has to move, and its deadlines count.
+    if (!this.#started) this.#suspend();
+    if (this.requestLength !== 0 || this.#tunnel) stream.onBodyEnd(this.#trailers);
+  }
+
+  override onReset(_code: number, message: string): void {
+    this.#leave()?.onClientGone("TG_CLIENT_GONE", message);
+  }
+
+  override onWritable(): void {
+    this.#full = false;
+    this.#progressed = true;
+    this.#stream?.onClientDrain();
+  }
+
+  override onFault(error: unknown): void {
+    const stream = this.#leave();
+    this.#connection.onStreamFault(error);
+    stream?.onClientGone("TG_CLIENT_GONE", ERRORS.TG_CLIENT_GONE.message);
+  }
+
+  // ── from the exchange ──
+
+  readBody(): void {
+    this.#progressed = true;
+    this.#body ??= new BodyRate();
+    this.#body.start();
+    this.resume();
+  }
+
+  pauseBody(): void {
+    this.#body?.pause();
+    this.pause();
+  }
+
+  resumeBody(): void {
+    this.#progressed = true;
+    if (this.#body?.paused !== true) return;
+    this.#body.resume();
+    this.resume();
+  }
+
+  sendInformational(status: number, headers: HeaderList): void {
+    if (!this.#started) this.sendHeaders(pseudoFields(status), endToEnd(headers), false);
+  }
+
+  sendHead(response: HttpResponse, length: number): void {
+    const { status, headers } = response;
+    this.#progressed = true;
+    this.#started = true;
+    const fields = endToEnd(headers);
+    if (length === TUNNEL) {
+      this.#tunnel = true;
+      // 101 is of HTTP/1.1: here the stream becomes the tunnel (RFC 8441 5).
+      if (status === 101) this.sendHeaders(pseudoFields(200), withoutProof(fields), false);
+      else this.sendHeaders(pseudoFields(status), fields, false);
+      return;
+    }
+    const pseudo = pseudoFields(status);
+    this.#left = length;
+    // RFC 9110 6.4.1: no body follows whatever the fields say.
+    if (this.#isHead || status === 204 || status === 304) {
+      this.#left = 0;
+      this.sendHeaders(pseudo, fields, true);
+    } else if (length === 0) this.#pending = [pseudo, fields];
+    else this.sendHeaders(pseudo, fields, false);
+  }
+
+  sendBody(buffer: Buffer, from: number, to: number): boolean {
+    this.#progressed = true;
+    if (this.#left !== UNKNOWN_LENGTH) {
+      // What is beyond the announced length would make the response malformed (RFC 9113 8.1.1).
+      if (to - from > this.#left) to = from + this.#left;
+      this.#left -= to - from;
+    }
+    if (to === from) return true;
+    this.#full = !this.sendData(buffer, from, to);
+    return !this.#full;
+  }
+
+  override sendEnd(trailers: HeaderList): void {
+    // The client's half of a tunnel goes on.
+    if (!this.#tunnel) this.#stream = undefined;
+    if (this.#left > 0) {
+      this.reset(INTERNAL_ERROR);
+      return;
+    }
+    if (!this.#requestDone && !this.#tunnel) this.#dropRest();
+    if (this.#pending !== undefined) {
+      const [pseudo, fields] = this.#pending;
+      this.#pending = undefined;
+      this.sendHeaders(pseudo, fields, trailers.length === 0);
+    }
+    super.sendEnd(trailers);
+  }
+
+  flush(): boolean {
+    if (this.#pending !== undefined) {
+      const [pseudo, fields] = this.#pending;
+      this.#pending = undefined;
+      this.sendHeaders(pseudo, fields, false);
+    }
+    return !this.#full;
+  }
+
+  abort(): void {
+    this.#leave();
+    this.reset(this.#tunnel ? CONNECT_ERROR : INTERNAL_ERROR);
+  }
+
+  // ── deadlines ──
+
+  /** Ends a request that makes no progress, or whose body trickles in. Called once a second. */
+  sweep(now: number): void {
+    const { streamIdleTimeout, minBodyRate } = this.#connection.frontend;
+    const reading = this.#body !== undefined && !this.#requestDone && !this.#tunnel;
+    if (reading && this.#body?.tooSlow(now, minBodyRate) === true) {
+      this.#refuse({ code: "TG_CLIENT_TIMEOUT", detail: "the request body arrives too slowly" }, undefined);
+    } else if (this.#progressed) {
+      this.#progressed = false;
+      this.#deadline = now + streamIdleTimeout;
+    } else if (this.#deadline > 0 && now >= this.#deadline) {
+      if (!reading) this.#expire("TG_CLIENT_TIMEOUT", "nothing moved for too long");
+      else if (this.#body?.paused) this.#expire("TG_UPSTREAM_TIMEOUT", "the request body was not taken");
+      else this.#expire("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
+    }
+  }
+
+  #expire(code: ErrorCode, detail: string): void {
+    this.#refuse({ code, detail }, undefined);
+  }
+
+  /** The wait has an end that others see to, such as the timeouts of an upstream call. */
+  #suspend(): void {
+    this.#deadline = 0;
+    this.#progressed = false;
+  }
+
+  // ── ending ──
+
+  /**
+   * Ends a request that cannot be served: by RST_STREAM where it is malformed or its response has begun, else by a response.
+   * `received`: what there is of a head that could not be read.
+   */
+  #refuse(error: RequestError, received: Buffer | undefined): void {
+    const { code, detail } = error;
+    const { peer, acceptor } = this.#connection;
+    const { status, message } = ERRORS[code];
+    const stream = this.#leave();
+    if (error.malformed === true) this.reset(PROTOCOL_ERROR);
+    else if (this.#started) this.reset(CANCEL);
+    else this.#answer(status, message);
+    if (stream !== undefined) stream.onClientGone(code, `${message}: ${detail}`);
+    else if (received !== undefined) acceptor.refused(peer, code, detail, received);
+  }
+
+  /** Details are for the log. */
+  #answer(status: number, message: string): void {
+    const body = Buffer.from(message);
+    if (!this.#requestDone) this.#dropRest();
+    const fields = ["content-type", "text/plain", "content-length", String(body.length)];
+    this.sendHead({ status, headers: fields }, body.length);
+    this.sendBody(body, 0, body.length);
+    this.sendEnd(NO_HEADERS);
+  }
+
+  /** What the client still sends is not needed (RFC 9113 8.1). */
+  #dropRest(): void {
+    this.resetAfterEnd(NO_ERROR);
+    this.resume();
+  }
+
+  #leave(): ServerStream | undefined {
+    const stream = this.#stream;
+    this.#stream = undefined;
+    return stream;
+  }
+}
+
+function sectionError({ malformed: why, tooLarge }: FieldSection): RequestError | undefined {
+  if (why !== "") return malformed(why);
+  return tooLarge ? TOO_LARGE : undefined;
+}
+
+/** Those that may be passed on; framing is not theirs to change (RFC 9113 8.1, RFC 9110 6.5.1). */
+function readTrailers(fields: readonly string[]): HeaderList | RequestError {
+  const trailers: HeaderList = [];
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] as string;
+    if (name.startsWith(":") || FRAMING.has(name)) return BAD_TRAILER;
+    if (!forbiddenInTrailers(name)) trailers.push(name, fields[i + 1] as Latin1);
+  }
+  return trailers;
+}
+
+/** A rejected head as HTTP/1.1 would have it, for what looks for a trace token in it. */
+function asText(fields: readonly string[]): Buffer {
+  let text = "";
+  for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`;
+  return Buffer.from(text, "latin1");
+}
