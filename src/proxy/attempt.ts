@@ -9,9 +9,10 @@ import { isGrpc } from "../http/grpc-reply.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
-import { endToEnd, requestStart } from "../http/h2/fields.ts";
-import { type HeaderList, type HttpResponse, setHeader } from "../http/message.ts";
+import { connectStart, endToEnd, requestStart } from "../http/h2/fields.ts";
+import { getHeader, type HeaderList, type HttpResponse, removeHeader, setHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
+import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../http/websocket.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
@@ -132,12 +133,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   prepare({ pool }: Endpoint): CallProtocol {
     const exchange = this.#exchange;
     const { request, downstream, trace } = exchange;
-    const http2 = pool.http2 !== "never" && wantsHttp2(exchange, pool.http2);
-    if (http2 && !canIgnoreUpgrade(downstream.upgrade))
-      throw new GatewayError(
-        "TG_UPGRADE_MISMATCH",
-        `${downstream.upgrade} was requested of a backend that speaks HTTP/2`,
-      );
+    const http2 = wantsHttp2(exchange, pool.http2);
+    const webSocket = http2 && isWebSocket(downstream.upgrade);
+    if (http2 && !webSocket && !canIgnoreUpgrade(downstream.upgrade)) throw noUpgrade(downstream.upgrade);
     this.attempts++;
     // Where the admin API listens says nothing.
     this.endpointName = this.#backend.target.type === "internal" ? "internal" : pool.name;
@@ -150,7 +148,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       trace.requestSnapshot("final request");
       trace.callStarted(this.endpointName);
     }
-    if (http2) return "http2";
+    if (http2) return webSocket ? "connect" : "http2";
     return request.method === "CONNECT" ? "raw" : "http1";
   }
 
@@ -199,11 +197,26 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   onSession(session: UpstreamSession, call: UpstreamCall): void {
     const { request, downstream, requestSide, trace, translatedToGrpc } = this.#exchange;
     trace?.connected(session);
+    const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
+    if (isWebSocket(downstream.upgrade)) {
+      this.#openWebSocket(session, scheme, call);
+      return;
+    }
     // A server that goes away says which requests it has passed over.
     requestSide.keep(REPLAY_BYTES);
-    const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
     const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
+  }
+
+  #openWebSocket(session: UpstreamSession, scheme: "http" | "https", call: UpstreamCall): void {
+    const { request, downstream } = this.#exchange;
+    if (!session.connectProtocol) {
+      this.#exchange.exit(noUpgrade(downstream.upgrade, " but does not take extended CONNECT"));
+      return;
+    }
+    const headers = [...endToEnd(request.headers)];
+    removeHeader(headers, KEY_FIELD);
+    call.openStream(session, connectStart(request, scheme, "websocket"), headers, TUNNEL);
   }
 
   // ── the response ──
@@ -215,6 +228,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   onResponse(head: ResponseHead, length: number): void {
     const exchange = this.#exchange;
     const { responseSide, trace } = exchange;
+    if (length === TUNNEL && head.status !== 101) this.#webSocketOpened(head);
     const response: HttpResponse = { status: head.status, headers: head.headers };
     this.#answered(head.status, head.headers);
     trace?.responseSnapshot("raw response", response);
@@ -223,6 +237,14 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     trace?.responseSnapshot("backend response ready", response);
     responseSide.begin(response, length, head.rawNames);
     exchange.attemptAnswered();
+  }
+
+  /** The answer to an extended CONNECT gets the form of HTTP/1.1, see http/websocket.ts. */
+  #webSocketOpened(head: ResponseHead): void {
+    const { downstream, request } = this.#exchange;
+    head.status = 101;
+    head.upgrade = downstream.upgrade;
+    setHeader(head.headers, ACCEPT_FIELD, webSocketAccept(getHeader(request.headers, KEY_FIELD) ?? ""));
   }
 
   #answered(status: number, headers: HeaderList): void {
@@ -342,10 +364,15 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, use: Http2Use): boolean {
   if (request.method === "CONNECT") return false;
   if (translatedToGrpc) return use !== "never";
-  if (use === "asked")
-    return downstream.connection.tls === undefined ? request.version === "HTTP/2" : isGrpc(request.headers);
-  // A server that offers both can still be asked for an upgrade.
-  return use === "always" || (use === "offered" && downstream.upgrade === "");
+  if (use === "always") return true;
+  // More servers open WebSockets by HTTP/1.1 than by HTTP/2, and other upgrades exist only there.
+  if (use === "never" || downstream.upgrade !== "") return false;
+  if (use === "offered") return true;
+  return downstream.connection.tls === undefined ? request.version === "HTTP/2" : isGrpc(request.headers);
+}
+
+function noUpgrade(upgrade: string, more = ""): GatewayError {
+  return new GatewayError("TG_UPGRADE_MISMATCH", `${upgrade} was requested of a backend that speaks HTTP/2${more}`);
 }
 
 /** Clients that offer the cleartext upgrade to HTTP/2 are content with an answer; others want the other protocol. */

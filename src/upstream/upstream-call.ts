@@ -24,10 +24,11 @@ import { type CallOutcome, NO_RESPONSE, type OutcomeContext, type OutlierDetecto
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
 /**
- * How a request goes out. `grpc`: as HTTP/2 whatever version the backend's requests have otherwise. `raw`: bytes without HTTP, on
- * a connection that serves nothing else.
+ * How a request goes out. `grpc`: as HTTP/2 whatever version the backend's requests have otherwise. `connect`: as extended
+ * CONNECT of HTTP/2, on a session that has `connectProtocol`, if the server takes it. `raw`: bytes without HTTP, on a connection
+ * that serves nothing else.
  */
-export type CallProtocol = "http1" | "http2" | "grpc" | "raw";
+export type CallProtocol = "http1" | "http2" | "grpc" | "connect" | "raw";
 
 /** What all calls to one backend have in common; made when the configuration compiles. */
 export interface CallTarget {
@@ -70,7 +71,7 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
    * is open. Also invoked after `http2` and `grpc` when the server has agreed to HTTP/1.1 only.
    */
   onConnection(connection: UpstreamConnection, call: UpstreamCall): void;
-  /** Sends the request by `openStream`, before it returns. Needed only where `prepare` says `http2` or `grpc`. */
+  /** Sends the request by `openStream`, before it returns. Needed only where `prepare` says `http2`, `grpc` or `connect`. */
   onSession?(session: UpstreamSession, call: UpstreamCall): void;
   /** A send has failed before its response was complete. `times`: if it never had a connection. */
   onSendFailed?(message: string, times: ConnectTimes | undefined): void;
@@ -152,14 +153,18 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     connection.send(headText, this.#caller.method, length, preserveCase, this);
   }
 
-  /** Opens a stream with the head of a request of `length` body bytes: `start` has the pseudo-header fields. */
+  /**
+   * Opens a stream with the head of a request of `length` body bytes, or TUNNEL for an extended CONNECT: `start` has the
+   * pseudo-header fields.
+   */
   openStream(
     session: UpstreamSession,
     start: readonly string[],
     headers: readonly string[],
     length: number,
   ): UpstreamStream {
-    const stream = session.send(start, headers, this.#caller.method, length, this);
+    const method = length === TUNNEL ? "CONNECT" : this.#caller.method;
+    const stream = session.send(start, headers, method, length, this);
     this.upstream = stream;
     return stream;
   }
@@ -229,7 +234,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     if (full) cancel = this.#turnAway(endpoint);
     else if (protocol === "raw") cancel = pool.connect(this, true);
     else if (protocol === "grpc") cancel = pool.acquireSession(this);
-    else cancel = pool.acquire(protocol === "http2", fresh, this);
+    else cancel = pool.acquire(protocol !== "http1", fresh, this);
     // Without a wait the request may have failed by now, and a replay may wait.
     if (cancel !== undefined) this.#cancelWait = cancel;
     return true;
@@ -245,6 +250,11 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     return () => {
       cancelled = true;
     };
+  }
+
+  /** What a server takes besides requests is in its SETTINGS. */
+  get needsSettings(): boolean {
+    return this.#protocol === "connect";
   }
 
   onConnection(connection: UpstreamConnection): void {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { endToEnd, readResponse, readTrailers, requestStart } from "./fields.ts";
+import { connectStart, endToEnd, readResponse, readTrailers, requestStart } from "./fields.ts";
 
 const REQUEST = { method: "GET", authority: "a.example:81", path: "/p", search: "?q" };
 
@@ -10,6 +10,10 @@ test("a request has its pseudo-fields first, and none of the connection", () => 
   assert.deepEqual(requestStart(REQUEST, "https", true), [...start, "te", "trailers"]);
   const whole = requestStart({ method: "OPTIONS", path: "*", search: "", authority: "" }, "http", false);
   assert.deepEqual(whole, [":method", "OPTIONS", ":scheme", "http", ":path", "*"]);
+  assert.deepEqual(connectStart(REQUEST, "https", "websocket"), [
+    ...[":method", "CONNECT", ...start.slice(2)],
+    ...[":protocol", "websocket"],
+  ]);
   const headers = ["connection", "x", "x-a", "te", "te", "gzip", "host", "b", "upgrade", "h2c", "x-a", "2"];
   assert.deepEqual(endToEnd(headers), ["x-a", "te", "x-a", "2"]);
   const clean = ["x-a", "upgrade"];

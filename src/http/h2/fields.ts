@@ -33,6 +33,15 @@ export function requestStart(
   return start;
 }
 
+/** The pseudo-header fields of a request that opens a tunnel for `protocol` by extended CONNECT (RFC 8441 4). */
+export function connectStart(
+  request: Pick<HttpRequest, "path" | "search" | "authority">,
+  scheme: "http" | "https",
+  protocol: string,
+): string[] {
+  return requestStart({ ...request, method: "CONNECT" }, scheme, false).concat(":protocol", protocol);
+}
+
 /** `headers` without those that HTTP/2 must not carry; the list itself where it has none of them, as is usual. */
 export function endToEnd(headers: HeaderList): HeaderList {
   for (let i = 0; i < headers.length; i += 2)

@@ -106,8 +106,8 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   }
 
   /**
-   * Starts an exchange; there has to be room. `start` has the pseudo-header fields, `length` is that of the request's body: bytes
-   * or UNKNOWN_LENGTH.
+   * Starts an exchange; there has to be room. `start` has the pseudo-header fields, `length` is that of the request's body: bytes,
+   * UNKNOWN_LENGTH, or TUNNEL.
    */
   send(
     start: readonly string[],

@@ -30,9 +30,14 @@ export class RawFrames {
 
   /** Takes the client's preface and says how many streams there may be at once; undefined: no limits. */
   async greet(maxStreams?: number): Promise<void> {
-    await this.peer.take(PREFACE);
+    await this.begin();
     const settings = maxStreams === undefined ? [] : [Buffer.of(0, MAX_CONCURRENT_STREAMS), uint32(maxStreams)];
     this.send(SETTINGS, 0, 0, Buffer.concat(settings));
+  }
+
+  /** Takes the client's preface; SETTINGS have to be the first that is sent. */
+  async begin(): Promise<void> {
+    await this.peer.take(PREFACE);
   }
 
   send(type: number, flags: number, stream: number, payload: Buffer): void {

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+import { webSocketAccept } from "../../../src/http/websocket.ts";
+import { type RawPeer, RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { END_STREAM, type Frame, HEADERS, RawFrames, SETTINGS } from "./frames.ts";
+import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
+
+const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
+const OPENING = head(
+  "GET /chat?room=1 HTTP/1.1",
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Version: 13",
+  `Sec-WebSocket-Key: ${KEY}`,
+  "Sec-WebSocket-Protocol: chat",
+);
+
+/** A server that takes extended CONNECT and hands each tunnel to `serve`. */
+function tunnelServer(serve: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void): Promise<H2Server> {
+  return H2Server.start(serve, { settings: { enableConnectProtocol: true } });
+}
+
+test("a WebSocket of HTTP/1.1 goes out as extended CONNECT: bytes both ways, and each side ends for itself", async () => {
+  let seen: IncomingHttpHeaders = {};
+  let received = "";
+  let ended = false;
+  using server = await tunnelServer((stream, headers) => {
+    seen = headers;
+    stream.respond({ ":status": 200, "sec-websocket-protocol": "chat" });
+    stream.write("welcome ");
+    stream.on("data", (bytes: Buffer) => {
+      received += bytes.toString();
+      stream.write(bytes);
+    });
+    stream.on("end", () => {
+      ended = true;
+      stream.end("bye");
+    });
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, OPENING);
+  const response = await client.take("\r\n\r\n");
+  assert.match(response, /^HTTP\/1\.1 101 /);
+  assert.match(response.toLowerCase(), /upgrade: websocket\r\n/);
+  assert.ok(response.toLowerCase().includes(`sec-websocket-accept: ${webSocketAccept(KEY).toLowerCase()}`));
+  assert.match(response.toLowerCase(), /sec-websocket-protocol: chat/);
+  assert.deepEqual(
+    [seen[":method"], seen[":protocol"], seen[":scheme"], seen[":path"], seen[":authority"]],
+    ["CONNECT", "websocket", "http", "/chat?room=1", "shop.example"],
+  );
+  assert.deepEqual(
+    [seen["sec-websocket-key"], seen["sec-websocket-version"], seen.upgrade, seen.connection],
+    [undefined, "13", undefined, undefined],
+  );
+  client.send("hello");
+  assert.equal(await client.take("hello"), "welcome hello");
+  assert.equal(received, "hello");
+  client.end();
+  assert.equal(await client.take("bye"), "bye");
+  await client.closed();
+  assert.ok(ended);
+  await eventually(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
+  // The connection serves on.
+  const next = await send(plane, OPENING);
+  await next.take("welcome ");
+  assert.equal(server.sessions.length, 1);
+  next.socket.destroy();
+});
+
+test("a real client opens one, and its connection is broken when the server resets the stream", async () => {
+  let tunnel: ServerHttp2Stream | undefined;
+  using server = await tunnelServer((stream) => {
+    tunnel = stream;
+    stream.respond({ ":status": 200 });
+    stream.write(Buffer.of(0x81, 2, 0x68, 0x69));
+  });
+  await using plane = await gatewayTo(server.port);
+  const socket = new WebSocket(`ws://127.0.0.1:${plane.port}/`);
+  const [message] = (await once(socket, "message")) as [Buffer];
+  assert.equal(message.toString(), "hi");
+  tunnel?.close(8);
+  const [code] = (await once(socket, "close")) as [number];
+  assert.equal(code, 1006);
+});
+
+test("a client that goes away cancels the tunnel", async () => {
+  const gone = Promise.withResolvers<number | undefined>();
+  using server = await tunnelServer((stream) => {
+    stream.respond({ ":status": 200 });
+    stream.on("close", () => gone.resolve(stream.rstCode));
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, OPENING);
+  await client.take("\r\n\r\n");
+  client.reset();
+  assert.equal(await gone.promise, 8);
+});
+
+test("a server that refuses the tunnel answers as for any request", async () => {
+  using server = await tunnelServer((stream) => {
+    stream.respond({ ":status": 403 });
+    stream.end("no");
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, OPENING);
+  const response = await client.message();
+  assert.deepEqual([statusOf(response), response.body, valuesOf(response, "upgrade")], [403, "no", []]);
+  client.socket.destroy();
+});
+
+test("what the server takes is not known before its SETTINGS: the request waits for them", async () => {
+  const connected = Promise.withResolvers<RawPeer>();
+  const request = Promise.withResolvers<Frame>();
+  const known = Promise.withResolvers<void>();
+  await using server = await RawUpstream.listen(async (peer) => {
+    const frames = new RawFrames(peer);
+    await frames.begin();
+    await peer.until(() => peer.received !== "", "the client's SETTINGS");
+    connected.resolve(peer);
+    await known.promise;
+    // ENABLE_CONNECT_PROTOCOL (RFC 8441 3).
+    frames.send(SETTINGS, 0, 0, Buffer.of(0, 8, 0, 0, 0, 1));
+    request.resolve(await frames.next(HEADERS));
+    await peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, OPENING);
+  const { received } = await connected.promise;
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal((await connected.promise).received, received);
+  known.resolve();
+  assert.equal((await request.promise).flags & END_STREAM, 0);
+  client.socket.destroy();
+});
+
+test("without extended CONNECT it is 502, and requests go on", async () => {
+  using server = await H2Server.start((stream) => answer(stream, "served"));
+  await using plane = await gatewayTo(server.port);
+  for (let i = 0; i < 2; i++) {
+    const socket = await send(plane, OPENING);
+    assert.equal(statusOf(await socket.message()), 502);
+    socket.socket.destroy();
+  }
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal((await client.message()).body, "served");
+  assert.equal(server.sessions.length, 1);
+  assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 0);
+  client.socket.destroy();
+});
