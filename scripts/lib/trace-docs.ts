@@ -24,6 +24,7 @@ type Docs = {
 };
 
 const text = { type: "string" } as const;
+const count = { type: "integer", minimum: 0 };
 const texts = { type: "array", items: text } as const;
 const nullable = (type: string) => ({ type: [type, "null"] });
 const anything = {} as const;
@@ -181,6 +182,18 @@ const EVENTS: Docs = {
     fields: {
       status: { schema: nullable("integer"), text: "status sent to the client, else null" },
       error: { schema: nullable("string"), text: "why the request failed, else null" },
+      grpc: {
+        schema: {
+          type: "object",
+          properties: {
+            status: nullable("integer"),
+            ...Object.fromEntries(["requestMessages", "responseMessages"].map((name) => [name, count])),
+          },
+          required: ["status"],
+        },
+        text: "of gRPC calls: `status` (`grpc-status`, null without one); `requestMessages`, `responseMessages`: how many were complete, not counted for gRPC-Web",
+        optional: true,
+      },
     },
   },
   dropped: {

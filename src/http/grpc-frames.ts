@@ -3,6 +3,16 @@
 /** One byte of flags, four of length. */
 export const PREFIX_BYTES = 5;
 
+/** Counts the complete messages of one body. */
+export class MessageCounter {
+  count = 0;
+  readonly #messages = new MessageBoundaries();
+
+  add(bytes: Uint8Array): void {
+    for (let end = this.#messages.next(bytes, 0); end !== -1; end = this.#messages.next(bytes, end)) this.count++;
+  }
+}
+
 /** Follows one body through the pieces in which it arrives. */
 export class MessageBoundaries {
   /** Bytes of the prefix that are still to come; 0 within a message. */

@@ -21,7 +21,12 @@ export function finish(exchange: Exchange): undefined {
   services.metrics.inFlight.count--;
   count(exchange);
   if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange);
-  trace?.finished(result.status === 0 ? null : result.status, result.error ?? null, responseSide.hasBody);
+  trace?.finished(
+    result.status === 0 ? null : result.status,
+    result.error ?? null,
+    responseSide.hasBody,
+    responseSide.grpcStatus,
+  );
 }
 
 /** Counts the request where its labels are known best: at its backend, else at route, listener or bind. */

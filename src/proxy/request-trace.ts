@@ -1,12 +1,14 @@
 import { formatHostPort } from "../base/listen-address.ts";
 import { SensitiveNames } from "../base/sensitive-names.ts";
 import { type CelValue, toJson } from "../cel/index.ts";
-import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import { MessageCounter } from "../http/grpc-frames.ts";
+import { isGrpc } from "../http/grpc-reply.ts";
+import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { RequestMetadata } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
-import type { CallTiming, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
+import type { CallTiming, GrpcEnd, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { TraceSecrets } from "../trace/secrets.ts";
 import { bothSinks, severityOf, type TraceSink } from "../trace/tracer.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
@@ -55,6 +57,7 @@ export class RequestTrace extends PolicyEvents {
   #called = false;
   #requestBody: BodyCapture | undefined;
   #responseBody: BodyCapture | undefined;
+  readonly #grpc: GrpcTrace | undefined;
 
   /** The trace of a request that a watcher takes or that the log is to explain, else undefined. */
   static of(exchange: TracedExchange): RequestTrace | undefined {
@@ -80,6 +83,7 @@ export class RequestTrace extends PolicyEvents {
     this.#secrets = secrets;
     this.secretHeaders = headers;
     this.#startTime = new Date().toISOString();
+    this.#grpc = grpcTraceOf(exchange.request.headers);
     secrets.remember(exchange.request.headers);
     const { requestId } = exchange;
     tracer.emit("info", { type: "requestStarted", ...(requestId !== undefined && { requestId }) });
@@ -228,11 +232,13 @@ export class RequestTrace extends PolicyEvents {
   requestBody(buffer: Buffer, from: number, to: number): void {
     this.#requestBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
     this.#requestBody.add(buffer, from, to);
+    this.#grpc?.request?.add(buffer.subarray(from, to));
   }
 
   responseBody(buffer: Buffer, from: number, to: number): void {
     this.#responseBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
     this.#responseBody.add(buffer, from, to);
+    this.#grpc?.response?.add(buffer.subarray(from, to));
   }
 
   /** The client has sent its whole body; a backend may have answered before that. */
@@ -257,12 +263,34 @@ export class RequestTrace extends PolicyEvents {
   }
 
   /** The last event. Body and call that were cut short are shown as far as they came. */
-  finished(status: number | null, error: string | null, responseHasBody: boolean): void {
+  finished(
+    status: number | null,
+    error: string | null,
+    responseHasBody: boolean,
+    grpcStatus: number | undefined,
+  ): void {
     this.callEnded(null, error);
     this.#partialRequestBody();
     if (responseHasBody) this.#bodySnapshot("response", this.#responseBody);
-    this.#tracer.emit(severityOf(status, error), { type: "requestFinished", status, error });
+    const grpc = this.#grpcEnd(grpcStatus);
+    const severity = severityOf(status, error);
+    this.#tracer.emit(severity === "info" && (grpc?.status ?? 0) !== 0 ? "warn" : severity, {
+      type: "requestFinished",
+      status,
+      error,
+      ...(grpc !== undefined && { grpc }),
+    });
     this.#tracer.finish();
+  }
+
+  #grpcEnd(status: number | undefined): GrpcEnd | undefined {
+    if (this.#grpc === undefined) return undefined;
+    const { request, response } = this.#grpc;
+    return {
+      status: status ?? null,
+      ...(request !== undefined && { requestMessages: request.count }),
+      ...(response !== undefined && { responseMessages: response.count }),
+    };
   }
 
   /** What was sent of a body whose end does not come any more. */
@@ -279,6 +307,18 @@ export class RequestTrace extends PolicyEvents {
       ...(capture?.truncated === true && { truncated: true }),
     });
   }
+}
+
+/** Counts the messages of a gRPC call. */
+interface GrpcTrace {
+  readonly request?: MessageCounter;
+  readonly response?: MessageCounter;
+}
+
+/** undefined = the request is no gRPC call. Frames of gRPC-Web are not those of gRPC, or hidden in base64. */
+function grpcTraceOf(headers: HeaderList): GrpcTrace | undefined {
+  if (isGrpc(headers)) return { request: new MessageCounter(), response: new MessageCounter() };
+  return getHeader(headers, "content-type")?.startsWith("application/grpc-web") === true ? {} : undefined;
 }
 
 function whyLeftOut({ check, evictedUntil }: Endpoint, now: number): string {

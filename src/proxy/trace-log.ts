@@ -104,7 +104,8 @@ function lineOf(message: TraceMessage): Line | undefined {
       return { module: "upstream", level: "debug", text: error === null ? "answer" : "failure", fields };
     }
     case "requestFinished": {
-      const fields = { status: message.status, error: message.error ?? undefined };
+      const { status, error, grpc } = message;
+      const fields = { status, error: error ?? undefined, "grpc.status": grpc?.status ?? undefined };
       return { module: "proxy", level: "debug", text: "finished", fields };
     }
     default:

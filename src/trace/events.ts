@@ -66,8 +66,23 @@ export type TraceMessage =
       /** Absent for callouts, and if the call ended before its connection was established or failed. */
       readonly timing?: CallTiming;
     }
-  | { readonly type: "requestFinished"; readonly status: number | null; readonly error: string | null }
+  | {
+      readonly type: "requestFinished";
+      readonly status: number | null;
+      readonly error: string | null;
+      /** Only of gRPC and gRPC-Web calls. */
+      readonly grpc?: GrpcEnd;
+    }
   | { readonly type: "dropped"; readonly count: number };
+
+/** How a gRPC call ended. */
+export interface GrpcEnd {
+  /** `grpc-status` of the head or the trailers; null without one. */
+  readonly status: number | null;
+  /** Messages that were complete; of gRPC-Web they are not counted. */
+  readonly requestMessages?: number;
+  readonly responseMessages?: number;
+}
 
 /** Whether the request is sampled, and whether its client or the gateway decided. */
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;

@@ -36,6 +36,9 @@ const summary = (message: Fields, more: Fields = {}) => rowOf({ message, ...more
 test("a build without phases, and one whose requestFinished carries nothing", () => {
   assert.equal(summary({ type: "policySelection", effectivePolicy: { cors: {} } }), "effective policies: cors");
   assert.equal(summary({ type: "requestFinished" }), "request finished");
+  const grpc = { status: 14, requestMessages: 1, responseMessages: 0 };
+  const failed = { type: "requestFinished", status: 200, error: null, grpc };
+  assert.equal(summary(failed), "request finished status=200 grpc=14");
   assert.equal(
     summary({ type: "policySelection", phase: "backend", effectivePolicy: { requestMirror: [] } }),
     "backend effective policies: none",

@@ -104,10 +104,12 @@ export function authorizationText(message: Fields): string {
   return allow === undefined ? "denied (no allow rule is true)" : `denied; allow ${because(allow)}`;
 }
 
-/** `status=200`, `error=…` or both. */
+/** `status=200`, `error=…` or both; of gRPC calls also `grpc=14`. */
 function outcome(message: Fields): string {
   const parts: string[] = [];
   if (message.status !== null && message.status !== undefined) parts.push(`status=${textOf(message.status)}`);
+  const grpcStatus = textOf(fields(message.grpc).status);
+  if (grpcStatus !== "") parts.push(`grpc=${grpcStatus}`);
   if (message.error !== null && message.error !== undefined) parts.push(`error=${textOf(message.error)}`);
   return parts.join(" ");
 }

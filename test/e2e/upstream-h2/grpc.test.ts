@@ -146,3 +146,17 @@ test("a stream that breaks after its head ends with UNAVAILABLE; a body whose le
   assert.deepEqual([line.reason, line["grpc.status"]], ["UpstreamFailure", 14]);
   await assert.rejects(call(plane.port, "/sized", ["x"]));
 });
+
+test("a trace says how a call ended, and how many messages went each way", async () => {
+  await using server = await GrpcServer.start(methods);
+  await using plane = await gatewayTo(server.port);
+  const ends = async (path: string, messages: readonly string[]): Promise<unknown> => {
+    const trace = await plane.trace(() => call(plane.port, path, messages));
+    return trace.find(({ type }) => type === "requestFinished");
+  };
+  const finished = { type: "requestFinished", status: 200, error: null };
+  const chat = { status: 0, requestMessages: 3, responseMessages: 3 };
+  assert.deepEqual(await ends("/test.Echo/Chat", ["a", "b", "c"]), { ...finished, grpc: chat });
+  const failed = { status: 5, requestMessages: 1, responseMessages: 0 };
+  assert.deepEqual(await ends("/test.Echo/Fail", ["x"]), { ...finished, grpc: failed });
+});
