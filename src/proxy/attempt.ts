@@ -21,7 +21,6 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import type { UpstreamSession } from "../upstream/h2/session.ts";
 import type { OutcomeContext } from "../upstream/outlier.ts";
 import type { Pool } from "../upstream/pool.ts";
-import type { Http2Use } from "../upstream/pool-target.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import {
   type CallFailure,
@@ -133,7 +132,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   prepare({ pool }: Endpoint): CallProtocol {
     const exchange = this.#exchange;
     const { request, downstream, trace } = exchange;
-    const http2 = wantsHttp2(exchange, pool.http2);
+    const http2 = wantsHttp2(exchange, pool);
     const webSocket = http2 && isWebSocket(downstream.upgrade);
     if (http2 && !webSocket && !canIgnoreUpgrade(downstream.upgrade)) throw noUpgrade(downstream.upgrade);
     this.attempts++;
@@ -359,16 +358,19 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 /**
  * Whether the request goes out as HTTP/2 (reference 2.5). Where neither the backend nor its service says so, gRPC of clients
  * inside TLS does, and everything of plaintext clients that speak it themselves: a browser inside TLS speaks HTTP/2 whatever the
- * backend behind may understand, but who speaks it in plaintext knows that the backend does.
+ * backend understands, but a plaintext client had to know. It knows the gateway, not the backend, so one that answers in HTTP/1.1
+ * gets that from then on.
  */
-function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, use: Http2Use): boolean {
+function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
+  const use = pool.http2;
   if (request.method === "CONNECT") return false;
   if (translatedToGrpc) return use !== "never";
   if (use === "always") return true;
   // More servers open WebSockets by HTTP/1.1 than by HTTP/2, and other upgrades exist only there.
   if (use === "never" || downstream.upgrade !== "") return false;
   if (use === "offered") return true;
-  return downstream.connection.tls === undefined ? request.version === "HTTP/2" : isGrpc(request.headers);
+  if (downstream.connection.tls !== undefined) return isGrpc(request.headers);
+  return request.version === "HTTP/2" && (!pool.http1Only || isGrpc(request.headers));
 }
 
 function noUpgrade(upgrade: string, more = ""): GatewayError {

@@ -16,6 +16,9 @@ import { WaitQueue } from "./wait-queue.ts";
 const MAX_CONNECTIONS = 10_000;
 const MAX_PENDING_REQUESTS = 4_096;
 
+/** A server that answered in HTTP/1.1 is asked for HTTP/2 again after this. */
+const HTTP1_MEMORY_MS = 300_000;
+
 export interface PoolSettings {
   /** Milliseconds from asking for a connection until it is there, over all addresses of the name. Default 10000. */
   readonly connectTimeout: number;
@@ -89,6 +92,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   #connecting = 0;
   /** An unused connection is being closed to make room. */
   #makingRoom = false;
+  /** `performance.now()` ms; 0 = the server has never answered in HTTP/1.1. */
+  #http1Until = 0;
   /** Set once the pool is closed: its last connection is gone. */
   #onDrained: (() => void) | undefined;
 
@@ -124,6 +129,15 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** `maxConnections` allows one more. */
   get hasRoom(): boolean {
     return this.#open + this.#connecting < this.#maxConnections;
+  }
+
+  /** Requests that may go out in either version go out as HTTP/1.1: the server has answered HTTP/2 with that. */
+  get http1Only(): boolean {
+    return this.#http1Until > 0 && performance.now() < this.#http1Until;
+  }
+
+  onHttp1(): void {
+    if (this.http2 === "asked") this.#http1Until = performance.now() + HTTP1_MEMORY_MS;
   }
 
   /** Requests wait for connections of HTTP/1.1. */
@@ -212,8 +226,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     });
   }
 
-  /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server agrees to that only. */
-  connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>): () => void {
+  /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server agrees to that only or `http1` says so. */
+  connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>, http1: boolean): () => void {
     this.#connecting++;
     // Waiters for sessions fail with this attempt instead of starting the next one.
     const ended = (): void => {
@@ -221,9 +235,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.#admit();
     };
     return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {
-      return this.#dialer.dial(address, host, this.http2 === "asked" ? "both" : "http2", attempt.clock, {
+      const carries = http1 ? "http1" : this.http2 === "asked" ? "both" : "http2";
+      return this.#dialer.dial(address, host, carries, attempt.clock, {
         onConnect: (transport, agreed) => {
-          const http2 = agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered");
+          const http2 = agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered" && !http1);
           if (!http2 || attempt.closed) return this.#opened(transport, attempt);
           const session = new UpstreamSession(transport, this.sessions, this.#note(attempt.clock));
           attempt.succeed(session);

@@ -167,7 +167,9 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
 
   /** Ends the connection by GOAWAY; all streams are reset. */
   fail(code: number, message: string): void {
-    if (this.#close(code, message, `${errorName(code)}: ${message}`)) this.#owner.onConnectionError(code, message);
+    if (this.ended) return;
+    this.#owner.onConnectionError(code, message);
+    this.#close(code, message, `${errorName(code)}: ${message}`);
   }
 
   /** Ends the connection when what was sent has gone out; there have to be no streams. */
@@ -175,15 +177,13 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     this.#close(NO_ERROR, "", "the connection is closed");
   }
 
-  /** False: it has ended before. */
-  #close(code: number, debug: string, message: string): boolean {
-    if (this.ended) return false;
+  #close(code: number, debug: string, message: string): void {
+    if (this.ended) return;
     this.#writer.goAway(this.#streams.lastOfPeer, code, debug);
     this.#lingerUntil = performance.now() + LINGER_MS;
     this.#finish(message, code);
     this.#transport.end();
     this.#transport.resume();
-    return true;
   }
 
   /** Ends the connection at once; all streams are reset, with `message`. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";
-import { FRAME_SIZE_ERROR, PROTOCOL_ERROR, writeFrameHeader } from "./frames.ts";
+import { FRAME_SIZE_ERROR, HTTP_1_1_REQUIRED, PROTOCOL_ERROR, writeFrameHeader } from "./frames.ts";
 
 /** Notes what a reader makes of the bytes. */
 class Notes implements FrameSink {
@@ -191,6 +191,13 @@ for (const [name, bytes, code] of ERRORS)
     reader.read(Buffer.concat([SETTINGS, bytes, frame(6, 0, 0, "12345678")]), 0, 9 + bytes.length + 17);
     assert.deepEqual(notes.events.at(-1), `error ${code}`);
   });
+
+test("an answer in HTTP/1.1 is known as one", () => {
+  const { notes, reader } = reading();
+  const answer = Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n");
+  reader.read(answer, 0, answer.length);
+  assert.deepEqual(notes.events, [`error ${HTTP_1_1_REQUIRED}`]);
+});
 
 test("the first frame has to be SETTINGS, and no acknowledgement", () => {
   for (const first of [frame(6, 0, 0, "12345678"), frame(4, 1, 0, "")]) {

@@ -8,6 +8,7 @@ import {
   FRAME_SIZE_ERROR,
   GOAWAY,
   HEADERS,
+  HTTP_1_1_REQUIRED,
   PADDED,
   PING,
   PRIORITY,
@@ -55,6 +56,8 @@ export interface FrameSink {
   onFrameError(code: number, message: string): void;
 }
 
+/** The first bytes of a server that answers in HTTP/1.1, "HTT", read as the length of a frame. */
+const HTTP1_START = 0x48_54_54;
 /** CONTINUATION frames of one field block. A block of the largest size takes far fewer (CVE-2024-27316). */
 const MAX_CONTINUATIONS = 64;
 
@@ -128,6 +131,10 @@ export class FrameReader {
       const type = buffer[at + 3] as number;
       const flags = buffer[at + 4] as number;
       const id = readUint31(buffer, at + 5);
+      if (!this.#begun && length === HTTP1_START) {
+        this.#fail(HTTP_1_1_REQUIRED, "the peer speaks HTTP/1.1");
+        continue;
+      }
       if (length > this.#maxFrameSize) {
         this.#fail(FRAME_SIZE_ERROR, `a frame of ${length} bytes, more than ${this.#maxFrameSize}`);
         continue;

@@ -48,7 +48,7 @@ export interface Http2Owner {
   onGoAway(lastStream: number, code: number): void;
   /** A stream has left the connection. */
   onStreamGone(stream: Http2Stream): void;
-  /** The peer broke the protocol or a limit; it was sent GOAWAY with this code. */
+  /** The peer broke the protocol or a limit; it is sent GOAWAY with this code, and then all streams are reset. */
   onConnectionError(code: number, message: string): void;
   /** The transport has closed; every stream has ended before. The last call. */
   onClosed(error: Error | undefined): void;

@@ -16,8 +16,8 @@ type Opened = UpstreamSession | UpstreamConnection;
 
 /** Opens the connections of a pool of sessions. */
 export interface SessionOpener {
-  /** Returns a function that cancels it. */
-  connectHttp2(waiter: ConnectWaiter<Opened>): () => void;
+  /** `http1`: one of HTTP/1.1, because the server has said that it speaks nothing else. Returns a function that cancels it. */
+  connectHttp2(waiter: ConnectWaiter<Opened>, http1: boolean): () => void;
   /** Takes a connection that turned out to speak HTTP/1.1 and that no request waits for any more. */
   release(connection: UpstreamConnection): void;
   /** The connection of a session is closed. */
@@ -28,6 +28,8 @@ export interface SessionOpener {
   readonly crowded: boolean;
   /** Closes a connection of HTTP/1.1 that is unused, so that another one may be opened. */
   makeRoom(): void;
+  /** The server has answered in HTTP/1.1. */
+  onHttp1(): void;
   /** A defect of the gateway has ended a session. */
   onFault(error: unknown): void;
 }
@@ -62,6 +64,8 @@ export class SessionPool implements SessionOwner {
   #coming = 0;
   /** Requests that a connection is expected to carry at once, by what the last one has said. */
   #perConnection = Number.POSITIVE_INFINITY;
+  /** Requests that waited when the server answered in HTTP/1.1, and get connections of that. */
+  #http1Wanted = 0;
   #closed = false;
 
   constructor(opener: SessionOpener, limits: SessionLimits) {
@@ -156,8 +160,17 @@ export class SessionPool implements SessionOwner {
     this.onRetired(session);
     this.#leaving.delete(session);
     this.#opener.onSessionGone();
-    if (session.settled) this.grow();
+    if (session.settled || session.speaksHttp1) this.grow();
     else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "", session.times);
+  }
+
+  onHttp1({ settled }: UpstreamSession): void {
+    this.#opener.onHttp1();
+    if (settled) return;
+    this.#coming--;
+    this.#perConnection = 1;
+    this.#http1Wanted = this.#waiting.size;
+    this.grow();
   }
 
   onFault(error: unknown): void {
@@ -180,10 +193,13 @@ export class SessionPool implements SessionOwner {
         return;
       }
       this.#coming++;
-      this.#opener.connectHttp2({
+      const http1 = this.#http1Wanted > 0;
+      if (http1) this.#http1Wanted--;
+      const waiter: ConnectWaiter<Opened> = {
         onConnection: (opened) => this.#opened(opened),
         onConnectFailure: (code, message, times) => this.#failed(code, message, times),
-      });
+      };
+      this.#opener.connectHttp2(waiter, http1);
     }
   }
 

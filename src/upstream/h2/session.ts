@@ -1,5 +1,5 @@
 import { Http2Connection } from "../../http/h2/connection.ts";
-import { errorName, MAX_STREAM_ID, NO_ERROR } from "../../http/h2/frames.ts";
+import { errorName, HTTP_1_1_REQUIRED, MAX_STREAM_ID, NO_ERROR } from "../../http/h2/frames.ts";
 import type { Http2Owner, Http2Settings } from "../../http/h2/settings.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ConnectTimes } from "../connect-attempt.ts";
@@ -39,6 +39,8 @@ export interface SessionOwner {
   onRetired(session: UpstreamSession): void;
   /** The connection is gone; the last call. */
   onGone(session: UpstreamSession): void;
+  /** The server has answered in HTTP/1.1, so it did nothing with what was sent; its streams fail next. */
+  onHttp1?(session: UpstreamSession): void;
   /** A defect of the gateway has ended the connection. */
   onFault(error: unknown): void;
 }
@@ -54,6 +56,8 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   limit = 1;
   /** The server has said what its limits are. */
   settled = false;
+  /** The server has answered in HTTP/1.1. */
+  speaksHttp1 = false;
   /** Exchanges that are over. */
   served = 0;
   /** How its connection was made. */
@@ -187,9 +191,12 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.#owner.onRoom();
   }
 
-  onConnectionError(_code: number, message: string): void {
+  onConnectionError(code: number, message: string): void {
     this.#failure ??= message;
     this.#retire();
+    if (code !== HTTP_1_1_REQUIRED) return;
+    this.speaksHttp1 = true;
+    this.#owner.onHttp1?.(this);
   }
 
   onClosed(error: Error | undefined): void {

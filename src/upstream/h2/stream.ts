@@ -16,6 +16,8 @@ const HEAD = new ResponseHead();
 /** The connection of a stream. */
 export interface StreamSession {
   readonly served: number;
+  /** The server has answered in HTTP/1.1: it has processed nothing. */
+  readonly speaksHttp1: boolean;
   /** Counts what has come from the server, on all streams. */
   heard: number;
   /** A request is given up before its response was complete; `heardBefore`: `heard` when it was sent. */
@@ -129,6 +131,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
 
   onReset(_code: number, message: string): void {
     this.#blocked = false;
+    if (this.#session.speaksHttp1) this.refused = true;
     const { resetByPeer } = this;
     this.#fail(resetByPeer === undefined ? message : `the upstream reset the stream: ${errorName(resetByPeer)}`);
   }
