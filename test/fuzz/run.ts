@@ -5,6 +5,7 @@
 import { inspect, parseArgs } from "node:util";
 import { compare } from "./http1/differential.ts";
 import { generateStream } from "./http1/generate.ts";
+import { playFlow } from "./http2/flow.ts";
 import { compareHpack } from "./http2/hpack.ts";
 
 /** Tries what `seed` makes; returns what is wrong, to be printed. */
@@ -19,6 +20,8 @@ const TARGETS: Readonly<Record<string, Target>> = {
   },
   /** HPACK against nghttp2. */
   hpack: compareHpack,
+  /** Frames and flow control of HTTP/2 against a model. */
+  flow: playFlow,
 };
 
 function wholeNumber(text: string, option: string): number {

@@ -586,3 +586,72 @@ test("a client of HTTP/1.1, or one without a preface, is answered by GOAWAY", as
   assert.equal(server.sides[0]?.error?.code, PROTOCOL_ERROR);
   socket.destroy();
 });
+
+test("a stream whose role answers inside of onHeaders hears of the request's end", async () => {
+  using pair = await connectPair((side) => {
+    side.accept = (stream) => {
+      stream.act = (event) => event === "headers, end" && stream.sendHeaders(OK, [], true);
+    };
+  });
+  const stream = pair.client.request();
+  await until(() => stream.events.includes("end"), "the response");
+  assert.deepEqual(pair.server.streams[0]?.events, ["headers, end", "end"]);
+});
+
+test("what was under way for a stream that is refused disturbs nothing", async () => {
+  using pair = await connectPair(undefined, { server: { maxStreams: 1 } });
+  const { client, server } = pair;
+  const first = client.request("POST");
+  const refused = client.request("POST");
+  refused.sendData(Buffer.alloc(1000), 0, 1000);
+  refused.sendEnd(["x-sum", "1"]);
+  await until(() => refused.resetCode === REFUSED_STREAM, "the refusal");
+  assert.equal(refused.refused, true);
+  first.sendEnd([]);
+  await until(() => server.streams[0]?.events.includes("end") === true, "the other request");
+  assert.equal(server.error, undefined);
+});
+
+test("a reader that pauses and resumes inside of its events gets each of them once, in order", async () => {
+  using pair = await connectPair((side) => {
+    side.accept = (stream) => {
+      stream.act = (event) => {
+        stream.pause();
+        if (event !== "headers") stream.resume();
+      };
+    };
+  });
+  const stream = pair.client.request("POST");
+  for (let i = 0; i < 3; i++) stream.sendData(Buffer.alloc(20_000), 0, 20_000);
+  stream.sendEnd(["x-sum", "1"]);
+  const [received] = await accepted(pair.server.streams);
+  await until(() => received.peerEnded, "the whole request");
+  assert.deepEqual(received.events, ["headers"]);
+  received.resume();
+  const events = received.events.filter((event, i) => event !== received.events[i - 1]);
+  assert.deepEqual(events, ["headers", "data", "headers, end", "end"]);
+  assert.equal(received.bytes, 60_000);
+});
+
+test("a reader that pauses in its trailers hears of the end when it resumes", async () => {
+  using pair = await connectPair((side) => {
+    side.accept = (stream) => {
+      stream.act = (event) => event !== "data" && stream.pause();
+    };
+  });
+  const stream = pair.client.request("POST");
+  stream.sendData(Buffer.alloc(10), 0, 10);
+  stream.sendEnd(["x-sum", "1"]);
+  const [received] = await accepted(pair.server.streams);
+  await until(() => received.peerEnded, "the whole request");
+  received.resume();
+  assert.equal(received.events.at(-1), "headers, end");
+  received.resume();
+  assert.equal(received.events.at(-1), "end");
+});
+
+/** The streams of a server once there is one. */
+async function accepted(streams: readonly NotingStream[]): Promise<readonly [NotingStream]> {
+  await until(() => streams.length > 0, "a stream");
+  return [streams[0] as NotingStream];
+}

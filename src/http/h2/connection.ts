@@ -323,6 +323,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     const stream = this.#streams.size < this.#settings.maxStreams ? this.#owner.onStream?.(id) : undefined;
     if (stream === undefined) {
       this.#writeResetFrame(id, REFUSED_STREAM);
+      this.#streams.remember(id);
       this.#count("resets", this.#streamsEnded);
       return undefined;
     }

@@ -68,6 +68,8 @@ export abstract class Http2Stream implements Sender {
   #endHeld = false;
   #resetAfterEnd = false;
   #resetCode = 0;
+  #silent = false;
+  #delivering = false;
 
   // ── events, for the role ──
 
@@ -179,9 +181,9 @@ export abstract class Http2Stream implements Sender {
     return this.#keptBytes > 0;
   }
 
-  /** Data is held, so a field section that comes now is held behind it. */
+  /** Something is held, so a field section that comes now is held behind it. */
   get holds(): boolean {
-    return this.#held.length > 0;
+    return this.#held.length > 0 || this.#heldSections.length > 0;
   }
 
   /** `section` may be kept where `holds` says so, until then it is valid during the call. */
@@ -298,7 +300,8 @@ export abstract class Http2Stream implements Sender {
   }
 
   #receivedEnd(): void {
-    if (this.over) return;
+    // A stream that is over because the role has answered inside of `onHeaders` hears of the end like any other.
+    if (this.#silent) return;
     this.#endHeld = true;
     if (!this.#paused && !this.holds) this.#deliver();
     this.#leaveIfEnded();
@@ -315,19 +318,26 @@ export abstract class Http2Stream implements Sender {
     }
   }
 
-  /** Hands over what is held, until the reader pauses again. */
+  /** Hands over what is held, until the reader pauses again. A reader that resumes inside of an event is not called again. */
   #deliver(): void {
+    if (this.#delivering) return;
+    this.#delivering = true;
+    this.#deliverHeld();
+    this.#delivering = false;
+  }
+
+  #deliverHeld(): void {
     while (!this.#paused) {
       const bytes = this.#held.shift();
       if (bytes === undefined) break;
       this.#take(bytes, 0, bytes.length);
     }
-    if (this.#paused || this.holds) return;
-    while (this.#heldSections.length > 0) {
+    while (!this.#paused && this.#heldSections.length > 0) {
       const section = this.#heldSections.shift();
       const last = this.#endHeld && this.#heldSections.length === 0;
       if (section === undefined || !this.#handOver(section, last)) return;
     }
+    if (this.#paused) return;
     try {
       if (this.#endHeld) {
         this.#endHeld = false;
@@ -360,8 +370,9 @@ export abstract class Http2Stream implements Sender {
     this.#endsAfterKept = false;
   }
 
-  /** What is held will not be taken any more: the connection's window gets it back. */
+  /** No event follows. What is held will not be taken any more: the connection's window gets it back. */
   #drop(): void {
+    this.#silent = true;
     this.#held = [];
     this.#heldSections = [];
     this.#endHeld = false;
