@@ -404,24 +404,24 @@ export interface ExternalAuthFilter {
   readonly forwardBody?: { readonly maxSize?: number };
 }
 
+/** Everything but its matches is as in HTTPRoutes. */
+export interface GrpcRouteRule extends Pick<HttpRouteRule, "name" | "filters" | "backendRefs" | "sessionPersistence"> {
+  readonly matches?: readonly {
+    readonly method?: {
+      readonly type?: "Exact" | "RegularExpression";
+      readonly service?: string;
+      readonly method?: string;
+    };
+    readonly headers?: readonly NameMatch[];
+  }[];
+}
+
 export interface GrpcRoute extends KubeObject, RouteStatus {
   readonly kind: "GRPCRoute";
   readonly spec: {
     readonly parentRefs?: readonly ParentReference[];
     readonly hostnames?: readonly string[];
-    readonly rules?: readonly {
-      readonly name?: string;
-      readonly matches?: readonly {
-        readonly method?: {
-          readonly type?: "Exact" | "RegularExpression";
-          readonly service?: string;
-          readonly method?: string;
-        };
-        readonly headers?: readonly NameMatch[];
-      }[];
-      readonly filters?: readonly HttpRouteFilter[];
-      readonly backendRefs?: readonly HttpBackendReference[];
-    }[];
+    readonly rules?: readonly GrpcRouteRule[];
   };
 }
 

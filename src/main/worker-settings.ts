@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { LogOutput } from "../base/log.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
+import { sessionKey } from "../policies/session-persistence/session-key.ts";
 import type { SupervisorSettings } from "../worker/supervisor.ts";
 import type { Loaded } from "./config-follower.ts";
 
@@ -13,6 +14,7 @@ export function supervisorSettings(
   internalSocket: string,
 ): SupervisorSettings {
   const { backend } = settings;
+  const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
   return {
     workers: settings.workerThreads,
     worker: {
@@ -25,7 +27,8 @@ export function supervisorSettings(
       lookupFamily: settings.dns.lookupFamily,
       clientConnections: clientConnectionsPerWorker(settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
-      oidcCookieKey: parseCookieKey(env[COOKIE_SECRET] ?? ""),
+      oidcCookieKey,
+      sessionKey: sessionKey(oidcCookieKey),
       env: snapshotEnv(env),
       locality: settings.locality,
       logFilter: output.filter.toString(),

@@ -22,6 +22,8 @@ export interface ThreadEnvironment {
   readonly log?: Logger | undefined;
   /** Key that seals the cookies of `oidc`, 32 bytes; undefined if OIDC_COOKIE_SECRET is not set. */
   readonly oidcCookieKey?: Uint8Array | undefined;
+  /** Key that seals the sessions of `sessionPersistence`, 32 bytes, the same in all workers; undefined where no requests are served. */
+  readonly sessionKey?: Uint8Array | undefined;
 }
 
 /** What the policies of one configuration share. */

@@ -58,6 +58,8 @@ export const REQUEST_ORDER = {
     "delay",
     // After every policy that may reject or redirect.
     "directResponse",
+    // Chooses among the backends only for requests that go to one.
+    "sessionPersistence",
     // Copies only requests that go to a backend, in their final form.
     "requestMirror",
   ],
@@ -82,7 +84,14 @@ export const RESPONSE_ORDER = {
   // transformation → extProc
   gateway: ["transformations", "extProc"],
   // Configured headers first: transformations and the external processor see them.
-  route: ["responseHeaderModifier", "buffer", "transformations", "extProc"],
+  route: [
+    "responseHeaderModifier",
+    "buffer",
+    "transformations",
+    "extProc",
+    // Last: no change of Set-Cookie above drops the session's.
+    "sessionPersistence",
+  ],
   backend: ["responseHeaderModifier", "transformations"],
 } as const satisfies Order;
 

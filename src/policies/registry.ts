@@ -24,6 +24,7 @@ import { requestMirror } from "./request-mirror/index.ts";
 import { requestRedirect } from "./request-redirect/index.ts";
 import { responseHeaderModifier } from "./response-header-modifier/index.ts";
 import { retry } from "./retry/index.ts";
+import { sessionPersistence } from "./session-persistence/index.ts";
 import { timeout } from "./timeout/index.ts";
 import { transformations } from "./transformations/index.ts";
 import { UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
@@ -67,6 +68,7 @@ export const REGISTRY: Registry = {
   requestRedirect,
   directResponse,
   compression,
+  sessionPersistence,
 } satisfies Placed;
 
 /** Everything that users write as a policy: those of requests, and settings of the connections to a backend. */

@@ -22,6 +22,7 @@ import { schema as requestMirror, resolve as resolveRequestMirror } from "./requ
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import type { Resolver } from "./resolver.ts";
 import { schema as retry } from "./retry/schema.ts";
+import { schema as sessionPersistence } from "./session-persistence/schema.ts";
 import { headerModifier } from "./shared/field-schemas.ts";
 import { schema as timeout } from "./timeout/schema.ts";
 import { schema as transformations } from "./transformations/schema.ts";
@@ -80,4 +81,5 @@ export const POLICY_SCHEMAS = {
   buffer: { schema: buffer, resolve: asWritten },
   grpcWeb: { schema: grpcWeb, resolve: asWritten },
   compression: { schema: compression, resolve: asWritten },
+  sessionPersistence: { schema: sessionPersistence, resolve: asWritten },
 } as const;

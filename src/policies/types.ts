@@ -4,6 +4,7 @@ import type { Activation, Condition, InputValue } from "../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import type { ContentCoding } from "./compression/schema.ts";
 import type { RequestPolicyKind } from "./policy-set.ts";
+import type { PersistentSession } from "./session-persistence/session.ts";
 import type { CredentialLocation } from "./shared/credentials/location-schema.ts";
 import type { HeaderEdit } from "./shared/header-edits.ts";
 
@@ -112,6 +113,11 @@ export interface PolicyContext {
   readonly request: HttpRequest;
   /** The prefix that the selected route's match consumed (`/` when none, undefined for exact and regex matches). */
   readonly matchedPrefix: string | undefined;
+  /**
+   * The path that the selected route's match stands for: its prefix or exact path, or the folder of all paths that fit its regular
+   * expression; `/` if that is all of them.
+   */
+  readonly matchedPath: string;
   /** Where a policy reports what it did and why; only while this request is traced. */
   readonly trace: PolicyTrace | undefined;
   /** Spans of callouts; only for sampled requests. */
@@ -134,6 +140,15 @@ export interface PolicyContext {
   retry: RetryPlan | undefined;
   /** Set by compression: what the client and the gateway have agreed on; undefined = nothing. */
   acceptedCoding: ContentCoding | undefined;
+  /** Set by sessionPersistence: the session that the request belongs to; undefined = none that is valid. */
+  session: PersistentSession | undefined;
+  /**
+   * Sends the first attempt to the endpoint of this name as long as it takes requests, whatever the weights of the route's backends.
+   * False = none of them has such an endpoint, or it takes no requests now.
+   */
+  preferEndpoint(name: string): boolean;
+  /** Name of the endpoint that was called last, as `preferEndpoint` takes it; undefined = the backend has none to choose from. */
+  readonly calledEndpoint: string | undefined;
   /** Changes headers of the final response, after all response policies; also of errors and redirects. */
   editResponse(edit: HeaderEdit): void;
   /**

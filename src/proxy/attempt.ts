@@ -14,6 +14,7 @@ import { getHeader, type HeaderList, type HttpResponse, removeHeader, setHeader 
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../http/websocket.ts";
 import type { Addresses } from "../net/addresses.ts";
+import type { Balancer } from "../upstream/balancers/balancer.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { ViaProxy } from "../upstream/dialer.ts";
@@ -115,7 +116,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { balancer, affinity, target, connection } = this.#backend;
     const exchange = this.#exchange;
     if (balancer !== undefined) {
-      const endpoint = balancer.choose(affinity?.read(exchange.variables));
+      const endpoint = this.#preferred(balancer) ?? balancer.choose(affinity?.read(exchange.variables));
       exchange.trace?.endpointChosen(endpoint, balancer.endpoints);
       return endpoint;
     }
@@ -127,6 +128,13 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const secure = request.scheme === "https" || connection?.settings.tls !== undefined;
     return services.dynamic(selected.dynamicTarget || request.authority, secure ? 443 : 80, connection);
+  }
+
+  /** The endpoint of the session. A retry may go elsewhere: what failed there would fail again. */
+  #preferred(balancer: Balancer): Endpoint | undefined {
+    const { selected, retries } = this.#exchange;
+    if (selected.preferredEndpoint === undefined || (retries !== undefined && retries.count > 0)) return undefined;
+    return balancer.find(selected.preferredEndpoint);
   }
 
   prepare({ pool }: Endpoint): CallProtocol {

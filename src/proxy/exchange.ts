@@ -13,6 +13,7 @@ import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/messag
 import type { Downstream, ServerStream } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import type { ContentCoding } from "../policies/compression/schema.ts";
+import type { PersistentSession } from "../policies/session-persistence/session.ts";
 import type { HeaderEdit } from "../policies/shared/header-edits.ts";
 import type {
   IncomingBody,
@@ -27,6 +28,7 @@ import { BufferShare } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import { GrpcDeadline } from "./grpc-deadline.ts";
+import type { Selected } from "./match/router.ts";
 import { RequestSide } from "./request-side.ts";
 import { RequestTrace } from "./request-trace.ts";
 import { ResponseSide } from "./response-side.ts";
@@ -68,10 +70,12 @@ class Selection {
   route: CompiledRoute | undefined;
   /** The route's policies, merged with those of the routes that delegated to it. */
   routePolicies: CompiledChain = NO_POLICIES;
-  /** The prefix of the path that the route's match consumed; undefined for exact and regular expression matches. */
-  matchedPrefix: string | undefined;
+  /** Which of the route's matches selected it. */
+  match: Selected<CompiledRoute> | undefined;
   /** Chosen with the route. */
   backend: CompiledBackend | undefined;
+  /** The endpoint of the backend that a policy prefers, by its name. */
+  preferredEndpoint: string | undefined;
   /** No policy of the gateway or the route has answered in the backend's place: metrics count the request as the backend's. */
   reachedBackend = false;
   /** Authority that the target expression of a `dynamic` backend has given; empty: that of the request. */
@@ -162,6 +166,7 @@ export class Exchange implements ServerStream, PolicyContext {
   translatedToGrpc = false;
   retry: RetryPlan | undefined;
   acceptedCoding: ContentCoding | undefined;
+  session: PersistentSession | undefined;
   /** Only with a retry policy, from `backend-policies` on. */
   retries: RetryState | undefined;
 
@@ -325,7 +330,29 @@ export class Exchange implements ServerStream, PolicyContext {
   // ── for policies ──
 
   get matchedPrefix(): string | undefined {
-    return this.selected.matchedPrefix;
+    return this.selected.match?.matchedPrefix;
+  }
+
+  get matchedPath(): string {
+    const { match } = this.selected;
+    if (match === undefined) return "/";
+    const { matchedPrefix, path, literal } = match;
+    if (matchedPrefix !== undefined) return matchedPrefix;
+    return path.type === "exact" ? path.value : literal.slice(0, literal.lastIndexOf("/")) || "/";
+  }
+
+  preferEndpoint(name: string): boolean {
+    const { route, backend } = this.selected;
+    const backends = backend === undefined ? [] : [backend];
+    const found = [...backends, ...(route?.backends ?? [])].find((each) => each.balancer?.find(name) !== undefined);
+    if (found === undefined) return false;
+    this.selected.backend = found;
+    this.selected.preferredEndpoint = name;
+    return true;
+  }
+
+  get calledEndpoint(): string | undefined {
+    return this.selected.backend?.balancer === undefined ? undefined : this.call?.endpointName;
   }
 
   get variables(): Activation {

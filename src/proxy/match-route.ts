@@ -54,7 +54,7 @@ function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRout
   const match = router.select(request, exchange.selected.host);
   if (pathless) request.path = path;
   if (match === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-  exchange.selected.matchedPrefix = match.matchedPrefix;
+  exchange.selected.match = match;
   exchange.span?.matched(match.path);
   return match.route;
 }

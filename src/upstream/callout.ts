@@ -142,7 +142,7 @@ function headOf(
 }
 
 /** A service without endpoints. */
-export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined });
+export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined, find: () => undefined });
 
 /** The reason of a failure, for the log: that of `cause` where there is one. */
 export function reasonOf(error: unknown): string {

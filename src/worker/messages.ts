@@ -37,6 +37,8 @@ export interface WorkerOptions {
   readonly sensitiveHeaders: readonly string[];
   /** Key that seals OpenID session cookies; undefined: the environment has none, and `oidc` policies are rejected. */
   readonly oidcCookieKey?: Uint8Array | undefined;
+  /** Seals the sessions of `sessionPersistence`. */
+  readonly sessionKey: Uint8Array;
   readonly env: Readonly<Record<string, string>>;
   /** Where this gateway runs, for the choice of near endpoints. */
   readonly locality: Locality;

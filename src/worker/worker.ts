@@ -96,6 +96,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       log,
       buckets: new TokenBuckets(options.buckets, options.index),
       oidcCookieKey: options.oidcCookieKey,
+      sessionKey: options.sessionKey,
     },
     env: options.env,
     clientSockets: new SocketBudget(options.clientConnections, () =>

@@ -118,6 +118,7 @@ export class TestPlane {
         log: output.logger("proxy"),
         buckets: new TokenBuckets(),
         oidcCookieKey: options.oidcCookieKey,
+        sessionKey: new Uint8Array(32),
       },
       env: {},
       workloads: new Workloads(),

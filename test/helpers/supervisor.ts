@@ -15,6 +15,7 @@ export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPo
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
   lookupFamily: "All",
   sensitiveHeaders: [],
+  sessionKey: new Uint8Array(32),
   env: {},
   locality: {},
   logFilter: "error",

@@ -1,8 +1,8 @@
 /** Rules of GRPCRoutes: a method is a path, `/<service>/<method>` (gRPC over HTTP/2). */
 import { RE2JS } from "re2js";
 import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
-import type { GrpcRoute } from "../../kube/objects.ts";
-import { NO_POLICY_SET } from "../../policies/merge.ts";
+import type { GrpcRouteRule } from "../../kube/objects.ts";
+import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { Referrer } from "./backend-refs.ts";
 import { translateFilters } from "./filters.ts";
 import type { Findings } from "./findings.ts";
@@ -10,24 +10,25 @@ import {
   checkRegex,
   MISSING_FILTER,
   type Rule,
+  sessionOf,
   translateHeaders,
   translateHttpBackends,
   validMatches,
 } from "./http-rules.ts";
 
-type GrpcRule = NonNullable<GrpcRoute["spec"]["rules"]>[number];
-type GrpcMatch = NonNullable<GrpcRule["matches"]>[number];
+type GrpcMatch = NonNullable<GrpcRouteRule["matches"]>[number];
 
 const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
 
-export function translateGrpcRule(rule: GrpcRule, index: number, referrer: Referrer): Rule {
+export function translateGrpcRule(rule: GrpcRouteRule, index: number, referrer: Referrer): Rule {
   const { matches = [], filters = [], backendRefs = [] } = rule;
   const found = translateFilters(filters, { rule: index, path: "filters", phase: "route" }, referrer);
+  const session = sessionOf(rule.sessionPersistence, index, referrer.findings);
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),
     matches: matches.length === 0 ? [ANY] : validMatches(matches, index, referrer.findings, translateMatch),
-    policies: found ?? NO_POLICY_SET,
+    policies: found === undefined ? NO_POLICY_SET : mergePolicies(found, session),
     backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
   };
 }

@@ -8,6 +8,7 @@ import type { HttpBackendReference, HttpRouteMatch, HttpRouteRule, NameMatch } f
 import { checkPolicies } from "../../policies/compile.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
+import { schema as sessionPersistence } from "../../policies/session-persistence/schema.ts";
 import { invalid, type Referrer, type ResolvedBackend, resolveBackend } from "./backend-refs.ts";
 import { translateFilters } from "./filters.ts";
 import type { Findings } from "./findings.ts";
@@ -43,13 +44,12 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
   const translated = validMatches(matches, index, findings, translateMatch);
   const found = translateFilters(filters, { rule: index, path: "filters", phase: "route" }, referrer);
   checkPrefixes(found ?? NO_POLICY_SET, translated, index, findings);
-  if (rule.sessionPersistence !== undefined)
-    findings.invalidates(index, "sessionPersistence: is not supported; use sessionAffinity of a TracegatePolicy");
+  const session = sessionOf(rule.sessionPersistence, index, findings);
   const limits = mergePolicies(timeoutOf(rule, index, findings), retryOf(rule, index, findings));
   // Such as a timeout of years, which proxies would reject together with everything else that they are sent.
   for (const { path, reason } of checkPolicies(limits, "route", STANDARD_ENVIRONMENT))
     findings.invalidates(index, `${ROUTE_FIELDS[path.join(".")] ?? path.join(".")}: ${reason}`);
-  const policies = mergePolicies(found ?? NO_POLICY_SET, limits);
+  const policies = mergePolicies(found ?? NO_POLICY_SET, limits, session);
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),
@@ -189,6 +189,16 @@ function retryOf({ retry }: HttpRouteRule, rule: number, findings: Findings): Po
   const backoff = duration(retry.backoff ?? "0s", "retry.backoff", rule, findings);
   if (backoff === undefined) return NO_POLICY_SET;
   return { retry: { attempts: Math.min(retry.attempts ?? 1, 255), backoff, codes: [...(retry.codes ?? [])] } };
+}
+
+/** `sessionPersistence` of a rule (GEP-1619): has the fields of the policy. */
+export function sessionOf(written: unknown, rule: number, findings: Findings): PolicySet {
+  if (written === undefined) return NO_POLICY_SET;
+  const { success, data, error } = sessionPersistence.safeParse(written);
+  if (success) return { sessionPersistence: data };
+  for (const { path, message } of error.issues)
+    findings.invalidates(rule, `${["sessionPersistence", ...path].join(".")}: ${message}`);
+  return NO_POLICY_SET;
 }
 
 /** Durations of GEP-2257 are a subset of those that the configuration file takes. */

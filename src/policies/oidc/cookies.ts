@@ -1,7 +1,7 @@
 import { cookiePairs } from "../../base/cookies.ts";
 import type { HeaderList } from "../../http/message.ts";
+import { type Opened, open, seal } from "../shared/sealed.ts";
 import { oidcFailure } from "./failure.ts";
-import { type Opened, open, seal } from "./sealed.ts";
 
 /** Prefix of the gateway's own cookies, also after `__Host-`; they never reach a backend. */
 const COOKIE_PREFIX = "tracegate_oidc_";

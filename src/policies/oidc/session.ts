@@ -1,6 +1,6 @@
 import { BoundedCache } from "../../base/bounded-cache.ts";
+import type { Opened } from "../shared/sealed.ts";
 import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
-import type { Opened } from "./sealed.ts";
 
 /** Lifetime of a session; the ID token ends it earlier if it expires first (reference 3.5). */
 const LIFETIME_SECONDS = 3600;

@@ -27,6 +27,7 @@ export const DEPS: PolicyDeps = {
   credentials: new CredentialNames(),
   ownFields: new OwnFields(),
   buckets: new TokenBuckets(),
+  sessionKey: new Uint8Array(32),
   phase: "route",
   identity: "route test policy",
 };
@@ -43,6 +44,8 @@ interface More extends Partial<Pick<PolicyContext, "matchedPrefix" | "trace">> {
   /** Body of the request. */
   readonly body?: string;
   readonly responseBody?: string;
+  /** The only endpoint, which responds. */
+  readonly endpoint?: string;
   readonly source?: Partial<SourceParts>;
   readonly response?: ResponseParts;
 }
@@ -66,12 +69,16 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
   return {
     request: message,
     matchedPrefix: "matchedPrefix" in more ? more.matchedPrefix : "/shop",
+    matchedPath: more.matchedPrefix ?? "/shop",
     trace: more.trace,
     requestTimeout: ms(0),
     backendRequestTimeout: ms(0),
     authorityMode: "auto",
     retry: undefined,
     acceptedCoding: undefined,
+    session: undefined,
+    preferEndpoint: (name) => name === more.endpoint,
+    calledEndpoint: more.endpoint,
     requestMetadata,
     requestBody: body,
     responseBody: new TestBody(more.responseBody ?? ""),

@@ -18,6 +18,8 @@ export interface Selected<R> {
   /** Index into the route's `matches`. */
   readonly matchIndex: number;
   readonly path: PathMatch;
+  /** What every path that fits a regex match begins with; `` for other matches. */
+  readonly literal: string;
 }
 
 /** One compiled entry of a route's `matches`. It is its own `Selected`, so that choosing it allocates nothing. */
@@ -27,8 +29,6 @@ export interface Entry<R> extends Selected<R> {
   /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
   readonly length: number;
   readonly pattern: Pattern | undefined;
-  /** What every path that fits `pattern` begins with. */
-  readonly literal: string;
   readonly method: string | undefined;
   readonly headers: readonly Condition[];
   readonly query: readonly Condition[];

@@ -9,6 +9,8 @@ export interface Balancer {
    * balancers without affinity ignore it.
    */
   choose(key?: Uint8Array): Endpoint | undefined;
+  /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
+  find(name: string): Endpoint | undefined;
 }
 
 /** The one endpoint of a static backend. Its evictions are ignored, because there is no alternative. */
@@ -23,6 +25,10 @@ export class SingleEndpoint implements Balancer {
 
   choose(): Endpoint {
     return this.#endpoint;
+  }
+
+  find(name: string): Endpoint | undefined {
+    return this.#endpoint.pool.name === name ? this.#endpoint : undefined;
   }
 }
 
@@ -63,6 +69,10 @@ export class BucketBalancer implements Balancer {
       full ??= bucket.endpoints.find((endpoint) => !this.#isEvicted(endpoint));
     }
     return full ?? fallback;
+  }
+
+  find(name: string): Endpoint | undefined {
+    return this.endpoints.find((endpoint) => endpoint.pool.name === name && this.#isActive(endpoint));
   }
 
   #isActive(endpoint: Endpoint): boolean {

@@ -109,6 +109,19 @@ for (const [name, create] of Object.entries(IMPLEMENTATIONS)) {
     assert.deepEqual(chosen(balancerOf([[near, alsoNear], [far]])), [a, b]);
   });
 
+  test(`${name}: finds an endpoint by its name, in any bucket, while it takes calls`, () => {
+    let now = 1;
+    const [near, far, drained] = [testEndpoint(a), testEndpoint(b, 1, 1), testEndpoint(c, 0)];
+    const balancer = balancerOf([[near, drained], [far]], () => now);
+    const found = () => [near, far, drained].map(({ pool }) => balancer.find(pool.name));
+    assert.deepEqual(found(), [near, far, undefined]);
+    evict(near, now);
+    far.begin();
+    assert.deepEqual(found(), [undefined, undefined, undefined]);
+    now = 2000;
+    assert.equal(balancer.find(near.pool.name), near);
+  });
+
   test(`${name}: knows all endpoints that have capacity`, () => {
     const [near, far] = [testEndpoint(a), testEndpoint(b)];
     assert.deepEqual(balancerOf([[near, testEndpoint(c, 0)], [far]]).endpoints, [near, far]);

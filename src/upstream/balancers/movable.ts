@@ -20,6 +20,10 @@ export class MovableBalancer implements Balancer {
     return this.#current.choose(key);
   }
 
+  find(name: string): Endpoint | undefined {
+    return this.#current.find(name);
+  }
+
   /** Calls from now on go to the endpoints of `next`. */
   move(next: Balancer): void {
     this.#current = next;

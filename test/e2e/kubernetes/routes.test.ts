@@ -41,7 +41,7 @@ describe("HTTPRoutes", () => {
       filters: [{ type: ExtensionRef, extensionRef: { group: example.com, kind: Filter, name: none } }]
       backendRefs: [{ name: one, port: 80 }]
     - matches: [{ path: { value: /session } }]
-      sessionPersistence: { type: Cookie }
+      sessionPersistence: { cookieConfig: { lifetimeType: Permanent } }
       backendRefs: [{ name: one, port: 80 }]
     - matches: [{ path: { value: /empty } }]
       backendRefs: [{ name: empty, port: 80 }]
@@ -60,6 +60,16 @@ describe("HTTPRoutes", () => {
       assert.equal((await proxy.get(path)).status, 500, path);
     assert.equal((await proxy.get("/empty")).status, 503);
     assert.equal((await proxy.get("/default", { host: "other.test" })).status, 404);
+  });
+
+  test("requests of a session go where the first one went, whatever the weights", async () => {
+    const rules = `
+    - sessionPersistence: { type: Header, sessionName: x-session }
+      backendRefs: [{ name: one, port: 80 }, { name: two, port: 80 }]`;
+    await using proxy = await OneProxy.start(service("one", one) + service("two", two) + route("split", EARLY, rules));
+    const { body, headers } = await proxy.send("GET", "/", {});
+    const session = String(headers["x-session"]);
+    for (let i = 0; i < 20; i++) assert.equal((await proxy.get("/", { "x-session": session })).body, body);
   });
 
   test("a backend that cannot be called answers for its share", async () => {

@@ -109,6 +109,7 @@ before(async () => {
     remoteRateLimit,
     buffer: { request: {} },
     compression: { minSize: 0 },
+    sessionPersistence: {},
     extProc,
     transformations: transformations("route"),
     csrf: {},
@@ -152,7 +153,7 @@ test("the policies of each phase run in their own order, whatever the order of t
     "compression",
     ...["cors", "oidc", "jwt auth", ...checks, "retry", "local rate limit", "remote rate limit", "buffer", "ext proc"],
     ...["transformation", "csrf", "request header modifier"],
-    ...["url rewrite", "delay", "request mirror", "route policies"],
+    ...["url rewrite", "delay", "session persistence", "request mirror", "route policies"],
     ...["authorization", "ext authz", "auth", "transformation", "request header modifier"].map(
       (each) => `backend ${each}`,
     ),

@@ -1,0 +1,113 @@
+/**
+ * `sessionPersistence`: keeps the requests of a client at one endpoint (Gateway API, GEP-1619). In: a cookie or header of the request.
+ * Out: the endpoint that it names is preferred to what weights and balancers choose, and the response has a session for the endpoint
+ * that has answered, unless the client has it already. The gateway keeps nothing: what a session needs is sealed in it.
+ */
+import { createHash } from "node:crypto";
+import { findCookie } from "../../base/cookies.ts";
+import { withDurations } from "../../base/durations.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
+import { getHeader, type HeaderList } from "../../http/message.ts";
+import type { PolicyDeps } from "../deps.ts";
+import { definePolicy } from "../policy.ts";
+import type { PolicyContext, PolicyHooks } from "../types.ts";
+import type { SessionPersistence } from "./schema.ts";
+import { Sessions } from "./session.ts";
+
+const KIND = "session_persistence";
+/** Characters of a path that may stand in an attribute of a cookie (RFC 6265 4.1.1). */
+const COOKIE_PATH = /^\/[\x21-\x3a\x3c-\x7e]*$/;
+
+export const sessionPersistence = definePolicy({
+  kind: "sessionPersistence",
+  phases: ["route"],
+  traceStage: "session persistence",
+  prepare: (config: SessionPersistence) => (deps) => hooksOf(config, deps),
+  redact: (config) => withDurations(config, "absoluteTimeout", "idleTimeout"),
+});
+
+function hooksOf(config: SessionPersistence, { sessionKey, identity }: PolicyDeps): PolicyHooks {
+  if (sessionKey === undefined) throw new TypeError("sessions need a key");
+  const sessions = new Sessions(sessionKey, identity, config);
+  const carrier = carrierOf(config, identity);
+  return {
+    onRequest(context) {
+      const { trace, request } = context;
+      const text = carrier.read(request.headers);
+      if (carrier.header !== undefined) trace?.hide("header", carrier.header);
+      if (text === undefined) {
+        trace?.skipped(KIND, "no session");
+        return undefined;
+      }
+      const session = sessions.read(text, seconds());
+      if (typeof session === "string") {
+        trace?.skipped(KIND, session === "expired" ? "the session has expired" : "not a session of this route", "warn");
+        return undefined;
+      }
+      const { endpoint } = session;
+      if (context.preferEndpoint(endpoint)) {
+        context.session = session;
+        trace?.applied(KIND, { endpoint });
+      } else trace?.failed(KIND, { endpoint, reason: "the endpoint is gone or takes no requests now" });
+      return undefined;
+    },
+    upstreamOnly: true,
+    onResponse(context, { headers }) {
+      const { calledEndpoint: endpoint, session, trace } = context;
+      if (endpoint === undefined) return;
+      const kept = session?.endpoint === endpoint;
+      if (kept && !sessions.renews) return;
+      const now = seconds();
+      const issued = kept ? session : { endpoint, since: now };
+      carrier.write(headers, sessions.issue(issued, now), context, sessions.left(issued, now));
+      trace?.applied(KIND, { [kept ? "renewed" : "issued"]: endpoint });
+    },
+  };
+}
+
+/** Where a session stands in messages. */
+interface Carrier {
+  /** Name of the header, lower-case, where it is one. */
+  readonly header?: string;
+  read(headers: HeaderList): string | undefined;
+  /** `left`: seconds of the session's life; Infinity = no limit. */
+  write(headers: HeaderList, text: string, context: PolicyContext, left: number): void;
+}
+
+function carrierOf({ type, sessionName, cookieConfig }: SessionPersistence, identity: string): Carrier {
+  if (type === "Header") {
+    const header = sessionName?.toLowerCase() ?? "x-tracegate-session";
+    return {
+      header,
+      read: (headers) => getHeader(headers, header),
+      write: (headers, text) => headers.push(header, latin1(text)),
+    };
+  }
+  // Routes must not share sessions (GEP-1619, edge cases): a cookie with the path of one route comes with requests to others below it.
+  const name = sessionName ?? `tracegate_session_${createHash("sha256").update(identity).digest("hex").slice(0, 8)}`;
+  const permanent = cookieConfig?.lifetimeType === "Permanent";
+  return {
+    read: (headers) => readCookie(headers, name),
+    write(headers, text, { matchedPath, request }, left) {
+      const path = COOKIE_PATH.test(matchedPath) ? matchedPath : "/";
+      const secure = request.scheme === "https" ? "; Secure" : "";
+      const maxAge = permanent ? `; Max-Age=${left}` : "";
+      headers.push("set-cookie", latin1(`${name}=${text}; Path=${path}; HttpOnly; SameSite=Strict${secure}${maxAge}`));
+    },
+  };
+}
+
+/** The first of the name counts: browsers send those with longer paths first (RFC 6265 5.4). */
+function readCookie(headers: HeaderList, name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] !== "cookie") continue;
+    const value = findCookie(headers[i + 1] as string, name);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
+
+/** Now, in Unix seconds. */
+function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}

@@ -1,0 +1,58 @@
+import { z } from "zod";
+import type { ConfigOf } from "../resolved.ts";
+import { duration } from "../shared/field-schemas.ts";
+
+const lifetime = duration.refine((time) => time > 0, { message: "must be longer than 0s; leave it out for no limit" });
+
+export const schema = z
+  .strictObject({
+    type: z
+      .enum(["Cookie", "Header"])
+      .default("Cookie")
+      .describe(
+        "`Cookie`: browsers keep the session. `Header`: the client copies the header of the response into its next requests.",
+      ),
+    sessionName: z
+      .string()
+      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, {
+        message: "is not a name of a cookie or header; use letters, digits, - and _",
+      })
+      .max(128)
+      .optional()
+      .describe(
+        "Name of the cookie or header. Default: for cookies `tracegate_session_` and a hash of the route, for headers `x-tracegate-session`.",
+      ),
+    absoluteTimeout: lifetime
+      .optional()
+      .describe("A session ends after this time, whatever its use. Default: no limit."),
+    idleTimeout: lifetime
+      .optional()
+      .describe("A session ends when it is unused for this time; every response then renews it. Default: no limit."),
+    cookieConfig: z
+      .strictObject({
+        lifetimeType: z
+          .enum(["Session", "Permanent"])
+          .default("Session")
+          .describe(
+            "`Session`: the browser drops the cookie when it closes. `Permanent`: the cookie has a `Max-Age`, the rest of `absoluteTimeout`.",
+          ),
+      })
+      .optional()
+      .describe("Only for `type: Cookie`."),
+  })
+  .refine(({ type, cookieConfig }) => type === "Cookie" || cookieConfig === undefined, {
+    path: ["cookieConfig"],
+    message: "is only for type Cookie; remove it",
+  })
+  .refine(
+    ({ cookieConfig, absoluteTimeout }) => cookieConfig?.lifetimeType !== "Permanent" || absoluteTimeout !== undefined,
+    {
+      path: ["cookieConfig"],
+      message: "lifetimeType Permanent needs absoluteTimeout, which becomes the lifetime of the cookie",
+    },
+  )
+  .describe(
+    "Sends all requests of a client's session to the endpoint that answered the first one (GEP-1619), across weighted backends too. The session is a cookie or header that only the gateway can read and make: it names the endpoint, encrypted, and is bound to the route. If the endpoint is gone, evicted or full, or the session has expired or was changed, the request is balanced as usual and gets a new session; so do retries. The cookie is `HttpOnly`, `SameSite=Strict`, `Secure` over https, and its `Path` is that of the route's match. Workers share the key; replicas do if the environment variable OIDC_COOKIE_SECRET is the same, as it is in Kubernetes. Without that variable, sessions end with the process.",
+  );
+
+export type SessionPersistence = ConfigOf<typeof schema>;
