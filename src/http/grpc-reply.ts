@@ -30,9 +30,12 @@ export function grpcStatusIn(fields: HeaderList): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : 2;
 }
 
-/** Header fields of a response that reports an error to a gRPC client: status 200 without a body (Trailers-Only). */
-export function grpcError(status: number, message: string): HeaderList {
-  return ["content-type", "application/grpc", ...grpcTrailers(status, message)];
+/**
+ * Header fields of a response that reports an error to a gRPC client: status 200 without a body (Trailers-Only). Some clients
+ * reject a format, such as `+json`, other than that of the `request`.
+ */
+export function grpcError(request: HeaderList, status: number, message: string): HeaderList {
+  return ["content-type", getHeader(request, "content-type") ?? "application/grpc", ...grpcTrailers(status, message)];
 }
 
 /** The fields that end a call. */

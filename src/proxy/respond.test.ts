@@ -64,6 +64,12 @@ suite("errors of the table", () => {
       );
     }
   });
+
+  test("to gRPC in another format: in that format", async () => {
+    await using plane = await TestPlane.start([]);
+    const response = await ask(plane, get("/nowhere", "content-type: application/grpc+json\r\n"));
+    assert.deepEqual(valuesOf(response, "content-type"), ["application/grpc+json"]);
+  });
 });
 
 test("a reply of a policy has a length, except where RFC 9110 8.6 forbids one", async () => {

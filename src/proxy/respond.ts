@@ -52,7 +52,7 @@ function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswe
   if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
   return {
     status: 200,
-    headers: [...grpcError(GRPC_STATUS.get(code) ?? grpcStatusOf(status), message), ...headers],
+    headers: [...grpcError(request.headers, GRPC_STATUS.get(code) ?? grpcStatusOf(status), message), ...headers],
     body: "",
   };
 }

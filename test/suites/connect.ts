@@ -1,7 +1,8 @@
 /**
  * npm run connect [-- <case pattern>…]
- * The conformance suite of Connect: its reference client calls its reference server through the gateway by Connect and gRPC-Web,
- * with every codec and compression, in plaintext and TLS. Patterns such as `Timeouts/**` select cases.
+ * The conformance suite of Connect: its reference client calls its reference server through the gateway by Connect, gRPC and
+ * gRPC-Web, over HTTP/1.1 and HTTP/2, with every codec and compression, in plaintext and TLS with and without client certificates.
+ * Patterns such as `Timeouts/**` select cases.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,7 +21,7 @@ const SERVERS = 2;
 
 /** What a client may use on its way to the gateway, as the suite's configuration says it. */
 const FEATURES = {
-  versions: ["HTTP_VERSION_1"],
+  versions: ["HTTP_VERSION_1", "HTTP_VERSION_2"],
   codecs: ["CODEC_PROTO", "CODEC_JSON"],
   compressions: ["IDENTITY", "GZIP", "BR", "ZSTD", "DEFLATE", "SNAPPY"].map((name) => `COMPRESSION_${name}`),
   supportsTlsClientCerts: true,
@@ -29,7 +30,7 @@ const FEATURES = {
 
 /** The backend speaks what the client speaks, or gRPC behind the policy `grpcWeb`. */
 const RUNS = [
-  { name: "passed on", mode: "pass", protocols: ["PROTOCOL_CONNECT", "PROTOCOL_GRPC_WEB"] },
+  { name: "passed on", mode: "pass", protocols: ["PROTOCOL_CONNECT", "PROTOCOL_GRPC", "PROTOCOL_GRPC_WEB"] },
   { name: "translated", mode: "translate", protocols: ["PROTOCOL_GRPC_WEB"] },
 ];
 

@@ -269,7 +269,7 @@ suite("gRPC clients of extAuthz", () => {
       assert.ok(answer !== undefined);
       assert.deepEqual([answer.status, answer.body, answer.reason], [200, "", "ExtAuth"]);
       assert.deepEqual(fieldsOf(answer), {
-        "content-type": "application/grpc",
+        "content-type": "application/grpc+proto",
         "grpc-status": code,
         "grpc-message": message,
         "www-authenticate": "Bearer",

@@ -21,7 +21,12 @@ export function refuse(
   // gRPC has no redirects, and a 2xx without a message is not a success: both become the status of `code`.
   const status = grpcStatus ?? grpcStatusOf(reply.status < 400 ? ERRORS[code].status : reply.status);
   const message = Buffer.from(reply.body).toString("utf8", 0, MAX_MESSAGE) || ERRORS[code].message;
-  return { ...reply, status: 200, headers: [...grpcError(status, message), ...beside(reply.headers)], body: "" };
+  return {
+    ...reply,
+    status: 200,
+    headers: [...grpcError(request.headers, status, message), ...beside(reply.headers)],
+    body: "",
+  };
 }
 
 /** The fields that remain: not those that describe the dropped body or a gRPC status, nor a redirect. */
