@@ -10,6 +10,7 @@ import { type ExportCounts, ExportQueue } from "../telemetry/otlp/export-queue.t
 import { type Chunk, encodeExportRequest, exporterKey, type Signal } from "../telemetry/otlp/messages.ts";
 import { resourceAttributes } from "../telemetry/otlp/resource.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -33,6 +34,7 @@ export function makeExports(worker: Worker, env: ExportContext["env"], log: Logg
     // Calls to collectors make no spans of their own: each would cause another export.
     exports: { add() {} },
     random: Math.random,
+    tickets: new TicketSecrets(),
   };
   const { version } = versionInfo();
   return new TelemetryExport({ env, snapshotEnv: worker.env, version, log }, services, new Endpoints(pools));

@@ -8,8 +8,10 @@
  *
  * Measurements: Node 24, one core, requests of 102 bytes that only pass through, unless said otherwise.
  */
+import { randomBytes } from "node:crypto";
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Server } from "node:tls";
 
 /** A part of Node that was not found, and what that costs. */
 export interface MissingInternal {
@@ -189,6 +191,72 @@ function internalGuardWrites(stream: Duplex, guard: WriteGuard): void {
 
 function documentedGuardWrites(): void {}
 
+// ── sessions of TLS ──
+
+/** What encrypts and signs a session ticket (RFC 5077 4). */
+export interface TicketKey {
+  /** 16 bytes, at the start of the ticket. */
+  readonly name: Buffer;
+  /** 16 bytes. */
+  readonly aes: Buffer;
+  /** 32 bytes; the documented API takes the first 16. */
+  readonly hmac: Buffer;
+}
+
+export interface TicketKeyring {
+  /** For new tickets; changes with a rotation. */
+  readonly current: TicketKey;
+  /** Of a ticket that a client shows; undefined = its session cannot be resumed. */
+  find(name: Buffer): TicketKey | undefined;
+  /** Whether a resumed session gets a new ticket. */
+  readonly renew: boolean;
+}
+
+/** Answers OpenSSL's question for the key of a ticket: 0 = unknown, 1 = known, 2 = known and a new ticket should follow. */
+type TicketAnswer = readonly [found: 0 | 1 | 2, hmac: Buffer, aes: Buffer, name?: Buffer, iv?: Buffer];
+
+/** The context of a `tls.Server`. */
+interface TicketContext {
+  enableTicketKeyCallback?(): void;
+  onticketkeycallback?(name: Buffer, iv: Buffer, encrypts: boolean): TicketAnswer;
+}
+
+const NO_KEY = Buffer.alloc(16);
+const IV_BYTES = 16;
+
+/**
+ * From now on `server` takes the keys of its tickets from `keys`. `setTicketKeys`, which is documented, knows one key only, so
+ * that a rotation would end all sessions, and gives resumed sessions of TLS 1.3 no new ticket, although clients should use each
+ * ticket once (RFC 8446 C.4). Not probed with the rest: `node:tls` is loaded for the first listener that needs it.
+ */
+function internalSetTickets(server: Server, keys: TicketKeyring): void {
+  const context = (server as { readonly _sharedCreds?: { readonly context?: TicketContext } })._sharedCreds?.context;
+  if (typeof context?.enableTicketKeyCallback !== "function") {
+    documentedSetTickets(server, keys);
+    return;
+  }
+  context.onticketkeycallback = (name, _iv, encrypts) => {
+    if (encrypts) {
+      const { current } = keys;
+      return [1, current.hmac, current.aes, current.name, randomBytes(IV_BYTES)];
+    }
+    const key = keys.find(name);
+    return key === undefined ? [0, NO_KEY, NO_KEY] : [keys.renew ? 2 : 1, key.hmac, key.aes];
+  };
+  context.enableTicketKeyCallback();
+}
+
+/** Each connection is accepted with the key that is current. */
+function documentedSetTickets(server: Server, keys: TicketKeyring): void {
+  let used: TicketKey | undefined;
+  server.prependListener("connection", () => {
+    const { current } = keys;
+    if (current === used) return;
+    used = current;
+    server.setTicketKeys(Buffer.concat([current.name, current.hmac.subarray(0, 16), current.aes]));
+  });
+}
+
 // ── self-check ──
 
 /**
@@ -297,6 +365,7 @@ export interface SocketInternals {
   readInto(stream: Duplex, reader: BufferedReader): boolean;
   wasReset(socket: object): boolean;
   guardWrites(stream: Duplex, guard: WriteGuard): void;
+  setTickets(server: Server, keys: TicketKeyring): void;
 }
 
 /** What documented API can do instead. */
@@ -304,6 +373,7 @@ export const DOCUMENTED: SocketInternals & { latin1Slice: typeof latin1Slice; la
   readInto: documentedReadInto,
   wasReset: documentedWasReset,
   guardWrites: documentedGuardWrites,
+  setTickets: documentedSetTickets,
   latin1Slice: documentedLatin1Slice,
   latin1Write: documentedLatin1Write,
 };
@@ -313,4 +383,5 @@ export const sockets: SocketInternals = {
   readInto: available.buffers ? internalReadInto : documentedReadInto,
   wasReset: available.peerNames ? internalWasReset : documentedWasReset,
   guardWrites: available.writes ? internalGuardWrites : documentedGuardWrites,
+  setTickets: internalSetTickets,
 };

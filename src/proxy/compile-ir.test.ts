@@ -9,6 +9,7 @@ import type { HttpRequest } from "../http/message.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { Metrics } from "../telemetry/metrics.ts";
+import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
@@ -33,6 +34,7 @@ class TestWorker {
       locality: {},
       exports: { add: () => {} },
       random: () => 0,
+      tickets: new TicketSecrets(),
     };
   }
 

@@ -14,6 +14,7 @@ import type { PolicySet } from "../policies/policy-set.ts";
 import type { CalloutContext } from "../policies/types.ts";
 import { AccessLogEdits } from "../telemetry/access-log-edits.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { TicketSecrets } from "../tls/ticket-keys.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { TlsTerminator } from "../tls/tls-terminator.ts";
 import { AffinityKey } from "../upstream/balancers/rendezvous.ts";
@@ -82,7 +83,7 @@ interface Owner {
 
 export type CompilerServices = Pick<
   Services,
-  "metrics" | "customLabels" | "policies" | "locality" | "exports" | "random"
+  "metrics" | "customLabels" | "policies" | "locality" | "exports" | "random" | "tickets"
 >;
 
 const UNROUTED: Omit<FixedLabels, "bind"> = {
@@ -105,6 +106,7 @@ export class IrCompiler {
   readonly #policies: PolicyEnvironment;
   readonly #exports: Services["exports"];
   readonly #random: Services["random"];
+  readonly #tickets: TicketSecrets;
   readonly #endpoints: Endpoints;
   readonly #calls = new Map<string, BackendCalls>();
   readonly #ir: Ir;
@@ -138,7 +140,7 @@ export class IrCompiler {
   constructor(
     generation: number,
     { frame: ir, addresses }: Pick<PackedIr, "frame" | "addresses">,
-    { metrics, customLabels, policies, locality, exports, random }: CompilerServices,
+    { metrics, customLabels, policies, locality, exports, random, tickets }: CompilerServices,
     endpoints: Endpoints,
     before?: Generation,
   ) {
@@ -150,6 +152,7 @@ export class IrCompiler {
     this.#recording = IrCompiler.#recordingIn(this.#link, environment);
     this.#exports = exports;
     this.#random = random;
+    this.#tickets = tickets;
     this.#generation = generation;
     this.#ir = ir;
     this.#metrics = metrics;
@@ -338,7 +341,9 @@ export class IrCompiler {
     const settings = `${protocol} ${JSON.stringify(tls)}`;
     const before = this.#terminatorsBefore?.get(key);
     const terminator =
-      before?.settings === settings ? before.terminator : makeTerminator(key, protocol, tls, this.#policies.log);
+      before?.settings === settings
+        ? before.terminator
+        : makeTerminator(key, protocol, tls, this.#tickets, this.#policies.log);
     this.#terminators.set(key, { settings, terminator });
     return terminator;
   }
@@ -480,10 +485,11 @@ function makeTerminator(
   key: string,
   protocol: Listener["protocol"],
   tls: TlsServer,
+  tickets: TicketSecrets,
   log: Logger | undefined,
 ): TlsTerminator {
   const protocols = protocol === "HTTPS" ? (tls.alpn ?? ALPN) : [];
-  return new TlsTerminator(tls, protocols, (name, { serialNumber, notAfter }) => {
+  return new TlsTerminator(key, tls, protocols, tickets, (name, { serialNumber, notAfter }) => {
     const expires = new Date(notAfter).toISOString();
     log?.debug("certificate made", { listener: key, "tls.sni": name, serial: serialNumber, expires });
   });

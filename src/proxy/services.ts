@@ -4,6 +4,7 @@ import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { EntrySink } from "../telemetry/otlp/messages.ts";
+import type { TicketSecrets } from "../tls/ticket-keys.ts";
 import type { Workloads } from "../upstream/discovery.ts";
 import type { DynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -42,6 +43,8 @@ export interface Services {
   readonly upstreamCall: Histogram;
   /** Of the bodies that policies read. */
   readonly buffers: BufferBudget;
+  /** Of the session tickets of TLS, in memory that all workers share. */
+  readonly tickets: TicketSecrets;
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
   readonly dynamic: DynamicEndpoints;

@@ -6,6 +6,8 @@ import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { Acceptor, SocketBudget } from "../net/acceptor.ts";
 import { DOCUMENTED, sockets } from "../net/node-internals.ts";
 import type { Transport, TransportHandler } from "../net/transport.ts";
+import { TicketSecrets } from "./ticket-keys.ts";
+import type { TlsServer } from "./tls-settings.ts";
 import { TlsTerminator } from "./tls-terminator.ts";
 
 interface Served {
@@ -45,8 +47,9 @@ class TlsPort implements AsyncDisposable {
   }
 
   /** A client after its handshake. */
-  async connect(options: ConnectionOptions): Promise<TLSSocket> {
+  async connect(options: ConnectionOptions, onTicket = (_session: Buffer): void => {}): Promise<TLSSocket> {
     const client = connect({ host: "127.0.0.1", port: this.#acceptor.port, servername: "a.example", ...options });
+    client.on("session", onTicket);
     this.#clients.push(client);
     await once(client, "secureConnect");
     return client;
@@ -90,7 +93,8 @@ async function received(client: TLSSocket, length: number): Promise<string> {
 suite("bytes inside TLS", { skip: noOpenssl }, () => {
   const ca = new TestCa();
   const { cert, key } = ca.issue("a.example");
-  const terminator = (): TlsTerminator => new TlsTerminator({ cert, key }, [], () => {});
+  const terminator = (): TlsTerminator =>
+    new TlsTerminator("listener", { cert, key }, [], new TicketSecrets(), () => {});
 
   test("are read into one buffer, again and again", async () => {
     await using port = await TlsPort.listen(terminator());
@@ -133,5 +137,92 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
     transport.resume();
     await ended;
     assert.equal(events.at(-1), "end");
+  });
+});
+
+/** One connection to `terminator` and back; the latest ticket it got, and whether `session` was resumed. */
+async function visit(
+  terminator: TlsTerminator,
+  options: ConnectionOptions,
+): Promise<{ ticket: Buffer | undefined; resumed: boolean; verified: boolean }> {
+  await using port = await TlsPort.listen(terminator);
+  const tickets: Buffer[] = [];
+  const client = await port.connect(options, (ticket) => tickets.push(ticket));
+  // Tickets of TLS 1.3 come after the handshake, before what is echoed.
+  client.write("hello");
+  assert.equal(await received(client, 5), "hello");
+  const verified = port.served[0]?.transport.tls?.client !== undefined;
+  // Node reports no ticket that renews a session of TLS 1.2.
+  const ticket = client.getProtocol() === "TLSv1.2" ? client.getSession() : tickets.at(-1);
+  return { ticket, resumed: client.isSessionReused(), verified };
+}
+
+suite("sessions", { skip: noOpenssl }, () => {
+  const ca = new TestCa();
+  const identity = ca.issue("a.example");
+  const { cert, key } = identity;
+  const server = (secrets: TicketSecrets, settings: Partial<TlsServer> = {}, name = "listener"): TlsTerminator =>
+    new TlsTerminator(name, { cert, key, ...settings }, [], new TicketSecrets(secrets.memory), () => {});
+
+  for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+    test(`are resumed by every worker, and get a new ticket (${maxVersion})`, async () => {
+      const secrets = new TicketSecrets();
+      const options = { ca: ca.cert, maxVersion };
+      const first = await visit(server(secrets), options);
+      assert.equal(first.resumed, false);
+      const second = await visit(server(secrets), { ...options, session: first.ticket });
+      assert.equal(second.resumed, true);
+      assert.notDeepEqual(second.ticket, first.ticket);
+      const third = await visit(server(secrets), { ...options, session: second.ticket });
+      assert.equal(third.resumed, true);
+    });
+  }
+
+  test("outlive one rotation of the secrets, not two", async () => {
+    const secrets = new TicketSecrets();
+    const terminator = server(secrets);
+    const { ticket } = await visit(terminator, { ca: ca.cert });
+    secrets.rotate();
+    const renewed = await visit(terminator, { ca: ca.cert, session: ticket });
+    assert.equal(renewed.resumed, true);
+    secrets.rotate();
+    assert.equal((await visit(terminator, { ca: ca.cert, session: ticket })).resumed, false);
+    assert.equal((await visit(terminator, { ca: ca.cert, session: renewed.ticket })).resumed, true);
+  });
+
+  test("are of one listener with one set of settings, in one process", async () => {
+    const secrets = new TicketSecrets();
+    const { ticket: session } = await visit(server(secrets), { ca: ca.cert });
+    const client = ca.issue("client");
+    const options = { ca: ca.cert, cert: client.cert, key: client.key, session };
+    const others = [
+      server(secrets, {}, "another"),
+      server(secrets, { clientCa: ca.cert }),
+      server(secrets, { minVersion: "TLSv1.3" }),
+      server(new TicketSecrets()),
+    ];
+    for (const other of others) assert.equal((await visit(other, options)).resumed, false);
+    assert.equal((await visit(server(secrets), options)).resumed, true);
+  });
+
+  test("keep the client's certificate, and then end with their first tickets", async () => {
+    const secrets = new TicketSecrets();
+    const client = ca.issue("client");
+    const options = { ca: ca.cert, cert: client.cert, key: client.key };
+    const first = await visit(server(secrets, { clientCa: ca.cert }), options);
+    const second = await visit(server(secrets, { clientCa: ca.cert }), { ...options, session: first.ticket });
+    assert.deepEqual([second.resumed, second.verified, second.ticket], [true, true, undefined]);
+  });
+
+  test("are resumed with documented API too, until a rotation", async (t) => {
+    t.mock.method(sockets, "setTickets", DOCUMENTED.setTickets);
+    const secrets = new TicketSecrets();
+    const terminator = server(secrets);
+    const { ticket } = await visit(server(secrets), { ca: ca.cert });
+    assert.equal((await visit(terminator, { ca: ca.cert, session: ticket })).resumed, true);
+    secrets.rotate();
+    const after = await visit(terminator, { ca: ca.cert, session: ticket });
+    assert.equal(after.resumed, false);
+    assert.equal((await visit(terminator, { ca: ca.cert, session: after.ticket })).resumed, true);
   });
 });

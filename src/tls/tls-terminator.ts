@@ -3,9 +3,11 @@ import type { SecureContextOptions, Server, TLSSocket } from "node:tls";
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import { type Addresses, Peer } from "../net/addresses.ts";
+import { sockets } from "../net/node-internals.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
 import { CertificateChoice, type ServerIdentity } from "./certificate-choice.ts";
 import { ClientCertificate } from "./client-certificate.ts";
+import { ListenerTickets, SESSION_LIFETIME_S, type TicketSecrets } from "./ticket-keys.ts";
 import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
 import { LeafCache, type LeafListener } from "./x509/leaf-cache.ts";
@@ -45,8 +47,8 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
 
 /**
  * Ends TLS for one listener. The server's name was read before (see tls-client-hello.ts), so that each listener has
- * versions, suites and client CA of its own, not only its certificate. Sessions are resumed within a listener only: a
- * ticket of a listener without client certificates cannot be used to skip the check of another one.
+ * versions, suites and client CA of its own, not only its certificate. Sessions are resumed within a listener only, by any
+ * worker; see ticket-keys.ts.
  */
 export class TlsTerminator {
   /**
@@ -54,8 +56,10 @@ export class TlsTerminator {
    * it with that of its connection: a new string for each costs 0.4 µs with one CA, 0.2 ms with a bundle of 200 KB.
    */
   readonly clientValidation: string | undefined;
+  readonly #name: string;
   readonly #settings: TlsServer;
   readonly #protocols: readonly string[];
+  readonly #tickets: TicketSecrets;
   readonly #onMade: LeafListener;
   /** Made with the first connection of a CA: reading keys for thousands of listeners would delay a reload. */
   #leaves: LeafCache | undefined;
@@ -67,13 +71,24 @@ export class TlsTerminator {
   readonly #pending = new Map<string, Pending>();
   #tunnels = 0;
 
-  /** `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered. `onMade`: with a dynamic CA. */
-  constructor(settings: TlsServer, protocols: readonly string[], onMade: LeafListener) {
+  /**
+   * `name` of the listener; no other has it. `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered.
+   * `onMade`: with a dynamic CA.
+   */
+  constructor(
+    name: string,
+    settings: TlsServer,
+    protocols: readonly string[],
+    tickets: TicketSecrets,
+    onMade: LeafListener,
+  ) {
     // Loaded here, with the configuration, so that the first client does not wait for it.
     nodeTls();
     const { clientCa, clientCertificates = "required" } = settings;
     this.clientValidation = clientCa === undefined ? undefined : `${clientCertificates} ${clientCa}`;
+    this.#name = name;
     this.#settings = settings;
+    this.#tickets = tickets;
     this.#protocols = protocols;
     this.#onMade = onMade;
   }
@@ -99,12 +114,12 @@ export class TlsTerminator {
     carrier.allowHalfOpen = false;
     if (tunnelled) {
       // Streams inside the process have no addresses to identify them by, so each gets a server of its own.
-      this.#createServer(identity, () => key).emit("connection", carrier);
+      this.#createServer(identity, serverName, () => key).emit("connection", carrier);
       return;
     }
     let server = this.#servers.get(identity);
     if (server === undefined) {
-      server = this.#createServer(identity, identify);
+      server = this.#createServer(identity, serverName, identify);
       this.#servers.set(identity, server);
     }
     server.emit("connection", carrier);
@@ -135,16 +150,27 @@ export class TlsTerminator {
       : `${closed}, or the client's certificate was refused`;
   }
 
-  #createServer(identity: ServerIdentity, keyOf: (socket: Socket) => string): Server {
+  #createServer(identity: ServerIdentity, serverName: string, keyOf: (socket: Socket) => string): Server {
+    const tickets = this.#ticketsOf(identity, serverName);
     const server = nodeTls().createServer({
       ...serverContext(this.#settings, identity),
+      sessionIdContext: tickets.id,
+      sessionTimeout: SESSION_LIFETIME_S,
       requestCert: this.#settings.clientCa !== undefined,
       rejectUnauthorized: !this.#admitsAll,
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
+    sockets.setTickets(server, tickets);
     server.on("secureConnection", (socket) => this.#secured(socket, keyOf(socket)));
     server.on("tlsClientError", (error, socket) => this.#fail(keyOf(socket), undefined, describe(error)));
     return server;
+  }
+
+  /** A session is resumed with what it began with. Workers make certificates of their own for one name, so the name counts then. */
+  #ticketsOf({ cert }: ServerIdentity, serverName: string): ListenerTickets {
+    const { dynamicCa, clientCa } = this.#settings;
+    const listener = [this.#name, this.#protocols, this.#settings, dynamicCa === undefined ? cert : serverName];
+    return new ListenerTickets(this.#tickets, JSON.stringify(listener), clientCa === undefined);
   }
 
   #secured(socket: TLSSocket, key: string): void {

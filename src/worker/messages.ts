@@ -30,6 +30,8 @@ export interface WorkerOptions {
   readonly logWindow: SharedArrayBuffer;
   /** Shared memory of the `TokenBuckets`. */
   readonly buckets: SharedArrayBuffer;
+  /** Shared memory of the `TicketSecrets`. */
+  readonly tickets: SharedArrayBuffer;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
   /** Limit of client connections of this worker, over all its ports; undefined: no limit. */

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
+import { connect as tlsConnect } from "node:tls";
 import type { Worker } from "node:worker_threads";
+import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor } from "../../test/helpers/supervisor.ts";
 import { until } from "../../test/helpers/until.ts";
@@ -269,4 +271,24 @@ test("one worker probes for all; when it dies, another takes over with what is k
   well = true;
   await agree(true);
   assert.equal(probes.size, 2);
+});
+
+test("a TLS session is resumed whichever worker gets the connection", { skip: noOpenssl }, async () => {
+  using ca = new TestCa();
+  const { certFile, keyFile } = ca.issue("a.example");
+  await using workers = new TestSupervisor(2);
+  const routes = [{ policies: { directResponse: { status: 200, body: "served" } } }];
+  const listener = { protocol: "HTTPS", tls: { cert: certFile, key: keyFile }, routes };
+  await workers.supervisor.apply(1, irOf({ binds: [{ port: 0, listeners: [listener] }] }));
+  const options = { host: "127.0.0.1", port: workers.port, servername: "a.example", ca: ca.cert };
+  const first = tlsConnect(options);
+  const [session] = (await once(first, "session")) as [Buffer];
+  first.destroy();
+  // The system spreads connections over both workers.
+  for (let connection = 0; connection < 16; connection++) {
+    const socket = tlsConnect({ ...options, session });
+    await once(socket, "secureConnect");
+    assert.equal(socket.isSessionReused(), true, `connection ${connection}`);
+    socket.destroy();
+  }
 });

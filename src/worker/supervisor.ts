@@ -17,6 +17,7 @@ import type { Ports } from "../proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../proxy/ingress/drain.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
@@ -43,7 +44,7 @@ export interface SupervisorSettings {
   /** Threads of the data plane, at least 1. */
   readonly workers: number;
   /** Options that all workers share. */
-  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts" | "logWindow">;
+  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets" | "tickets" | "adminPorts" | "logWindow">;
 }
 
 /** What workers send besides replies, for the gateway. */
@@ -75,6 +76,9 @@ export class Supervisor implements WorkerEvents {
   readonly #gate = new TraceGate();
   /** Shared memory: token buckets of rate limits, so that a limit holds for the process and not for each worker. */
   readonly #buckets = new TokenBuckets();
+  /** Shared memory: what session tickets of TLS are encrypted with, so that every worker resumes the sessions of all. */
+  readonly #tickets = new TicketSecrets();
+  readonly #rotation: NodeJS.Timeout;
   readonly #evictions = new Evictions();
   /** What active health checks have found out, by the key of the endpoint. */
   readonly #healths = new Map<string, HealthNotice>();
@@ -100,6 +104,7 @@ export class Supervisor implements WorkerEvents {
     this.#events = events;
     this.#threads = threads;
     this.#logFilter = settings.worker.logFilter;
+    this.#rotation = setInterval(() => this.#tickets.rotate(), TICKET_PERIOD_MS).unref();
     this.hub = new TraceHub(this.#gate, {
       watch: async (id, slot, filter, options) => {
         this.#watches.set(id, { slot, filter, options });
@@ -237,6 +242,7 @@ export class Supervisor implements WorkerEvents {
   /** Ends all workers at once; connections break. After a drain there are none left. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    clearInterval(this.#rotation);
     await Promise.all(this.workers.map((worker) => worker.stop()));
   }
 
@@ -341,6 +347,7 @@ export class Supervisor implements WorkerEvents {
       index,
       gate: this.#gate.buffer,
       buckets: this.#buckets.memory,
+      tickets: this.#tickets.memory,
       adminPorts: this.#adminPorts,
     };
     const handle = new WorkerHandle(this.#threads.take(index), options, this);

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { WorkerOptions } from "./messages.ts";
 import { probePorts } from "./ports.ts";
@@ -18,10 +19,10 @@ class TestWorker {
   log = "";
 
   constructor(options: Partial<WorkerOptions> = {}) {
-    const own = { gate: this.gate.buffer, buckets: new TokenBuckets().memory, index: 0, adminPorts: [] };
+    const own = { gate: this.gate.buffer, buckets: new TokenBuckets().memory, tickets: new TicketSecrets().memory };
     this.handle = new WorkerHandle(
       new WorkerThreads(1).take(0),
-      { ...WORKER, ...own, ...options },
+      { ...WORKER, ...own, index: 0, adminPorts: [], ...options },
       {
         onTrace: (_id, event) => this.traced.push(event),
         onEvicted() {},

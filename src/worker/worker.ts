@@ -19,6 +19,7 @@ import { Watchers } from "../proxy/watchers.ts";
 import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
+import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { Workloads } from "../upstream/discovery.ts";
@@ -105,6 +106,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     workloads: new Workloads(),
     locality: options.locality,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),
+    tickets: new TicketSecrets(options.tickets),
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),

@@ -13,6 +13,7 @@ import type { Services } from "../../src/proxy/services.ts";
 import { TraceLog } from "../../src/proxy/trace-log.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
+import { TicketSecrets } from "../../src/tls/ticket-keys.ts";
 import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
@@ -106,6 +107,7 @@ export class TestPlane {
     this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onTrace(json));
     const services: Services = {
       metrics: this.metrics,
+      tickets: new TicketSecrets(),
       customLabels: undefined,
       watchers: this.#watchers,
       traceLog: new TraceLog(output),

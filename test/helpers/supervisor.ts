@@ -11,7 +11,7 @@ import { rawClient } from "../e2e/trace/support.ts";
 const DEADLINE_MS = 30_000;
 const POLL_MS = 20;
 
-export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "adminPorts" | "logWindow"> = {
+export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "tickets" | "adminPorts" | "logWindow"> = {
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
   lookupFamily: "All",
   sensitiveHeaders: [],

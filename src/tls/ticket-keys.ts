@@ -1,0 +1,114 @@
+import { createHash, hkdfSync, randomFillSync } from "node:crypto";
+import type { TicketKey, TicketKeyring } from "../net/node-internals.ts";
+
+/** Milliseconds for which a secret encrypts new tickets. Afterwards their sessions can be resumed for as long again. */
+export const TICKET_PERIOD_MS = 2 * 3600 * 1000;
+/** Seconds for which clients may resume a session. It does not outlive the secret of its ticket. */
+export const SESSION_LIFETIME_S = TICKET_PERIOD_MS / 1000;
+
+const SECRET_BYTES = 32;
+/** The current secret, the one before, and the place of the next. */
+const PLACES = 3;
+const HEADER_BYTES = 64;
+const NAME_BYTES = 16;
+const AES_BYTES = 16;
+const HMAC_BYTES = 32;
+
+/**
+ * What the keys of session tickets are derived from, in memory that all workers share: a client may resume its session at any
+ * worker, whichever gets the connection. Secrets are random and never stored; a restart of the process forgets them.
+ */
+export class TicketSecrets {
+  readonly memory: SharedArrayBuffer;
+  /** [0] counts the rotations; the current secret stands at this number modulo `PLACES`. */
+  readonly #rotations: Int32Array;
+  readonly #secrets: Uint8Array;
+
+  /** `memory`: of another thread; absent = new secrets. */
+  constructor(memory?: SharedArrayBuffer) {
+    this.memory = memory ?? new SharedArrayBuffer(HEADER_BYTES + PLACES * SECRET_BYTES);
+    this.#rotations = new Int32Array(this.memory, 0, 1);
+    this.#secrets = new Uint8Array(this.memory, HEADER_BYTES);
+    if (memory === undefined) this.#secrets.set(randomBytes(PLACES * SECRET_BYTES));
+  }
+
+  /**
+   * From now on, tickets are encrypted with a new secret. The current one still decrypts, the one before no longer: who steals
+   * the memory of the process learns the sessions of two periods, not of its whole life. Called by the main thread only.
+   */
+  rotate(): void {
+    const next = this.rotations + 1;
+    this.#secrets.set(randomBytes(SECRET_BYTES), (next % PLACES) * SECRET_BYTES);
+    Atomics.store(this.#rotations, 0, next);
+    // The place of the rotation after this one holds what has been the one before.
+    this.#secrets.fill(0, ((next + 1) % PLACES) * SECRET_BYTES, ((next + 1) % PLACES) * SECRET_BYTES + SECRET_BYTES);
+  }
+
+  get rotations(): number {
+    return Atomics.load(this.#rotations, 0);
+  }
+
+  /** A copy of the secret after so many rotations: of the current one or of the one before. */
+  at(rotations: number): Uint8Array {
+    const from = ((rotations + PLACES) % PLACES) * SECRET_BYTES;
+    return Uint8Array.from(this.#secrets.subarray(from, from + SECRET_BYTES));
+  }
+}
+
+/**
+ * The keys of one listener's tickets. They are derived from its name and all of its TLS settings: no other listener accepts its
+ * tickets, which could have skipped the check of another client CA, and neither does the same one with other settings.
+ */
+export class ListenerTickets implements TicketKeyring {
+  /** Sessions with a client's certificate end with their first ticket, because a resumption does not check the certificate anew. */
+  readonly renew: boolean;
+  /** Tells listeners apart in sessions too (at most 32 characters). */
+  readonly id: string;
+  readonly #secrets: TicketSecrets;
+  readonly #listener: Buffer;
+  #rotations = Number.NaN;
+  #keys: readonly TicketKey[] = [];
+
+  /** `listener`: whatever must be the same for a ticket to be accepted. */
+  constructor(secrets: TicketSecrets, listener: string, renew: boolean) {
+    this.renew = renew;
+    this.#secrets = secrets;
+    this.#listener = createHash("sha256").update(listener).digest();
+    this.id = this.#listener.toString("hex", 0, 16);
+  }
+
+  get current(): TicketKey {
+    const [current] = this.#known();
+    if (current === undefined) throw new Error("a listener has ticket keys at all times");
+    return current;
+  }
+
+  find(name: Buffer): TicketKey | undefined {
+    return this.#known().find((key) => key.name.equals(name));
+  }
+
+  /** The current key, then the one before. */
+  #known(): readonly TicketKey[] {
+    const { rotations } = this.#secrets;
+    if (rotations !== this.#rotations) {
+      this.#rotations = rotations;
+      this.#keys = [rotations, rotations - 1].map((each) => derive(this.#secrets.at(each), this.#listener));
+    }
+    return this.#keys;
+  }
+}
+
+/** HKDF (RFC 5869): what one key tells says nothing about the secret, nor about the keys of other listeners. */
+function derive(secret: Uint8Array, listener: Buffer): TicketKey {
+  const length = NAME_BYTES + AES_BYTES + HMAC_BYTES;
+  const bytes = Buffer.from(hkdfSync("sha256", secret, "tracegate session tickets", listener, length));
+  return {
+    name: bytes.subarray(0, NAME_BYTES),
+    aes: bytes.subarray(NAME_BYTES, NAME_BYTES + AES_BYTES),
+    hmac: bytes.subarray(NAME_BYTES + AES_BYTES),
+  };
+}
+
+function randomBytes(count: number): Uint8Array {
+  return randomFillSync(new Uint8Array(count));
+}
