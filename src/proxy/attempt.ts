@@ -240,7 +240,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#answered(head.status, head.headers);
     trace?.responseSnapshot("raw response", response);
     this.#call?.classify(this, response);
-    if (length === TUNNEL && !this.#acceptsTunnel(head)) return;
+    if (length === TUNNEL ? !this.#acceptsTunnel(head) : this.#looksOpened(head)) return;
     trace?.responseSnapshot("backend response ready", response);
     responseSide.begin(response, length, head.rawNames);
     exchange.attemptAnswered();
@@ -272,6 +272,15 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const detail = `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`;
     this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", detail));
     return false;
+  }
+
+  /** To a client of HTTP/2 any 2xx would say that its WebSocket is open (RFC 8441 5). */
+  #looksOpened({ status }: ResponseHead): boolean {
+    const { request, downstream } = this.#exchange;
+    if (request.version !== "HTTP/2" || downstream.upgrade === "" || status >= 300) return false;
+    this.abandon({ countFailure: true });
+    this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", `backend answered ${status} without an upgrade`));
+    return true;
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {

@@ -31,6 +31,7 @@ export interface RequestConnection {
 /** Reading never yields, so one reader serves every connection of the thread. */
 const READER = new RequestReader();
 const NO_HEADERS: HeaderList = [];
+const NOT_IMPLEMENTED = 501;
 
 /** Some servers apply them in trailers too. */
 const FRAMING: ReadonlySet<string> = new Set(["connection", "content-length", "transfer-encoding", "upgrade"]);
@@ -251,7 +252,8 @@ export class RequestStream extends Http2Stream implements Downstream {
       else this.sendHeaders(pseudoFields(status), fields, false);
       return;
     }
-    const pseudo = pseudoFields(status);
+    // Any 2xx would open the WebSocket (RFC 8441 5); who answers in its place does not speak it.
+    const pseudo = pseudoFields(this.upgrade !== "" && status < 300 ? NOT_IMPLEMENTED : status);
     this.#left = length;
     // RFC 9110 6.4.1: no body follows whatever the fields say.
     if (this.#isHead || status === 204 || status === 304) {

@@ -161,15 +161,6 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     peer.socket.destroy();
   });
 
-  test("HTTP/1.1 is what ALPN agrees on, even with clients that like HTTP/2 better", async () => {
-    await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
-    const options = { ...trusted(), servername: "one.host.example" };
-    const { socket } = await tlsConnect(gateway.port(), { ...options, ALPNProtocols: ["h2", "http/1.1"] });
-    assert.equal(socket.alpnProtocol, "http/1.1");
-    socket.destroy();
-    await assert.rejects(tlsConnect(gateway.port(), { ...options, ALPNProtocols: ["h2"] }));
-  });
-
   test("a listener with a client CA takes only clients with a certificate of it", async () => {
     using other = new TestCa("other CA");
     const client = ca.issue("client");
