@@ -54,8 +54,10 @@ export class H2Client {
   readonly #decoder = new HpackDecoder({ tableSize: 4096, maxListSize: 1 << 20, maxFields: 1000 });
   #block: Buffer[] = [];
 
+  /** Ends when the gateway does, as clients do. */
   constructor(peer: RawPeer) {
     this.peer = peer;
+    peer.socket.on("end", () => peer.end());
   }
 
   /** Connects to a port of 127.0.0.1 and sends the preface and SETTINGS; `settings`: ids and values in turn. */
@@ -147,6 +149,23 @@ export class H2Client {
     const before = this.pongs;
     this.send(PING, 0, 0, Buffer.alloc(8));
     await this.until(() => this.pongs > before, "the answer to a PING");
+  }
+
+  /** As `until`, asked only when something arrives: for conditions that frames fulfil, without load. False: the connection ended. */
+  async received(condition: () => boolean): Promise<boolean> {
+    for (;;) {
+      const { ended } = this.peer;
+      this.#read();
+      if (condition()) return true;
+      if (ended !== undefined) return false;
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          for (const event of ["data", "end", "close"]) this.peer.socket.off(event, wake);
+          resolve();
+        };
+        for (const event of ["data", "end", "close"]) this.peer.socket.on(event, wake);
+      });
+    }
   }
 
   /** Resolves when the gateway has closed the connection. */

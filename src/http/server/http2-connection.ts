@@ -20,8 +20,8 @@ const CONNECTION_WINDOW = 1024 * 1024;
 const FRAME_SIZE = 16 * 1024;
 const CONCURRENT_STREAMS = 100;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
-/** Milliseconds until the last GOAWAY, for clients that do not answer a PING. */
-const LEAVE_MS = 5000;
+/** Milliseconds until the last GOAWAY, for clients that do not answer a PING: a drain waits for them. */
+const LEAVE_MS = 2000;
 /** Clients divide a Cookie field into crumbs (RFC 9113 8.2.3), which the limit on fields counts as one; pseudo-header fields too. */
 const FURTHER_FIELDS = 256;
 
@@ -189,9 +189,12 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
 
   // ── the end ──
 
+  /** An idle client may be about to send a request: it is asked to leave first, so that the request is served or not sent. */
   closeIfIdle(): void {
     const core = this.#core;
-    if (core.streamCount === 0 && !core.hasWaiting) core.end();
+    if (core.streamCount > 0 || core.hasWaiting) return;
+    if (this.#leaving === "last") core.end();
+    else this.askToReconnect();
   }
 
   /** The client has asked for all that it may: the connection ends with its last stream. */

@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, suite, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
+import { RawPeer } from "../../helpers/raw-peer.ts";
+import { tlsConnect } from "../tls/support.ts";
+
+/** Clients that send requests without a pause on a connection that they keep, several at a time. */
+const BUSY_CLIENTS = 6;
+const STREAMS = 5;
+/** Clients whose connection is idle most of the time. */
+const PAUSING_CLIENTS = 8;
+const MAX_PAUSE_MS = 100;
+/** Clients that open a connection for every request. */
+const FRESH_CLIENTS = 4;
+
+/** What became of the requests of all clients. */
+interface Tally {
+  answered: number;
+  /** Clients that have ended because nobody listens any more. */
+  refused: number;
+  readonly lost: string[];
+  stopped: boolean;
+}
+
+suite("HTTP/2 under load", () => {
+  let backend: Server;
+  let address: string;
+
+  before(async () => {
+    backend = createServer((incoming, answer) => {
+      incoming.resume();
+      // Some answers take a while, so that requests are under way at any moment.
+      setTimeout(() => answer.end("complete"), Math.random() * 10);
+    });
+    backend.keepAliveTimeout = 0;
+    await once(backend.listen(0, "127.0.0.1"), "listening");
+    address = `127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    backend.closeAllConnections();
+    backend.close();
+  });
+
+  const routes = () => [{ backends: [{ host: address, policies: { http: { version: "HTTP/1.1" } } }] }];
+  const settings = { config: { workerThreads: 2 } };
+
+  test("a shutdown loses no request", async () => {
+    await using gateway = await TestGateway.start({
+      ...settings,
+      binds: [{ port: 0, listeners: [{ routes: routes() }] }],
+    });
+    const tally = newTally();
+    const port = gateway.port();
+    const clients = allClients(() => RawPeer.connect(port), tally);
+    while (tally.answered < 500) await delay(5);
+    gateway.process.kill("SIGTERM");
+    await Promise.all(clients);
+    assert.deepEqual(tally.lost, []);
+    assert.equal(tally.refused, clients.length);
+    assert.equal(await gateway.exited(), 0);
+    assert.ok(!gateway.lines.some(({ level }) => level === "warn"), "nothing was cut");
+  });
+
+  suite("inside TLS", { skip: noOpenssl }, () => {
+    let ca: TestCa;
+    before(() => {
+      ca = new TestCa();
+    });
+    after(() => ca[Symbol.dispose]());
+
+    test("new routes, other certificates and other settings of TLS lose no request", async () => {
+      const config = ({ certFile: cert, keyFile: key }: Identity, name: string, tls: object = {}): object => ({
+        ...settings,
+        binds: [
+          {
+            port: 0,
+            listeners: [
+              {
+                protocol: "HTTPS",
+                tls: { cert, key, ...tls },
+                routes: [{ name, matches: [{ path: { exact: `/${name}` } }], ...routes()[0] }, ...routes()],
+              },
+            ],
+          },
+        ],
+      });
+      const [first, second] = [ca.issue("a.example"), ca.issue("a.example")];
+      await using gateway = await TestGateway.start(config(first, "one"));
+      const tally = newTally();
+      const port = gateway.port();
+      const options = { ca: ca.cert, servername: "a.example", ALPNProtocols: ["h2"] };
+      const clients = allClients(async () => (await tlsConnect(port, options)).peer, tally);
+      const answered = async (more: number): Promise<void> => {
+        const goal = tally.answered + more;
+        while (tally.answered < goal && tally.lost.length === 0) await delay(5);
+      };
+      await answered(200);
+      for (const next of [
+        config(first, "two"),
+        config(second, "two"),
+        config(second, "two", { minTLSVersion: "TLS_V1_3" }),
+      ]) {
+        assert.equal(await gateway.reconfigure(next), "applied");
+        await answered(200);
+      }
+      tally.stopped = true;
+      await Promise.all(clients);
+      assert.deepEqual(tally.lost, []);
+    });
+  });
+});
+
+function newTally(): Tally {
+  return { answered: 0, refused: 0, lost: [], stopped: false };
+}
+
+/** Opens a connection. */
+type Target = () => Promise<RawPeer>;
+
+function allClients(target: Target, tally: Tally): Promise<void>[] {
+  const clients: Promise<void>[] = [];
+  for (let i = 0; i < BUSY_CLIENTS; i++) clients.push(new Client(target, tally).run(STREAMS, 0, false));
+  for (let i = 0; i < PAUSING_CLIENTS; i++) clients.push(new Client(target, tally).run(1, MAX_PAUSE_MS, false));
+  for (let i = 0; i < FRESH_CLIENTS; i++) clients.push(new Client(target, tally).run(1, 0, true));
+  return clients;
+}
+
+/** Uses a connection until it is asked to leave, then another one. Sends no request twice. */
+class Client {
+  readonly #target: Target;
+  readonly #tally: Tally;
+  #client: H2Client | undefined;
+  #connecting: Promise<void> | undefined;
+  #refused = false;
+  #nextId = 1;
+
+  constructor(target: Target, tally: Tally) {
+    this.#target = target;
+    this.#tally = tally;
+  }
+
+  /** Sends requests on `streams` streams at a time until connections are refused. */
+  async run(streams: number, maxPause: number, fresh: boolean): Promise<void> {
+    await Promise.all(Array.from({ length: streams }, () => this.#send(maxPause, fresh)));
+    if (this.#refused) this.#tally.refused++;
+    this.#client?.peer.socket.destroy();
+  }
+
+  async #send(maxPause: number, fresh: boolean): Promise<void> {
+    while (!this.#tally.stopped) {
+      await this.#connect();
+      const client = this.#client;
+      if (this.#refused || client === undefined) return;
+      const id = this.#nextId;
+      this.#nextId += 2;
+      client.request(id);
+      const record = client.stream(id);
+      await client.received(() => record.ended || record.reset !== undefined);
+      if (record.ended && record.body === "complete") this.#tally.answered++;
+      else this.#tally.lost.push(`${id}: ${JSON.stringify(record)} after GOAWAY ${client.goAways.join("; ")}`);
+      client.streams.delete(id);
+      if (fresh) {
+        client.peer.socket.destroy();
+        this.#client = undefined;
+      }
+      if (maxPause > 0) await delay(Math.random() * maxPause);
+    }
+  }
+
+  /** Opens another connection if this one is being left; one for all streams. */
+  async #connect(): Promise<void> {
+    const client = this.#client;
+    if (client !== undefined && client.goAways.length === 0 && client.peer.ended === undefined) return;
+    this.#connecting ??= this.#open().finally(() => {
+      this.#connecting = undefined;
+    });
+    await this.#connecting;
+  }
+
+  async #open(): Promise<void> {
+    try {
+      this.#client = new H2Client(await this.#target());
+      this.#nextId = 1;
+      this.#client.greet();
+    } catch (error) {
+      this.#client = undefined;
+      if ((error as NodeJS.ErrnoException).code !== "ECONNREFUSED") this.#tally.lost.push(`connect: ${String(error)}`);
+      this.#refused = true;
+    }
+  }
+}
