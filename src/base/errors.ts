@@ -130,6 +130,7 @@ export const ERRORS = {
     blame: "upstream",
     message: "backend authentication failed",
   },
+  TG_OVERLOADED: { status: 503, reason: "Overload", blame: "internal", message: "the gateway is overloaded" },
   TG_BUFFERS_FULL: { status: 503, reason: "Overload", blame: "internal", message: "too many buffered bodies" },
   TG_CLIENT_GONE: { status: 499, reason: "Internal", blame: "client", message: "client closed the connection" },
   TG_INTERNAL: { status: 500, reason: "Internal", blame: "internal", message: "internal error" },

@@ -36,6 +36,13 @@ export interface Settings {
     readonly poolMaxSize: number | undefined;
     readonly keepalives: { readonly enabled: boolean; readonly time: number; readonly interval: number };
   };
+  readonly overload: {
+    readonly maxEventLoopLag: number;
+    readonly heapShare: number;
+    readonly memoryShare: number;
+    /** Bytes; undefined: that of the container or machine. */
+    readonly memoryLimit: number | undefined;
+  };
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */
   readonly locality: Locality;
@@ -101,6 +108,7 @@ export function resolveSettings(
     logging: { level: logLevel(input.logging.level, document), format: input.logging.format },
     metrics: input.metrics,
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
+    overload: { ...input.overload, memoryLimit: input.overload.memoryLimit },
     sensitiveHeaders: input.sensitiveHeaders,
     locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
     ...(xds !== undefined && { xds }),
@@ -216,6 +224,10 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "backend.poolIdleTimeout": (settings) => settings.backend.poolIdleTimeout,
   "backend.poolMaxSize": (settings) => settings.backend.poolMaxSize,
   "backend.keepalives": (settings) => settings.backend.keepalives,
+  "overload.maxEventLoopLag": (settings) => settings.overload.maxEventLoopLag,
+  "overload.heapShare": (settings) => settings.overload.heapShare,
+  "overload.memoryShare": (settings) => settings.overload.memoryShare,
+  "overload.memoryLimit": (settings) => settings.overload.memoryLimit,
   clusterId: (settings) => settings.locality.cluster,
   network: (settings) => settings.locality.network,
   sensitiveHeaders: (settings) => settings.sensitiveHeaders,

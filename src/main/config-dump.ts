@@ -316,6 +316,7 @@ export function dumpSettings(
       keepalives: withDurations(keepalives, "time", "interval"),
       ...withDurations(backend, "connectTimeout", "poolIdleTimeout"),
     },
+    overload: withDurations(settings.overload, "maxEventLoopLag"),
     dynamicCaCertCache: withDurations(settings.leafCaching, "ttl"),
     customFunctions,
     ...(settings.xds !== undefined && { xds: dumpXds(settings.xds) }),

@@ -16,6 +16,7 @@ import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { missingInternals } from "../net/node-internals.ts";
+import { MemoryWatch } from "../worker/memory-watch.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
 import { WorkerThreads } from "../worker/worker-threads.ts";
 import { ConfigFollower, type Loaded } from "./config-follower.ts";
@@ -25,7 +26,7 @@ import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
 import { StreamFollower } from "./stream-follower.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
-import { supervisorSettings } from "./worker-settings.ts";
+import { memoryLimit, supervisorSettings } from "./worker-settings.ts";
 
 /** Milliseconds for the last exports if the drain has used up its deadline. */
 const MIN_EXPORT_MS = 1000;
@@ -51,6 +52,7 @@ export class Gateway {
   readonly #plane: AdminPlane;
   readonly #internal = new InternalApi();
   readonly #resources: ResourceStore;
+  #memory: MemoryWatch | undefined;
   readonly #follower: Follower;
   #configuration: PackedIr;
   /** What readiness waits for; the name is that of reference 4.6. */
@@ -182,6 +184,8 @@ export class Gateway {
     this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
+    const memory = memoryLimit(this.settings);
+    if (memory !== undefined) this.#memory = new MemoryWatch(this.supervisor.pressure, memory, this.#log);
     this.supervisor.start(portsOf(this.addresses.admin ?? []));
     await this.#follower.begin();
     for (const [name, addresses] of Object.entries(this.addresses))
@@ -240,6 +244,7 @@ export class Gateway {
   }
 
   async #close(): Promise<void> {
+    this.#memory?.close();
     this.#follower.close();
     this.#resources.close();
     await this.supervisor.stop();

@@ -1,6 +1,8 @@
 /** What the workers get from the configuration's settings, the environment and the limits of the process. */
 import { readFileSync } from "node:fs";
+import { totalmem } from "node:os";
 import type { LogOutput } from "../base/log.ts";
+import type { Settings } from "../config/settings.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
 import type { SupervisorSettings } from "../worker/supervisor.ts";
@@ -13,7 +15,7 @@ export function supervisorSettings(
   env: Readonly<Record<string, string | undefined>>,
   internalSocket: string,
 ): SupervisorSettings {
-  const { backend } = settings;
+  const { backend, overload } = settings;
   const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
   return {
     workers: settings.workerThreads,
@@ -24,6 +26,7 @@ export function supervisorSettings(
         maxIdle: backend.poolMaxSize,
         keepAliveDelay: backend.keepalives.enabled ? backend.keepalives.time : 0,
       },
+      overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
       lookupFamily: settings.dns.lookupFamily,
       clientConnections: clientConnectionsPerWorker(settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
@@ -77,4 +80,16 @@ function openFilesLimit(): number | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** What the memory of the process is watched against; undefined if that is off. */
+export function memoryLimit({ overload }: Settings): { readonly limit: number; readonly share: number } | undefined {
+  const { memoryShare: share, memoryLimit = availableToProcess() } = overload;
+  return share === 0 ? undefined : { limit: memoryLimit, share };
+}
+
+/** The limit of the container, if it has one: without it, Node.js reports 0 or more than the machine has. */
+function availableToProcess(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }

@@ -191,9 +191,10 @@ function end(exchange: Exchange): void {
 
 /** Checks what the protocol engine cannot know, and adds what the gateway says about the request's origin. */
 function accept(exchange: Exchange): undefined {
-  const { request, downstream, bind } = exchange;
+  const { request, downstream, bind, services } = exchange;
   const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
+  services.overload.admitRequest();
   // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT opens the way to the backends' ports.
   if (method === "TRACE" || (method === "CONNECT" && bind.frontend.connect !== "route"))
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");

@@ -11,6 +11,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Locality } from "../upstream/locality.ts";
 import type { Resolver } from "../upstream/resolver.ts";
 import type { BufferBudget } from "./body/buffer-budget.ts";
+import type { Overload } from "./overload/overload.ts";
 import type { TraceLog } from "./trace-log.ts";
 import type { Watchers } from "./watchers.ts";
 
@@ -34,6 +35,8 @@ export interface Services {
   readonly policies: ThreadEnvironment;
   /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
   readonly env: Readonly<Record<string, string>>;
+  /** Whether new work is taken. */
+  readonly overload: Overload;
   readonly clientSockets: SocketBudget;
   /** Who clients are by their addresses. */
   readonly workloads: Workloads;

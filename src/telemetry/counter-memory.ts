@@ -36,7 +36,10 @@ export type CountedMetric =
   | "udp_sessions"
   | "udp_datagrams_total"
   | "udp_dropped_datagrams_total"
-  | "retry_overflow_total";
+  | "retry_overflow_total"
+  | "event_loop_lag_seconds"
+  | "overloaded_workers"
+  | "overload_rejected_total";
 
 const CONNECTIONS = 0;
 const RECEIVED = 1;

@@ -59,6 +59,17 @@ export const METRICS = {
     labels: CONNECTION_LABELS,
   },
   downstream_sent_bytes_total: { type: "counter", help: "Bytes sent to clients.", labels: CONNECTION_LABELS },
+  event_loop_lag_seconds: {
+    type: "gauge",
+    help: "How late the event loop of a worker was at the last sample.",
+    labels: ["worker"],
+  },
+  overloaded_workers: { type: "gauge", help: "Workers that turn new work away.", labels: ["reason"] },
+  overload_rejected_total: {
+    type: "counter",
+    help: "Requests and connections that were turned away because a worker was overloaded.",
+    labels: ["kind", "reason"],
+  },
   udp_sessions: {
     type: "gauge",
     help: "Open UDP sessions: clients, by address and port, with a backend.",

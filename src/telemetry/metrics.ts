@@ -130,6 +130,21 @@ export class Metrics {
     return this.#count("retry_overflow_total", [backend]);
   }
 
+  /** Seconds by which the event loop of a worker was late at the last sample. */
+  eventLoopLag(worker: number): Count {
+    return this.#count("event_loop_lag_seconds", [`worker-${worker}`]);
+  }
+
+  /** 1 while this worker is overloaded. `reason`: a word of few, as below. */
+  overloaded(reason: string): Count {
+    return this.#count("overloaded_workers", [reason]);
+  }
+
+  /** Work that was turned away because of an overload: `request` or `connection`. */
+  turnedAway(kind: string, reason: string): Count {
+    return this.#count("overload_rejected_total", [kind, reason]);
+  }
+
   #count(metric: CountedMetric, labels: readonly string[]): Count {
     return upsert(this.#counts, seriesKey([metric, ...labels]), () => {
       const count = new Count();

@@ -7,6 +7,7 @@
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { DrainStep } from "../proxy/ingress/drain.ts";
+import type { OverloadLimits } from "../proxy/overload/overload.ts";
 import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
@@ -32,6 +33,9 @@ export interface WorkerOptions {
   readonly buckets: SharedArrayBuffer;
   /** Shared memory of the `TicketSecrets`. */
   readonly tickets: SharedArrayBuffer;
+  /** Shared memory of the `MemoryPressure`. */
+  readonly pressure: SharedArrayBuffer;
+  readonly overload: OverloadLimits;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
   /** Limit of client connections of this worker, over all its ports; undefined: no limit. */

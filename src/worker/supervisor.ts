@@ -15,6 +15,7 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../proxy/ingress/drain.ts";
+import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { type MetricsSnapshot, mergeSnapshots } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
@@ -39,12 +40,15 @@ const RESTART_PAUSE_MS = 1000;
 /** Reports leave out workers that have not replied by then, so that one blocked worker does not hang the admin server. */
 const REPORT_TIMEOUT_MS = 2000;
 
+/** Options that differ from worker to worker, or that the supervisor makes. */
+type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "adminPorts" | "logWindow";
+
 /** What is fixed for the life of the process. */
 export interface SupervisorSettings {
   /** Threads of the data plane, at least 1. */
   readonly workers: number;
   /** Options that all workers share. */
-  readonly worker: Omit<WorkerOptions, "index" | "gate" | "buckets" | "tickets" | "adminPorts" | "logWindow">;
+  readonly worker: Omit<WorkerOptions, OwnOption>;
 }
 
 /** What workers send besides replies, for the gateway. */
@@ -70,6 +74,8 @@ interface Watch {
 /** Starts the workers, replaces dead ones, and keeps all at the same configuration, watches and log filter. */
 export class Supervisor implements WorkerEvents {
   readonly hub: TraceHub;
+  /** Shared memory: whether the process is short of memory. */
+  readonly pressure: MemoryPressure;
   readonly #settings: SupervisorSettings;
   readonly #events: SupervisorEvents;
   /** Shared memory: which watches are armed, and which worker claimed which. */
@@ -101,6 +107,7 @@ export class Supervisor implements WorkerEvents {
   /** `threads` may hold threads that were started before the configuration was known; missing ones are started. */
   constructor(settings: SupervisorSettings, events: SupervisorEvents, threads = new WorkerThreads(0)) {
     this.#settings = settings;
+    this.pressure = new MemoryPressure(settings.workers);
     this.#events = events;
     this.#threads = threads;
     this.#logFilter = settings.worker.logFilter;
@@ -281,8 +288,11 @@ export class Supervisor implements WorkerEvents {
     // A thread may die between lock and unlock; the others would then wait for its bucket forever.
     this.#buckets.releaseLocksOf(index);
     // Gauges end with the thread, counters stay.
-    const { requests_in_flight: _requests, udp_sessions: _sessions, ...counted } = handle.counters.snapshot();
+    const counters = handle.counters.snapshot();
+    const { requests_in_flight: _1, udp_sessions: _2, event_loop_lag_seconds: _3, ...others } = counters;
+    const { overloaded_workers: _4, ...counted } = others;
     this.#retired = mergeSnapshots([this.#retired, counted]);
+    this.pressure.hold(index, 0);
     const orphans = [...this.#watches].filter(([, { slot }]) => this.#gate.claimant(slot) === index).map(([id]) => id);
     this.hub.abandon(orphans, "the worker that served the request has died");
     this.#events.onWorkerDeath(handle.name, error);
@@ -348,6 +358,7 @@ export class Supervisor implements WorkerEvents {
       gate: this.#gate.buffer,
       buckets: this.#buckets.memory,
       tickets: this.#tickets.memory,
+      pressure: this.pressure.memory,
       adminPorts: this.#adminPorts,
     };
     const handle = new WorkerHandle(this.#threads.take(index), options, this);

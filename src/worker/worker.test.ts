@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { TraceGate } from "../trace/gate.ts";
 import type { WorkerOptions } from "./messages.ts";
@@ -19,7 +20,8 @@ class TestWorker {
   log = "";
 
   constructor(options: Partial<WorkerOptions> = {}) {
-    const own = { gate: this.gate.buffer, buckets: new TokenBuckets().memory, tickets: new TicketSecrets().memory };
+    const shared = { buckets: new TokenBuckets().memory, tickets: new TicketSecrets().memory };
+    const own = { ...shared, gate: this.gate.buffer, pressure: new MemoryPressure(1).memory };
     this.handle = new WorkerHandle(
       new WorkerThreads(1).take(0),
       { ...WORKER, ...own, index: 0, adminPorts: [], ...options },

@@ -3,16 +3,20 @@
  * and notices of logs, exports, trace events, counters and evictions. In between it owns a whole data plane: its own listening
  * sockets, connection pools and compiled configuration. Nothing on the request path waits for the main thread.
  */
-import { parentPort } from "node:worker_threads";
+import { getHeapStatistics } from "node:v8";
+import { parentPort, resourceLimits } from "node:worker_threads";
 import { asError, messageOf } from "../base/errors.ts";
 import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import { SocketBudget } from "../net/acceptor.ts";
+import { collectGarbage } from "../net/node-internals.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
+import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
+import { Overload, type OverloadSystem, SAMPLE_MS } from "../proxy/overload/overload.ts";
 import type { Services } from "../proxy/services.ts";
 import { TraceLog } from "../proxy/trace-log.ts";
 import { Watchers } from "../proxy/watchers.ts";
@@ -36,6 +40,19 @@ import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles
 const NO_DESCRIPTORS = "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections";
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
 const REFUSALS_LOGGED_MS = 60_000;
+
+/** V8 counts the young generation too, at one and a half times its size; the old one is what a worker dies of. */
+const YOUNG_GENERATION = 1.5 * 1024 * 1024 * (resourceLimits.maxYoungGenerationSizeMb ?? 0);
+
+const THREAD: OverloadSystem = {
+  now: () => performance.now(),
+  heap() {
+    const { used_heap_size: used, heap_size_limit: limit, external_memory: external } = getHeapStatistics();
+    return { used, limit: limit - YOUNG_GENERATION, external };
+  },
+  collect: collectGarbage,
+  random: Math.random,
+};
 
 /** A handler for each command. Replies are sent when its promise settles, so a slow command does not hold up the next. */
 type Handlers = { readonly [Name in CommandName]: (args: Args<Name>) => Reply<Name> | Promise<Reply<Name>> };
@@ -83,6 +100,15 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   /** One endpoint for all `internal` backends; most configurations have none. */
   let internal: Endpoint | undefined;
   const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
+  const overload = new Overload(
+    options.overload,
+    new MemoryPressure(options.pressure),
+    options.index,
+    metrics,
+    log,
+    THREAD,
+  );
+  setInterval(() => overload.sample(), SAMPLE_MS).unref();
   const services: Services = {
     metrics,
     customLabels: customLabels === 0 ? undefined : makeLabels(options),
@@ -100,6 +126,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       sessionKey: options.sessionKey,
     },
     env: options.env,
+    overload,
     clientSockets: new SocketBudget(options.clientConnections, () =>
       refusals.run(() => log.warn(NO_DESCRIPTORS, { connections: options.clientConnections })),
     ),

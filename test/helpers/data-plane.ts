@@ -9,6 +9,8 @@ import type { PolicySet } from "../../src/policies/policy-set.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../../src/proxy/ingress/drain.ts";
+import { MemoryPressure } from "../../src/proxy/overload/memory-pressure.ts";
+import { Overload, type OverloadLimits, type OverloadSystem } from "../../src/proxy/overload/overload.ts";
 import type { Services } from "../../src/proxy/services.ts";
 import { TraceLog } from "../../src/proxy/trace-log.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
@@ -68,7 +70,16 @@ export interface PlaneOptions {
   readonly services?: readonly Service[];
   readonly workloads?: readonly Workload[];
   readonly locality?: Locality;
+  /** Default: never overloaded. */
+  readonly overload?: { readonly limits: OverloadLimits; readonly thread: OverloadSystem };
 }
+
+const CALM: OverloadSystem = {
+  now: () => performance.now(),
+  heap: () => ({ used: 0, limit: 1, external: 0 }),
+  collect: () => {},
+  random: Math.random,
+};
 
 const LISTENER = "default/default/bind/0/listener0";
 
@@ -78,6 +89,8 @@ export class TestPlane {
   readonly endpoints: Endpoints;
   readonly buffers = new BufferBudget();
   readonly metrics = new Metrics();
+  readonly overload: Overload;
+  readonly pressure = new MemoryPressure(1);
   /** Spans and log records for collectors, encoded. */
   readonly exported: Uint8Array[] = [];
   readonly lines: string[] = [];
@@ -105,6 +118,8 @@ export class TestPlane {
     health.start();
     this.endpoints = new Endpoints(pools, undefined, health);
     this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onTrace(json));
+    const { limits = { maxLag: 0, heapShare: 0 }, thread = CALM } = options.overload ?? {};
+    this.overload = new Overload(limits, this.pressure, 0, this.metrics, output.logger("proxy"), thread);
     const services: Services = {
       metrics: this.metrics,
       tickets: new TicketSecrets(),
@@ -123,6 +138,7 @@ export class TestPlane {
         sessionKey: new Uint8Array(32),
       },
       env: {},
+      overload: this.overload,
       workloads: new Workloads(),
       locality: options.locality ?? {},
       clientSockets: new SocketBudget(),

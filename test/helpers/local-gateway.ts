@@ -1,3 +1,4 @@
+import type { Overload } from "../../src/proxy/overload/overload.ts";
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
 import type { EndpointStats } from "../../src/upstream/endpoints.ts";
 import { type PlaneOptions, TestPlane } from "./data-plane.ts";
@@ -46,6 +47,11 @@ export class LocalGateway {
   /** Binds with their connections, as `/debug/tasks` shows them. */
   tasks(): { bind: string; port: number; connections: unknown[] }[] {
     return this.#plane.plane.tasks() as { bind: string; port: number; connections: unknown[] }[];
+  }
+
+  /** To be sampled by the test. */
+  get overload(): Overload {
+    return this.#plane.overload;
   }
 
   /** What the balancers know of each endpoint. */

@@ -4,14 +4,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { loadConfig } from "../../src/config/load.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
-import type { WorkerOptions } from "../../src/worker/messages.ts";
-import { Supervisor } from "../../src/worker/supervisor.ts";
+import { Supervisor, type SupervisorSettings } from "../../src/worker/supervisor.ts";
 import { rawClient } from "../e2e/trace/support.ts";
 
 const DEADLINE_MS = 30_000;
 const POLL_MS = 20;
 
-export const WORKER: Omit<WorkerOptions, "index" | "gate" | "buckets" | "tickets" | "adminPorts" | "logWindow"> = {
+export const WORKER: SupervisorSettings["worker"] = {
+  overload: { maxLag: 0, heapShare: 0 },
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
   lookupFamily: "All",
   sensitiveHeaders: [],

@@ -99,6 +99,41 @@ export const settings = z
       })
       .prefault({})
       .describe("Connections to backends."),
+    overload: z
+      .strictObject({
+        maxEventLoopLag: duration
+          .prefault("1s")
+          .describe(
+            "How late the event loop of a worker may be. Twice in a row, and the worker turns a growing share of new requests away until the lag has halved. 0s: off.",
+          ),
+        heapShare: z
+          .number()
+          .min(0)
+          .max(1)
+          .default(0.85)
+          .describe(
+            "Share of its heap's limit that a worker may fill, garbage aside, before it takes no new requests and connections. 0: off.",
+          ),
+        memoryShare: z
+          .number()
+          .min(0)
+          .max(1)
+          .default(0.9)
+          .describe(
+            "Share of `memoryLimit` that may be resident, at least half of the limit being in use by workers, before no worker takes new requests and connections. 0: off.",
+          ),
+        memoryLimit: z
+          .int()
+          .min(32 * 1024 * 1024)
+          .optional()
+          .describe(
+            "Bytes that the process may use. Default: the limit of its container, else the memory of the machine.",
+          ),
+      })
+      .prefault({})
+      .describe(
+        "When new work is turned away, so that work in progress can be finished: requests get 503 with `Retry-After`, connections are closed. The admin, stats and readiness servers go on.",
+      ),
     customFunctions: z
       .string()
       .default("")

@@ -438,6 +438,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   sweep(now: number): void {
     const { frontend, closesIdle } = this.#host;
     const state = this.#state;
+    if (state === "head" && this.#stream === undefined) this.#heads.forget();
     // A lingering client gets as long as it makes progress to take the response, and LINGER_MS more to stop sending.
     if (state !== "linger")
       this.#deadline.renew(now, state === "head" ? this.#idleTimeout : frontend.streamIdleTimeout, state === "head");

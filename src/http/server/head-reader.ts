@@ -25,6 +25,16 @@ export class HeadReader {
     return this.#scanned > 0;
   }
 
+  /** Lets go of the last head, whose texts are parts of one that is as long as the head: an idle connection needs none of it. */
+  forget(): void {
+    const { head } = this;
+    if (head.target === "") return;
+    head.method = head.target = head.upgrade = head.traceToken = "";
+    head.headers = [];
+    head.rawNames = null;
+    head.host = undefined;
+  }
+
   /** Reads a head that begins at `start`. Undefined: see `error`; without one, the head goes on after `to`. */
   read(
     buffer: Buffer,

@@ -126,7 +126,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
     const budget = this.services.clientSockets;
     this.#acceptor = await Acceptor.listen({ host, port, reusePort, keepAliveDelay, budget }, (transport) =>
-      this.#isFull ? undefined : this.#admit(transport, false),
+      this.#takesConnection() ? this.#admit(transport, false) : undefined,
     );
   }
 
@@ -174,12 +174,12 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   /** What comes out of a tunnel to this bind. `from`: addresses of its client. */
   serve(stream: ByteStream, from: Addresses): void {
-    if (this.closesIdle || this.#isFull) stream.destroy();
+    if (this.closesIdle || !this.#takesConnection()) stream.destroy();
     else Transport.over(stream, from, (transport) => this.#admit(transport, true));
   }
 
-  get #isFull(): boolean {
-    return this.connections >= this.#bind.frontend.maxConnections;
+  #takesConnection(): boolean {
+    return this.connections < this.#bind.frontend.maxConnections && this.services.overload.admitConnection();
   }
 
   #admit(transport: Transport, tunnelled: boolean): TransportHandler {

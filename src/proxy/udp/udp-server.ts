@@ -154,6 +154,7 @@ export class UdpServer implements UdpHost, DrainablePort {
 
   #refusal(client: DatagramSource): DropReason | undefined {
     if (!this.#accepting) return "draining";
+    if (!this.#services.overload.admitConnection()) return "overload";
     const { network } = this.#bind;
     if (network?.allows(connectionVariables(this.#addressesOf(client), "", this.#services)) === false) {
       this.#logRefused(client);

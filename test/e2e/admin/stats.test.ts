@@ -39,6 +39,9 @@ const METRICS: Readonly<Record<string, readonly string[]>> = {
   tracegate_upstream_connections: ["endpoint", "state"],
   tracegate_upstream_pending_overflow_total: ["endpoint"],
   tracegate_upstream_request_overflow_total: ["endpoint"],
+  tracegate_event_loop_lag_seconds: ["worker"],
+  tracegate_overloaded_workers: ["reason"],
+  tracegate_overload_rejected_total: ["kind", "reason"],
   tracegate_upstream_pending_requests: ["endpoint"],
   tracegate_upstream_call_duration_seconds: ["kind", "subtype"],
 };

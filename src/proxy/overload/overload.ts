@@ -1,0 +1,227 @@
+/**
+ * Overload protection of one worker (`config.overload`): new work is turned away before its memory is gone or everything it does
+ * is late. Work in progress goes on.
+ *
+ * - Lag: the event loop comes round late, so every request waits for others. A share of the requests is turned away, more from sample
+ *   to sample until the lag falls, then less.
+ * - Heap: what is left after a collection is close to the limit of the worker's heap, where V8 ends the thread.
+ * - Memory: the process is close to the limit of its container, where the system ends it (memory-pressure.ts).
+ *
+ * With heap or memory short, requests and connections are turned away until that is over.
+ */
+import { GatewayError } from "../../base/errors.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Count, Metrics } from "../../telemetry/metrics.ts";
+import type { MemoryPressure } from "./memory-pressure.ts";
+
+/** Milliseconds between samples. */
+export const SAMPLE_MS = 250;
+/**
+ * Requests after which the heap is measured without waiting for the next sample: a small heap fills faster. It costs 4 µs.
+ * Requests may bring heads of 60 KiB, so fewer once this share of the limit is in use.
+ */
+const REQUESTS_PER_MEASUREMENT = 64;
+const REQUESTS_WHEN_FILLING = 8;
+const FILLING = 0.6;
+/** One late sample may be one long task, such as a collection. */
+const LATE_SAMPLES = 2;
+/** Changes of the share of requests that are turned away, for each late sample, and for each after that: 5 s from all to none. */
+const SHED_MORE = 0.2;
+const SHED_LESS = 0.05;
+/** Heap and lag have to fall to these shares of their limits, so that the state does not flap. */
+const RELIEVED = 0.9;
+const LAG_RELIEVED = 0.5;
+/** A collection may take this share of the time: it stops the thread. */
+const COLLECTION_SHARE = 0.1;
+/** Seconds until clients should try again. */
+const RETRY_AFTER = ["retry-after", "2"];
+
+/** Limits of one worker. */
+export interface OverloadLimits {
+  /** Milliseconds; 0 = off. */
+  readonly maxLag: number;
+  /** Share of the heap's limit; 0 = off. */
+  readonly heapShare: number;
+}
+
+/** The thread; replaced in tests. */
+export interface OverloadSystem {
+  /** Milliseconds. */
+  now(): number;
+  /** Bytes. */
+  heap(): { readonly used: number; readonly limit: number; readonly external: number };
+  /** Collects all garbage, while the thread waits. */
+  collect(): void;
+  /** Uniform in [0, 1). */
+  random(): number;
+}
+
+type OverloadReason = "lag" | "heap" | "memory";
+
+/** For errors, after "the gateway is overloaded". */
+const WHY: Readonly<Record<OverloadReason, string>> = {
+  lag: "the event loop is late",
+  heap: "the heap of the worker is almost full",
+  memory: "the memory of the process is almost full",
+};
+
+interface State {
+  readonly active: Count;
+  /** What was turned away. */
+  readonly requests: Count;
+  readonly connections: Count | undefined;
+  /** Milliseconds of `now`; undefined = not in this state. */
+  since: number | undefined;
+}
+
+/** The state of one worker, which `sample` keeps up to date. */
+export class Overload {
+  readonly #limits: OverloadLimits;
+  readonly #pressure: MemoryPressure;
+  readonly #worker: number;
+  readonly #system: OverloadSystem;
+  readonly #log: Logger;
+  readonly #lag: Count;
+  readonly #states: Readonly<Record<OverloadReason, State>>;
+  /** Share of requests to turn away because of the lag. */
+  #shed = 0;
+  #lateSamples = 0;
+  /** The reason why nothing new is taken. */
+  #full: "heap" | "memory" | undefined;
+  #sampledAt: number;
+  /** Until the next measurement. */
+  #requestsLeft = REQUESTS_PER_MEASUREMENT;
+  /** `now` of the next collection that may be made. */
+  #collectAt = 0;
+  #collections: number;
+
+  /** `worker`: its index. */
+  constructor(
+    limits: OverloadLimits,
+    pressure: MemoryPressure,
+    worker: number,
+    metrics: Metrics,
+    log: Logger,
+    system: OverloadSystem,
+  ) {
+    this.#limits = limits;
+    this.#pressure = pressure;
+    this.#worker = worker;
+    this.#system = system;
+    this.#log = log;
+    this.#lag = metrics.eventLoopLag(worker);
+    const stateOf = (reason: OverloadReason): State => ({
+      active: metrics.overloaded(reason),
+      requests: metrics.turnedAway("request", reason),
+      connections: reason === "lag" ? undefined : metrics.turnedAway("connection", reason),
+      since: undefined,
+    });
+    this.#states = { lag: stateOf("lag"), heap: stateOf("heap"), memory: stateOf("memory") };
+    this.#sampledAt = system.now();
+    this.#collections = pressure.collections;
+  }
+
+  /** Throws TG_OVERLOADED for a request that is turned away. Called for each request. */
+  admitRequest(): void {
+    if (--this.#requestsLeft <= 0) this.#measureMemory();
+    if (this.#full === undefined && this.#shed === 0) return;
+    const reason = this.#full ?? "lag";
+    if (reason === "lag" && this.#system.random() >= this.#shed) return;
+    this.#states[reason].requests.count++;
+    throw new GatewayError("TG_OVERLOADED", WHY[reason], undefined, { headers: RETRY_AFTER });
+  }
+
+  /** False: the connection, or the session of UDP, has to be closed. Lag alone does not close any. */
+  admitConnection(): boolean {
+    if (this.#full === undefined) return true;
+    const { connections } = this.#states[this.#full];
+    if (connections !== undefined) connections.count++;
+    return false;
+  }
+
+  /** Called every `SAMPLE_MS`, as far as the thread gets to it. */
+  sample(): void {
+    const now = this.#system.now();
+    const lag = Math.max(0, now - this.#sampledAt - SAMPLE_MS);
+    this.#sampledAt = now;
+    this.#lag.count = lag / 1000;
+    this.#measureLag(lag);
+    this.#measureMemory();
+  }
+
+  #measureLag(lag: number): void {
+    const { maxLag } = this.#limits;
+    if (maxLag === 0) return;
+    if (lag >= maxLag) {
+      if (++this.#lateSamples >= LATE_SAMPLES) this.#shed = Math.min(1, this.#shed + SHED_MORE);
+    } else {
+      this.#lateSamples = 0;
+      if (lag < maxLag * LAG_RELIEVED) this.#shed = Math.max(0, this.#shed - SHED_LESS);
+      // Differences of decimal fractions do not always come out as 0.
+      if (this.#shed < SHED_LESS / 2) this.#shed = 0;
+    }
+    this.#note("lag", this.#shed > 0, { lag: `${Math.round(lag)}ms` });
+  }
+
+  #measureMemory(): void {
+    const { collections } = this.#pressure;
+    if (collections !== this.#collections) {
+      this.#collections = collections;
+      this.#collect();
+    }
+    const heapFull = this.#isHeapFull();
+    const { used, limit, external } = this.#system.heap();
+    this.#requestsLeft = used < limit * FILLING ? REQUESTS_PER_MEASUREMENT : REQUESTS_WHEN_FILLING;
+    this.#pressure.hold(this.#worker, used + external);
+    const short = this.#pressure.active;
+    this.#full = heapFull ? "heap" : short ? "memory" : undefined;
+    this.#note("heap", heapFull, { used: mebibytes(used), limit: mebibytes(limit) });
+    this.#note("memory", short, {});
+  }
+
+  /** Garbage does not count, and V8 leaves it for long: before a state begins, and while it lasts, it is collected. */
+  #isHeapFull(): boolean {
+    const { heapShare } = this.#limits;
+    if (heapShare === 0) return false;
+    const lasts = this.#states.heap.since !== undefined;
+    const share = lasts ? heapShare * RELIEVED : heapShare;
+    if (!this.#exceeds(share)) return false;
+    // A heap that is full again shortly after a collection fills too fast to find out more.
+    if (this.#system.now() < this.#collectAt) return true;
+    this.#collect();
+    return this.#exceeds(share);
+  }
+
+  #exceeds(share: number): boolean {
+    const { used, limit } = this.#system.heap();
+    return used >= limit * share;
+  }
+
+  #collect(): void {
+    const startedAt = this.#system.now();
+    this.#system.collect();
+    const now = this.#system.now();
+    this.#collectAt = now + (now - startedAt) / COLLECTION_SHARE;
+    // The time is the collection's, not that of work that piles up.
+    this.#sampledAt += now - startedAt;
+  }
+
+  #note(reason: OverloadReason, active: boolean, fields: Readonly<Record<string, string>>): void {
+    const state = this.#states[reason];
+    if (active === (state.since !== undefined)) return;
+    const now = this.#system.now();
+    state.active.count = active ? 1 : 0;
+    if (active) {
+      state.since = now;
+      this.#log.warn(`overloaded: ${WHY[reason]}, new work is turned away`, { worker: this.#worker, ...fields });
+    } else {
+      const lasted = `${Math.round(now - (state.since ?? now))}ms`;
+      state.since = undefined;
+      this.#log.info("no longer overloaded", { worker: this.#worker, reason, lasted, ...fields });
+    }
+  }
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 / 1024)}MiB`;
+}
