@@ -155,7 +155,35 @@ const controller = defineCommand({
   },
 });
 
-const own: readonly Command[] = [run, check, oneshot, migrate, quickstart, controller];
+const healthcheck = defineCommand({
+  name: "healthcheck",
+  summary: "Exit with 0 if the gateway on this host is ready, else with 1",
+  description: ["For HEALTHCHECK of containers and for scripts; Kubernetes probes the readiness server itself."],
+  options: {
+    url: {
+      type: "text",
+      value: "url",
+      summary: "Readiness server (default http://127.0.0.1:15021/healthz/ready), as config.readinessAddr says",
+    },
+  },
+  examples: [
+    { does: "The default address", run: "healthcheck" },
+    { does: "Another one", run: "healthcheck --url http://127.0.0.1:8021/healthz/ready" },
+  ],
+  async run({ options: { url = "http://127.0.0.1:15021/healthz/ready" } }, { stdout }) {
+    if (!/^http:\/\/./.test(url) || !URL.canParse(url))
+      throw usage(
+        `${url} is not a URL of a readiness server`,
+        "tracegate healthcheck --url http://127.0.0.1:15021/healthz/ready",
+      );
+    const { probeReadiness } = await import("./healthcheck.ts");
+    const { ready, answer } = await probeReadiness(url);
+    await write(stdout, `${answer}\n`);
+    return ready ? 0 : 1;
+  },
+});
+
+const own: readonly Command[] = [run, check, oneshot, migrate, quickstart, healthcheck, controller];
 
 /** `tracegate` with all its commands. */
 export const tracegate: Program = {

@@ -61,6 +61,7 @@ export class Gateway {
   /** A configuration is in effect. */
   #serving = false;
   #shutdown: Promise<void> | undefined;
+  readonly #ready = Promise.withResolvers<void>();
   readonly #onStopped: () => void;
 
   private constructor(
@@ -128,6 +129,11 @@ export class Gateway {
     return gateway;
   }
 
+  /** Resolves when readiness probes succeed for the first time. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
   /** In force. */
   get configuration(): PackedIr {
     return this.#configuration;
@@ -161,9 +167,9 @@ export class Gateway {
     return this.#shutdown !== undefined;
   }
 
-  /** Reads the configuration again, changed or not. */
-  reload(): void {
-    void this.#follower.reload();
+  /** Reads the configuration again, changed or not; `status` says what became of it. */
+  async reload(): Promise<void> {
+    await this.#follower.reload();
   }
 
   /**
@@ -198,6 +204,7 @@ export class Gateway {
     if (this.#pending.size === 0 || !this.#started || !this.#serving) return;
     this.#pending.clear();
     this.#log.info("ready");
+    this.#ready.resolve();
   }
 
   async #apply(generation: number, configuration: PackedIr): Promise<void> {

@@ -13,6 +13,7 @@ import { check } from "./check.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, StartError } from "./gateway.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
+import { ServiceManager } from "./service-manager.ts";
 import { onOrphaned, reportReady } from "./supervised.ts";
 
 /** Port of the echo server, to which the quick start's configuration and the examples send requests. */
@@ -64,10 +65,12 @@ async function start(
 ): Promise<{ readonly gateway: Gateway; readonly stopped: Promise<number> }> {
   const { promise: stopped, resolve } = Promise.withResolvers<number>();
   let gateway: Gateway | undefined;
+  let manager: ServiceManager | undefined;
   // Handlers are installed before the start: a signal that arrives with the first requests must drain them. Until the gateway
   // runs there is nothing to drain.
   const stop = (exitCode: number): void => {
     if (gateway === undefined) process.exit(exitCode);
+    manager?.stopping();
     void gateway.shutdown();
   };
   // The first signal drains, any second one ends the process at once (reference 7).
@@ -84,17 +87,42 @@ async function start(
   process.on("SIGHUP", () => {
     // SIGHUP because the terminal was closed, not as a request to reload.
     if (hadTerminal && !isatty(0)) stop(129);
-    else gateway?.reload();
+    else void reload(gateway, manager);
   });
   if (supervised) onOrphaned(() => stop(143));
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
     introduce(made.output.logger("gateway"));
+    manager = ServiceManager.of(process.env, made.output.logger("gateway"));
     return made;
   };
-  gateway = await Gateway.start(source, process.env, log, () => resolve(0), undefined, threads);
+  const onStopped = (): void => {
+    if (manager === undefined) resolve(0);
+    else void manager.sent.then(() => resolve(0));
+  };
+  gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads);
   if (supervised) reportReady();
+  const running = gateway;
+  void running.ready.then(() => {
+    if (!running.draining) manager?.ready(statusOf(running));
+  });
   return { gateway, stopped };
+}
+
+/** SIGHUP. systemd shows the reload while it lasts. */
+async function reload(gateway: Gateway | undefined, manager: ServiceManager | undefined): Promise<void> {
+  if (gateway === undefined || gateway.draining) return;
+  manager?.reloading();
+  await gateway.reload();
+  if (!gateway.draining) manager?.ready(statusOf(gateway));
+}
+
+/** For `systemctl status`. */
+function statusOf({ status }: Gateway): string {
+  const { lastError } = status;
+  return lastError === null
+    ? "Serving"
+    : `Serving the former configuration, the newest is rejected: ${lastError.message}`;
 }
 
 /**

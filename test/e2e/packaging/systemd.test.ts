@@ -1,0 +1,107 @@
+/** The gateway as a unit of systemd: what it sends to the socket of sd_notify, by the real `systemd-notify`. */
+import assert from "node:assert/strict";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { TestGateway } from "../../helpers/gateway.ts";
+
+const run = promisify(execFile);
+const missing = await Promise.all([run("systemd-notify", ["--version"]), run("python3", ["--version"])]).then(
+  () => false,
+  () => "no systemd-notify or python3 here",
+);
+
+/** Node.js has no sockets of this kind. Prints each message as a line of JSON. */
+const RECEIVER = `
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print("bound", flush=True)
+while True:
+    print(json.dumps(s.recv(4096).decode()), flush=True)
+`;
+const PATIENCE_MS = 20_000;
+
+/** The socket that systemd listens on. */
+class NotifySocket implements Disposable {
+  readonly #folder = mkdtempSync(join(tmpdir(), "tracegate-notify-"));
+  readonly path = join(this.#folder, "notify");
+  readonly #receiver: ChildProcess;
+  #text = "";
+
+  constructor() {
+    this.#receiver = spawn("python3", ["-c", RECEIVER, this.path], { stdio: ["ignore", "pipe", "inherit"] });
+    this.#receiver.stdout?.on("data", (part: Buffer) => {
+      this.#text += part.toString();
+    });
+  }
+
+  /** Messages so far, without those of the watchdog and of the barrier by which `systemd-notify` waits. */
+  get messages(): string[][] {
+    return this.#lines
+      .map((line) => (JSON.parse(line) as string).trim().split("\n"))
+      .filter(([first = ""]) => first !== "WATCHDOG=1" && first !== "BARRIER=1");
+  }
+
+  get watched(): number {
+    return this.#lines.filter((line) => line.includes("WATCHDOG=1")).length;
+  }
+
+  get #lines(): string[] {
+    return this.#text.split("\n").slice(1, -1);
+  }
+
+  async until(condition: () => boolean, what: string): Promise<void> {
+    const deadline = Date.now() + PATIENCE_MS;
+    while (!condition()) {
+      if (Date.now() > deadline) throw new Error(`waited too long for ${what}: ${this.#text}`);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  async bound(): Promise<void> {
+    await this.until(() => this.#text.startsWith("bound\n"), "the socket");
+  }
+
+  [Symbol.dispose](): void {
+    this.#receiver.kill();
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+const config = (host: string): object => ({
+  binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host }] }] }] }],
+});
+
+test("systemd learns when the gateway is ready, alive, reloads, rejects a configuration and stops", {
+  skip: missing,
+}, async () => {
+  using socket = new NotifySocket();
+  await socket.bound();
+  const env = { NOTIFY_SOCKET: socket.path, WATCHDOG_USEC: "200000" };
+  const gateway = await TestGateway.start(config("127.0.0.1:9"), { env });
+  try {
+    await socket.until(() => socket.messages.length > 0, "READY");
+    assert.deepEqual(socket.messages, [["READY=1", "STATUS=Serving"]]);
+    await socket.until(() => socket.watched > 2, "signs of life");
+    gateway.process.kill("SIGHUP");
+    await socket.until(() => socket.messages.length > 2, "the reload");
+    const [, [reloading, monotonic] = [], done] = socket.messages;
+    assert.equal(reloading, "RELOADING=1");
+    assert.match(monotonic ?? "", /^MONOTONIC_USEC=\d{6,}$/);
+    assert.deepEqual(done, ["READY=1", "STATUS=Serving"]);
+    writeFileSync(gateway.file, "binds: nonsense");
+    gateway.process.kill("SIGHUP");
+    await socket.until(() => socket.messages.length > 4, "the rejection");
+    assert.match(socket.messages[4]?.[1] ?? "", /^STATUS=Serving the former configuration, .*binds/);
+    gateway.process.kill("SIGTERM");
+    assert.equal(await gateway.exited(), 0);
+    await socket.until(() => socket.messages.length > 5, "the end");
+    assert.deepEqual(socket.messages[5], ["STOPPING=1", "STATUS=Draining"]);
+  } finally {
+    await gateway.stop();
+  }
+});
