@@ -1,0 +1,205 @@
+/**
+ * npm run soak [-- --minutes N]
+ * Ten minutes of mixed traffic through a gateway process with two workers, while its configuration and certificate change, workers
+ * are killed, and, in the last fifth, the process is replaced by another one on the same ports. Fails when a request fails that no
+ * killed worker was serving. Prints what was done by kind, and how memory grew.
+ */
+import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { freePorts } from "../../bench/lib/ports.ts";
+import { appRoot } from "../../src/base/app-root.ts";
+import { TestCa } from "../helpers/certificates.ts";
+import { TestGateway } from "../helpers/gateway.ts";
+import { type Backends, startBackends } from "./backends.ts";
+import { http1, type Ports, type Soak, slowReader, slowSender, tcp, webSocket } from "./clients.ts";
+import { Tally } from "./tally.ts";
+
+const WORKERS = 2;
+const RELOAD_MS = 5000;
+const SAMPLE_MS = 1000;
+/** Share of the time after which the process is replaced again and again. Until then its memory is measured. */
+const REPLACING_FROM = 0.8;
+
+const { values } = parseArgs({ options: { minutes: { type: "string", default: "10" } } });
+const minutes = Number(values.minutes);
+if (!(minutes > 0))
+  throw new Error(`--minutes must be a number above 0, for example --minutes 2; it is ${values.minutes}`);
+const totalMs = minutes * 60_000;
+const killEveryMs = Math.max(10_000, totalMs / 20);
+const replaceEveryMs = Math.max(8000, totalMs / 40);
+
+const launch = {
+  env: {
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --import ${pathToFileURL(`${appRoot}test/soak/killable.ts`).href}`,
+  },
+};
+const backends = await startBackends();
+const [http = 0, https = 0, tcpPort = 0, extra = 0] = await freePorts(4);
+const ports: Ports = { http, https, tcp: tcpPort };
+const authority = new TestCa();
+let generation = 0;
+let gateway = await TestGateway.start(configuration(), launch);
+
+const tally = new Tally();
+const over = new AbortController();
+const soak: Soak = { ports, tally, over: over.signal };
+const memory: { readonly minute: number; readonly mib: number }[] = [];
+const events = { reloads: 0, kills: 0, replacements: 0 };
+const start = performance.now();
+const elapsed = (): number => performance.now() - start;
+
+const clients = [
+  ...Array.from({ length: 6 }, () => http1(soak, false, true)),
+  ...Array.from({ length: 3 }, () => http1(soak, false, false)),
+  ...Array.from({ length: 3 }, () => http1(soak, true, true)),
+  http1(soak, true, false),
+  slowReader(soak),
+  slowReader(soak),
+  slowSender(soak),
+  ...Array.from({ length: 3 }, () => webSocket(soak, false)),
+  webSocket(soak, true),
+  ...Array.from({ length: 3 }, () => tcp(soak)),
+];
+await Promise.all([disturb(), sample()]);
+over.abort();
+await Promise.all(clients);
+const code = await stop(gateway);
+authority[Symbol.dispose]();
+report();
+process.exit(tally.totals.failed === 0 && code === 0 ? 0 : 1);
+
+/** Reloads, kills and replacements, one after the other, so that each has the traffic for itself. */
+async function disturb(): Promise<void> {
+  let killedAt = 0;
+  let replacedAt = 0;
+  while (elapsed() < totalMs) {
+    await delay(Math.min(RELOAD_MS, totalMs - elapsed()));
+    if (elapsed() > totalMs * REPLACING_FROM) {
+      if (elapsed() - replacedAt < replaceEveryMs) continue;
+      replacedAt = elapsed();
+      await replace();
+    } else if (elapsed() - killedAt > killEveryMs) {
+      killedAt = elapsed();
+      await killWorker();
+    } else {
+      if ((await gateway.reconfigure(configuration())) !== "applied") throw new Error("a reload was refused");
+      events.reloads++;
+    }
+  }
+}
+
+async function killWorker(): Promise<void> {
+  const deaths = (): number => gateway.lines.filter((line) => String(line.message).startsWith("a worker died")).length;
+  const before = deaths();
+  tally.kill();
+  gateway.process.kill("SIGUSR2");
+  await gateway.until(() => deaths() > before, "the death of a worker");
+  events.kills++;
+}
+
+/** Starts another process on the same ports, and ends the first as an upgrade would. */
+async function replace(): Promise<void> {
+  const old = gateway;
+  gateway = await TestGateway.start(configuration(), launch);
+  const code = await stop(old);
+  if (code !== 0) throw new Error(`the gateway ended with ${code}: ${old.stderr}`);
+  events.replacements++;
+}
+
+async function stop(process: TestGateway): Promise<number | null> {
+  process.process.kill("SIGTERM");
+  const code = await process.exited();
+  await process.stop();
+  return code;
+}
+
+async function sample(): Promise<void> {
+  let minute = 0;
+  while (elapsed() < totalMs) {
+    await delay(SAMPLE_MS);
+    // Log lines are not needed any more.
+    gateway.lines.splice(0, Math.max(0, gateway.lines.length - 1000));
+    if (elapsed() < totalMs * REPLACING_FROM)
+      memory.push({ minute: elapsed() / 60_000, mib: residentMiB(gateway.process.pid ?? 0) });
+    if (elapsed() < (minute + 1) * 60_000) continue;
+    minute++;
+    const { done, failed, cut } = tally.totals;
+    const mib = Math.round(memory.at(-1)?.mib ?? 0);
+    process.stdout.write(
+      `minute ${minute}: ${done} done, ${failed} failed, ${cut} cut by killed workers, ${mib} MiB\n`,
+    );
+  }
+}
+
+/** Every generation has another certificate, another route, and every other one a bind more. */
+function configuration(): object {
+  generation++;
+  const { certFile: cert, keyFile: key } = authority.issue("soak.test");
+  const routes = routesTo(backends);
+  const more = { port: extra, listeners: [{ protocol: "HTTP", routes }] };
+  return {
+    config: { workerThreads: WORKERS, logging: { level: "info,request=off" } },
+    binds: [
+      { port: ports.http, listeners: [{ protocol: "HTTP", routes }] },
+      { port: ports.https, listeners: [{ protocol: "HTTPS", tls: { cert, key }, routes }] },
+      {
+        port: ports.tcp,
+        listeners: [{ protocol: "TCP", tcpRoutes: [{ backends: [{ host: `127.0.0.1:${backends.tcp}` }] }] }],
+      },
+      ...(generation % 2 === 0 ? [more] : []),
+    ],
+  };
+}
+
+function routesTo({ http: port, grpc }: Backends): object[] {
+  const host = `127.0.0.1:${port}`;
+  return [
+    {
+      name: `generation-${generation}`,
+      matches: [{ path: { exact: `/generation-${generation}` } }],
+      backends: [{ host }],
+    },
+    {
+      name: "grpc",
+      matches: [{ path: { pathPrefix: "/soak.Echo" } }],
+      backends: [{ host: `127.0.0.1:${grpc}`, policies: { http: { version: "HTTP/2.0" } } }],
+    },
+    {
+      name: "all",
+      policies: { responseHeaderModifier: { set: { "x-generation": String(generation) } } },
+      backends: [{ host }],
+    },
+  ];
+}
+
+function residentMiB(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1] ?? 0) / 1024;
+}
+
+/** MiB per minute by least squares over the second half: the first one fills pools and caches. */
+function slope(): number {
+  const points = memory.slice(memory.length / 2);
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const x = mean(points.map(({ minute }) => minute));
+  const y = mean(points.map(({ mib }) => mib));
+  const covariance = points.reduce((sum, { minute, mib }) => sum + (minute - x) * (mib - y), 0);
+  return covariance / points.reduce((sum, { minute }) => sum + (minute - x) ** 2, 0);
+}
+
+function report(): void {
+  const lines = [...tally.counts].map(
+    ([kind, { done, failed, cut }]) =>
+      `${kind.padEnd(28)} ${String(done).padStart(8)} done ${failed} failed ${cut} cut by killed workers`,
+  );
+  const { done, failed, cut } = tally.totals;
+  const [first, last] = [memory[0]?.mib ?? 0, memory.at(-1)?.mib ?? 0];
+  lines.push(
+    `${events.reloads} reloads, ${events.kills} workers killed, ${events.replacements} replacements of the process`,
+    `memory: ${first.toFixed(0)} MiB at first, ${last.toFixed(0)} MiB at last, slope ${slope().toFixed(2)} MiB per minute in the second half`,
+    ...tally.failures,
+    `soak: ${done} done, ${failed} failed, ${cut} cut by killed workers`,
+  );
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
