@@ -89,7 +89,9 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
 
 /** One route that forwards everything, as the peers have. */
 export function oneRoute(originPort: number, protocol: Protocol = "http"): string {
-  const policies = protocol === "grpc" ? "      policies: { http: { version: HTTP/2.0 } }\n" : "";
+  // Else what comes by HTTP/2 without TLS goes to the origin by HTTP/2 too.
+  const version = { h2: "HTTP/1.1", grpc: "HTTP/2.0", http: "", tcp: "" }[protocol];
+  const policies = version === "" ? "" : `      policies: { http: { version: ${version} } }\n`;
   return `  - backends:\n    - host: 127.0.0.1:${originPort}\n${policies}`;
 }
 

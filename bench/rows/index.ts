@@ -3,9 +3,12 @@ import { admin } from "./admin.ts";
 import { armed } from "./armed.ts";
 import { body } from "./body.ts";
 import { cpu } from "./cpu.ts";
+import { grpc } from "./grpc.ts";
+import { h2 } from "./h2.ts";
+import { h2body } from "./h2body.ts";
 import { handshakes } from "./handshakes.ts";
 import { https } from "./https.ts";
-import { idle } from "./idle.ts";
+import { h2idle, idle } from "./idle.ts";
 import { log } from "./log.ts";
 import { memory } from "./memory.ts";
 import { policies } from "./policies.ts";
@@ -25,8 +28,12 @@ export const ROWS: readonly Row[] = [
   body,
   tcp,
   https,
+  h2,
+  h2body,
+  grpc,
   handshakes,
   idle,
+  h2idle,
   reload,
   workers,
   admin,

@@ -1,7 +1,7 @@
 /**
  * npm run soak [-- --minutes N]
  * Ten minutes of mixed traffic through a gateway process with two workers, while its configuration and certificate change, workers
- * are killed, and, in the last fifth, the process is replaced by another one on the same ports. Fails when a request fails that no
+ * are killed, and, in the last fifth, the process is replaced: clients turn to another one, and the first ends. Fails when a request fails that no
  * killed worker was serving. Prints what was done by kind, and how memory grew.
  */
 import { readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { appRoot } from "../../src/base/app-root.ts";
 import { TestCa } from "../helpers/certificates.ts";
 import { TestGateway } from "../helpers/gateway.ts";
 import { type Backends, startBackends } from "./backends.ts";
-import { http1, type Ports, type Soak, slowReader, slowSender, tcp, webSocket } from "./clients.ts";
+import { grpc, http1, http2, type Ports, type Soak, slowReader, slowSender, tcp, webSocket } from "./clients.ts";
 import { Tally } from "./tally.ts";
 
 const WORKERS = 2;
@@ -21,6 +21,11 @@ const RELOAD_MS = 5000;
 const SAMPLE_MS = 1000;
 /** Share of the time after which the process is replaced again and again. Until then its memory is measured. */
 const REPLACING_FROM = 0.8;
+
+interface AllPorts extends Ports {
+  /** Of a bind that only every other configuration has. */
+  readonly extra: number;
+}
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "10" } } });
 const minutes = Number(values.minutes);
@@ -36,15 +41,14 @@ const launch = {
   },
 };
 const backends = await startBackends();
-const [http = 0, https = 0, tcpPort = 0, extra = 0] = await freePorts(4);
-const ports: Ports = { http, https, tcp: tcpPort };
 const authority = new TestCa();
 let generation = 0;
-let gateway = await TestGateway.start(configuration(), launch);
+let ports = await choosePorts();
+let gateway = await TestGateway.start(configuration(ports), launch);
 
 const tally = new Tally();
-const over = new AbortController();
-const soak: Soak = { ports, tally, over: over.signal };
+let over = false;
+const soak: Soak = { ports: () => ports, tally, over: () => over };
 const memory: { readonly minute: number; readonly mib: number }[] = [];
 const events = { reloads: 0, kills: 0, replacements: 0 };
 const start = performance.now();
@@ -55,6 +59,10 @@ const clients = [
   ...Array.from({ length: 3 }, () => http1(soak, false, false)),
   ...Array.from({ length: 3 }, () => http1(soak, true, true)),
   http1(soak, true, false),
+  http2(soak, false),
+  http2(soak, true),
+  grpc(soak),
+  grpc(soak),
   slowReader(soak),
   slowReader(soak),
   slowSender(soak),
@@ -63,8 +71,8 @@ const clients = [
   ...Array.from({ length: 3 }, () => tcp(soak)),
 ];
 await Promise.all([disturb(), sample()]);
-over.abort();
-await Promise.all(clients);
+over = true;
+await Promise.race([Promise.all(clients), delay(60_000).then(() => Promise.reject(new Error("clients hang")))]);
 const code = await stop(gateway);
 authority[Symbol.dispose]();
 report();
@@ -84,7 +92,7 @@ async function disturb(): Promise<void> {
       killedAt = elapsed();
       await killWorker();
     } else {
-      if ((await gateway.reconfigure(configuration())) !== "applied") throw new Error("a reload was refused");
+      if ((await gateway.reconfigure(configuration(ports))) !== "applied") throw new Error("a reload was refused");
       events.reloads++;
     }
   }
@@ -99,10 +107,17 @@ async function killWorker(): Promise<void> {
   events.kills++;
 }
 
-/** Starts another process on the same ports, and ends the first as an upgrade would. */
+async function choosePorts(): Promise<AllPorts> {
+  const [http = 0, https = 0, tcp = 0, extra = 0] = await freePorts(4);
+  return { http, https, tcp, extra };
+}
+
+/** Starts another process, to which clients turn as a load balancer would, and ends the first. */
 async function replace(): Promise<void> {
   const old = gateway;
-  gateway = await TestGateway.start(configuration(), launch);
+  const next = await choosePorts();
+  gateway = await TestGateway.start(configuration(next), launch);
+  ports = next;
   const code = await stop(old);
   if (code !== 0) throw new Error(`the gateway ended with ${code}: ${old.stderr}`);
   events.replacements++;
@@ -134,7 +149,7 @@ async function sample(): Promise<void> {
 }
 
 /** Every generation has another certificate, another route, and every other one a bind more. */
-function configuration(): object {
+function configuration({ http, https, tcp, extra }: AllPorts): object {
   generation++;
   const { certFile: cert, keyFile: key } = authority.issue("soak.test");
   const routes = routesTo(backends);
@@ -142,10 +157,10 @@ function configuration(): object {
   return {
     config: { workerThreads: WORKERS, logging: { level: "info,request=off" } },
     binds: [
-      { port: ports.http, listeners: [{ protocol: "HTTP", routes }] },
-      { port: ports.https, listeners: [{ protocol: "HTTPS", tls: { cert, key }, routes }] },
+      { port: http, listeners: [{ protocol: "HTTP", routes }] },
+      { port: https, listeners: [{ protocol: "HTTPS", tls: { cert, key }, routes }] },
       {
-        port: ports.tcp,
+        port: tcp,
         listeners: [{ protocol: "TCP", tcpRoutes: [{ backends: [{ host: `127.0.0.1:${backends.tcp}` }] }] }],
       },
       ...(generation % 2 === 0 ? [more] : []),
@@ -169,7 +184,8 @@ function routesTo({ http: port, grpc }: Backends): object[] {
     {
       name: "all",
       policies: { responseHeaderModifier: { set: { "x-generation": String(generation) } } },
-      backends: [{ host }],
+      // Else requests of HTTP/2 without TLS would be sent by HTTP/2.
+      backends: [{ host, policies: { http: { version: "HTTP/1.1" } } }],
     },
   ];
 }

@@ -44,7 +44,7 @@ export class Tally {
       return;
     }
     this.#count(kind).failed++;
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    const text = error instanceof Error ? `${error.name}: ${error.message.slice(0, 300)}` : String(error);
     const second = ((begun - this.#start) / 1000).toFixed(2);
     const took = Math.round(now - begun);
     if (this.failures.length < SHOWN) this.failures.push(`${kind}, begun at ${second} s, after ${took} ms: ${text}`);

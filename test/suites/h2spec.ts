@@ -26,7 +26,9 @@ await runSuite("h2spec", async () => {
     { name: "h2c", listener: { protocol: "HTTP" }, flags: [] },
     { name: "TLS", listener: { protocol: "HTTPS", tls: { cert, key } }, flags: ["--tls", "--insecure"] },
   ]) {
-    const routes = [{ backends: [{ host: `127.0.0.1:${port}` }] }];
+    // Without it, requests that come by HTTP/2 without TLS go to the backend by HTTP/2 too.
+    const policies = { http: { version: "HTTP/1.1" } };
+    const routes = [{ backends: [{ host: `127.0.0.1:${port}`, policies }] }];
     await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ ...listener, routes }] }] });
     const { summary, output } = await runH2spec(program, gateway.port(), flags);
     process.stdout.write(`h2spec: ${name}: ${summary}\n`);
