@@ -2,6 +2,7 @@ import {
   ACK,
   CONTINUATION,
   DATA,
+  DEFAULT_FRAME_SIZE,
   END_HEADERS,
   END_STREAM,
   errorName,
@@ -85,7 +86,12 @@ export class H2Client {
 
   /** Opens a stream, or sends trailers. `end`: with END_STREAM. */
   headers(stream: number, fields: readonly string[], end = true): void {
-    this.send(HEADERS, END_HEADERS | (end ? END_STREAM : 0), stream, literals(fields));
+    const block = literals(fields);
+    for (let from = 0; from < block.length || from === 0; from += DEFAULT_FRAME_SIZE) {
+      const piece = block.subarray(from, from + DEFAULT_FRAME_SIZE);
+      const last = from + piece.length === block.length ? END_HEADERS : 0;
+      this.send(from === 0 ? HEADERS : CONTINUATION, last | (end && from === 0 ? END_STREAM : 0), stream, piece);
+    }
   }
 
   /** A GET, or with a method of your choice a request whose body follows. */

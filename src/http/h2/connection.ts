@@ -92,7 +92,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     this.#settings = settings;
     this.#owner = owner;
     const { maxFrameSize, maxHeaderListSize, maxFields, connectionWindow } = settings;
-    this.#reader = new FrameReader(this, maxFrameSize, maxHeaderListSize);
+    this.#reader = new FrameReader(this, maxFrameSize, 2 * maxHeaderListSize);
     this.#writer = new FrameWriter(transport);
     this.#sending = new SendFlow(this.#writer);
     this.#streams = new StreamTable(role);

@@ -55,6 +55,8 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
   #leaveBy = 0;
   /** What a read has brought is being handled: whatever ends in it, more may follow. */
   #reading = false;
+  /** Streams that began to read their bodies in it. */
+  readonly #batched: RequestStream[] = [];
   /** Reads of the core and `performance.now()` ms when the last of them was noticed. */
   #heard = 0;
   #heardAt = 0;
@@ -93,6 +95,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     this.#reading = true;
     this.#core.onData(buffer, length);
     this.#reading = false;
+    if (this.#batched.length > 0) for (const stream of this.#batched.splice(0)) stream.endBatch();
     this.#closeIfDone();
   }
 
@@ -144,6 +147,11 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
   }
 
   // ── from the streams ──
+
+  batch(stream: RequestStream): void {
+    if (this.#reading) this.#batched.push(stream);
+    else stream.endBatch();
+  }
 
   onStreamFault(error: unknown): void {
     this.#host.onFault(error);

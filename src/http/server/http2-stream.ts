@@ -24,6 +24,8 @@ export interface RequestConnection {
   readonly peer: ClientConnection;
   readonly frontend: ConnectionLimits;
   readonly acceptor: StreamAcceptor;
+  /** `endBatch` of the stream follows when what is being read has been handed over. */
+  batch(stream: RequestStream): void;
   /** A defect of the gateway has ended the stream. */
   onStreamFault(error: unknown): void;
 }
@@ -222,6 +224,8 @@ export class RequestStream extends Http2Stream implements Downstream {
     this.#body ??= new BodyRate();
     this.#body.start();
     this.resume();
+    // Also without a byte: the head of the request may wait for the first ones.
+    this.#connection.batch(this);
   }
 
   pauseBody(): void {
