@@ -2,6 +2,7 @@
  * The messages by which the runner of the conformance suite of Connect starts a server (connectrpc.conformance.v1,
  * server_compat.proto). On the wire each follows its length in four bytes.
  */
+import type { Readable } from "node:stream";
 import { type Message, MessageType } from "../../helpers/envoy/wire.ts";
 
 /** `Protocol` */
@@ -39,14 +40,30 @@ export function delimited(message: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Reads one message, without its length. Rejects when the stream ends before it is complete. */
-export async function readDelimited(stream: NodeJS.ReadableStream): Promise<Buffer> {
-  let bytes: Buffer = Buffer.alloc(0);
-  for await (const chunk of stream) {
-    bytes = Buffer.concat([bytes, chunk as Buffer]);
-    if (bytes.length < LENGTH_BYTES) continue;
-    const end = LENGTH_BYTES + bytes.readUInt32BE();
-    if (bytes.length >= end) return bytes.subarray(LENGTH_BYTES, end);
+/** Reads one message, without its length; what follows stays in the stream. Rejects when the stream ends before. */
+export async function readDelimited(stream: Readable): Promise<Buffer> {
+  return take(stream, (await take(stream, LENGTH_BYTES)).readUInt32BE());
+}
+
+/** Reads a line, without its end. */
+export async function readLine(stream: Readable): Promise<string> {
+  let line = "";
+  for (;;) {
+    const character = String(await take(stream, 1));
+    if (character === "\n") return line;
+    line += character;
   }
-  throw new Error("the stream ended before a message was complete");
+}
+
+async function take(stream: Readable, length: number): Promise<Buffer> {
+  if (length === 0) return Buffer.alloc(0);
+  for (;;) {
+    const bytes = stream.read(length) as Buffer | null;
+    if (bytes?.length === length) return bytes;
+    if (bytes !== null || stream.readableEnded) throw new Error("the stream ended before a message was complete");
+    await new Promise((resolve) => {
+      stream.once("readable", resolve);
+      stream.once("end", resolve);
+    });
+  }
 }
